@@ -62,8 +62,8 @@ const strikes: Readonly<Record<string, (run: TwoRun) => void>> = {
   },
   "the cable pulled": ({ hosts }) => hosts.cut(),
   // What is sent waits for seconds behind what was sent before.
-  "the link slowed to 50 kbit/s": ({ hosts }) => hosts.limit("50kbit", "2kb", "60s"),
-  "a link that drops most packets": ({ hosts }) => hosts.limit("50kbit", "2kb", "1ms"),
+  "the link slowed to 8 kbit/s": ({ hosts }) => hosts.limit("8kbit", "2kb", "60s"),
+  "a link that drops most packets": ({ hosts }) => hosts.limit("8kbit", "2kb", "1ms"),
 };
 
 /** What of a measurement is other than by default. */

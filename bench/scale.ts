@@ -10,6 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Store } from "../src/collectives/index.ts";
 import { type ControlCosts, simulateControl } from "../src/planner/index.ts";
 import { ActorSystem } from "../src/runtime/index.ts";
+import type { Watched } from "../src/runtime/protocol/record.ts";
 import { Hub } from "../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../src/runtime/transport/tcp/tcp-door.ts";
 import { median } from "./median.ts";
@@ -20,13 +21,14 @@ const NUM_ROUNDS = 7;
 const NUM_ASKS = 2_000;
 const NUM_HUBS = 40;
 const NUM_PARTS = 200;
+const NUM_ORDERS = 50;
 const BEAT_MS = 10;
 const NUM_BEATS = 50;
 const NUM_REQUESTS = 2_000;
 /** One way between two hosts of a data centre: assumed, as one machine has no way. */
 const LATENCY_S = 50e-6;
-/** Of a store and of who asks it, for each address of some hundred bytes: assumed. */
-const ADDRESS_S = 1e-6;
+/** Of a store and of who asks it, for each address of 120 bytes: as `TCPStore.multi_get` took here in PyTorch 2.13. */
+const ADDRESS_S = 0.36e-6;
 const RANKS_PER_HOST = 8;
 const MOST_STAGES = 16;
 /** As `hostTree` has it. */
@@ -50,8 +52,8 @@ console.log(
 );
 const micro = (seconds: number) => `${(1e6 * seconds).toFixed(1)} µs`;
 console.log(
-  `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ` +
-    `sign of life ${micro(costs.beatS)}, connection ${micro(costs.connectS)} an end, store ${micro(costs.storeS)} a request, ` +
+  `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ${micro(costs.watchS)} one that is watched, ` +
+    `order ${micro(costs.orderS)}, sign of life ${micro(costs.beatS)}, connection ${micro(costs.connectS)} an end, store ${micro(costs.storeS)} a request, ` +
     `process ${costs.bootS.toFixed(2)} s; assumed: ${micro(costs.latencyS)} one way, ${micro(costs.addressS)} an address`,
 );
 console.log(
@@ -88,12 +90,14 @@ for (const { numRanks, ...control } of simulated) {
 }
 
 async function measure(): Promise<ControlCosts> {
-  const { messageS, partS, bootS } = await messageSeconds();
-  const { connectS, beatS } = await hubSeconds();
+  const { messageS, partS, watchS, bootS } = await messageSeconds();
+  const { connectS, orderS, beatS } = await hubSeconds();
   return {
     sendS: messageS,
     receiveS: messageS,
     partS,
+    watchS,
+    orderS,
     beatS,
     connectS,
     storeS: storeSeconds(),
@@ -107,7 +111,9 @@ async function measure(): Promise<ControlCosts> {
  * Processor time of this process for an ask and its answer over TCP, by two; for one part of a message of many; and how long a process
  * takes to be there.
  */
-async function messageSeconds(): Promise<{ messageS: number; partS: number; bootS: number }> {
+async function messageSeconds(): Promise<
+  Pick<ControlCosts, "partS" | "watchS" | "bootS"> & { messageS: number }
+> {
   const preload = new URL("../src/actors/preload-apart.ts", import.meta.url);
   await using system = new ActorSystem({ name: "bench", preload, network: { host: HOST } });
   const module = new URL("./messages/actor.ts", import.meta.url);
@@ -115,7 +121,7 @@ async function messageSeconds(): Promise<{ messageS: number; partS: number; boot
   const to = await system.spawn<BenchProtocol>({ name: "far", module, placement: "process" });
   const bootS = (performance.now() - begin) / 1e3;
   // One at a time: the head's messages to many ranks share no packet, and no socket.
-  const askSeconds = (numAsks: number, parts: readonly (typeof PART)[]) =>
+  const askSeconds = (numAsks: number, parts: readonly unknown[]) =>
     rounds(async () => {
       const before = process.cpuUsage();
       for (let asked = 0; asked < numAsks; asked++)
@@ -126,15 +132,30 @@ async function messageSeconds(): Promise<{ messageS: number; partS: number; boot
     });
   const messageS = await askSeconds(NUM_ASKS, []);
   const many = await askSeconds(NUM_ASKS / 10, Array<typeof PART>(NUM_PARTS).fill(PART));
-  return { messageS, partS: (many - messageS) / NUM_PARTS, bootS };
+  const watched = Array.from(
+    { length: NUM_PARTS },
+    (_, index): Watched => [index + 1_000, `shard-${index}`, 1],
+  );
+  const naming = await askSeconds(NUM_ASKS / 10, watched);
+  const partOf = (seconds: number) => (seconds - messageS) / NUM_PARTS;
+  return { messageS, partS: partOf(many), watchS: partOf(naming) + enteringSeconds(), bootS };
 }
 
-/** Processor time of one end of a connection between hubs, greeted; and of one end of a sign of life. */
-async function hubSeconds(): Promise<{ connectS: number; beatS: number }> {
+/** Of entering one of many who are watched, as the system does: whose record it is, and who is to be told. */
+function enteringSeconds(): number {
+  const watchers = new Map(Array.from({ length: 2_048 }, (_, uid) => [uid, new Set<number>()] as const));
+  const before = process.cpuUsage();
+  for (let watcher = 0; watcher < 256; watcher++)
+    for (let uid = 0; uid < watchers.size; uid++) watchers.get(uid)?.add(watcher);
+  return processorSeconds(before) / (256 * watchers.size);
+}
+
+/** Processor time of one end of a connection between hubs, greeted; of an order, of which many go at once; and of a sign of life. */
+async function hubSeconds(): Promise<{ connectS: number; orderS: number; beatS: number }> {
   let index = 1;
-  const figures: { connectS: number; beatS: number }[] = [];
+  const figures: { connectS: number; orderS: number; beatS: number }[] = [];
   for (let round = 0; round < NUM_ROUNDS; round++) {
-    const heard = Promise.withResolvers<void>();
+    let heard = Promise.withResolvers<void>();
     let open = NUM_HUBS;
     const openHub = (hub: number, everyMs: number, onControl = () => {}) =>
       Hub.open({
@@ -157,15 +178,20 @@ async function hubSeconds(): Promise<{ connectS: number; beatS: number }> {
     }
     await heard.promise;
     const connectS = processorSeconds(before) / NUM_HUBS / 2;
+    heard = Promise.withResolvers<void>();
+    open = NUM_HUBS * NUM_ORDERS;
+    const ordering = process.cpuUsage();
+    const order = new TextEncoder().encode(JSON.stringify({ kind: "route", ...PART }));
+    for (let turn = 0; turn < NUM_ORDERS; turn++) for (const hub of hubs) hub.control(0, order);
+    await heard.promise;
+    const orderS = processorSeconds(ordering) / (NUM_HUBS * NUM_ORDERS) / 2;
     const beating = process.cpuUsage();
     await pause(NUM_BEATS * BEAT_MS);
-    figures.push({ connectS, beatS: processorSeconds(beating) / (NUM_BEATS * NUM_HUBS) / 2 });
+    figures.push({ connectS, orderS, beatS: processorSeconds(beating) / (NUM_BEATS * NUM_HUBS) / 2 });
     for (const hub of [...hubs, head]) hub.close();
   }
-  return {
-    connectS: median(figures.map((each) => each.connectS)),
-    beatS: median(figures.map((each) => each.beatS)),
-  };
+  const of = (name: keyof (typeof figures)[number]) => median(figures.map((each) => each[name]));
+  return { connectS: of("connectS"), orderS: of("orderS"), beatS: of("beatS") };
 }
 
 /** Processor time of one request to a store of this process, by two: one end asks, the other answers. */

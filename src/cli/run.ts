@@ -124,6 +124,10 @@ export async function runJob(
   else await train(called, url, asked, launched);
 }
 
+/** Nobody is to take the certificates for more than they are. */
+const PLAIN_BYTES =
+  "troupe: between hosts control goes by TLS; tensors go over Gloo in plain, on a network that is to be your own";
+
 async function train(
   called: string,
   url: string,
@@ -135,6 +139,7 @@ async function train(
   printAddress(runtime.dashboardUrl, runtime.dashboardTokenFile);
   for (const sink of await sinksOf(output, asked.checkpoint?.dir, asked.debug ?? false))
     runtime.addSink(sink);
+  if (launched !== undefined && asked.hosts?.tls !== undefined) process.stderr.write(`${PLAIN_BYTES}\n`);
   const { saveError, interruptedBy, steps } = await runtime.run(url, set);
   if (saveError !== undefined)
     throw new TroupeError("CHECKPOINT_SAVE_FAILED", { relayed: saveError.message });

@@ -5,12 +5,13 @@ import { Store } from "../collectives/index.ts";
 import { TroupeError } from "../errors.ts";
 import { fromFailure, HostAgent, type Invitation } from "../runtime/index.ts";
 import { invitationKey, readEnd } from "./head.ts";
-import { isCompanion, type Launch } from "./launch.ts";
+import { isCompanion, type Launch, type MasterAddress } from "./launch.ts";
 import { ownMeans } from "./means.ts";
 import { ownAddress } from "./own-address.ts";
 import { readTrust, type TrustFiles } from "./trust.ts";
 
 const AGAIN_MS = 200;
+const ATTEMPT_MS = 5_000;
 const MOST_JOININGS = 2 ** 40;
 
 /** How a process of a launch that is not its head takes part. */
@@ -55,8 +56,8 @@ async function join({
   const { master, rank } = launch;
   const { keys, token } = readTrust(trust);
   const begin = performance.now();
-  const address = await ownAddress(master, deadlineMs);
-  using store = new Store({ ...master, listens: false, timeoutMs: deadlineMs });
+  const { address, store: opened } = await reach(master, deadlineMs);
+  using store = opened;
   let last: unknown;
   while (performance.now() - begin < deadlineMs) {
     const end = readEnd(launch, store);
@@ -93,6 +94,25 @@ async function join({
     },
     { cause: last },
   );
+}
+
+/** The store's own call blocks, and a signal is not heard meanwhile: a head that ends just then is not waited for in it. */
+async function reach(
+  master: MasterAddress,
+  deadlineMs: number,
+): Promise<{ readonly address: string; readonly store: Store }> {
+  const begin = performance.now();
+  const leftMs = () => Math.max(AGAIN_MS, deadlineMs - (performance.now() - begin));
+  for (;;) {
+    const address = await ownAddress(master, leftMs());
+    try {
+      const timeoutMs = Math.min(ATTEMPT_MS, leftMs());
+      return { address, store: new Store({ ...master, listens: false, timeoutMs }) };
+    } catch (error) {
+      if (performance.now() - begin >= deadlineMs) throw error;
+    }
+    await pause(AGAIN_MS);
+  }
 }
 
 function ended(failure: string): TroupeError {

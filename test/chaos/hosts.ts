@@ -151,12 +151,16 @@ class StruckRun {
         wrong.push(`the head ended with ${code}: ${head.err.slice(-400)}`);
         break;
       }
-      await Promise.race([member.ended, late]);
+      // Who was taken in ends by itself; who was not waits for a head, and the launcher ends it with the other.
+      if (!this.#isTakenIn(head)) member.child.kill("SIGTERM");
+      if ((await Promise.race([member.ended, late])) === "late") {
+        wrong.push(`host 1 stays ${HANG_MS / 1000} s behind its head: ${member.err.slice(-400)}`);
+        break;
+      }
       ({ head, member } = this.#startBoth(hosts));
     }
     // One that came too late to be taken in waits for a head: its launcher ends it.
-    const isTakenIn = head.events.filter(({ kind }) => kind === "host.joined").length >= this.#numMembers;
-    if (!isTakenIn) member.child.kill("SIGKILL");
+    if (!this.#isTakenIn(head)) member.child.kill("SIGKILL");
     await Promise.race([member.ended, pause(20_000)]);
     wrong.push(...(await this.#left()), ...(await this.#unsaved()));
     for (const each of this.#all) each[Symbol.dispose]();
@@ -178,6 +182,11 @@ class StruckRun {
     if (code === 0) return await head.ended.then(() => "over" as const);
     const isOver = await Promise.race([head.ended.then(() => true), pause(1_000, false)]);
     return isOver ? "over" : "member gone";
+  }
+
+  /** Whether the newest program of host 1 has come to this head. */
+  #isTakenIn(head: LaunchedRun): boolean {
+    return head.events.filter(({ kind }) => kind === "host.joined").length >= this.#numMembers;
   }
 
   #startBoth(hosts: TwoHosts) {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { availableParallelism } from "node:os";
 import { afterAll, describe, expect, it } from "vitest";
 import {
   listCheckpoints,
@@ -29,11 +30,29 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
   }
 
   it("train as one run, a layer split within each and stages across, to the 17 digits of one host", async () => {
-    const { head, member } = await startTwo("--ranks", "4", "--tp", "2", "--pp", "2", "--steps", "4");
+    const { head, member } = await startTwo(
+      "--ranks",
+      "4",
+      "--tp",
+      "2",
+      "--pp",
+      "2",
+      "--steps",
+      "4",
+      "--bind",
+      "cores",
+    );
     using _ = head;
     using __ = member;
     expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
-    expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ index: 1 }]);
+    const means = { numCores: availableParallelism(), memoryBytes: expect.any(Number), devices: [] };
+    expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ index: 1, ...means }]);
+    expect(head.events.find(({ kind }) => kind === "run.started")).toMatchObject({
+      hosts: [
+        { index: 0, ranks: [0, 1], ...means },
+        { index: 1, ranks: [2, 3], ...means },
+      ],
+    });
     expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 4, tp: 2, pp: 2, steps: 4 }));
     expect(member.events).toEqual([]);
   });
@@ -150,6 +169,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     ]);
     expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ index: 2 }]);
     expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 4, zero: 1, steps: 4 }));
+    expect(head.err).toContain("tensors go over Gloo in plain");
   });
 
   it("refuse a host that was started with other options, by what both were started with", async () => {

@@ -5,6 +5,8 @@ const costs = {
   sendS: 10e-6,
   receiveS: 10e-6,
   partS: 0.5e-6,
+  watchS: 0.2e-6,
+  orderS: 6e-6,
   beatS: 4e-6,
   connectS: 50e-6,
   storeS: 20e-6,
@@ -43,7 +45,10 @@ describe("control of many ranks in virtual time", () => {
 
   it("has the start wait for the head's births and links, and for the store: each grows with the ranks, no more", () => {
     const startOf = (numRanks: number) =>
-      simulateControl({ ...hosts, numRanks, numPeers: 7 }, { ...costs, bootS: 0, addressS: 0, partS: 0 });
+      simulateControl(
+        { ...hosts, numRanks, numPeers: 7 },
+        { ...costs, bootS: 0, addressS: 0, watchS: 0, partS: 0 },
+      );
     const [some, twice] = [startOf(512), startOf(1024)];
     for (const part of ["bornS", "joinedS", "metS"] as const)
       expect(twice[part] / some[part]).toBeLessThan(2.1);

@@ -8,6 +8,10 @@ export interface ControlCosts {
   readonly receiveS: number;
   /** Of one rank's part of a message that gathers what several have answered, at either end. */
   readonly partS: number;
+  /** Of one of those whose end an actor is to hear of, in a message that names many, at either end. */
+  readonly watchS: number;
+  /** Of an order from process to process, of which many go at once, at either end. */
+  readonly orderS: number;
   /** Of a message that gives no more than a sign of life, at either end. */
   readonly beatS: number;
   /** Of one end of a connection, until it can be used. */
@@ -62,8 +66,8 @@ const STEP_ROUNDS = 2;
 /** What the head says and hears of each rank until it is there: its process begun twice over, its two actors begun and there. */
 const BIRTH_ORDERS = 3;
 const BIRTH_NEWS = 4;
-/** Of a link between two actors: one asks for it, and each of their processes and they themselves are told. */
-const LINK_ORDERS = 4;
+/** Of a link between two actors: each one's process is told. */
+const LINK_ORDERS = 2;
 /** What a member of a group asks the store beside all addresses: to say that it is there, twice, and its own. */
 const STORE_REQUESTS = 9;
 const HEARTBEAT_S = 0.2;
@@ -152,14 +156,16 @@ class Control {
       );
   }
 
-  /** Those that exchange messages are joined by the head, and each tells it in one message whose end it is to hear of. */
+  /** Those that exchange messages are joined by the head, and each tells it at once who these are and whose end it is to hear of. */
   join(): void {
     const { numPeers, numRanks } = this.#shape;
-    const { sendS, receiveS, partS, connectS } = this.#costs;
+    const { sendS, receiveS, partS, watchS, orderS, connectS } = this.#costs;
+    // Between two of them one link, for which one of the two asks.
+    const numLinks = Math.min(numPeers, numRanks - 1) / 2;
     for (const rank of this.#ranks) {
-      const links = Math.min(numPeers, numRanks - 1) / 2;
-      this.#head.work(links * (receiveS + LINK_ORDERS * sendS) + receiveS + 2 * numRanks * partS);
-      rank.work(2 * links * (2 * receiveS + connectS) + sendS + 2 * numRanks * partS);
+      const namesS = numLinks * partS + 2 * numRanks * watchS;
+      this.#head.work(receiveS + namesS + numLinks * LINK_ORDERS * orderS);
+      rank.work(sendS + namesS + 2 * numLinks * (orderS + connectS));
     }
   }
 

@@ -6,7 +6,7 @@ import type { Delivery, Resident } from "../messaging/resident.ts";
 import { type Address, systemAddress } from "../protocol/address.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
 import { type Failure, fromFailure } from "../protocol/failure.ts";
-import { type Envelope, RecordType } from "../protocol/record.ts";
+import { type Envelope, RecordType, type Watched } from "../protocol/record.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import type { Behavior } from "./define-actor.ts";
 import { Handling } from "./handling.ts";
@@ -114,7 +114,7 @@ export class Cell implements Resident {
   }
 
   requestDowns(of: readonly Address[]): void {
-    const body = of.map(({ system, uid, name, incarnation }) => ({ system, uid, name, incarnation }));
+    const body = of.map(({ uid, name, incarnation }): Watched => [uid, name, incarnation]);
     this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body });
   }
 

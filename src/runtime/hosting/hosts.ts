@@ -29,6 +29,9 @@ export interface HostsOptions {
 
 const goodbyeMs = 2_000;
 
+/** Heartbeats that a host which is well does not leave out. */
+const lateBeats = 3;
+
 /** The other hosts of a system, as the one that holds it sees them: they call, are taken in, start processes, and are let go. */
 export class Hosts {
   readonly #options: HostsOptions;
@@ -86,6 +89,17 @@ export class Hosts {
     const failure = host.lose(cause);
     this.#signal();
     if (!this.#isClosed && !host.card.isCompanion) this.#options.onLost(host.card, toFailure(failure));
+  }
+
+  /**
+   * A process of another host has fallen silent, and nobody has said that it ended. It may stand still by itself; where its host is late too,
+   * or it is not the first there lately, the host or its link is to blame: that is lost, not one process after the other.
+   */
+  silent(place: number, cause: Error): void {
+    const host = this.#at(place);
+    if (host === undefined) return;
+    const isAgain = host.isSilentAgain(performance.now());
+    if (isAgain || this.#hub.silenceOf(host.index) >= lateBeats) this.#hub.giveUp(host.index, cause);
   }
 
   /** Lets all go, and resolves when they have gone, or have had time to. */

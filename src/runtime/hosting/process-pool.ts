@@ -220,7 +220,7 @@ export class ProcessPool {
         else this.#opened?.hosts?.hear(from, bytes);
       },
       onLost: (index, error) => {
-        if (index < firstHostIndex) this.#running.get(index)?.disconnected(error);
+        if (index < firstHostIndex) this.#disconnected(index, error);
         else this.#opened?.hosts?.lose(index, error);
       },
     });
@@ -238,6 +238,13 @@ export class ProcessPool {
     this.#lost.delete(name);
     this.#byName.set(name, host);
     return host;
+  }
+
+  #disconnected(index: number, error: Error | undefined): void {
+    const process = this.#running.get(index);
+    process?.disconnected(error);
+    const isSilent = error instanceof TroupeError && error.code === "PEER_SILENT";
+    if (isSilent && process?.place !== undefined) this.#opened?.hosts?.silent(process.place, error);
   }
 
   #start(name: string, { folder, hub, hosts }: Opened): HostProcess {

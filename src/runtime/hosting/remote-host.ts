@@ -13,6 +13,9 @@ interface Told {
   readonly end: (end: ProcessEnd) => void;
 }
 
+/** A link that loses most of what it is to carry lets a process through for about so long. */
+const latelyMs = 60_000;
+
 /** Another host of the system, as its head sees it: it starts processes there. */
 export class RemoteHost {
   readonly card: HostCard;
@@ -20,6 +23,7 @@ export class RemoteHost {
   readonly #hub: Hub;
   readonly #running = new Map<number, Told>();
   #lost: Error | undefined;
+  #silentAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(card: HostCard, index: number, hub: Hub) {
     this.card = card;
@@ -53,6 +57,13 @@ export class RemoteHost {
       },
       kill: () => this.order({ kind: "kill", index }),
     };
+  }
+
+  /** One of its processes has fallen silent: whether another, or the same begun anew, had lately. */
+  isSilentAgain(nowMs: number): boolean {
+    const isAgain = nowMs - this.#silentAtMs < latelyMs;
+    this.#silentAtMs = nowMs;
+    return isAgain;
   }
 
   /** Has it do something, after everything it was told before. */

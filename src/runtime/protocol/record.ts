@@ -30,6 +30,9 @@ export const RecordType = {
 /** A value of {@link RecordType}. */
 export type RecordType = (typeof RecordType)[keyof typeof RecordType];
 
+/** Whose end an actor is to hear of, of many in one record `watch`: no more than it takes to say so. */
+export type Watched = readonly [uid: number, name: string, incarnation: number];
+
 /** Whether records of this type are messages of a lane, which wait in the receiver's mailbox. */
 export function isMessage(type: RecordType): boolean {
   return type <= RecordType.ask || type === RecordType.emit || type === RecordType.span;

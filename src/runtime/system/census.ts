@@ -47,7 +47,7 @@ export class Census {
   }
 
   /** How an actor that does not live ended; "unknown" for one that never was. */
-  endOf({ uid, name, incarnation }: Address): Down {
+  endOf({ uid, name, incarnation }: Pick<Address, "uid" | "name" | "incarnation">): Down {
     const end = this.#records.get(uid)?.down ?? this.#ends.get(uid);
     return end ?? { actor: name, incarnation, reason: "unknown" };
   }

@@ -37,7 +37,7 @@ export class DeathWatch {
   }
 
   /** Has an actor told of another's end, at once where that has ended. */
-  watch(watcher: ActorRecord, of: Address): void {
+  watch(watcher: ActorRecord, of: Pick<Address, "uid" | "name" | "incarnation">): void {
     const { census, joiner } = this.#options;
     const record = census.livingRecord(of.uid);
     if (record === undefined) joiner.notifyEnd(watcher, of.uid, census.endOf(of));

@@ -10,7 +10,7 @@ import { makeTracer, type Tracer } from "../messaging/tracer.ts";
 import { type Address, describe, systemAddress } from "../protocol/address.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
 import { type Failure, toFailure } from "../protocol/failure.ts";
-import { type Envelope, type Outgoing, RecordType } from "../protocol/record.ts";
+import { type Envelope, type Outgoing, RecordType, type Watched } from "../protocol/record.ts";
 import type { RuntimeEvent, Span } from "../protocol/runtime-event.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
 import type { SpawnPlace, StopOptions } from "../protocol/spawn.ts";
@@ -125,7 +125,8 @@ export class Registry implements Resident {
     else if (type === RecordType.stopped) this.deathWatch.stopped(record);
     else if (type === RecordType.connect) this.#join(record, body as Address);
     else if (type === RecordType.watch)
-      for (const of of body as readonly Address[]) this.deathWatch.watch(record, of);
+      for (const [uid, name, incarnation] of body as readonly Watched[])
+        this.deathWatch.watch(record, { uid, name, incarnation });
     else if (type === RecordType.unwatch) this.deathWatch.unwatch(record, body as Address);
     else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
   }

@@ -140,6 +140,16 @@ export class Hub {
     if (!this.#inbound.has(index)) this.#lose(index, undefined);
   }
 
+  /** For how many of its own heartbeats nothing has come from another process; 0 where none is heard from. */
+  silenceOf(index: number): number {
+    return this.#inbound.get(index)?.numSilent ?? 0;
+  }
+
+  /** Takes another process for lost, though it may still be there: its calls are ended. */
+  giveUp(index: number, error: Error): void {
+    this.#inbound.get(index)?.socket.destroy(error);
+  }
+
   /** Leaves: nothing is sent or received after it. */
   close(): void {
     clearInterval(this.#heart);
