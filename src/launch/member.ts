@@ -102,7 +102,7 @@ async function reach(
   deadlineMs: number,
 ): Promise<{ readonly address: string; readonly store: Store }> {
   const begin = performance.now();
-  const leftMs = () => Math.max(AGAIN_MS, deadlineMs - (performance.now() - begin));
+  const leftMs = () => Math.max(AGAIN_MS, Math.round(deadlineMs - (performance.now() - begin)));
   for (;;) {
     const address = await ownAddress(master, leftMs());
     try {
