@@ -35,11 +35,11 @@ export function planRow({ options }: BenchRow, size: Sizes): PlannedRow {
   const shares = shareOfStages(facts, layout);
   const perStage = NUM_RANKS / shares.length;
   const totalBytes = planMemory(facts, layout, plan).reduce((total, rank, stage) => {
-    const { parameters, master, optimizer, gradients, peakBytes } = rank;
-    const passing = peakBytes - parameters - master - optimizer - gradients;
+    const { parameters, master, optimizer, peakBytes } = rank;
+    const passing = peakBytes - parameters - master - optimizer;
     const states = Array.from({ length: perStage }, (_, index) => {
       const of = stateBytes(shares[stage]?.layouts ?? [], scheme, "process", stage * perStage + index);
-      return of.parameters + of.master + of.optimizer + of.gradients + passing;
+      return of.parameters + of.master + of.optimizer + passing;
     });
     return total + states.reduce((sum, bytes) => sum + bytes, 0);
   }, 0);
