@@ -1,6 +1,6 @@
 """Writes what Hugging Face's tokenizers make of 10,000 lines: real ones of shared/data, and random ones of many scripts.
 
-    python3 make.py DATA OUT
+    python3 make.py DATA OUT SEED
 
 OUT/lines.json, and for each kind of tokenizer OUT/KIND/{tokenizer.json, oracle.json}: tokens and offsets of each line, and rows of
 pairs under each strategy of truncation.
@@ -15,8 +15,8 @@ import unicodedata
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 NUM_LINES = 10_000
-data, out = sys.argv[1:]
-rng = random.Random(7)
+data, out, seed = sys.argv[1:]
+rng = random.Random(int(seed))
 text = open(f"{data}/tinyshakespeare/input.txt").read().split("\n")
 mrpc = []
 for f in sorted(os.listdir(f"{data}/mrpc")):

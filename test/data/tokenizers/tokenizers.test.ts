@@ -16,6 +16,8 @@ import { sharedPath } from "../../fixtures/shared.ts";
 // A python that has Hugging Face's tokenizers. Skipped where the environment names none.
 const python = process.env.TROUPE_PYTHON;
 const data = sharedPath("data");
+/** Of the lines that are taken, and of those that are made up. */
+const seed = process.env.TROUPE_TOKENIZERS_SEED ?? "7";
 
 /** Lines before these are odd ones, written by hand; those behind are of random scripts. */
 const REAL_LINES = [19, 7500] as const;
@@ -42,7 +44,7 @@ describe.skipIf(python === undefined || data === undefined)("beside Hugging Face
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "troupe-tokenizers-"));
     const script = new URL("make.py", import.meta.url).pathname;
-    await promisify(execFile)(python as string, [script, data as string, directory]);
+    await promisify(execFile)(python as string, [script, data as string, directory, seed]);
     lines = JSON.parse(await readFile(join(directory, "lines.json"), "utf8"));
   });
   afterAll(() => rm(directory, { recursive: true }));
