@@ -1,11 +1,14 @@
-import { createReadStream } from "node:fs";
+import { createReadStream, existsSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import {
   loadGpt2Tokenizer,
   loadTokenizer,
   loadWordPiece,
+  type PunktModel,
   preprocess,
+  readPunkt,
   type Tokenizer,
   t5Vocabulary,
 } from "../data/index.ts";
@@ -24,6 +27,7 @@ interface PreprocessFlags {
   readonly appendEod: boolean;
   readonly splitSentences: boolean;
   readonly lang: string;
+  readonly punkt?: string;
   readonly datasetImpl: "mmap" | "lazy" | "cached";
   readonly workers?: number;
   readonly plainLoop: boolean;
@@ -61,8 +65,12 @@ export function addPreprocessCommand(program: Command): void {
     .addOption(new Option("--vocab <file>", "the same").hideHelp())
     .option("--merge-file <file>", "merges.txt of GPT-2")
     .option("--append-eod", "end each document with its token: <|endoftext|>, [SEP]", false)
-    .option("--split-sentences", "make each sentence a sequence, by Unicode's rule (not Punkt's)", false)
+    .option("--split-sentences", "make each sentence a sequence: by Unicode's rule, or by Punkt's", false)
     .option("--lang <language>", "of the sentences", "english")
+    .option(
+      "--punkt <folder>",
+      "cut sentences as Megatron does, by what NLTK's Punkt learnt of the language: nltk_data/tokenizers/punkt_tab",
+    )
     .addOption(
       new Option("--dataset-impl <format>", "of the datasets")
         .choices(["mmap", "lazy", "cached"])
@@ -83,6 +91,8 @@ export function addPreprocessCommand(program: Command): void {
       1,
     )
     .action(async (flags: PreprocessFlags) => {
+      if (flags.punkt !== undefined && !flags.splitSentences)
+        throw misused("--punkt with --split-sentences", "--punkt alone");
       const tokenizer = await tokenizerOf(flags);
       const vocabSize = megatronSize(tokenizer, flags);
       const began = performance.now();
@@ -96,7 +106,7 @@ export function addPreprocessCommand(program: Command): void {
         vocabSize,
         format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
         ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
-        ...(flags.splitSentences && { sentencesOf: languageOf(flags.lang) }),
+        ...(flags.splitSentences && { sentencesOf: sentencesOf(flags) }),
         ...(flags.workers !== undefined && { workers: flags.workers }),
         onProgress: ({ documents, bytes }) => {
           if (documents < told + flags.logInterval) return;
@@ -165,6 +175,13 @@ function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags)
     if (id !== undefined) return id;
   }
   throw misused("--append-eod with a vocabulary that has <|endoftext|>, [SEP] or </s>", `${tokenizerType}`);
+}
+
+/** Punkt's folder of all languages, or of the one. */
+function sentencesOf({ lang, punkt }: PreprocessFlags): string | PunktModel {
+  if (punkt === undefined) return languageOf(lang);
+  const ofLanguage = join(punkt, lang);
+  return readPunkt(existsSync(ofLanguage) ? ofLanguage : punkt);
 }
 
 function languageOf(name: string): string {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -105,6 +105,30 @@ describe.skipIf(vocabularies === undefined)("troupe preprocess", () => {
       using data = IndexedDataset.open(`${prefix}_text_document`);
       expect([data.dtype, [...data.get(0)]]).toEqual([dtype, [12, 14]]);
     }
+  });
+
+  it("cuts sentences as Punkt does where it is given what that learnt, and refuses it alone", async () => {
+    const learnt = join(folder, "punkt_tab/english");
+    mkdirSync(learnt, { recursive: true });
+    const files = { abbrev_types: "mr\n", sent_starters: "", collocations: "", ortho_context: "the\t34\n" };
+    for (const [name, text] of Object.entries(files))
+      writeFileSync(join(learnt, `${name}${/types|starters/.test(name) ? ".txt" : ".tab"}`), text);
+    const input = corpus("mr.jsonl", [{ text: "Mr. Dog is cute. The dog!" }]);
+    const prefix = join(folder, "mr");
+    const words = [
+      "--input",
+      input,
+      "--output-prefix",
+      prefix,
+      ...gpt2,
+      "--punkt",
+      join(folder, "punkt_tab"),
+    ];
+    const { code, err } = await preprocess(...words, "--split-sentences", "--workers", "1");
+    expect([code, err]).toEqual([0, ""]);
+    using data = IndexedDataset.open(`${prefix}_text_sentence`);
+    expect(sequencesOf(data).map(({ length }) => length)).toEqual([6, 3]);
+    expect((await preprocess(...words)).err).toContain("expected --punkt with --split-sentences");
   });
 
   it("gives the same bytes whatever number of threads, sentences and formats included", async () => {

@@ -21,6 +21,7 @@ export {
 export type { MaskVocabulary } from "./masked-tokens.ts";
 export type { IndexedSamples, SplitName } from "./parts.ts";
 export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess.ts";
+export { type PunktModel, punktSentences, readPunkt } from "./punkt.ts";
 export { cyclicBatches, type ReplicaBatches, singleBatches } from "./samplers.ts";
 export { type SentenceSample, type SentenceSampleOptions, sentenceSamples } from "./sentence-samples.ts";
 export { type DocumentSplitRule, type SplitRanges, splitRanges } from "./split-ranges.ts";

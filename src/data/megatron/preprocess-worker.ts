@@ -2,12 +2,13 @@ import { workerData } from "node:worker_threads";
 import { tokenizerFromSpec } from "../tokenizers/load.ts";
 import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import type { EncodedLines, Lines, PreprocessPlan, RefusedLine } from "./preprocess.ts";
+import { punktSentences } from "./punkt.ts";
 
 const { spec, keys, endOfDocument, sentencesOf } = workerData as PreprocessPlan;
 /** This thread's tokenizer, built at the first lines. */
 let tokenizer: Tokenizer | undefined;
-const sentences =
-  sentencesOf === undefined ? undefined : new Intl.Segmenter(sentencesOf, { granularity: "sentence" });
+const segmenter =
+  typeof sentencesOf === "string" ? new Intl.Segmenter(sentencesOf, { granularity: "sentence" }) : undefined;
 
 /** Encodes some lines of a corpus; runs in a thread of the pool of `preprocess`. */
 export default function encodeLines({ first, texts }: Lines): EncodedLines | RefusedLine {
@@ -59,6 +60,6 @@ function encode(text: string): Int32Array[] {
 }
 
 function partsOf(text: string): readonly string[] {
-  if (sentences === undefined) return [text];
-  return Array.from(sentences.segment(text), ({ segment }) => segment.trim());
+  if (segmenter !== undefined) return Array.from(segmenter.segment(text), ({ segment }) => segment.trim());
+  return typeof sentencesOf === "object" ? punktSentences(text, sentencesOf) : [text];
 }

@@ -5,6 +5,7 @@ import { TroupeError } from "../../errors.ts";
 import type { Tokenizer, TokenizerSpec } from "../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "./indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
+import type { PunktModel } from "./punkt.ts";
 
 /** How a corpus is preprocessed. */
 export interface PreprocessOptions {
@@ -22,8 +23,11 @@ export interface PreprocessOptions {
   readonly vocabSize?: number;
   /** The token put behind each document, where one is. */
   readonly endOfDocument?: number;
-  /** The language whose sentences become a sequence each, where documents are split: Unicode's rule (UAX 29), not Punkt's. */
-  readonly sentencesOf?: string;
+  /**
+   * Whose sentences become a sequence each, where documents are split: a language's by Unicode's rule (UAX 29), or those that NLTK's
+   * Punkt finds, as Megatron has them, with what it learnt of a language.
+   */
+  readonly sentencesOf?: string | PunktModel;
   readonly format?: IndexedFormat;
   /** Threads; one for each core unless said otherwise. */
   readonly workers?: number;
@@ -44,7 +48,7 @@ export interface PreprocessPlan {
   readonly spec: TokenizerSpec;
   readonly keys: readonly string[];
   readonly endOfDocument: number | undefined;
-  readonly sentencesOf: string | undefined;
+  readonly sentencesOf: string | PunktModel | undefined;
 }
 
 /** Lines that a worker takes at once. */
