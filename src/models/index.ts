@@ -59,7 +59,7 @@ export { ViTForImageClassification } from "./vit/model.ts";
 export type { Wav2Vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
 export { Wav2Vec2ForCTC, Wav2Vec2ForSequenceClassification } from "./wav2vec2/model.ts";
-export type { SpeechBatch } from "./wav2vec2/speech-for-ctc.ts";
+export type { SpeechBatch } from "./wav2vec2/speech-with-head.ts";
 export {
   bareName,
   type ConfigField,
@@ -73,6 +73,7 @@ export {
   pretrained,
   type StateEntry,
   type StateNaming,
+  tensorBytes,
   type WeightBytes,
   type WeightMatch,
   type WeightSource,

@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { Buffer, type Module, type Parameter } from "../nn/index.ts";
-import { type DType, noGrad, scope, tensor } from "../tensor/index.ts";
+import { type DType, noGrad, scope, type Tensor, tensor } from "../tensor/index.ts";
 
 /** How the names in a model folder's files relate to a model's own. */
 export interface StateNaming {
@@ -231,15 +231,20 @@ export async function copyWeights(
  * before a parameter is read.
  */
 export function weightBytes(model: Module): WeightBytes[] {
-  return [...model.namedState()].map(([name, parameter]) => ({
+  return [...model.namedState()].map(([name, { tensor }]) => tensorBytes(name, tensor));
+}
+
+/** One tensor, contiguous, as a weight file takes it. Nothing is copied before it is read. */
+export function tensorBytes(name: string, tensor: Tensor): WeightBytes {
+  return {
     name,
-    dtype: spellingOf(parameter.tensor.dtype),
-    shape: parameter.shape,
+    dtype: spellingOf(tensor.dtype),
+    shape: tensor.shape,
     read: () => {
-      const { buffer, byteOffset, byteLength } = parameter.tensor.toTypedArray();
+      const { buffer, byteOffset, byteLength } = tensor.toTypedArray();
       return new Uint8Array(buffer, byteOffset, byteLength);
     },
-  }));
+  };
 }
 
 function formatOf(

@@ -1,0 +1,59 @@
+import { below, Module, type TensorPlan } from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import type { ModelOutputs, TaskModel } from "../task-model.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import type { SpeechConfig } from "./config.ts";
+import { SpeechModel } from "./encoder.ts";
+import { checkSamples } from "./features.ts";
+import type { SpeechFamily } from "./speech-family.ts";
+import { speechNaming } from "./state-dict-adapter.ts";
+import { speechPlan } from "./tensor-plan.ts";
+
+/** Recordings, and what is said in them. */
+export type SpeechBatch = {
+  /** [B, N], float: samples. */
+  readonly inputValues: Tensor;
+  /** [B, N], 0 where a recording is padded, at its end. */
+  readonly attentionMask?: Tensor | undefined;
+  /** int64: [B, L], −100 behind the end, of what is said; [B] of what a recording is. */
+  readonly labels?: Tensor | undefined;
+};
+
+/** A speech model with a head: what all of them have in common. The head is a subclass's own, below the stack. */
+export abstract class SpeechWithHead<Config extends SpeechConfig> extends Module implements TaskModel {
+  readonly config: Config;
+  readonly #family: SpeechFamily<Config>;
+  readonly #stack: SpeechModel;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(family: SpeechFamily<Config>, fields: Readonly<Record<string, unknown>>) {
+    super();
+    this.config = family.configOf(fields);
+    this.#family = family;
+    this.#stack = new SpeechModel(this.config, family.positions(this.config));
+    Object.assign(this, { [family.prefix]: this.#stack }); // a module's name is its property's
+  }
+
+  get stateNaming(): StateNaming {
+    return speechNaming(`${this.#family.prefix}.`);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return this.#family.configJson(this.config, this.constructor.name);
+  }
+
+  get tensorPlan(): TensorPlan {
+    return below(this.#family.prefix, speechPlan(this.config));
+  }
+
+  abstract override forward(batch: SpeechBatch): ModelOutputs;
+
+  /**
+   * @returns [B, T, D]
+   * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame
+   */
+  protected states({ inputValues, attentionMask }: SpeechBatch): Tensor {
+    checkSamples(this.constructor.name, inputValues, this.config);
+    return this.#stack.forward(inputValues, attentionMask);
+  }
+}
