@@ -41,8 +41,8 @@ export interface EventHubOptions {
 const sliceMs = 8;
 /** …and then not for this many times as long as they took. */
 const restRatio = 4;
-/** How long closing waits for slow subscribers. */
-const closeMs = 1000;
+/** How long flushing and closing call slow subscribers. */
+const flushMs = 1000;
 
 /**
  * Where the events of a run come together. `emit` returns at once and never throws: sinks write, subscribers are
@@ -119,6 +119,20 @@ export class EventHub {
     return new EventStream(this.events$.pipe(filter(selector(options))), buffer);
   }
 
+  /**
+   * Calls subscribers with all that was emitted, slow ones for at most a second: whoever waited for what was told has heard of it
+   * then.
+   */
+  flush(): void {
+    if (this.#closed) return;
+    this.#draining?.cancel();
+    this.#draining = undefined;
+    const begin = performance.now();
+    while (this.#queue.length > 0 && performance.now() - begin < flushMs)
+      this.#deliver(this.#queue.shift() as TroupeEvent);
+    this.#drain();
+  }
+
   /** Delivers what is left, for at most a second to slow subscribers, completes `events$` and closes the sinks. */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -128,7 +142,7 @@ export class EventHub {
     for (let event = this.#queue.shift(); event !== undefined; event = this.#queue.shift()) {
       this.#deliver(event);
       // The last one says how the run ended.
-      if (performance.now() - begin > closeMs) this.#queue.keepNewest(1);
+      if (performance.now() - begin > flushMs) this.#queue.keepNewest(1);
     }
     this.#subject.complete();
     // One after the other, the first one last: the console still says what became of the others.

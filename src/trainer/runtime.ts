@@ -158,6 +158,7 @@ export class Runtime implements AsyncDisposable {
    * Trains a job to its end.
    * @param jobUrl - module whose default export is `defineJob({ … })`: a URL, or a path as a command line takes it
    * @param overrides - settings of the job in place of its defaults
+   * @returns once every thread of the run has ended and listeners have been called with its events, slow ones for at most a second
    * @throws {TroupeError} with the first cause of what went wrong; every thread of the run has ended then, and what was
    *   saved is kept
    */
@@ -219,6 +220,7 @@ export class Runtime implements AsyncDisposable {
       await run.end();
       this.#run = undefined;
       resolve();
+      this.#hub.flush();
     }
   }
 

@@ -57,6 +57,25 @@ describe("emitting", () => {
     await hub.close();
   });
 
+  test("tells subscribers that it lets rest all that there is, when it is flushed", async () => {
+    const hub = new EventHub();
+    const seen: number[] = [];
+    hub.listeners.on("step.finished", ({ step: index }) => {
+      block(20); // the hub rests for four times as long
+      seen.push(index);
+    });
+    hub.emit(step(1));
+    await turn();
+    hub.emit(step(2));
+    hub.emit(step(3));
+    hub.flush();
+    expect(seen).toEqual([1, 2, 3]);
+    hub.emit(step(4));
+    hub.flush();
+    expect(seen).toEqual([1, 2, 3, 4]);
+    await hub.close();
+  });
+
   test("gives sinks every event at once, in order, also after one of them threw", async () => {
     const hub = new EventHub();
     const seen: TroupeEvent[] = [];
