@@ -1,5 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { Buffer, type Module, type Parameter } from "../nn/index.ts";
+import type { Tensor } from "../tensor/index.ts";
 
 /** A few parameters that are tuned in place of a model's own, put to it from outside. */
 export interface Delta {
@@ -15,10 +16,17 @@ export interface Delta {
   attach(model: Module): void;
   /** Whether a parameter of the model's own is trained beside. @param name - in the model */
   trains(name: string, model: Module): boolean;
+  /** What makes the vectors that peft writes in place of it, as `prompt_embeddings`: only while it is tuned it is kept itself. */
+  encoder?(model: Module): VectorEncoder;
   /** What a peft file calls a parameter, where it is not by its module. */
   entryOf?(name: string): string;
   /** What peft has to know of it beside the values: the fields of `adapter_config.json`. Plain data. */
   configJson(model: Module): DeltaJson;
+}
+
+/** Makes the vectors of virtual positions, [n, D]. */
+export interface VectorEncoder extends Module {
+  forward(): Tensor;
 }
 
 /** What stands in an `adapter_config.json`. */

@@ -32,6 +32,20 @@ const targets: Readonly<Record<string, readonly string[]>> = {
   qwen2: ["q_proj", "v_proj"],
 };
 
+/** Which maps (IA)³ rescales where nobody says, and which of them before the product, as peft has it. */
+const rescaled: Readonly<
+  Record<string, { readonly target: readonly string[]; readonly feedForward: string }>
+> = {
+  bert: { target: ["key", "value", "output.dense"], feedForward: "output.dense" },
+  roberta: { target: ["key", "value", "output.dense"], feedForward: "output.dense" },
+  t5: { target: ["k", "v", "wo"], feedForward: "wo" },
+  bart: { target: ["q_proj", "v_proj", "fc2"], feedForward: "fc2" },
+  gpt2: { target: ["c_attn", "mlp.c_proj"], feedForward: "mlp.c_proj" },
+  llama: { target: ["k_proj", "v_proj", "down_proj"], feedForward: "down_proj" },
+  mistral: { target: ["k_proj", "v_proj", "down_proj"], feedForward: "down_proj" },
+  qwen2: { target: ["q_proj", "v_proj", "down_proj"], feedForward: "down_proj" },
+};
+
 interface Described {
   readonly configJson?: { readonly model_type?: unknown; readonly architectures?: unknown };
 }
@@ -52,4 +66,12 @@ export function headsOf(model: Module): readonly string[] {
 /** Names of the maps that are tuned where nobody says; none for a family that is not known. */
 export function defaultTargets(model: Module): readonly string[] | undefined {
   return targets[String((model as Described).configJson?.model_type)];
+}
+
+/** The same of (IA)³, and which of them are rescaled before the product. */
+export function defaultRescaled(
+  model: Module,
+): { readonly target: readonly string[]; readonly feedForward: readonly string[] } | undefined {
+  const found = rescaled[String((model as Described).configJson?.model_type)];
+  return found && { target: found.target, feedForward: [found.feedForward] };
 }

@@ -1,41 +1,49 @@
-import { Affine, type Module } from "../nn/index.ts";
+import { Affine, type FeatureScale, type Module } from "../nn/index.ts";
 import { noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { deltaTarget } from "./delta.ts";
 
 /**
- * Adds what low-rank maps of a model come to to the weights that they stand beside, and takes them away: what is left has the
- * base's names and shapes, and computes the same up to rounding, at the base's price.
+ * Puts what low-rank maps and factors of a model come to into the weights that they stand beside, and takes it out again: what is
+ * left has the base's names and shapes, and computes the same up to rounding, at the base's price.
  * @param model - on one device, with memory
- * @returns takes the product off again and puts the maps back: weights are the base's up to rounding
- * @throws {TroupeError} `DELTA_TARGET` for a delta that no weight can stand for, before anything is changed
+ * @returns takes the delta out again and puts it back beside: weights are the base's up to rounding
+ * @throws {TroupeError} `DELTA_TARGET` for a delta that no weight can stand for, or of which a factor of 0 leaves nothing to take
+ *   out again, before anything is changed
  */
 export function mergeDelta(model: Module): () => void {
   const maps = [...model.namedModules()].filter(
     (named): named is [string, Affine] => named[1] instanceof Affine,
   );
-  for (const [name, { behind }] of maps)
+  for (const [name, { behind, scale }] of maps) {
     if (behind !== undefined)
       throw deltaTarget("a delta that weights can stand for", `${behind.constructor.name} behind ${name}`);
-  const undo = maps.filter(([, { added }]) => added !== undefined).map(([, map]) => mergeMap(map));
-  if (undo.length === 0) throw deltaTarget("a model with low-rank maps", `none in ${model.constructor.name}`);
+    if (scale !== undefined && scope(() => scale.factors.tensor.eq(0).any().item()) !== 0)
+      throw deltaTarget(`factors of ${name} that can be taken out again`, "one of 0");
+  }
+  const tuned = maps.map(([, map]) => map).filter(({ added, scale }) => added ?? scale);
+  if (tuned.length === 0)
+    throw deltaTarget("a model with low-rank maps or factors", `none in ${model.constructor.name}`);
+  const undo = tuned.map((map) => mergeMap(map));
   return () => {
     for (const one of undo) one();
   };
 }
 
 function mergeMap(map: Affine): () => void {
-  const { added } = map;
-  if (added === undefined) return () => {};
-  const children = Object.entries(map).filter(([, child]) =>
-    [added.before, added.down, added.up].includes(child),
-  );
-  addProduct(map, added, 1);
-  for (const [name] of children) Reflect.deleteProperty(map, name);
+  const { added, scale } = map;
+  const own: readonly unknown[] = [added?.before, added?.down, added?.up, scale?.factors];
+  const members = Object.entries(map).filter(([, member]) => member !== undefined && own.includes(member));
+  if (added !== undefined) addProduct(map, added, 1);
+  if (scale !== undefined) multiply(map, scale, "mul_");
+  for (const [name] of members) Reflect.deleteProperty(map, name);
   map.added = undefined;
+  map.scale = undefined;
   return () => {
-    addProduct(map, added, -1);
-    Object.assign(map, Object.fromEntries(children));
+    if (scale !== undefined) multiply(map, scale, "div_");
+    if (added !== undefined) addProduct(map, added, -1);
+    Object.assign(map, Object.fromEntries(members));
     map.added = added;
+    map.scale = scale;
   };
 }
 
@@ -46,6 +54,18 @@ function addProduct(map: Affine, { down, up, scale }: NonNullable<Affine["added"
       const product = wide(up.weight).matmul(wide(down.weight)); // [out, in]
       const oriented = map.outputDim === 0 ? product : product.t();
       map.weight.tensor.add_(oriented.to(map.weight.tensor.dtype), sign * scale);
+    }),
+  );
+}
+
+/** Rows or columns of a weight, and outputs' biases, times their factors, or divided by them. */
+function multiply(map: Affine, { of, factors }: FeatureScale, by: "mul_" | "div_"): void {
+  noGrad(() =>
+    scope(() => {
+      const { weight, bias, outputDim } = map;
+      const each = factors.tensor.to(weight.tensor.dtype); // [out, 1] or [1, in], of a weight [out, in]
+      weight.tensor[by](outputDim === 0 ? each : each.t());
+      if (of === "outputs") bias?.tensor[by](each.view([-1]));
     }),
   );
 }

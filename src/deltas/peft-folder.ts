@@ -9,14 +9,17 @@ import {
   saveAdapterFolder,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import { copyWeights, matchState, type WeightMatch, weightBytes } from "../models/index.ts";
+import { copyWeights, matchState, tensorBytes, type WeightMatch, weightBytes } from "../models/index.ts";
 import type { ActivationName, Module } from "../nn/index.ts";
+import { noGrad } from "../tensor/index.ts";
 import { adapter } from "./adapter.ts";
 import { bitFit } from "./bit-fit.ts";
 import { type Delta, deltaOf, deltaTarget, tunedState } from "./delta.ts";
+import { ia3 } from "./ia3.ts";
 import { lora } from "./lora.ts";
 import { ownName, peftName } from "./peft-names.ts";
 import { prefix } from "./prefix.ts";
+import type { PromptEncoderOptions } from "./prompt-encoder.ts";
 import { softPrompt } from "./soft-prompt.ts";
 
 /** What peft can be told of a LoRA that would change what it computes, and is not here: by field, what it must be. */
@@ -44,26 +47,45 @@ export function deltaFrom(path: string): Delta {
   const config = readConfig(path);
   const { peft_type: type } = config;
   if (type === "LORA") return loraFrom(path, config);
+  if (type === "IA3") return ia3From(path, config);
   if (type === "BITFIT")
     return bitFit({ modulesToSave: namesIn(config.modules_to_save) ?? [], folder: path });
-  if (type === "PROMPT_TUNING") return promptFrom(path, config);
+  if (type === "PROMPT_TUNING" || type === "P_TUNING") return promptFrom(path, config);
   if (type === "PREFIX_TUNING") return prefixFrom(path, config);
   if (type === "BOTTLENECK") return bottleneckFrom(path, config);
-  throw deltaFolder(path, "peft_type LORA, PROMPT_TUNING, PREFIX_TUNING, BOTTLENECK or BITFIT", `${type}`);
+  throw deltaFolder(
+    path,
+    "peft_type LORA, IA3, PROMPT_TUNING, P_TUNING, PREFIX_TUNING, BOTTLENECK or BITFIT",
+    `${type}`,
+  );
 }
 
 /**
- * Writes what is tuned of a model, on one device, as peft reads it: names, shapes and float types are peft's.
+ * Writes what is tuned of a model, on one device, as peft reads it: names, shapes and float types are peft's. Of vectors that an
+ * encoder makes it has, as peft does, the vectors, and tuning them goes on from there.
  * @throws {TroupeError} `DELTA_TARGET` for a model without a delta
  */
 export async function saveDelta(path: string, model: Module): Promise<void> {
   const delta = requireDelta(model);
   const tuned = tunedState(model);
-  const weights = weightBytes(model).filter(({ name }) => tuned.has(name));
-  await saveAdapterFolder(path, {
-    config: adapterConfig(model, delta),
-    weights: weights.map((weight) => ({ ...weight, name: peftName(weight.name, model) })),
+  const encoder = delta.encoder?.(model);
+  const made = new Set(encoder?.parameters());
+  const weights = weightBytes(model).filter(({ name }) => {
+    const parameter = tuned.get(name);
+    return parameter !== undefined && !made.has(parameter);
   });
+  const vectors = encoder && noGrad(() => encoder.forward().to("float32").contiguous());
+  try {
+    await saveAdapterFolder(path, {
+      config: { ...adapterConfig(model, delta), inference_mode: true },
+      weights: [
+        ...(vectors === undefined ? [] : [tensorBytes("prompt_embeddings", vectors)]),
+        ...weights.map((weight) => ({ ...weight, name: peftName(weight.name, model) })),
+      ],
+    });
+  } finally {
+    vectors?.dispose();
+  }
 }
 
 /**
@@ -97,7 +119,9 @@ export async function openWeights(path: string): Promise<SafetensorsFile> {
 
 /** What stands in the `adapter_config.json` of a model's delta. */
 export function adapterConfig(model: Module, delta: Delta, base: string | null = null): JsonObject {
-  return { base_model_name_or_path: base, inference_mode: true, ...delta.configJson(model) } as JsonObject;
+  // What an encoder makes is not there yet.
+  const inference_mode = delta.encoder === undefined;
+  return { base_model_name_or_path: base, inference_mode, ...delta.configJson(model) } as JsonObject;
 }
 
 function requireDelta(model: Module): Delta {
@@ -133,15 +157,44 @@ function loraFrom(path: string, config: JsonObject): Delta {
   });
 }
 
+function ia3From(path: string, config: JsonObject): Delta {
+  const exclude = targetIn(path, config.exclude_modules, "exclude_modules");
+  const feedForward = targetIn(path, config.feedforward_modules, "feedforward_modules");
+  return ia3({
+    target: targetIn(path, config.target_modules, "target_modules"),
+    exclude: exclude === "all-linear" ? undefined : exclude,
+    feedForward: feedForward === "all-linear" ? undefined : feedForward,
+    modulesToSave: namesIn(config.modules_to_save) ?? [],
+    folder: path,
+  });
+}
+
+/** What peft itself writes has the vectors alone, and says so: they are read as they are. */
+function isEncoded({ inference_mode: isDone }: JsonObject): boolean {
+  return isDone === false;
+}
+
 function promptFrom(path: string, config: JsonObject): Delta {
-  if ((config.num_transformer_submodules ?? 1) !== 1)
-    throw deltaFolder(path, "num_transformer_submodules to be 1", `${config.num_transformer_submodules}`);
   const modulesToSave = namesIn(config.modules_to_save) ?? [];
-  return softPrompt({ numTokens: config.num_virtual_tokens as number, modulesToSave, folder: path });
+  const numTokens = config.num_virtual_tokens as number;
+  const encoder: PromptEncoderOptions = {
+    kind: (config.encoder_reparameterization_type ?? "MLP") as "MLP",
+    width: (config.encoder_hidden_size ?? undefined) as number | undefined,
+    numLayers: (config.encoder_num_layers ?? 2) as number,
+    dropout: (config.encoder_dropout ?? 0) as number,
+  };
+  const isMade = config.peft_type === "P_TUNING" && isEncoded(config);
+  return softPrompt({ numTokens, modulesToSave, folder: path, ...(isMade && { encoder }) });
 }
 
 function prefixFrom(path: string, config: JsonObject): Delta {
-  return prefix({ numTokens: config.num_virtual_tokens as number, folder: path });
+  const isMade = config.prefix_projection === true && isEncoded(config);
+  return prefix({
+    numTokens: config.num_virtual_tokens as number,
+    projection: isMade ? ((config.encoder_hidden_size ?? config.token_dim) as number) : null,
+    numLayers: (config.num_layers ?? undefined) as number | undefined,
+    folder: path,
+  });
 }
 
 function bottleneckFrom(path: string, config: JsonObject): Delta {

@@ -6,7 +6,7 @@ import { deltaOf } from "./delta.ts";
 const PREFIX = "base_model.model.";
 
 /** Names for one module's state that peft has beside the model's own. */
-const WRAPPERS = /\.(?:base_layer|modules_to_save|default)(?=\.)/g;
+const WRAPPERS = /\.(?:base_layer|modules_to_save|default)(?=\.|$)/g;
 
 /** @returns what transformers, and so peft, calls a module of a model, or its parameter */
 export function foreignNames(
@@ -24,6 +24,12 @@ export function peftName(name: string, model: Module): string {
   const isWrapped = module instanceof Affine && module.added !== undefined;
   const foreign = foreignNames(model)(name);
   return PREFIX + (isWrapped ? foreign.replace(/\.(?=[^.]*$)/, ".base_layer.") : foreign);
+}
+
+/** What a file calls a parameter of a prompt or a prefix, whose module is called `prompt`: its vectors as peft does. */
+export function promptEntry(name: string): string {
+  const own = name.slice(name.lastIndexOf("prompt.") + "prompt.".length);
+  return own === "prompt_embeddings" ? own : `prompt_encoder.${own}`;
 }
 
 /** @returns the model's own name for what a peft file, or peft itself, calls so */

@@ -1,29 +1,50 @@
 import { TroupeError } from "../errors.ts";
-import { GPT2Attention, LlamaAttention } from "../models/index.ts";
+import {
+  BartForConditionalGeneration,
+  GPT2Attention,
+  LlamaAttention,
+  T5ForConditionalGeneration,
+} from "../models/index.ts";
 import {
   type Affine,
+  activations,
   behindPrefix,
+  Embedding,
+  Linear,
   Module,
   normal,
   Parameter,
   PrefixHeads,
+  type PrefixTable,
+  Sequential,
   setPrefix,
   wrapForward,
 } from "../nn/index.ts";
 import { ops, Tensor } from "../tensor/index.ts";
-import { type Delta, deltaOption, deltaTarget } from "./delta.ts";
+import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { peftTask } from "./family.ts";
+import { promptEntry } from "./peft-names.ts";
 
 /** What prefix tuning may be told. */
 export interface PrefixOptions {
   /** Virtual positions in front of every row; 8 unless told otherwise. */
   readonly numTokens?: number;
+  /**
+   * Makes keys and values of narrower vectors, by two layers with so many features between them, which are trained in their place;
+   * null for none, as unless told otherwise.
+   */
+  readonly projection?: number | null;
+  /**
+   * Layers that the table has keys and values for; the model's unless told otherwise. peft counts an encoder's layers for the
+   * decoder behind it.
+   */
+  readonly numLayers?: number | undefined;
   /** A folder as peft writes it whose values it begins with. */
   readonly folder?: string | undefined;
 }
 
 /** The keys and values of the virtual positions in every layer. */
-class PrefixTable extends Module {
+class PlainTable extends Module implements PrefixTable {
   readonly prompt_embeddings: Parameter;
 
   constructor(numTokens: number, width: number) {
@@ -34,77 +55,142 @@ class PrefixTable extends Module {
   override forward(): Tensor {
     return this.prompt_embeddings.tensor;
   }
+
+  part(layerIndex: number, width: number): Tensor {
+    return this.prompt_embeddings.tensor.narrow(1, layerIndex * width, width);
+  }
 }
 
-/** An attention, the map that makes its keys, and how many heads these are. */
+/** The same, made of a narrower table; parts are named as peft names them. */
+class ProjectedTable extends Module implements PrefixTable {
+  readonly embedding: Embedding;
+  readonly transform: Sequential;
+  readonly #inner: Linear;
+  readonly #outer: Linear;
+
+  constructor(
+    numTokens: number,
+    width: number,
+    layers: { readonly inner: number; readonly outputs: number },
+  ) {
+    super();
+    this.embedding = new Embedding(numTokens, width);
+    this.#inner = new Linear(width, layers.inner);
+    this.#outer = new Linear(layers.inner, layers.outputs);
+    this.transform = new Sequential(this.#inner, activations.tanh, this.#outer);
+  }
+
+  override forward(): Tensor {
+    return this.transform.forward(this.embedding.weight.tensor);
+  }
+
+  /** Only the layer's own outputs are computed: where a layer is recomputed, or on another stage, none of the others' are there. */
+  part(layerIndex: number, width: number): Tensor {
+    const inner = this.#inner.forward(this.embedding.weight.tensor).tanh(); // [n, inner]
+    const [weight, bias] = [this.#outer.weight, this.#outer.bias as Parameter].map(({ tensor }) =>
+      tensor.narrow(0, layerIndex * width, width),
+    );
+    return ops.linear(inner, weight as Tensor, bias);
+  }
+}
+
+/** An attention over its own stream, and the map that makes its keys, beside queries and values where `parts` is 3. */
 interface Place {
-  readonly attention: GPT2Attention | LlamaAttention;
+  readonly attention: Module & { readonly headWidth: number };
   readonly map: Affine;
-  readonly numHeads: number;
+  readonly parts: number;
+}
+
+/** Whose keys and values something may stand in front of. */
+interface PrefixedStack {
+  /** Counts its positions from the prefix on. */
+  readonly stack: Module;
+  /** The mask of its own rows, by its name in a batch. */
+  readonly maskName: string;
+  readonly maxPositions: number;
+  readonly places: readonly Place[];
 }
 
 /**
- * Keys and values in front of every attention's own, trained in place of the model: GPT-2, LLaMA, Mistral and Qwen2. Positions are
- * counted behind them, as transformers does behind what it has seen.
+ * Keys and values in front of the own ones of every attention of a decoder, trained in place of the model: GPT-2, LLaMA, Mistral,
+ * Qwen2, and what T5, BART and Blenderbot write with. Positions are counted behind them, as transformers does behind what it has
+ * seen.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Li and Liang 2021, https://arxiv.org/abs/2101.00190
  */
-export function prefix({ numTokens = 8, folder }: PrefixOptions = {}): Delta {
-  if (!Number.isSafeInteger(numTokens) || numTokens < 1)
-    throw deltaOption("numTokens", "a whole number ≥ 1", numTokens);
+export function prefix({ numTokens = 8, projection = null, numLayers, folder }: PrefixOptions = {}): Delta {
+  const sizes = { numTokens, projection, numLayers };
+  for (const [option, size] of Object.entries(sizes))
+    if (size != null && !(Number.isSafeInteger(size) && size >= 1))
+      throw deltaOption(option, "a whole number ≥ 1", size);
   return {
     peftType: "PREFIX_TUNING",
     folder,
     attach: (model) => {
-      const places = placesIn(model);
-      const { numHeads, headWidth } = shapeOf(places, model);
-      const prompt = new PrefixTable(numTokens, places.length * 2 * numHeads * headWidth);
+      const found = stackOf(model);
+      const { numHeads, headWidth, layers } = shapeOf(found, model, numLayers);
+      const width = numHeads * headWidth;
+      const outputs = layers.length * 2 * width;
+      const prompt =
+        projection === null
+          ? new PlainTable(numTokens, outputs)
+          : new ProjectedTable(numTokens, width, { inner: projection, outputs });
       Object.assign(model, { prompt }); // a module's name is its property's
-      for (const [layer, { attention, map }] of places.entries()) {
-        map.prefix = new PrefixHeads(prompt.prompt_embeddings, layer, numHeads, headWidth);
+      for (const [index, { attention, map }] of found.places.entries()) {
+        map.prefix = new PrefixHeads(prompt, layers[index % layers.length] as number, numHeads, headWidth);
         setPrefix(attention, map.prefix);
       }
-      wrapForward(model, (forward, inputs) => {
-        const given = inputs as readonly unknown[];
-        checkLength(model, given[0], numTokens);
-        return behindPrefix(numTokens, () =>
-          (forward as Forward)(...given.map((each) => seen(each, numTokens))),
-        ) as never;
+      wrapForward(found.stack, (forward, inputs) => {
+        checkLength(model, found, inputs[0], numTokens);
+        return behindPrefix(numTokens, () => forward(...inputs)) as never;
       });
+      wrapForward(
+        model,
+        (forward, inputs) =>
+          (forward as Forward)(
+            ...(inputs as readonly unknown[]).map((each) => seen(each, found.maskName, numTokens)),
+          ) as never,
+      );
     },
     trains: () => false,
-    entryOf: () => "prompt_embeddings",
+    entryOf: promptEntry,
+    ...(projection !== null && { encoder: (model: Module) => (model as unknown as Prefixed).prompt }),
     configJson: (model) => {
-      const places = placesIn(model);
-      const { numHeads, headWidth } = shapeOf(places, model);
+      const { numHeads, headWidth, layers } = shapeOf(stackOf(model), model, numLayers);
       return {
         peft_type: "PREFIX_TUNING",
         task_type: peftTask(model),
         num_virtual_tokens: numTokens,
         token_dim: numHeads * headWidth,
         num_attention_heads: numHeads,
-        num_layers: places.length,
-        num_transformer_submodules: 1,
-        encoder_hidden_size: numHeads * headWidth,
-        prefix_projection: false,
+        num_layers: layers.length,
+        num_transformer_submodules: peftTask(model) === "SEQ_2_SEQ_LM" ? 2 : 1,
+        encoder_hidden_size: projection ?? numHeads * headWidth,
+        prefix_projection: projection !== null,
       };
     },
   };
 }
 
 type Forward = (...inputs: readonly unknown[]) => unknown;
+type Prefixed = { readonly prompt: VectorEncoder };
 
 /** A batch or a request with a mask sees the virtual positions too. */
-function seen(given: unknown, numTokens: number): unknown {
-  const { attentionMask: mask } = (given ?? {}) as { readonly attentionMask?: unknown };
+function seen(given: unknown, maskName: string, numTokens: number): unknown {
+  const mask = (given as Readonly<Record<string, unknown>> | undefined)?.[maskName];
   if (given instanceof Tensor || !(mask instanceof Tensor)) return given;
   const ones = ops.ones([mask.shape[0] ?? 0, numTokens], mask.dtype);
-  return { ...(given as object), attentionMask: ops.cat([ones, mask], 1) };
+  return { ...(given as object), [maskName]: ops.cat([ones, mask], 1) };
 }
 
-function checkLength(model: Module, first: unknown, numTokens: number): void {
+/** @param first - token ids or words, [B, T] or [B, T, D], alone or in a batch */
+function checkLength(
+  model: Module,
+  { maxPositions }: PrefixedStack,
+  first: unknown,
+  numTokens: number,
+): void {
   const ids = first instanceof Tensor ? first : (first as { readonly inputIds?: Tensor }).inputIds;
-  const { maxPositions = Number.POSITIVE_INFINITY } = model as { readonly maxPositions?: number };
   const length = ids?.shape[1] ?? 0;
   if (numTokens + length <= maxPositions) return;
   throw new TroupeError(
@@ -118,32 +204,48 @@ function checkLength(model: Module, first: unknown, numTokens: number): void {
   );
 }
 
-function placesIn(model: Module): Place[] {
-  return [...model.namedModules().values()].flatMap((attention) => {
-    const outputs = ({ weight, outputDim }: Affine) =>
-      (weight.split?.logicalShape ?? weight.shape)[outputDim] ?? 0;
-    if (attention instanceof GPT2Attention)
-      return {
-        attention,
-        map: attention.c_attn,
-        numHeads: outputs(attention.c_attn) / 3 / attention.headWidth,
-      };
-    if (attention instanceof LlamaAttention)
-      return { attention, map: attention.k_proj, numHeads: outputs(attention.k_proj) / attention.headWidth };
+function stackOf(model: Module): PrefixedStack {
+  const maskName = "decoderAttentionMask";
+  if (model instanceof T5ForConditionalGeneration) {
+    const attentions = [...model.decoder.block].map(({ ownAttention }) => ownAttention);
+    const places = attentions.map((attention) => ({ attention, map: attention.k, parts: 1 }));
+    return { stack: model.decoder, maskName, maxPositions: Number.POSITIVE_INFINITY, places };
+  }
+  if (model instanceof BartForConditionalGeneration) {
+    const { decoder } = model.model;
+    const attentions = [...decoder.layers].map(({ self_attn }) => self_attn);
+    const places = attentions.map((attention) => ({ attention, map: attention.k_proj, parts: 1 }));
+    return { stack: decoder, maskName, maxPositions: model.config.max_position_embeddings, places };
+  }
+  const { maxPositions = Number.POSITIVE_INFINITY } = model as { readonly maxPositions?: number };
+  const places = [...model.namedModules().values()].flatMap((attention): Place[] => {
+    if (attention instanceof GPT2Attention) return [{ attention, map: attention.c_attn, parts: 3 }];
+    if (attention instanceof LlamaAttention) return [{ attention, map: attention.k_proj, parts: 1 }];
     return [];
   });
+  return { stack: model, maskName: "attentionMask", maxPositions, places };
 }
 
+/** How many heads have keys, and whose part of the table each layer reads. */
 function shapeOf(
-  places: readonly Place[],
+  { places, stack }: PrefixedStack,
   model: Module,
-): { readonly numHeads: number; readonly headWidth: number } {
+  numLayers = places.length,
+): { readonly numHeads: number; readonly headWidth: number; readonly layers: readonly number[] } {
   const [first] = places;
   if (first === undefined)
     throw deltaTarget(
-      "a decoder of GPT-2's or LLaMA's kind for a prefix",
+      "a decoder of this library for a prefix",
       model.constructor.name,
       "use lora or softPrompt",
     );
-  return { numHeads: first.numHeads, headWidth: first.attention.headWidth };
+  const { map, parts, attention } = first;
+  if (numLayers < places.length)
+    throw deltaTarget(`a prefix for each of ${places.length} layers`, `one for ${numLayers}`);
+  const numOutputs = (map.weight.split?.logicalShape ?? map.weight.shape)[map.outputDim] ?? 0;
+  const { headWidth } = attention;
+  // Beside each layer's pair of an encoder-decoder peft has one for the encoder's states, reads it nowhere, and begins again.
+  const step = stack === model ? 1 : 2;
+  const layers = Array.from({ length: numLayers }, (_, index) => (step * index) % numLayers);
+  return { numHeads: numOutputs / parts / headWidth, headWidth, layers };
 }

@@ -1,13 +1,18 @@
+import { BartForConditionalGeneration, T5ForConditionalGeneration } from "../models/index.ts";
 import { Embedding, IGNORE_INDEX, Module, normal, Parameter, wrapForward } from "../nn/index.ts";
 import { ops, Tensor } from "../tensor/index.ts";
-import { type Delta, deltaOption, deltaTarget } from "./delta.ts";
+import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
+import { promptEntry } from "./peft-names.ts";
+import { type PromptEncoderOptions, promptEncoder } from "./prompt-encoder.ts";
 import { liesIn } from "./target.ts";
 
 /** What a soft prompt may be told. */
 export interface SoftPromptOptions {
   /** Virtual tokens in front of every row; 8 unless told otherwise. */
   readonly numTokens?: number;
+  /** Makes their vectors of others, as P-tuning does; null for vectors that are trained themselves, as unless told otherwise. */
+  readonly encoder?: PromptEncoderOptions | null;
   /** The embedding that looks up tokens, by name; the model's only one over its whole vocabulary unless told otherwise. */
   readonly embedding?: string;
   /** Modules of the model's own that are trained and saved whole; the new head of the model's task unless told otherwise. */
@@ -16,7 +21,7 @@ export interface SoftPromptOptions {
   readonly folder?: string | undefined;
 }
 
-/** The vectors of the virtual tokens, which take the place of what was looked up for the first positions. */
+/** The vectors themselves. */
 class Prompt extends Module {
   readonly prompt_embeddings: Parameter;
 
@@ -25,36 +30,80 @@ class Prompt extends Module {
     this.prompt_embeddings = new Parameter([numTokens, width], normal(0, 1));
   }
 
-  /** @param rows - [B, n + T, D], of which the first n are in place of the prompt */
-  override forward(rows: Tensor): Tensor {
-    const [numRows = 0, length = 0, width = 0] = rows.shape;
-    const { tensor, shape } = this.prompt_embeddings;
-    const [numTokens = 0] = shape;
-    const prompt = tensor.to(rows.dtype).unsqueeze(0).expand([numRows, numTokens, width]);
-    return ops.cat([prompt, rows.narrow(1, numTokens, length - numTokens)], 1);
+  override forward(): Tensor {
+    return this.prompt_embeddings.tensor;
   }
 }
 
+/** Puts the vectors of the virtual tokens in the place of what was looked up for the first positions. */
+class InFront extends Module {
+  readonly #prompt: VectorEncoder;
+
+  /** @param prompt - a child of another's */
+  constructor(prompt: VectorEncoder) {
+    super();
+    this.#prompt = prompt;
+  }
+
+  /** @param rows - [B, n + T, D], of which the first n are in place of the prompt */
+  override forward(rows: Tensor): Tensor {
+    const vectors = this.#prompt.forward();
+    const [numTokens = 0] = vectors.shape;
+    return joined(vectors, rows.narrow(1, numTokens, (rows.shape[1] ?? 0) - numTokens));
+  }
+}
+
+/** [n, D] and [B, T, D] → [B, n + T, D]. */
+function joined(vectors: Tensor, rows: Tensor): Tensor {
+  const prompt = vectors.to(rows.dtype).unsqueeze(0);
+  return ops.cat([prompt.expand([rows.shape[0] ?? 0, ...prompt.shape.slice(1)]), rows], 1);
+}
+
 /**
- * Vectors in front of every row, trained in place of the model: prompt tuning. The model answers n positions more, which have no
- * labels.
+ * Vectors in front of every row, trained in place of the model: prompt tuning, or P-tuning where an encoder makes them. A model of
+ * one stack answers n positions more, which have no labels; one of two reads them with its encoder.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Lester et al. 2021, https://arxiv.org/abs/2104.08691
  */
 export function softPrompt(options: SoftPromptOptions = {}): Delta {
-  const { numTokens = 8, folder } = options;
+  const { numTokens = 8, encoder = null, folder } = options;
   if (!Number.isSafeInteger(numTokens) || numTokens < 1)
     throw deltaOption("numTokens", "a whole number ≥ 1", numTokens);
   const savedOf = (model: Module) => options.modulesToSave ?? headsOf(model);
+  const prompts = new WeakMap<Module, VectorEncoder>();
+  const made = (model: Module, numRows: number, width: number) => {
+    const prompt = encoder === null ? new Prompt(numRows, width) : promptEncoder(numRows, width, encoder);
+    prompts.set(model, prompt.train(model.training));
+    return prompt;
+  };
   return {
-    peftType: "PROMPT_TUNING",
+    peftType: encoder === null ? "PROMPT_TUNING" : "P_TUNING",
     folder,
     attach: (model) => {
       checkModel(model);
+      const reader = readerOf(model);
+      if (reader !== undefined) {
+        // peft has as many for the decoder, which nothing reads.
+        const prompt = made(model, 2 * numTokens, widthOf(model, options));
+        Object.assign(model, { prompt }); // a module's name is its property's
+        wrapForward(reader, (forward, inputs) => {
+          const [words, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
+          const vectors = prompt.forward().narrow(0, 0, numTokens);
+          return (forward as Forward)(joined(vectors, words), ...rest) as never;
+        });
+        wrapForward(
+          model,
+          (forward, inputs) =>
+            (forward as Forward)(
+              ...(inputs as readonly unknown[]).map((each) => seen(each, numTokens)),
+            ) as never,
+        );
+        return;
+      }
       const embedding = tokenEmbedding(model, options.embedding);
-      const prompt = new Prompt(numTokens, embedding.weight.shape[1] ?? 0);
-      Object.assign(embedding, { prompt }); // a module's name is its property's
-      embedding.behind = prompt;
+      const prompt = made(model, numTokens, widthOf(model, options));
+      Object.assign(embedding, { prompt });
+      embedding.behind = new InFront(prompt);
       wrapForward(
         model,
         (forward, inputs) => (forward as Forward)(...lengthened(inputs, numTokens)) as never,
@@ -62,16 +111,31 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
     },
     trains: (name, model) => liesIn(name, savedOf(model)),
     // Of peft's models only those with low-rank maps stand one deeper.
-    entryOf: (name) => (name.endsWith(".prompt_embeddings") ? "prompt_embeddings" : `base_model.${name}`),
+    entryOf: (name) => (/(?:^|\.)prompt\./.test(name) ? promptEntry(name) : `base_model.${name}`),
+    ...(encoder !== null && { encoder: (model: Module) => prompts.get(model) as VectorEncoder }),
     configJson: (model) => ({
-      peft_type: "PROMPT_TUNING",
+      peft_type: encoder === null ? "PROMPT_TUNING" : "P_TUNING",
       task_type: peftTask(model),
       num_virtual_tokens: numTokens,
-      token_dim: tokenEmbedding(model, options.embedding).weight.shape[1] ?? 0,
-      num_transformer_submodules: 1,
-      prompt_tuning_init: "RANDOM",
+      token_dim: widthOf(model, options),
+      num_transformer_submodules: readerOf(model) === undefined ? 1 : 2,
+      ...(encoder === null
+        ? { prompt_tuning_init: "RANDOM" }
+        : encoderJson(encoder, widthOf(model, options))),
       modules_to_save: savedOf(model).length === 0 ? null : savedOf(model),
     }),
+  };
+}
+
+function encoderJson(
+  { kind = "MLP", width, numLayers = 2, dropout = 0 }: PromptEncoderOptions,
+  numFeatures: number,
+) {
+  return {
+    encoder_reparameterization_type: kind,
+    encoder_hidden_size: width ?? numFeatures,
+    encoder_num_layers: numLayers,
+    encoder_dropout: dropout,
   };
 }
 
@@ -116,15 +180,33 @@ function inFront(ids: Tensor, value: number, numTokens: number): Tensor {
   return ops.cat([prefix, ids], 1);
 }
 
+/** A batch whose mask of what is read has n positions more. */
+function seen(given: unknown, numTokens: number): unknown {
+  const { attentionMask: mask } = (given ?? {}) as Named;
+  return mask instanceof Tensor ? { ...(given as Named), attentionMask: inFront(mask, 1, numTokens) } : given;
+}
+
+/** What reads the words of a model of two stacks. */
+function readerOf(model: Module): Module | undefined {
+  if (model instanceof T5ForConditionalGeneration) return model.encoder;
+  return model instanceof BartForConditionalGeneration ? model.model.encoder : undefined;
+}
+
 function checkModel(model: Module): void {
   const { is_encoder_decoder: isTwo } =
     (model as { readonly configJson?: { is_encoder_decoder?: unknown } }).configJson ?? {};
-  if (isTwo === true || peftTask(model) === "SEQ_2_SEQ_LM" || peftTask(model) === "QUESTION_ANS")
-    throw deltaTarget(
-      "a model of one stack whose positions nobody counts",
-      model.constructor.name,
-      "use lora",
-    );
+  const isTwoUnknown = isTwo === true && readerOf(model) === undefined;
+  if (isTwoUnknown || peftTask(model) === "QUESTION_ANS")
+    throw deltaTarget("a model whose positions nobody counts", model.constructor.name, "use lora");
+  // peft looks its words up in a table that nothing else reads.
+  if (model instanceof BartForConditionalGeneration && !model.config.tie_word_embeddings)
+    throw deltaTarget("a model whose stacks share their words", model.constructor.name, "use prefix or lora");
+}
+
+function widthOf(model: Module, { embedding }: SoftPromptOptions): number {
+  if (model instanceof T5ForConditionalGeneration || model instanceof BartForConditionalGeneration)
+    return model.config.d_model;
+  return tokenEmbedding(model, embedding).weight.shape[1] ?? 0;
 }
 
 function tokenEmbedding(model: Module, name: string | undefined): Embedding {

@@ -68,17 +68,18 @@ export function wholePattern({ source, flags }: RegExp): RegExp {
   return new RegExp(`^(?:${source})$`, flags.replace("g", ""));
 }
 
+/** Whether a module of this name is one of the target's. */
+export function isNamed(name: string, target: readonly string[] | RegExp): boolean {
+  return target instanceof RegExp ? wholePattern(target).test(name) : endsIn(name, target);
+}
+
 function isMeant(name: string, module: Module, options: TargetOptions): boolean {
   const { target, exclude, saved = [] } = options;
-  if (exclude !== undefined && matches(name, exclude)) return false;
+  if (exclude !== undefined && isNamed(name, exclude)) return false;
   if (endsIn(name, saved) || liesIn(name, saved)) return false;
   if (target === "all-linear")
     return module instanceof Affine && !endsIn(name, HEADS) && inLayers(name, options);
-  return matches(name, target) && (target instanceof RegExp || inLayers(name, options));
-}
-
-function matches(name: string, target: readonly string[] | RegExp): boolean {
-  return target instanceof RegExp ? wholePattern(target).test(name) : endsIn(name, target);
+  return isNamed(name, target) && (target instanceof RegExp || inLayers(name, options));
 }
 
 /** The first place in a name counts, of those behind the pattern's word. */

@@ -42,8 +42,15 @@ export { gated } from "./layers/gated.ts";
 export { GroupNorm } from "./layers/group-norm.ts";
 export { LayerDrop } from "./layers/layer-drop.ts";
 export { LayerNorm } from "./layers/layer-norm.ts";
-export { type AddedProduct, Affine, type AffineOptions, Conv1D, Linear } from "./layers/linear.ts";
-export { behindPrefix, PrefixHeads, setPrefix } from "./layers/prefix.ts";
+export {
+  type AddedProduct,
+  Affine,
+  type AffineOptions,
+  Conv1D,
+  type FeatureScale,
+  Linear,
+} from "./layers/linear.ts";
+export { behindPrefix, PrefixHeads, type PrefixTable, setPrefix } from "./layers/prefix.ts";
 export { RMSNorm } from "./layers/rms-norm.ts";
 export { addedTo, type HeadRequest, lastPositions, VocabularyHead } from "./layers/vocabulary-head.ts";
 export { WeightNorm, WeightNormConv1d } from "./layers/weight-norm.ts";

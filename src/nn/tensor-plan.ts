@@ -16,7 +16,7 @@ export interface ColumnRule {
   readonly readers: number;
   /**
    * Whether the last ranks may hold less, where their number does not divide the units. What they lack is zero, never stored,
-   * and stays zero: what lies between this map and the row behind it must make zeros of zeros.
+   * and stays zero: the row behind this map reads zeros there, whatever lies between.
    */
   readonly uneven: boolean;
   /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */

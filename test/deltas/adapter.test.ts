@@ -5,22 +5,41 @@ import { afterAll, describe, expect, it } from "vitest";
 import {
   type AdapterOptions,
   adapter,
+  adapterConfig,
   applyDelta,
   bitFit,
+  type Delta,
   deltaFrom,
+  deltaOf,
+  ia3,
   loadDelta,
   mergeDelta,
+  peftName,
   prefix,
   saveDelta,
   softPrompt,
   tunedState,
 } from "../../src/deltas/index.ts";
-import { autoModel, GPT2LMHeadModel, T5ForConditionalGeneration } from "../../src/models/index.ts";
+import {
+  autoModel,
+  BartForConditionalGeneration,
+  BertForMaskedLM,
+  type GPT2Block,
+  GPT2LMHeadModel,
+  T5ForConditionalGeneration,
+} from "../../src/models/index.ts";
 import { dematerialize, type Module, materialize } from "../../src/nn/index.ts";
 import { tensorParallel } from "../../src/parallel/index.ts";
 import { arange, noGrad, ops, scope } from "../../src/tensor/index.ts";
 
 const t5 = { vocab_size: 40, d_model: 16, d_kv: 8, d_ff: 24, num_layers: 1, num_heads: 2 };
+const bert = {
+  vocab_size: 40,
+  hidden_size: 16,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  intermediate_size: 24,
+};
 const gpt2 = { vocab_size: 61, n_layer: 2, n_head: 2, n_embd: 16, n_positions: 16 };
 const directory = mkdtempSync(join(tmpdir(), "troupe-deltas-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -50,6 +69,10 @@ async function savedAndRead(model: GPT2LMHeadModel, name: string): Promise<GPT2L
   await loadDelta(path, again);
   return again;
 }
+
+const relativeError = (got: Float32Array, expected: Float32Array) =>
+  Math.max(...got.map((value, index) => Math.abs(value - (expected[index] ?? Number.NaN)))) /
+  Math.max(...expected.map(Math.abs));
 
 const mapsOf = (model: Module) => [
   ...new Set(
@@ -117,6 +140,29 @@ describe("a soft prompt", () => {
 });
 
 describe("a prefix", () => {
+  it("of a projection is trained by its narrower table, kept so by a run, and saved as the vectors that it makes", async () => {
+    const model = applyDelta(new GPT2LMHeadModel(gpt2).eval(), prefix({ numTokens: 3, projection: 5 }));
+    materialize(model, { seed: 1 });
+    expect([...tunedState(model).keys()].map((name) => peftName(name, model))).toEqual([
+      "prompt_encoder.embedding.weight",
+      "prompt_encoder.transform.0.weight",
+      "prompt_encoder.transform.0.bias",
+      "prompt_encoder.transform.2.weight",
+      "prompt_encoder.transform.2.bias",
+    ]);
+    expect(adapterConfig(model, deltaOf(model) as Delta)).toMatchObject({
+      prefix_projection: true,
+      inference_mode: false,
+    });
+    const again = await savedAndRead(model, "projected");
+    expect([...tunedState(again)].map(([name, { shape }]) => [name, shape])).toEqual([
+      ["prompt.prompt_embeddings", [3, 64]],
+    ]);
+    expect(relativeError(logitsOf(again), logitsOf(model))).toBeLessThan(1e-6); // its rows are made one layer at a time
+    dematerialize(model);
+    dematerialize(again);
+  });
+
   it("is one table for all layers, trained alone, saved and read to the bit, before positions that there is room for", async () => {
     const model = applyDelta(new GPT2LMHeadModel(gpt2).eval(), prefix({ numTokens: 3 }));
     materialize(model, { seed: 1 });
@@ -136,16 +182,72 @@ describe("a prefix", () => {
   });
 });
 
-it.each([
-  ["a soft prompt", softPrompt],
-  ["a prefix", prefix],
-] as const)("%s is refused of a model of two stacks, and of a length that is none", (_, delta) => {
-  expect(() => applyDelta(new T5ForConditionalGeneration(t5), delta())).toThrow(
-    expect.objectContaining({ code: "DELTA_TARGET" }),
-  );
-  for (const numTokens of [0, 1.5])
-    expect(() => delta({ numTokens })).toThrow(expect.objectContaining({ code: "DELTA_OPTION" }));
+describe("a prompt that an encoder makes", () => {
+  it.each(["MLP", "LSTM"] as const)("by %s is saved as the vectors, and reads as the same", async (kind) => {
+    const encoder = { kind, width: 5, numLayers: 1 };
+    const model = applyDelta(new GPT2LMHeadModel(gpt2).eval(), softPrompt({ numTokens: 3, encoder }));
+    materialize(model, { seed: 1 });
+    expect(adapterConfig(model, deltaOf(model) as Delta)).toMatchObject({
+      peft_type: "P_TUNING",
+      encoder_reparameterization_type: kind,
+      inference_mode: false,
+    });
+    const again = await savedAndRead(model, kind);
+    expect([...tunedState(again)].map(([, { shape }]) => shape)).toEqual([[3, 16]]);
+    expect(logitsOf(again)).toEqual(logitsOf(model));
+    dematerialize(model);
+    dematerialize(again);
+  });
 });
+
+describe("factors of features", () => {
+  it("change nothing until they are trained, are saved and read to the bit, and merged and taken out again", async () => {
+    const model = new GPT2LMHeadModel(gpt2).eval();
+    materialize(model, { seed: 1 });
+    const before = logitsOf(model);
+    const names = [...model.namedState().keys()];
+    dematerialize(model);
+    applyDelta(model, ia3());
+    materialize(model, { seed: 1 });
+    expect(logitsOf(model)).toEqual(before);
+    shake(model);
+    expect([...tunedState(model)].map(([name, { shape }]) => [name.split(".h.")[1], shape])).toEqual([
+      ["0.attn.c_attn.ia3_l", [48, 1]],
+      ["0.mlp.c_proj.ia3_l", [1, 64]],
+      ["1.attn.c_attn.ia3_l", [48, 1]],
+      ["1.mlp.c_proj.ia3_l", [1, 64]],
+    ]);
+    const apart = logitsOf(model);
+    const again = await savedAndRead(model, "factors");
+    expect(logitsOf(again)).toEqual(apart);
+    dematerialize(again);
+    const unmerge = mergeDelta(model);
+    expect([...model.namedState().keys()]).toEqual(names);
+    expect(relativeError(logitsOf(model), apart)).toBeLessThan(1e-5);
+    unmerge();
+    expect(relativeError(logitsOf(model), apart)).toBeLessThan(1e-5);
+    const { c_attn } = (model.transformer.h[0] as GPT2Block).attn;
+    noGrad(() => void c_attn.scale?.factors.tensor.zero_());
+    expect(() => mergeDelta(model)).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
+    expect(c_attn.scale).toBeDefined();
+    dematerialize(model);
+  });
+});
+
+it.each([
+  ["a soft prompt", softPrompt, { tie_word_embeddings: false }, BartForConditionalGeneration],
+  ["a prefix", prefix, bert, BertForMaskedLM],
+] as const)(
+  "%s is refused of a model that it cannot stand in front of, and of a length that is none",
+  (...each) => {
+    const [, delta, fields, Model] = each;
+    expect(() => applyDelta(new Model(fields), delta())).toThrow(
+      expect.objectContaining({ code: "DELTA_TARGET" }),
+    );
+    for (const numTokens of [0, 1.5])
+      expect(() => delta({ numTokens })).toThrow(expect.objectContaining({ code: "DELTA_OPTION" }));
+  },
+);
 
 describe("biases", () => {
   it("alone are tuned of a model, and are saved and read to the bit", async () => {

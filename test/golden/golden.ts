@@ -102,7 +102,10 @@ export async function loadGolden(
 /** What a gradient's parameter is called by the model, in words of which neither's prefix is a part. */
 export function bareNames(model: TaskModel): (name: string) => string {
   const bare = bareName(model.stateNaming);
-  return (name) => (name.endsWith("prompt_embeddings") ? "prompt_embeddings" : bare(ownName(name)));
+  return (name) => {
+    const [, ofPrompt] = /(?:^|\.)prompt(?:_encoder\.default)?\.(.+)$/.exec(`.${name}`) ?? [];
+    return name === "prompt_embeddings" ? name : (ofPrompt ?? bare(ownName(name)));
+  };
 }
 
 /** Opens a reference state; its tensors are the caller's to release. */

@@ -14,7 +14,7 @@ import sys
 
 import torch
 import transformers as hf
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 ADAMW = dict(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
 
@@ -443,14 +443,74 @@ def prompts(rng):
     yield "llama", hf.LlamaForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7)), inputs
     config = hf.LlamaConfig(vocab_size=79, hidden_size=48, num_attention_heads=6, num_key_value_heads=3, num_hidden_layers=2,
                             intermediate_size=70, pad_token_id=0, bos_token_id=1, eos_token_id=2)
-    yield "llama-prefix", hf.LlamaForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7), prefix=True), inputs
+    yield "llama-prefix", hf.LlamaForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7), kind="prefix"), inputs
     config = hf.GPT2Config(vocab_size=79, n_positions=32, n_embd=40, n_head=4, n_layer=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
                            bos_token_id=0, eos_token_id=0)
-    yield "gpt2-prefix", hf.GPT2LMHeadModel(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7), prefix=True), inputs
+    yield "gpt2-prefix", hf.GPT2LMHeadModel(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7), kind="prefix"), inputs
     config = encoder_config(rng, hf.BertConfig, num_labels=3)
     inputs = text(rng, config, types=False)
     yield ("bert", hf.BertForSequenceClassification(config), dict(task_type="SEQ_CLS", num_virtual_tokens=rng.randrange(1, 7)),
            dict(inputs, labels=torch.randint(0, 3, (3,))))
+
+
+    encoder = lambda **fields: hf.BertConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, hidden_dropout_prob=0,
+                                             attention_probs_dropout_prob=0, max_position_embeddings=32, initializer_range=0.05, **fields)
+    t5 = lambda **fields: hf.T5Config(**{**dict(vocab_size=61, d_model=30, d_kv=6, d_ff=43, num_layers=3, num_heads=5, dropout_rate=0, initializer_factor=0.4,
+                                      decoder_start_token_id=0), **fields})
+    bart = lambda **fields: hf.BartConfig(**{**dict(vocab_size=61, d_model=30, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=43, decoder_ffn_dim=45,
+                                          encoder_attention_heads=5, decoder_attention_heads=5, max_position_embeddings=32, dropout=0, init_std=0.05), **fields})
+    def replied(config, decoder_mask=False):
+        inputs = dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
+        if decoder_mask:
+            inputs["decoder_attention_mask"] = padding(rng, 3, 9)
+            inputs["labels"].masked_fill_(inputs["decoder_attention_mask"] == 0, -100)
+        return inputs
+    causal = lambda config: (lambda given: dict(given, labels=given["input_ids"].masked_fill(given["attention_mask"] == 0, -100)))(text(rng, config, types=False))
+    decoder = lambda **fields: hf.LlamaConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, pad_token_id=0, bos_token_id=1,
+                                              eos_token_id=2, **fields)
+    both = dict(task_type="SEQ_2_SEQ_LM", num_virtual_tokens=3)
+    config = decoder(num_key_value_heads=1)
+    yield "llama-projected", hf.LlamaForCausalLM(config), dict(kind="prefix", task_type="CAUSAL_LM", num_virtual_tokens=4, prefix_projection=True, encoder_hidden_size=7), causal(config)
+    config = t5()
+    yield "t5-prefix", hf.T5ForConditionalGeneration(config), dict(both, kind="prefix"), replied(config)
+    config = t5(num_layers=2, feed_forward_proj="gated-gelu")
+    yield "t5-projected", hf.T5ForConditionalGeneration(config), dict(both, kind="prefix", prefix_projection=True, encoder_hidden_size=11), replied(config, True)
+    config = bart(encoder_layers=3)
+    yield "bart-prefix", hf.BartForConditionalGeneration(config), dict(both, kind="prefix"), replied(config, True)
+    config = bart(scale_embedding=True)
+    yield "bart-scaled", hf.BartForConditionalGeneration(config), dict(both, kind="prompt"), replied(config)
+    config = t5()
+    yield "t5", hf.T5ForConditionalGeneration(config), dict(both, kind="prompt"), replied(config)
+    yield "t5-encoded", hf.T5ForConditionalGeneration(config), dict(both, kind="encoder", encoder_hidden_size=8), replied(config)
+    config = decoder(num_key_value_heads=5)
+    lstm = dict(kind="encoder", encoder_reparameterization_type="LSTM", encoder_num_layers=2, num_virtual_tokens=4)
+    yield "llama-lstm", hf.LlamaForCausalLM(config), dict(lstm, task_type="CAUSAL_LM", encoder_hidden_size=6), causal(config)
+    config = encoder(num_labels=3)
+    yield ("bert-encoded", hf.BertForSequenceClassification(config), dict(kind="encoder", task_type="SEQ_CLS", num_virtual_tokens=3),
+           dict(text(rng, config, types=False), labels=torch.tensor([0, 2, 1])))
+
+
+def rescaled(rng):
+    """(IA)³: name → (base, what peft is told, inputs)"""
+    encoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, max_position_embeddings=32,
+                   hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05)
+    causal = lambda config: (lambda given: dict(given, labels=given["input_ids"].masked_fill(given["attention_mask"] == 0, -100)))(text(rng, config, types=False))
+    config = hf.BertConfig(**encoder, num_labels=3)
+    yield "bert", hf.BertForSequenceClassification(config), dict(kind="ia3", task_type="SEQ_CLS"), dict(text(rng, config), labels=torch.tensor([0, 2, 1]))
+    config = hf.GPT2Config(vocab_size=61, n_positions=32, n_embd=30, n_head=5, n_layer=2, n_inner=43, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
+    told = dict(kind="ia3", task_type="CAUSAL_LM", target_modules=["c_attn", "c_fc", "c_proj"], feedforward_modules=["c_fc", "attn.c_proj"])
+    # peft wants a subset by name where both are lists.
+    told.update(target_modules=r".*\.(attn\.c_attn|mlp\.c_fc|attn\.c_proj|mlp\.c_proj)", feedforward_modules=r".*\.(mlp\.c_fc|attn\.c_proj)")
+    yield "gpt2-odd", hf.GPT2LMHeadModel(config), told, causal(config)
+    config = hf.LlamaConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=43, attention_dropout=0,
+                            bos_token_id=0, eos_token_id=0, attention_bias=True, mlp_bias=True)
+    yield "llama", hf.LlamaForCausalLM(config), dict(kind="ia3", task_type="CAUSAL_LM"), causal(config)
+    config = hf.LlamaConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=2, intermediate_size=43, attention_dropout=0,
+                            bos_token_id=0, eos_token_id=0)
+    told = dict(kind="ia3", task_type="CAUSAL_LM", target_modules="all-linear", feedforward_modules=["q_proj", "k_proj", "down_proj"])
+    yield "llama-all", hf.LlamaForCausalLM(config), told, causal(config)
+    config = hf.T5Config(vocab_size=61, d_model=30, d_kv=5, d_ff=43, num_layers=2, num_heads=5, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0)
+    yield "t5", hf.T5ForConditionalGeneration(config), dict(kind="ia3"), dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
 
 
 def write_adapter(folder, base, told, inputs):
@@ -459,17 +519,35 @@ def write_adapter(folder, base, told, inputs):
     base.set_attn_implementation("eager")
     randomized(base)
     base.save_pretrained(os.path.join(folder, "base"))
-    if told.pop("prefix", False):
-        config = peft.PrefixTuningConfig(**told)
-    else:
-        config = peft.PromptTuningConfig(**told) if "num_virtual_tokens" in told else peft.LoraConfig(lora_dropout=0, **told)
-    model = peft.get_peft_model(base, config).eval()
+    # What peft 0.21 asks an encoder-decoder for; transformers 5.18 has it by another name.
+    for old, new in (("_prepare_encoder_decoder_kwargs_for_generation", "_prepare_text_encoder_decoder_kwargs_for_generation"),):
+        if not hasattr(base, old) and hasattr(base, new):
+            setattr(base, old, getattr(base, new))
+    kinds = dict(prefix=peft.PrefixTuningConfig, prompt=peft.PromptTuningConfig, encoder=peft.PromptEncoderConfig, ia3=peft.IA3Config,
+                 lora=lambda **told: peft.LoraConfig(lora_dropout=0, **told))
+    kind = told.pop("kind", "prompt" if "num_virtual_tokens" in told else "lora")
+    model = peft.get_peft_model(base, kinds[kind](**told)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
                 parameter.add_(0.1 * torch.randn_like(parameter))
     model.save_pretrained(os.path.join(folder, "adapter"))
+    if kind == "encoder" or told.get("prefix_projection"):
+        write_encoder(os.path.join(folder, "adapter"), model)
     record(folder, model, inputs, {}, "every trained parameter")
+
+
+def write_encoder(folder, model):
+    """What peft leaves out: it writes the vectors that an encoder makes, with which training cannot go on. As a run of ours keeps it."""
+    trained = {name.replace(".default", "", 1): value for name, value in model.state_dict().items() if name.startswith("prompt_encoder.")}
+    saved = os.path.join(folder, "adapter_model.safetensors")
+    kept = {name: value for name, value in load_file(saved).items() if name != "prompt_embeddings"}
+    save_file({name: value.contiguous().clone() for name, value in {**kept, **trained}.items()}, saved)
+    path = os.path.join(folder, "adapter_config.json")
+    with open(path) as file:
+        config = json.load(file)
+    with open(path, "w") as file:
+        json.dump(dict(config, inference_mode=False), file, indent=1)
 
 
 def randomized(model):
@@ -516,9 +594,10 @@ def record(folder, model, inputs, more, decay):
         if outputs.get(name) is not None:
             tensors[f"output.{name}"] = outputs[name].detach().contiguous().clone()
     tensors["output.loss"] = outputs.loss.detach().reshape(1)
+    encoded = [name for name, _ in model.named_parameters() if name.startswith("prompt_encoder")]
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
-            name = "prompt_embeddings" if name.startswith("prompt_encoder") else name
+            name = "prompt_embeddings" if [name] == encoded else name
             tensors[f"grad.{name}"] = parameter.grad.contiguous().clone()
     save_file(tensors, os.path.join(folder, "golden.safetensors"))
     losses, norms = train(model, state, call, None)
@@ -541,7 +620,7 @@ def main():
         for name, model, inputs in states(random.Random(seed)):
             if word in name:
                 write(place(name), model, inputs)
-    for states, suffix in ((adapters, "lora"), (tuned, "lora"), (prompts, "prompt")):
+    for states, suffix in ((adapters, "lora"), (tuned, "lora"), (prompts, "prompt"), (rescaled, "ia3")):
         for name, base, told, inputs in states(random.Random(seed)):
             if word in f"{name}-{suffix}":
                 write_adapter(place(f"{name}-{suffix}"), base, told, inputs)

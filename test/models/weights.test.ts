@@ -225,7 +225,7 @@ describe("autoModel", () => {
     expectRefused({ is_decoder: true }, "is_decoder");
     expectRefused({ position_embedding_type: "relative_key" }, "position_embedding_type");
     expectRefused({ hidden_size: 5 }, "hidden_size");
-    expectRefused({ hidden_act: "sigmoid" }, "hidden_act");
+    expectRefused({ hidden_act: "prelu" }, "hidden_act");
   });
 });
 

@@ -1,4 +1,4 @@
-import type { ActivationName } from "../../nn/index.ts";
+import { type ActivationName, activations } from "../../nn/index.ts";
 import {
   type ConfigOf,
   checkField,
@@ -13,16 +13,12 @@ import {
   tokenId,
 } from "../config-fields.ts";
 
-const feedForwards = [
-  "relu",
-  "gelu",
-  "gelu_new",
-  "silu",
-  "gated-relu",
-  "gated-gelu",
-  "gated-gelu_new",
-  "gated-silu",
-] as const;
+/** An activation, and whether what it makes is multiplied by another map's features. */
+type FeedForward = ActivationName | `gated-${ActivationName}`;
+const feedForwards = (Object.keys(activations) as ActivationName[]).flatMap((name): FeedForward[] => [
+  name,
+  `gated-${name}`,
+]);
 
 const fields = {
   vocab_size: size(32128),
@@ -43,7 +39,7 @@ const fields = {
   layer_norm_epsilon: positive(1e-6),
   /** Factor on the deviations of initial weights. */
   initializer_factor: positive(1),
-  feed_forward_proj: oneOf("relu", feedForwards),
+  feed_forward_proj: oneOf<FeedForward>("relu", feedForwards),
   /** Whether the output layer is the token embedding itself. */
   tie_word_embeddings: flag(true),
   /** Whether hidden states are divided by √D before the output layer; null for whether the two are tied. */

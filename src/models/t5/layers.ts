@@ -9,7 +9,6 @@ import {
   Module,
   ModuleList,
   normal,
-  numPast,
   RelativePositionBias,
   RMSNorm,
   splitHeads,
@@ -224,19 +223,24 @@ export class T5DecoderBlock extends Module {
     this.layer = new ModuleList([this.#attention, this.#crossAttention, this.#feedForward]);
   }
 
+  /** Over the decoder's own positions. */
+  get ownAttention(): T5Attention {
+    return this.#attention.SelfAttention;
+  }
+
   /**
-   * @param length - T, of which a rank's x may have a share
+   * @param places - T, of which a rank's x may have a share, and the position of the first
    * @param masks.own - bool [B, 1, 1, T], beside the causal rule
    * @param states - [B, S, D], of the encoder
    * @param masks.states - bool [B, 1, 1, S]
    */
   override forward(
     { x, bias: given }: T5Stream,
-    length: number,
+    { length, first }: { readonly length: number; readonly first: number },
     states: Tensor,
     masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
   ): T5Stream {
-    const bias = given ?? biasOf(this.#attention.SelfAttention, length, numPast());
+    const bias = given ?? biasOf(this.#attention.SelfAttention, length, first);
     const attended = this.#attention.forward(x, { mask: masks.own, bias, causal: true });
     return {
       x: this.#feedForward.forward(this.#crossAttention.forward(attended, states, masks.states)),

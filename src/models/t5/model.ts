@@ -6,6 +6,7 @@ import {
   ModuleList,
   madeOnce,
   normal,
+  numPast,
   paddingMask,
   RMSNorm,
   type TensorPlan,
@@ -86,7 +87,8 @@ export class T5Decoder extends T5Stack<T5DecoderBlock> {
     masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
   ): Tensor {
     let stream = this.begin(embedded);
-    for (const block of this.block) stream = block.forward(stream, embedded.shape[1] ?? 0, states, masks);
+    const places = { length: embedded.shape[1] ?? 0, first: numPast() };
+    for (const block of this.block) stream = block.forward(stream, places, states, masks);
     return this.end(stream);
   }
 }

@@ -1,11 +1,14 @@
 import { ops, type Tensor } from "../../tensor/index.ts";
 
+// biome-ignore lint/suspicious/noApproximativeNumericConstant: six digits, as transformers has them
+const LAPLACE_MEAN = 0.707107;
+
 /**
  * Element-wise activations by the names of Hugging Face's configurations. `gelu` and `gelu_python` are exact (by erf);
  * `gelu_new`, `gelu_fast`, `gelu_accurate`, `gelu_python_tanh` and `gelu_pytorch_tanh` are spellings of the tanh approximation;
- * `quick_gelu` is x·σ(1.702 x), `gelu_10` ends at ±10, `relu2` is the square. Each makes 0 of 0, which uneven splits rely on:
- * so there is no `sigmoid`.
- * @see Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415
+ * `quick_gelu` is x·σ(1.702 x), `gelu_10` ends at ±10, `relu2` is the square, `laplace` the distribution function of μ = 0.707107
+ * and σ = 0.282095 in place of relu2. Those that have parameters, `prelu` and `xielu`, are none.
+ * @see Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415; of laplace Ma et al. 2022, https://arxiv.org/abs/2209.10655
  */
 export const activations = {
   gelu: (x: Tensor): Tensor => ops.gelu(x),
@@ -17,13 +20,21 @@ export const activations = {
   gelu_python_tanh: (x: Tensor): Tensor => ops.gelu(x, "tanh"),
   gelu_pytorch_tanh: (x: Tensor): Tensor => ops.gelu(x, "tanh"),
   quick_gelu: (x: Tensor): Tensor => x.mul(x.mul(1.702).sigmoid()),
+  hardswish: (x: Tensor): Tensor => ops.hardswish(x),
+  laplace: (x: Tensor): Tensor =>
+    ops
+      .erf(x.sub(LAPLACE_MEAN).div(0.282095 * Math.SQRT2))
+      .add(1)
+      .mul(0.5),
   linear: (x: Tensor): Tensor => x,
   leaky_relu: (x: Tensor): Tensor => ops.leakyRelu(x),
   mish: (x: Tensor): Tensor => ops.mish(x),
   relu: (x: Tensor): Tensor => x.relu(),
   relu2: (x: Tensor): Tensor => x.relu().square(),
   relu6: (x: Tensor): Tensor => ops.relu6(x),
+  sigmoid: (x: Tensor): Tensor => x.sigmoid(),
   silu: (x: Tensor): Tensor => ops.silu(x),
+  sqrtsoftplus: (x: Tensor): Tensor => ops.softplus(x).sqrt(),
   swish: (x: Tensor): Tensor => ops.silu(x),
   tanh: (x: Tensor): Tensor => x.tanh(),
 } as const;

@@ -29,6 +29,14 @@ export interface AddedProduct {
   readonly scale: number;
 }
 
+/** What is tuned from outside of an affine map's features: each is multiplied by a number of its own. */
+export interface FeatureScale {
+  /** Before the product, or behind it and the bias. */
+  readonly of: "inputs" | "outputs";
+  /** A child of the map: one number a feature, [1, in] or [out, 1]. */
+  readonly factors: Parameter;
+}
+
 /**
  * An affine map over the last dim and the activation behind it, in the two steps between which a split product is
  * summed: `finish(product(x))` is what `forward` computes. What is tuned from outside may add to the product, and stand behind
@@ -40,6 +48,7 @@ export abstract class Affine extends Module {
   abstract readonly bias: Parameter | null;
   readonly activation: ActivationName | undefined;
   #added: AddedProduct | undefined;
+  #scale: FeatureScale | undefined;
   #prefix: PrefixHeads | undefined;
   #behind: (Module & { forward(y: Tensor): Tensor }) | undefined;
 
@@ -61,6 +70,15 @@ export abstract class Affine extends Module {
 
   set added(added: AddedProduct | undefined) {
     this.#added = added;
+  }
+
+  /** What features are multiplied by. Set from outside; nothing unless told otherwise. */
+  get scale(): FeatureScale | undefined {
+    return this.#scale;
+  }
+
+  set scale(scale: FeatureScale | undefined) {
+    this.#scale = scale;
   }
 
   /** What an attention finds in front of the heads that this map makes: split as its outputs are. Set from outside. */
@@ -86,15 +104,26 @@ export abstract class Affine extends Module {
    * its own took 119 us there, GELU 68.
    */
   protected addsBiasAtOnce(x: Tensor): boolean {
-    if (this.#added !== undefined) return false;
+    if (this.#added !== undefined || this.#scale !== undefined) return false;
     if (this.activation === undefined && this.#behind === undefined) return true;
     return this.bias !== null && x.device.startsWith("cuda") && !(isFused() && isTanhGelu(this.activation));
   }
 
   /** x W and what is added to it, without bias and activation: [..., in] → [..., out]. */
-  product(x: Tensor): Tensor {
+  product(given: Tensor): Tensor {
+    const x = this.scaledInputs(given);
     const own = this.ownProduct(x);
     return this.#added === undefined ? own : this.withAdded(own, this.down(x));
+  }
+
+  /** What the product is of in place of x: its features times their factors, where inputs have any. */
+  scaledInputs(x: Tensor): Tensor {
+    return this.#scaled(x, "inputs");
+  }
+
+  #scaled(x: Tensor, side: FeatureScale["of"]): Tensor {
+    const { scale } = this;
+    return scale?.of === side ? x.mul(scale.factors.tensor.to(x.dtype).view([-1])) : x;
   }
 
   /** The narrow half of what is added, of what {@link withAdded} makes the rest: [..., in] → [..., r]. */
@@ -125,10 +154,17 @@ export abstract class Affine extends Module {
 
   #activated(product: Tensor): Tensor {
     const { activation, bias } = this;
-    if (bias !== null && isFused() && isTanhGelu(activation) && product.dtype !== "float64") {
+    if (
+      bias !== null &&
+      this.#scale === undefined &&
+      isFused() &&
+      isTanhGelu(activation) &&
+      product.dtype !== "float64"
+    ) {
       return ops.troupe.biasGelu(product, bias.tensor); // has no float64
     }
-    const affine = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have narrowed it
+    const whole = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have narrowed it
+    const affine = this.#scaled(whole, "outputs");
     return activation === undefined ? affine : activations[activation](affine);
   }
 

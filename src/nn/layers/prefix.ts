@@ -1,19 +1,24 @@
 import { ops, type Tensor, tensor } from "../../tensor/index.ts";
-import type { Parameter } from "../module/parameter.ts";
+import type { Module } from "../module/module.ts";
 
 // n virtual positions, L layers, G key/value heads, K head width, B rows, S positions.
 
+/** Keys and values of virtual positions, of each layer keys, then values. */
+export interface PrefixTable extends Module {
+  /** @returns what one layer has, [n, 2 · G · K]; `width` is 2 · G · K */
+  part(layerIndex: number, width: number): Tensor;
+}
+
 /** What one attention finds in front of the keys and values that it makes itself: its part of a table that all layers share. */
 export class PrefixHeads {
-  /** Of each layer keys, then values: [n, L · 2 · G · K]. */
-  readonly table: Parameter;
+  readonly table: PrefixTable;
   readonly layerIndex: number;
   readonly numHeads: number;
   readonly headWidth: number;
   /** The heads that are here, where ranks split them; what is none, the number of heads, is zero. All unless told otherwise. */
   heads: readonly number[] | undefined;
 
-  constructor(table: Parameter, layerIndex: number, numHeads: number, headWidth: number) {
+  constructor(table: PrefixTable, layerIndex: number, numHeads: number, headWidth: number) {
     this.table = table;
     this.layerIndex = layerIndex;
     this.numHeads = numHeads;
@@ -23,12 +28,11 @@ export class PrefixHeads {
   /** @param keys - [B, G, S, K], as values @returns [B, G, n + S, K] each */
   inFront(keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
     const [numRows = 0] = keys.shape;
-    const place = 2 * this.layerIndex;
-    const table = this.table.tensor
-      .to(keys.dtype)
-      .view([this.table.shape[0] ?? 0, -1, this.numHeads, this.headWidth]);
+    const { table, layerIndex, numHeads, headWidth } = this;
+    const both = table.part(layerIndex, 2 * numHeads * headWidth).to(keys.dtype);
+    const parts = both.view([-1, 2, numHeads, headWidth]);
     const joined = [keys, values].map((own, index) => {
-      const heads = this.#here(table.select(1, place + index)); // [n, G, K]
+      const heads = this.#here(parts.select(1, index)); // [n, G, K]
       const prefix = heads.transpose(0, 1).unsqueeze(0); // [1, G, n, K]
       return ops.cat([prefix.expand([numRows, ...prefix.shape.slice(1)]), own], 2);
     });

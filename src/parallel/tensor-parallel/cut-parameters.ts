@@ -80,15 +80,17 @@ function cutsOf(model: Module, plan: TensorPlan): Map<Parameter, Cut> {
     const { pattern } = match;
     if (match.kind === "column") {
       const { parts, unit, readers, uneven: pad } = match.rule;
-      const { weight, bias, outputDim, added } = match.module;
+      const { weight, bias, outputDim, added, scale } = match.module;
       add(weight, { pattern, dim: outputDim, parts, unit, readers, pad });
       add(bias, { pattern, dim: 0, parts, unit, readers, pad });
+      if (scale?.of === "outputs") add(scale.factors, { pattern, dim: 0, parts, unit, readers, pad });
       if (added) add(added.up.weight, { pattern, dim: 0, parts, unit, readers, pad });
     } else if (match.kind === "row") {
-      const { weight, outputDim, added } = match.module;
+      const { weight, outputDim, added, scale } = match.module;
       const inputs = { pattern, parts: 1, unit: match.rule.unit, readers: 1, pad: match.rule.uneven };
       add(weight, { ...inputs, dim: 1 - outputDim });
       if (added) add(added.down.weight, { ...inputs, dim: 1 });
+      if (scale?.of === "inputs") add(scale.factors, { ...inputs, dim: 1 });
     } else if (match.kind === "vocabulary") {
       const words = { pattern, dim: 0, parts: 1, unit: 1, readers: 1, pad: true };
       add(match.module.weight, words);

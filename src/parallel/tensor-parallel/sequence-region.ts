@@ -74,7 +74,8 @@ export class SequenceRegion {
    * The product of a layer that is split by outputs with all positions. These are gathered again in backward, not kept. Of what
    * is added to the product only the narrow half is gathered: each rank makes it of its own positions.
    */
-  gatherProduct(share: Tensor, layer: Affine): Tensor {
+  gatherProduct(given: Tensor, layer: Affine): Tensor {
+    const share = layer.scaledInputs(given);
     const own = this.#gatherOwn(share, layer);
     return layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share)));
   }
@@ -94,7 +95,8 @@ export class SequenceRegion {
   }
 
   /** The own share of the product of a layer that is split by inputs; of what is added to it, sums of the narrow half. */
-  productScatter(x: Tensor, layer: Affine): Tensor {
+  productScatter(given: Tensor, layer: Affine): Tensor {
+    const x = layer.scaledInputs(given);
     const own = this.#ownScatter(x, layer);
     return layer.added === undefined ? own : layer.withAdded(own, this.reduceScatter(layer.down(x)));
   }

@@ -76,7 +76,7 @@ export function wrapRow(
 ): void {
   wrapForward(module, (_, [x]) =>
     scope(() => {
-      const own = ownFeatures(x, rule, region);
+      const own = ownFeatures(x, rule, module, region);
       return module.finish(
         output === "sequence"
           ? region.productScatter(own, module)
@@ -87,15 +87,25 @@ export function wrapRow(
 }
 
 /** The sum of all ranks' products; of what is added to them, sums of the narrow half. */
-function reducedProduct(x: Tensor, module: Affine, group: Communicator): Tensor {
+function reducedProduct(given: Tensor, module: Affine, group: Communicator): Tensor {
+  const x = module.scaledInputs(given);
   const own = reduceFromGroup(module.ownProduct(x), group);
   return module.added === undefined ? own : module.withAdded(own, reduceFromGroup(module.down(x), group));
 }
 
-function ownFeatures(x: Tensor, { input }: RowRule, region: SequenceRegion): Tensor {
-  if (input === "split") return x;
+function ownFeatures(x: Tensor, { input }: RowRule, module: Affine, region: SequenceRegion): Tensor {
+  if (input === "split") return withoutPadding(x, module, region.group);
   const whole = input === "sequence" ? region.leave(x) : x;
   return scatterToGroup(whole, region.group, whole.ndim - 1);
+}
+
+/** Zeros where the rank holds less than the others: an activation may have made something of them. */
+function withoutPadding(x: Tensor, { weight, outputDim }: Affine, group: Communicator): Tensor {
+  const dim = 1 - outputDim;
+  const [numHeld = 0, numInputs = 0] = [weight.shape[dim], weight.split?.logicalShape[dim]];
+  const numHere = Math.max(0, Math.min(numHeld, numInputs - group.rank * numHeld));
+  if (weight.split === undefined || numHere === numHeld) return x;
+  return ops.constantPadNd(x.narrow(-1, 0, numHere), [0, numHeld - numHere]);
 }
 
 /** Every rank holds a piece of each of `parts` blocks: [..., parts · n / count] → [..., parts · n]. */

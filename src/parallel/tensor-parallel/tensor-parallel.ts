@@ -101,14 +101,16 @@ function splitOutputs(
   input: "whole" | "sequence",
   region: SequenceRegion,
 ): void {
-  const { added, prefix } = module;
+  const { added, prefix, scale } = module;
   if (prefix !== undefined) splitPrefix(prefix, module, rule, region.group);
   if (input === "sequence") maskPositions(added?.before, region);
   if (module.weight.split === undefined) {
     for (const parameter of module.parameters()) sumGradient(parameter, region.group);
     wrapShared(module, rule, input, region);
   } else {
-    sumGradient(added?.down.weight, region.group); // each rank has the gradient of its own outputs
+    // Each rank has the gradient of its own outputs.
+    sumGradient(added?.down.weight, region.group);
+    if (scale?.of === "inputs") sumGradient(scale.factors, region.group);
     wrapColumn(module, rule, input, region);
   }
 }
@@ -126,12 +128,13 @@ function splitPrefix(
     weight.split === undefined
       ? unitsRead(numHeads, rule.readers, group.rank, group.size)
       : Array.from({ length: held }, (_, place) => Math.min(numHeads, group.rank * held + place));
-  sumGradient(table, group);
+  for (const parameter of table.parameters()) sumGradient(parameter, group);
 }
 
 /** Behind a row that scatters positions, what computes on a rank's own positions sees the gradient of those only. */
-function sumOutside({ bias, added, behind }: Affine, region: SequenceRegion): void {
-  for (const parameter of [bias, added?.up.weight, ...(behind?.parameters() ?? [])])
+function sumOutside({ bias, added, scale, behind }: Affine, region: SequenceRegion): void {
+  const factors = scale?.of === "outputs" ? scale.factors : undefined;
+  for (const parameter of [bias, added?.up.weight, factors, ...(behind?.parameters() ?? [])])
     sumGradient(parameter, region.group);
   maskPositions(behind, region);
 }

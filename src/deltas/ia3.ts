@@ -1,0 +1,88 @@
+import { type Affine, type Module, ones, Parameter } from "../nn/index.ts";
+import { type Delta, type DeltaJson, deltaTarget } from "./delta.ts";
+import { defaultRescaled, headsOf, peftTask } from "./family.ts";
+import { foreignNames } from "./peft-names.ts";
+import { affineTargets, isNamed, liesIn, type Target } from "./target.ts";
+
+/** What (IA)³ may be told; names and defaults are peft's. */
+export interface Ia3Options {
+  /** Which affine maps are rescaled; what peft takes for the model's family unless told otherwise. */
+  readonly target?: Target | undefined;
+  readonly exclude?: readonly string[] | RegExp | undefined;
+  /** Those of them whose inputs are rescaled, in place of their outputs; peft's for the family unless told otherwise. */
+  readonly feedForward?: readonly string[] | RegExp | undefined;
+  /** Modules of the model's own that are trained and saved whole; the new head of the model's task unless told otherwise. */
+  readonly modulesToSave?: readonly string[] | undefined;
+  /** A folder as peft writes it whose values it begins with. */
+  readonly folder?: string | undefined;
+}
+
+/**
+ * (IA)³: each output of a tuned map, or each input of a feed-forward one, is multiplied by a number that alone is trained, 1 at
+ * first.
+ * @throws {TroupeError} `DELTA_TARGET`
+ * @see Liu et al. 2022, https://arxiv.org/abs/2205.05638
+ */
+export function ia3(options: Ia3Options = {}): Delta {
+  return {
+    peftType: "IA3",
+    folder: options.folder,
+    attach: (model) => {
+      const foreign = foreignNames(model);
+      const { feedForward } = meantOf(options, model);
+      for (const [name, map] of tunedMaps(options, model)) {
+        if (map.scale !== undefined) throw deltaTarget(`one delta at ${name}`, "two");
+        const isFeedForward = [name, foreign(name)].some((each) => isNamed(each, feedForward));
+        const [numOutputs = 0, numInputs = 0] = [
+          map.weight.shape[map.outputDim],
+          map.weight.shape[1 - map.outputDim],
+        ];
+        const factors = new Parameter(isFeedForward ? [1, numInputs] : [numOutputs, 1], ones);
+        Object.assign(map, { ia3_l: factors }); // a parameter's name is its property's
+        map.scale = { of: isFeedForward ? "inputs" : "outputs", factors };
+      }
+    },
+    trains: (name, model) => liesIn(name, options.modulesToSave ?? headsOf(model)),
+    configJson: (model) => ia3Json(options, model),
+  };
+}
+
+/** Which maps, and which of them before the product. */
+function meantOf(
+  { target, feedForward }: Ia3Options,
+  model: Module,
+): { readonly target: Target; readonly feedForward: readonly string[] | RegExp } {
+  const known = defaultRescaled(model);
+  const meant = target ?? known?.target;
+  if (meant !== undefined)
+    return {
+      target: meant,
+      feedForward: feedForward ?? (target === undefined ? known?.feedForward : []) ?? [],
+    };
+  throw deltaTarget("a target", `none, of ${model.constructor.name}`, 'name modules, or "all-linear"');
+}
+
+function tunedMaps(options: Ia3Options, model: Module): Map<string, Affine> {
+  const saved = options.modulesToSave ?? headsOf(model);
+  const { exclude } = options;
+  return affineTargets(model, { target: meantOf(options, model).target, exclude, saved });
+}
+
+function ia3Json(options: Ia3Options, model: Module): DeltaJson {
+  const saved = options.modulesToSave ?? headsOf(model);
+  const { exclude } = options;
+  // Each map by itself: neither names that end alike nor another's own names leave a doubt.
+  const foreign = foreignNames(model);
+  const maps = [...tunedMaps(options, model)];
+  const feedForward = maps.filter(([, { scale }]) => scale?.of === "inputs");
+  return {
+    peft_type: "IA3",
+    task_type: peftTask(model),
+    target_modules: maps.map(([name]) => foreign(name)),
+    feedforward_modules: feedForward.map(([name]) => foreign(name)),
+    exclude_modules: exclude === undefined ? null : exclude instanceof RegExp ? exclude.source : exclude,
+    modules_to_save: saved.length === 0 ? null : saved,
+    init_ia3_weights: true,
+    fan_in_fan_out: maps.some(([, { outputDim }]) => outputDim === 1),
+  };
+}
