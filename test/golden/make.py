@@ -354,6 +354,28 @@ def corners(rng):
     yield speech("wav2vec2-odd", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**sound, num_conv_pos_embeddings=6, ctc_loss_reduction="sum", hidden_act="relu"))
     yield speech("wav2vec2-odd-stable", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**{**sound, "conv_dim": (8, 12, 10, 6), "conv_kernel": (6, 3, 2, 2), "conv_stride": (3, 2, 1, 1)},
                  num_conv_pos_embeddings=5, do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True, mask_time_prob=0.0, ctc_loss_reduction="mean"))
+    def heard(name, model_class, config, mask=True):
+        name, model, inputs = speech(name, model_class, config)
+        inputs["labels"] = torch.tensor([0, 2, 1])
+        if not mask:
+            del inputs["attention_mask"]
+        return name, model, inputs
+    classes = dict(num_labels=3, classifier_proj_size=13)
+    yield heard("wav2vec2-classes", hf.Wav2Vec2ForSequenceClassification, hf.Wav2Vec2Config(**sound, **classes, num_conv_pos_embeddings=6))
+    yield heard("wav2vec2-classes-stable", hf.Wav2Vec2ForSequenceClassification, hf.Wav2Vec2Config(**sound, **classes, num_conv_pos_embeddings=5, do_stable_layer_norm=True,
+                feat_extract_norm="layer", conv_bias=True), mask=False)
+    yield heard("data2vec-audio-classes", hf.Data2VecAudioForSequenceClassification, hf.Data2VecAudioConfig(**sound, **classes, num_conv_pos_embeddings=2, conv_pos_kernel_size=3))
+    # Activations that make something of nothing: what the ranks hold unevenly is padded with zeros.
+    config = hf.BertConfig(**{**encoder, "hidden_act": "sigmoid"})
+    inputs = text(rng, config)
+    yield "bert-sigmoid", hf.BertForMaskedLM(config), dict(inputs, labels=masked(rng, inputs))
+    config = hf.GPT2Config(**{**words, "activation_function": "laplace", "n_inner": 43, "reorder_and_upcast_attn": True})
+    inputs = text(rng, config)
+    yield "gpt2-laplace", hf.GPT2LMHeadModel(config), dict(inputs, labels=inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100))
+    for kind in ("sqrtsoftplus", "gated-sigmoid", "hardswish"):
+        config = hf.T5Config(vocab_size=61, d_model=30, d_kv=5, d_ff=43, num_layers=2, num_heads=5, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0,
+                             feed_forward_proj=kind, relative_attention_num_buckets=7, relative_attention_max_distance=9)
+        yield f"t5-{kind}", hf.T5ForConditionalGeneration(config), dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
     yield speech("data2vec-audio-odd", hf.Data2VecAudioForCTC, hf.Data2VecAudioConfig(**sound, num_conv_pos_embeddings=2, conv_pos_kernel_size=3, ctc_loss_reduction="mean"))
 
 

@@ -35,7 +35,7 @@ describe("the configuration of a GPT-2", () => {
       "activation_function to be one of gelu,",
     ],
     ["another family's file", { model_type: "bert" }, 'model_type to be "gpt2"'],
-    ["an attention that it lacks", { reorder_and_upcast_attn: true }, "reorder_and_upcast_attn"],
+    ["an attention that it lacks", { add_cross_attention: true }, "add_cross_attention"],
     ["a flag that is none", { tie_word_embeddings: "yes" }, "tie_word_embeddings to be true or false"],
   ])("refuses %s", (_, fields, message) => {
     const create = () => new GPT2LMHeadModel({ ...tiny, ...fields } as object);

@@ -49,7 +49,7 @@ describe("the configuration of a T5", () => {
   });
 
   test.each([
-    ["an odd number of buckets", { relative_attention_num_buckets: 7 }, "even and at least 4"],
+    ["three buckets", { relative_attention_num_buckets: 3 }, "at least 4"],
     [
       "buckets beyond the farthest distance",
       { relative_attention_max_distance: 16 },
@@ -58,7 +58,7 @@ describe("the configuration of a T5", () => {
     [
       "a feed-forward layer that is none",
       { feed_forward_proj: "gated" },
-      "feed_forward_proj to be one of relu",
+      "feed_forward_proj to be one of gelu",
     ],
     ["another family's file", { model_type: "bart" }, 'model_type to be "t5"'],
   ])("refuses %s", (_, fields, message) => {

@@ -59,7 +59,10 @@ const positives = ["layer_norm_epsilon", "initializer_range"] as const;
 const flags = ["scale_attn_weights", "scale_attn_by_inverse_layer_idx", "tie_word_embeddings"] as const;
 
 /** Switches of Hugging Face's GPT-2 that ask for another computation than ours. */
-const unsupported = ["add_cross_attention", "reorder_and_upcast_attn"] as const;
+const unsupported = ["add_cross_attention"] as const;
+
+/** Asks for scores in float32, which those of the kernels are whatever the dtype. */
+const asItIs = ["reorder_and_upcast_attn"] as const;
 
 /**
  * Completes given fields with the defaults and checks them.
@@ -69,7 +72,7 @@ const unsupported = ["add_cross_attention", "reorder_and_upcast_attn"] as const;
 export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
   const given: Record<string, unknown> = { ...fields };
   if (!isConfigFile(given))
-    refuseUnknownFields("GPT2Config", given, [...Object.keys(gpt2Defaults), ...unsupported]);
+    refuseUnknownFields("GPT2Config", given, [...Object.keys(gpt2Defaults), ...unsupported, ...asItIs]);
   const config = Object.fromEntries(
     Object.entries(gpt2Defaults).map(([name, value]) => [
       name,
