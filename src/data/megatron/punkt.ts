@@ -62,7 +62,7 @@ const word = new RegExp(
 );
 const possibleEnd = new RegExp(String.raw`[.?!](?=(${inner}|\s+(\S+)))`, "gu");
 /** What stands behind a period and belongs before it: from the text's beginning to the end of any line. */
-const closing = /(?<![^])["')\]}\u2018\u2019\u201c\u201d\u00ab\u00bb]+?(?:\s+|(?=--)|$)/mu;
+const closing = /(?<![\s\S])["')\]}\u2018\u2019\u201c\u201d\u00ab\u00bb]+?(?:\s+|(?=--)|$)/mu;
 
 /**
  * Sentences of a text as NLTK's Punkt cuts it with the same model: closing quotes and brackets go with the sentence they close, what
@@ -192,7 +192,10 @@ function judge(each: Word, next: Word, model: PunktModel): void {
   const deny = () => {
     [each.isEnd, each.isAbbreviation] = [false, true];
   };
-  if (model.collocations.has(`${type}\t${next.known}`)) return deny();
+  if (model.collocations.has(`${type}\t${next.known}`)) {
+    deny();
+    return;
+  }
   const begins = beginsSentence(next, model);
   if ((each.isAbbreviation || each.isEllipsis) && !each.isInitial)
     if (begins === true || (next.isUpper && model.starters.has(next.known))) {
