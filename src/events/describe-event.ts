@@ -24,7 +24,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "run.started":
       return plain(
         `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}${describeMesh(event.mesh)}, ` +
-          `${event.placement === "process" ? "a process each, " : ""}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
+          `${event.placement === "process" ? "a process each, " : ""}${describeDevices(event.devices)}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
           `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}` +
           describeHead(event.pretrained) +
           describeHosts(event.hosts),
@@ -217,6 +217,11 @@ function describeRanks(ranks: readonly number[]): string {
   const [first] = ranks;
   if (first === undefined) return "no ranks";
   return ranks.length === 1 ? `rank ${first}` : `ranks ${first} to ${ranks.at(-1)}`;
+}
+
+function describeDevices(devices: readonly string[]): string {
+  const present = [...new Set(devices)];
+  return present.every((device) => device === "cpu") ? "" : `on ${present.join(" and ")}, `;
 }
 
 function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): string {

@@ -390,7 +390,7 @@ function runStarted(
   { seed, initial, pretrained }: Start,
   { numParameters }: Module,
 ): TroupeEventBody {
-  const { layout, precision } = settings;
+  const { layout, precision, execution } = settings;
   const { numRanks, mesh, zero, placement } = layout;
   return {
     kind: "run.started",
@@ -402,6 +402,7 @@ function runStarted(
     mesh,
     zero,
     placement,
+    devices: execution.devices,
     precision: precision.name,
     seed,
     numParameters,

@@ -39,6 +39,13 @@ test.each(kinds)("%s is told to people without control characters, or not at all
   expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f]/);
 });
 
+test("a run is told with its devices, where they are not the host", () => {
+  const run = stamped("run.started");
+  expect(describeEvent(run)?.text).not.toContain(" on ");
+  const spread = { ...run, devices: ["cuda:0", "cuda:0", "cuda:1", "cuda:1"] };
+  expect(describeEvent(spread)?.text).toContain("on cuda:0 and cuda:1, ZeRO");
+});
+
 test("an error becomes plain data, its causes with it, whatever was thrown", () => {
   const first = Object.assign(new Error("no space"), { code: "ENOSPC" });
   const error = new Error("cannot save", { cause: first });

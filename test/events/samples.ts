@@ -167,6 +167,7 @@ export const samples: Bodies = {
     mesh: { dp: 2, pp: 1, tp: 1, ep: 1 },
     zero: 3,
     placement: "thread",
+    devices: ["cpu", "cpu"],
     precision: "fp32",
     seed: 1337,
     numParameters: 804_096,

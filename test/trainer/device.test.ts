@@ -29,6 +29,8 @@ describe("a run on a device", () => {
         native().simSeed(seed);
         const told = await runTiny(workspace, { ...options, ...onDevice });
         expect([seed, told.error, ...told.losses]).toEqual([seed, undefined, ...expected]);
+        const started = told.events.find(({ kind }) => kind === "run.started");
+        expect(started).toMatchObject({ devices: ["sim:0", "sim:1"] });
       }
     } finally {
       native().simSeed(1);

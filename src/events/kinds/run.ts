@@ -26,6 +26,8 @@ export interface RunStarted {
   readonly placement: "thread" | "process";
   /** Where several hosts run it, what each has and which ranks live there at first. */
   readonly hosts?: readonly RunHost[];
+  /** By rank, what it computes on: `cpu`, or a device of its host such as `cuda:0`. */
+  readonly devices: readonly string[];
   readonly precision: string;
   readonly seed: number;
   readonly numParameters: number;
