@@ -36,7 +36,13 @@ const slow = [
   "test/trainer/optimizers.test.ts",
   "test/trainer/deltas.test.ts",
   "test/trainer/offload*.test.ts",
+  "test/trainer/expert-parallel.test.ts",
+  "test/trainer/own-pieces.test.ts",
+  "test/trainer/precision.test.ts",
+  "test/models/clip.test.ts",
+  "test/acceptance/bmtrain/training.test.ts",
   "test/cli/rapidformer-runs.test.ts",
+  "test/cli/bench.test.ts",
   "test/examples/**/*.test.ts",
   // Compilers at work on the code for CUDA.
   "test/setup/cuda.test.ts",
@@ -44,13 +50,34 @@ const slow = [
   "test/matrix/**/*.test.ts",
 ];
 
+/**
+ * Rooms whose tests compute on a thread of their own and ask nothing of the process: many files in one, which loads libtorch
+ * and the product once.
+ */
+const together = ["nn", "parallel", "kernels", "models", "optim", "data", "convert", "golden"].map(
+  (room) => `test/${room}/**/*.test.ts`,
+);
+
+function alone(mode: string) {
+  if (mode === "slow") return { include: slow };
+  if (mode === "gpu") return { include: ["test/gpu/**/*.test.ts"] };
+  return { include: ["test/**/*.test.ts"], exclude: mode === "quick" ? [...slow, ...together] : together };
+}
+
+function shared(mode: string) {
+  if (mode === "slow" || mode === "gpu") return { include: [] };
+  return { include: together, exclude: mode === "quick" ? slow : [] };
+}
+
 export default defineConfig(({ mode }) => ({
   test: {
-    include: mode === "slow" ? slow : mode === "gpu" ? ["test/gpu/**/*.test.ts"] : ["test/**/*.test.ts"],
-    exclude: mode === "quick" ? slow : [],
     globalSetup: "test/fixtures/suite-folder.ts",
-    // A process for each file: the addon's threads and allocator belong to a process, and a crash fails one file only.
+    // A process for each file of the other rooms: the addon's threads and allocator belong to a process.
     pool: "forks",
+    projects: [
+      { extends: true, test: { name: "alone", ...alone(mode) } },
+      { extends: true, test: { name: "together", ...shared(mode), isolate: false } },
+    ],
     maxWorkers: 2,
     // Node imports the product, from where test/joined has it, and what the product imports for a test to compare with; vitest
     // would transform each file of it for each test file.

@@ -15,25 +15,25 @@ interface Finding {
   readonly mend?: string;
 }
 
-function find(name: string, env: Readonly<Record<string, string>>): Finding | undefined {
-  // Whatever else is lacking here.
+/** All findings of one doctor, whatever else is lacking here. */
+function examine(env: Readonly<Record<string, string>>) {
   const { stdout } = spawnSync(process.execPath, [doctor, "--json"], {
     encoding: "utf8",
     env: { ...process.env, ...env, PATH: `${folder}:${process.env.PATH}` },
   });
-  return (JSON.parse(stdout) as Finding[]).find((finding) => finding.name === name);
+  const findings = JSON.parse(stdout) as Finding[];
+  return (name: string) => findings.find((finding) => finding.name === name);
 }
 
-it("says how to set the language where it is not UTF-8, and nothing where it is", () => {
-  expect(find("language", { LC_ALL: "C" })).toMatchObject({ state: "advice", mend: "export LC_ALL=C.UTF-8" });
-  expect(find("language", { LC_ALL: "C.UTF-8" })).toMatchObject({ state: "ok" });
-});
-
-it("says what NCCL needs on a machine with GPUs and without InfiniBand, until it is so", () => {
-  expect(find("NCCL", {})).toBeUndefined();
+it("says how to set the language where it is not UTF-8, and what NCCL needs with GPUs but no InfiniBand, until it is so", () => {
+  const plain = examine({ LC_ALL: "C" });
+  expect(plain("language")).toMatchObject({ state: "advice", mend: "export LC_ALL=C.UTF-8" });
+  expect(plain("NCCL")).toBeUndefined();
   const fake = join(folder, "nvidia-smi");
   writeFileSync(fake, "#!/bin/sh\nexit 0\n");
   chmodSync(fake, 0o755);
-  expect(find("NCCL", {})).toMatchObject({ state: "advice", mend: "export NCCL_IB_DISABLE=1" });
-  expect(find("NCCL", { NCCL_IB_DISABLE: "1" })).toMatchObject({ state: "ok" });
+  const withGpu = examine({ LC_ALL: "C.UTF-8" });
+  expect(withGpu("language")).toMatchObject({ state: "ok" });
+  expect(withGpu("NCCL")).toMatchObject({ state: "advice", mend: "export NCCL_IB_DISABLE=1" });
+  expect(examine({ NCCL_IB_DISABLE: "1" })("NCCL")).toMatchObject({ state: "ok" });
 });

@@ -8,8 +8,8 @@ import {
   type Tensor,
   zeros,
 } from "../../src/tensor/index.ts";
-import { refusal } from "../tensor/numbers.ts";
-import { expectSame, normal } from "./inputs.ts";
+import { expectSame, normal } from "../kernels/inputs.ts";
+import { refusal } from "./numbers.ts";
 
 const MiB = 2 ** 20;
 const bytes = (sizeBytes: number) => empty([sizeBytes], { dtype: "uint8" });
