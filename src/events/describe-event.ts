@@ -112,7 +112,9 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "run.finished":
       return good(
         Number.isNaN(event.lossNats)
-          ? `done: ${event.steps} steps were made before, nothing is left to train`
+          ? event.steps === 0
+            ? "ended before its first step"
+            : `done: ${event.steps} steps were made before, nothing is left to train`
           : `done: ${event.steps} steps in ${formatDuration(event.durationMs)}, last loss ${event.lossNats.toFixed(4)}`,
       );
     case "run.failed":

@@ -54,6 +54,7 @@ import { explainHang } from "./stalls/explain-hang.ts";
 import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
 import { SCOUT, Scout } from "./stalls/scout.ts";
 import { Stalls } from "./stalls/stalls.ts";
+import { tellingWait } from "./stalls/told-waits.ts";
 import { translateEvent } from "./translate-event.ts";
 
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
@@ -227,6 +228,11 @@ export class Run {
     this.#ranks = ranks;
     // As it fails by a batch that cannot be made.
     recipe.known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
+    const firstStep = Promise.withResolvers<void>();
+    // Nobody knows how long it takes: whoever has written a loop without end would see nothing until the deadline.
+    void tellingWait(firstStep.promise, (waitedMs) =>
+      emit({ kind: "run.delayed", what: "the first step", waitedMs }),
+    );
     const result = await leadThroughRestarts(ranks, {
       plan,
       start,
@@ -242,10 +248,13 @@ export class Run {
       inspections: this.inspections,
       control: this.control,
       emit,
-      onStep: (durationMs) => this.#stalls.stepTook(durationMs),
+      onStep: (durationMs) => {
+        firstStep.resolve();
+        this.#stalls.stepTook(durationMs);
+      },
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
-    });
+    }).finally(firstStep.resolve);
     await folder?.end(result.steps < batch.steps ? "stopped" : "finished");
     return result;
   }

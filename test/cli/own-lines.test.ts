@@ -109,6 +109,15 @@ describe("an error of a job's own", () => {
     );
   });
 
+  it("is waited for with a word where it keeps the first step up", async () => {
+    const { code, err } = await run({
+      top: "let numLosses = 0;",
+      loss: "(model, { inputIds, targets }) => {\n    if (++numLosses === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 11_000);\n    return model.forward(inputIds, { targets }).loss;\n  }",
+    });
+    expect(err).toContain("has waited for 0:10 for the first step\n");
+    expect(code).toBe(0);
+  });
+
   it("shows every frame and the code with --debug, or where TROUPE_DEBUG is set", async () => {
     const { err } = await run({ loss: "() => undefined.foo" }, "--debug");
     expect(err).toMatch(/^troupe: TypeError: Cannot read.*\n {4}at Object\.loss \(.*job\.ts:8:25\)\n/m);

@@ -81,7 +81,7 @@ export function requireSequenceEntry(plan: TensorPlan): void {
   throw new TroupeError("TENSOR_PLAN", {
     where: "sequenceParallel",
     expected: 'a tensor plan with sequence({ input: "whole" }), where positions begin to be shared',
-    got: `one without, of ${Object.keys(plan).join(", ")}`,
+    got: `one ${Object.keys(plan).length === 0 ? "without a rule" : `without, of ${Object.keys(plan).join(", ")}`}`,
     hint: "leave --sequence-parallel out, or give the plan such rules: docs/concepts/tensor-parallel.md",
   });
 }

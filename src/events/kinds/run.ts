@@ -87,7 +87,7 @@ export interface RunInterrupted {
   readonly graceMs: number;
 }
 
-/** Something of the job's own takes long before the first step: told after ten seconds, and again whenever that has doubled. */
+/** Something of the job's own takes long up to the end of the first step: told after ten seconds, and again whenever that has doubled. */
 export interface RunDelayed {
   readonly kind: "run.delayed";
   /** Such as "job.ts to be loaded". */
