@@ -4,11 +4,12 @@ import { defineConfig } from "vitest/config";
 
 /** What takes more than half of all the time and fails least: `npm test` leaves it to `npm run test:slow`; `.ci/run` runs both. */
 const slow = [
-  // Somebody is killed or power fails, in the middle of something; inputs are drawn at random.
+  // Somebody is killed, power fails or a loss goes wrong, in the middle of something; inputs are drawn at random.
   "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
   "test/trainer/restart.test.ts",
   "test/trainer/last-good.test.ts",
+  "test/trainer/anomalies.test.ts",
   "test/trainer/warm-standby.test.ts",
   // Every byte between processes that share no memory.
   "test/trainer/gloo.test.ts",
@@ -39,6 +40,7 @@ const slow = [
   "test/trainer/expert-parallel.test.ts",
   "test/trainer/own-pieces.test.ts",
   "test/trainer/precision.test.ts",
+  "test/trainer/thawing.test.ts",
   "test/models/clip.test.ts",
   "test/acceptance/bmtrain/training.test.ts",
   "test/cli/rapidformer-runs.test.ts",
