@@ -18,7 +18,9 @@ export function showRun(run, nowMs) {
     "state",
     state === "silent"
       ? `ended without a word at ${new Date(run.endedAtMs ?? nowMs).toLocaleString()}`
-      : state,
+      : state === "finished" && step < steps
+        ? "stopped"
+        : state,
   );
   byId("state").dataset.state = state;
   byId("step").textContent = facts === undefined ? "–" : whole(step);
