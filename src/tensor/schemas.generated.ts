@@ -367,7 +367,7 @@ export const schemas: readonly string[] = [
   "troupe::add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor sum, Tensor normed)",
   "troupe::rotary(Tensor x, Tensor cosines, Tensor sines) -> Tensor",
   "troupe::swiglu(Tensor gate, Tensor up) -> Tensor",
-  "troupe::bias_gelu(Tensor x, Tensor bias) -> Tensor",
+  "troupe::bias_gelu(Tensor x, Tensor bias, str approximate=\"tanh\") -> Tensor",
   "troupe::attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor",
   "troupe::masked_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale) -> Tensor",
   "troupe::dropped_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale, float p, int seed, int stream, int offset, int run, int stride) -> Tensor",

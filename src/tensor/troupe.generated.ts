@@ -1,7 +1,7 @@
 // Written by scripts/generate-ops.ts from scripts/operators/operators.txt and the schemas of libtorch 2.13.0.
 
 import { type DType, dtypeCode } from "./dtype.ts";
-import { call, frame, handleOf, putNumbers, putOptionalTensors, putTensors } from "./frame.ts";
+import { call, frame, handleOf, intern, putNumbers, putOptionalTensors, putTensors } from "./frame.ts";
 import { adopt, adoptAt, adoptList, type Tensor } from "./tensor.ts";
 
 /**
@@ -429,13 +429,14 @@ export function swiglu(gate: Tensor, up: Tensor): Tensor {
 }
 
 /**
- * gelu(x + bias) in the tanh form, in one pass (Hendrycks & Gimpel 2016).
+ * gelu(x + bias), in one pass; approximate: "tanh" or "none" (Hendrycks & Gimpel 2016).
  *
- * `troupe::bias_gelu(Tensor x, Tensor bias) -> Tensor`
+ * `troupe::bias_gelu(Tensor x, Tensor bias, str approximate="tanh") -> Tensor`
  */
-export function biasGelu(x: Tensor, bias: Tensor): Tensor {
+export function biasGelu(x: Tensor, bias: Tensor, approximate = "tanh"): Tensor {
   frame[0] = handleOf(x, "biasGelu", "x");
   frame[1] = handleOf(bias, "biasGelu", "bias");
+  frame[2] = intern(approximate);
   return adopt(call(365));
 }
 

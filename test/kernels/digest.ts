@@ -81,8 +81,13 @@ for (const dtype of floatTypes) {
     const [sum, normed] = ops.troupe.addLayerNorm(x, gradient, weight, bias, 1e-5);
     const normGradients = gradientsOf([sum, normed], [x, weight, bias], [gradient, gradient]);
     digest(`add_layer_norm ${dtype} ${rows}x${dim}`, [sum, normed, ...normGradients]);
-    const active = ops.troupe.biasGelu(x, bias);
-    digest(`bias_gelu ${dtype} ${rows}x${dim}`, [active, ...gradientsOf([active], [x, bias], [gradient])]);
+    for (const form of ["tanh", "none"]) {
+      const active = ops.troupe.biasGelu(x, bias, form);
+      digest(`bias_gelu ${form} ${dtype} ${rows}x${dim}`, [
+        active,
+        ...gradientsOf([active], [x, bias], [gradient]),
+      ]);
+    }
     const [rmsSum, rmsNormed] = ops.troupe.addRmsNorm(x, gradient, weight, 1e-6);
     const rmsGradients = gradientsOf([rmsSum, rmsNormed], [x, weight], [gradient, gradient]);
     digest(`add_rms_norm ${dtype} ${rows}x${dim}`, [rmsSum, rmsNormed, ...rmsGradients]);

@@ -1,11 +1,17 @@
-// gelu(x + bias) in GPT-2's form with tanh, and its gradients, in one pass each. Hendrycks and Gimpel 2016,
-// https://arxiv.org/abs/1606.08415. x_RD: R rows of D features.
+// gelu(x + bias) and its gradients, in one pass each: exact, or in GPT-2's form with tanh. Hendrycks and Gimpel 2016,
+// https://arxiv.org/abs/1606.08415. x_RD: R rows of D features; u = x + bias.
 //
-//   u = x + bias,  t = 2 sqrt(2/pi) (u + 0.044715 u^3),  y = u s  with  s = 1 / (1 + exp(-t)),  since tanh(t/2) = 2s - 1
-//   dy/du = s + u s (1 - s) dt/du
+//   tanh:   y = u s,    s = 1 / (1 + exp(-t)),  t = 2 sqrt(2/pi) (u + 0.044715 u^3),  since tanh(t/2) = 2s - 1
+//           dy/du = s + u s (1 - s) dt/du
+//   exact:  y = u Phi,  Phi = 1 - q for u >= 0, else q,  q = exp(-u^2/2) t P(t) / 2,  t = 1 / (1 + 0.46 |u| / sqrt(2))
+//           dy/du = Phi + u exp(-u^2/2) / sqrt(2 pi)
+//
+// The form of q is Hastings' (Abramowitz and Stegun 1964, 7.1.26), with two more terms: within 3e-9 of Phi before rounding.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
 #include <torch/library.h>
 
 #include <type_traits>
@@ -21,12 +27,44 @@
 namespace troupe {
 namespace {
 
-constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
-constexpr float kCubic = 0.044715f * kLinear;
+struct TanhGelu {
+  static constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
+  static constexpr float kCubic = 0.044715f * kLinear;
 
-TROUPE_INLINE float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
+  static TROUPE_INLINE float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
+  static TROUPE_INLINE float value(float u) { return u * gate(u); }
+  static TROUPE_INLINE float slope(float u) {
+    const float s = gate(u);
+    return s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u));
+  }
+};
 
-template <class Element>
+struct ExactGelu {
+  static constexpr float kScale = 0.46f * 0.70710678f;
+  static constexpr float kDensity = 0.39894228f;  // 1 / sqrt(2 pi)
+
+  // Phi(u), where `bell` is exp(-u^2/2).
+  static TROUPE_INLINE float share_below(float u, float bell) {
+    const float t = 1.0f / (1.0f + kScale * (u < 0.0f ? -u : u));
+    float p = 0.0460941244f;
+    p = p * t - 0.2320205283f;
+    p = p * t + 0.3702323264f;
+    p = p * t - 0.1273359589f;
+    p = p * t + 0.1993840736f;
+    p = p * t + 0.1123480205f;
+    p = p * t + 0.1312979446f;
+    const float q = bell * (t * p);
+    return u < 0.0f ? q : 1.0f - q;
+  }
+  static TROUPE_INLINE float bell(float u) { return exp_f32(-0.5f * (u * u)); }
+  static TROUPE_INLINE float value(float u) { return u * share_below(u, bell(u)); }
+  static TROUPE_INLINE float slope(float u) {
+    const float height = bell(u);
+    return share_below(u, height) + u * (kDensity * height);
+  }
+};
+
+template <class Element, class Form>
 struct BiasGelu {
   static TROUPE_INLINE void run(const Element* x_RD, const float* bias_D, Element* __restrict y_RD, Rows rows) {
     for (int64_t row = rows.first; row < rows.last; row++) {
@@ -34,13 +72,13 @@ struct BiasGelu {
       Element* __restrict y = y_RD + row * rows.dim;
       for (int64_t i = 0; i < rows.dim; i++) {
         const float u = load(x, i) + bias_D[i];
-        store(y, i, u * gate(u));
+        store(y, i, Form::value(u));
       }
     }
   }
 };
 
-template <class Element>
+template <class Element, class Form>
 struct BiasGeluBackward {
   static TROUPE_INLINE void run(const Element* dy_RD, const Element* x_RD, const float* bias_D, Element* __restrict dx_RD,
                                 float* __restrict dbias_D, Rows rows) {
@@ -50,9 +88,7 @@ struct BiasGeluBackward {
       Element* __restrict dx = dx_RD + row * rows.dim;
       for (int64_t i = 0; i < rows.dim; i++) {
         const float u = load(x, i) + bias_D[i];
-        const float s = gate(u);
-        const float slope = s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u));
-        const float gradient = load(dy, i) * slope;
+        const float gradient = load(dy, i) * Form::slope(u);
         store(dx, i, gradient);
         dbias_D[i] += gradient;
       }
@@ -60,16 +96,19 @@ struct BiasGeluBackward {
   }
 };
 
-void check(const at::Tensor& x, const at::Tensor& bias) {
+void check(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
   TORCH_CHECK(x.dim() >= 1 && bias.dim() == 1 && bias.size(0) == x.size(-1), "[bias_gelu] bias must have one element per ",
               "feature, the last dim of x ", x.sizes(), ": got ", bias.sizes());
   TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[bias_gelu] x must be float32, bfloat16 or float16: got ",
               x.scalar_type());
+  TORCH_CHECK(approximate == "tanh" || approximate == "none", "[bias_gelu] approximate must be tanh or none: got ",
+              std::string(approximate.data(), approximate.size()));
 }
 
-at::Tensor activate(const at::Tensor& x, const at::Tensor& bias) {
+// On a GPU only the form with tanh has a kernel.
+at::Tensor activate(const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
 #if HAVE_CUDA
-  if (cuda::holds(x)) return cuda::bias_gelu(x, bias);
+  if (cuda::holds(x)) return is_tanh ? cuda::bias_gelu(x, bias) : at::gelu(x.add(bias), "none");
 #endif
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
@@ -79,7 +118,13 @@ at::Tensor activate(const at::Tensor& x, const at::Tensor& bias) {
     const auto* from = x.data_ptr<Element>();
     auto* to = y.data_ptr<Element>();
     const auto* bias_D = bias32.data_ptr<float>();
-    blocks.each([&](int64_t, Rows rows) { run_best<BiasGelu<Element>>(from, bias_D, to, rows); });
+    blocks.each([&](int64_t, Rows rows) {
+      if (is_tanh) {
+        run_best<BiasGelu<Element, TanhGelu>>(from, bias_D, to, rows);
+      } else {
+        run_best<BiasGelu<Element, ExactGelu>>(from, bias_D, to, rows);
+      }
+    });
   });
   return y;
 }
@@ -88,12 +133,20 @@ struct BiasGeluGradients {
   at::Tensor x, bias;
 };
 
-BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias) {
 #if HAVE_CUDA
-  if (cuda::holds(x)) {
+BiasGeluGradients activate_backward_on_gpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
+  if (is_tanh) {
     const auto [dx, dbias] = cuda::bias_gelu_backward(dy, x, bias);
     return {dx, dbias};
   }
+  const at::Tensor dx = at::gelu_backward(dy, x.add(bias), "none");
+  return {dx, dx.reshape({-1, x.size(-1)}).sum(at::IntArrayRef({0}), false, at::kFloat).to(bias.scalar_type())};
+}
+#endif
+
+BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
+#if HAVE_CUDA
+  if (cuda::holds(x)) return activate_backward_on_gpu(dy, x, bias, is_tanh);
 #endif
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
@@ -106,23 +159,29 @@ BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, c
     auto* dbias = sums.data_ptr<float>();
     const auto* bias_D = bias32.data_ptr<float>();
     blocks.each([&](int64_t block, Rows rows) {
-      run_best<BiasGeluBackward<Element>>(gradient, from, bias_D, to, dbias + block * rows.dim, rows);
+      float* own = dbias + block * rows.dim;
+      if (is_tanh) {
+        run_best<BiasGeluBackward<Element, TanhGelu>>(gradient, from, bias_D, to, own, rows);
+      } else {
+        run_best<BiasGeluBackward<Element, ExactGelu>>(gradient, from, bias_D, to, own, rows);
+      }
     });
   });
   return {dx, blocks.add_up(sums).to(bias.scalar_type())};
 }
 
-at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias) {
-  check(x, bias);
-  return activate(x.contiguous(), bias);
+at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
+  check(x, bias, approximate);
+  return activate(x.contiguous(), bias, approximate == "tanh");
 }
 
-at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias) {
-  check(x, bias);
+at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
+  check(x, bias, approximate);
+  const bool is_tanh = approximate == "tanh";
   const at::Tensor input = x.detach().contiguous();
-  const at::Tensor y = without_recording([&] { return activate(input, bias); });
-  record("bias_gelu", {x, bias}, {y}, {input, bias}, [](const Tensors& gradients, const Tensors& saved) -> Tensors {
-    const BiasGeluGradients d = activate_backward(gradients[0].contiguous(), saved[0], saved[1]);
+  const at::Tensor y = without_recording([&] { return activate(input, bias, is_tanh); });
+  record("bias_gelu", {x, bias}, {y}, {input, bias}, [is_tanh](const Tensors& gradients, const Tensors& saved) -> Tensors {
+    const BiasGeluGradients d = activate_backward(gradients[0].contiguous(), saved[0], saved[1], is_tanh);
     return {d.x, d.bias};
   });
   return y;
@@ -130,7 +189,7 @@ at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias) {
 
 }  // namespace
 
-TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("bias_gelu(Tensor x, Tensor bias) -> Tensor"); }
+TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("bias_gelu(Tensor x, Tensor bias, str approximate='tanh') -> Tensor"); }
 
 TROUPE_KERNELS(m) { m.impl("bias_gelu", bias_gelu); }
 

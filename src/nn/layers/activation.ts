@@ -42,15 +42,17 @@ export const activations = {
 /** A name in {@link activations}. */
 export type ActivationName = keyof typeof activations;
 
-/** Whether it is the tanh approximation of gelu, by any of its spellings. */
-export function isTanhGelu(name: ActivationName | undefined): boolean {
-  return name !== undefined && tanhGelus.includes(name);
+/** Which gelu it is, by any of its spellings, as libtorch's `approximate` has it; undefined for another activation. */
+export function geluForm(name: ActivationName | undefined): "none" | "tanh" | undefined {
+  return name === undefined ? undefined : geluForms[name];
 }
 
-const tanhGelus: readonly ActivationName[] = [
-  "gelu_new",
-  "gelu_fast",
-  "gelu_accurate",
-  "gelu_python_tanh",
-  "gelu_pytorch_tanh",
-];
+const geluForms: Readonly<Partial<Record<ActivationName, "none" | "tanh">>> = {
+  gelu: "none",
+  gelu_python: "none",
+  gelu_new: "tanh",
+  gelu_fast: "tanh",
+  gelu_accurate: "tanh",
+  gelu_python_tanh: "tanh",
+  gelu_pytorch_tanh: "tanh",
+};

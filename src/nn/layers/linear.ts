@@ -4,7 +4,7 @@ import { type Initializer, uniform, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
-import { type ActivationName, activations, isTanhGelu } from "./activation.ts";
+import { type ActivationName, activations, geluForm } from "./activation.ts";
 import type { PrefixHeads } from "./prefix.ts";
 
 /** What an affine map may be told beside its sizes. */
@@ -106,7 +106,11 @@ export abstract class Affine extends Module {
   protected addsBiasAtOnce(x: Tensor): boolean {
     if (this.#added !== undefined || this.#scale !== undefined) return false;
     if (this.activation === undefined && this.#behind === undefined) return true;
-    return this.bias !== null && x.device.startsWith("cuda") && !(isFused() && isTanhGelu(this.activation));
+    return (
+      this.bias !== null &&
+      x.device.startsWith("cuda") &&
+      !(isFused() && geluForm(this.activation) === "tanh")
+    );
   }
 
   /** x W and what is added to it, without bias and activation: [..., in] → [..., out]. */
@@ -154,14 +158,9 @@ export abstract class Affine extends Module {
 
   #activated(product: Tensor): Tensor {
     const { activation, bias } = this;
-    if (
-      bias !== null &&
-      this.#scale === undefined &&
-      isFused() &&
-      isTanhGelu(activation) &&
-      product.dtype !== "float64"
-    ) {
-      return ops.troupe.biasGelu(product, bias.tensor); // has no float64
+    const form = this.#scale === undefined ? geluForm(activation) : undefined;
+    if (bias !== null && isFused() && form !== undefined && product.dtype !== "float64") {
+      return ops.troupe.biasGelu(product, bias.tensor, form); // has no float64
     }
     const whole = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have narrowed it
     const affine = this.#scaled(whole, "outputs");
