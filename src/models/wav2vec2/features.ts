@@ -38,14 +38,15 @@ class ConvLayer extends Module {
 
   /** @param x - [B, C, N] */
   override forward(x: Tensor): Tensor {
-    const convolved = this.conv.forward(x); // [B, C', N']
-    return this.#activation(this.#normed(convolved));
+    return this.#activation(this.#normed(this.conv.forward(x))); // [B, C', N']
   }
 
   #normed(x: Tensor): Tensor {
     const { layer_norm: norm } = this;
     if (norm === null) return x;
-    return norm instanceof GroupNorm ? norm.forward(x) : norm.forward(x.transpose(1, 2)).transpose(1, 2);
+    if (norm instanceof GroupNorm) return norm.forward(x);
+    // As the next convolution lays it out: where an activation and its gradient differ in that, it is not vectorised.
+    return norm.forward(x.transpose(1, 2)).transpose(1, 2).contiguous();
   }
 }
 
@@ -110,7 +111,7 @@ export class PositionalConvolution extends Module {
   override forward(x: Tensor): Tensor {
     const length = x.shape[1] ?? 0;
     const convolved = this.conv.forward(x.transpose(1, 2)).narrow(2, 0, length); // an even kernel makes one more
-    return this.#activation(convolved).transpose(1, 2);
+    return this.#activation(convolved.transpose(1, 2).contiguous());
   }
 }
 
