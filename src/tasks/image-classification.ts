@@ -62,10 +62,13 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
       seed,
       collate: (batch): LabelledPictures => {
         const [{ height, width }] = batch as [LabelledPicture];
-        const values = new Float32Array(batch.length * height * width);
-        for (const [row, { pixels }] of batch.entries())
-          for (const [place, pixel] of (pixels instanceof Uint8Array ? pixels : pixels()).entries())
-            values[row * height * width + place] = pixel / 127.5 - 1;
+        const size = height * width;
+        const values = new Float32Array(batch.length * size);
+        batch.forEach(({ pixels }, row) => {
+          const bytes = pixels instanceof Uint8Array ? pixels : pixels();
+          for (let place = 0; place < size; place++)
+            values[row * size + place] = (bytes[place] as number) / 127.5 - 1;
+        });
         return {
           pixelValues: tensor(values, { shape: [batch.length, 1, height, width] }),
           labels: tensor(

@@ -74,7 +74,12 @@ export function stackRecordings(
 
 /** As transformers' feature extractor: mean 0, deviation 1, in which 1e-7 keeps silence finite. */
 function normalised(samples: Float32Array): Float32Array {
-  const mean = samples.reduce((sum, value) => sum + value, 0) / Math.max(1, samples.length);
-  const variance = samples.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, samples.length);
-  return samples.map((value) => (value - mean) / Math.sqrt(variance + 1e-7));
+  const count = Math.max(1, samples.length);
+  let sum = 0;
+  for (const value of samples) sum += value;
+  const mean = sum / count;
+  let squares = 0;
+  for (const value of samples) squares += (value - mean) ** 2;
+  const deviation = Math.sqrt(squares / count + 1e-7);
+  return samples.map((value) => (value - mean) / deviation);
 }
