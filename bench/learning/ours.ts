@@ -2,6 +2,7 @@
 import { cpus } from "node:os";
 import { Runtime } from "../../src/index.ts";
 import { median } from "../median.ts";
+import { fastestInARow } from "./page.ts";
 
 interface Asked {
   readonly case: string;
@@ -38,6 +39,7 @@ console.log(
     losses,
     scores,
     step_s: median(times.slice(3)),
+    fastest_s: fastestInARow(times.slice(3)),
     peak_bytes: [process.resourceUsage().maxRSS * 1024],
   }),
 );

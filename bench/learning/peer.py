@@ -1,9 +1,9 @@
 """The same training in stock PyTorch and transformers: the folder's weights, the recorded batches in their order.
 
-    python peer.py FOLDER STEPS LR ROWS RANKS PREDICT
+    python peer.py FOLDER STEPS ROWS RANKS PREDICT
 
-FOLDER holds the model, `train.safetensors` (rows in the order in which they are read), `validation.safetensors`, and gets
-`predicted.safetensors`. RANKS 1: eager, as many threads as there are cores. 2: FSDP2 (fully_shard) over gloo, a thread each.
+FOLDER holds the model, `train.safetensors` (rows in the order in which they are read), `rates.json` (the learning rate of each
+step), `validation.safetensors`, and gets `predicted.safetensors`. RANKS 1: eager, as many threads as there are cores. 2: FSDP2 (fully_shard) over gloo, a thread each.
 Prints one line of JSON.
 """
 
@@ -44,7 +44,13 @@ def predict(model, architecture, batch):
     return {"logits": logits}
 
 
-def run(rank, folder, steps, lr, batch, ranks, predicting):
+def fastest_in_a_row(times, count=10):
+    """As bench/learning/page.ts has it."""
+    count = min(count, len(times))
+    return min(sum(times[first : first + count]) / count for first in range(len(times) - count + 1))
+
+
+def run(rank, folder, steps, batch, ranks, predicting):
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // ranks))
     if ranks > 1:
         import torch.distributed as dist
@@ -64,12 +70,14 @@ def run(rank, folder, steps, lr, batch, ranks, predicting):
         for block in [block for blocks in lists for block in blocks if any(True for _ in block.parameters())]:
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)
+    rates = json.load(open(folder + "/rates.json"))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rates[0], betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)
     train = safe_open(folder + "/train.safetensors", "pt")
     losses, times = [], []
     share = batch // ranks
     for step in range(steps):
         begin = time.perf_counter()
+        optimizer.param_groups[0]["lr"] = rates[step]
         loss = model(**rows(train, step * batch + rank * share, share)).loss
         loss.backward()
         optimizer.step()
@@ -94,7 +102,7 @@ def run(rank, folder, steps, lr, batch, ranks, predicting):
         save_file({name: torch.cat([part[name] for part in parts]).contiguous() for name in parts[0]}, folder + "/predicted.safetensors")
     if rank == 0:
         print(json.dumps(dict(torch=torch.__version__, transformers=hf.__version__, losses=losses, scores={},
-                              step_s=statistics.median(times[3:]), peak_bytes=peak)), flush=True)
+                              step_s=statistics.median(times[3:]), fastest_s=fastest_in_a_row(times[3:]), peak_bytes=peak)), flush=True)
     if ranks > 1:
         dist.barrier()
         # All has been told. Gloo's threads abort a process now and then that takes itself down in order.
@@ -102,9 +110,9 @@ def run(rank, folder, steps, lr, batch, ranks, predicting):
 
 
 if __name__ == "__main__":
-    folder, steps, lr, batch, ranks, predicting = sys.argv[1:7]
-    args = (folder, int(steps), float(lr), int(batch), int(ranks), predicting == "1")
-    if args[4] == 1:
+    folder, steps, batch, ranks, predicting = sys.argv[1:6]
+    args = (folder, int(steps), int(batch), int(ranks), predicting == "1")
+    if args[3] == 1:
         run(0, *args)
     else:
         import socket
@@ -114,4 +122,4 @@ if __name__ == "__main__":
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             os.environ["MASTER_PORT"] = str(free.getsockname()[1])
-        mp.spawn(run, args=args, nprocs=args[4])
+        mp.spawn(run, args=args, nprocs=args[3])

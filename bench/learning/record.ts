@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SafetensorsFile, saveHuggingFaceFolder, writeSafetensors } from "../../src/checkpoint/index.ts";
 import { type Batch, type Dataset, disposeBatch, type Rows } from "../../src/data/index.ts";
@@ -10,7 +10,7 @@ import type { OpenCase } from "./cases.ts";
 
 /**
  * Writes what both sides begin with: the model's initial weights, `train.safetensors` with the batches in the order in which
- * they are read, and `validation.safetensors`.
+ * they are read, `rates.json` with the learning rate of each step, and `validation.safetensors`.
  */
 export async function record(
   folder: string,
@@ -19,7 +19,13 @@ export async function record(
     config,
     seed,
     numRows,
-  }: { readonly config: Readonly<Record<string, unknown>>; readonly seed: number; readonly numRows: number },
+    rates,
+  }: {
+    readonly config: Readonly<Record<string, unknown>>;
+    readonly seed: number;
+    readonly numRows: number;
+    readonly rates: readonly number[];
+  },
 ): Promise<void> {
   const { task, dataset } = opened;
   const model = taskModel(task, config, dataset.facts);
@@ -27,6 +33,7 @@ export async function record(
   // The labels' number is in the folder: the same head for both.
   await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
   dematerialize(model);
+  await writeFile(join(folder, "rates.json"), JSON.stringify(rates));
   await writeRows(join(folder, "train.safetensors"), dataset, "train", numRows);
   await writeRows(
     join(folder, "validation.safetensors"),
