@@ -186,7 +186,7 @@ export function refuseUnknownFields(
 /**
  * Completes given fields with a family's defaults and checks them. In a file's, fields that change neither the model nor its
  * training (library versions) may stand beside these; those that a job writes are all known. `num_labels` may stand for
- * `id2label`.
+ * `id2label`, or beside a file's for a head of another size, as in transformers' `from_pretrained(folder, num_labels=3)`.
  * @param given - some of the fields, or the parsed config.json of a model folder
  * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
  */
@@ -195,9 +195,9 @@ export function readConfig<F extends Fields>(
   fields: F,
   given: Readonly<Record<string, unknown>>,
 ): ConfigOf<F> {
-  if (!(inFile ?? isConfigFile(given)))
-    refuseUnknownFields(where, given, [...Object.keys(fields), ...unsupported, ...alsoRead]);
-  const named = "id2label" in fields && given.id2label == null ? withLabels(where, given) : given;
+  const isFile = inFile ?? isConfigFile(given);
+  if (!isFile) refuseUnknownFields(where, given, [...Object.keys(fields), ...unsupported, ...alsoRead]);
+  const named = "id2label" in fields ? withLabels(where, given, isFile) : given;
   const types = [undefined, modelType];
   checkField(
     where,
@@ -276,10 +276,16 @@ export function numLabels({ id2label }: { readonly id2label: LabelNames }): numb
 function withLabels(
   where: string,
   given: Readonly<Record<string, unknown>>,
+  isFile: boolean,
 ): Readonly<Record<string, unknown>> {
-  const { num_labels: count } = given;
-  if (count === undefined) return { ...given, id2label: undefined };
+  const { num_labels: count, id2label: labels } = given;
+  if (count == null) return { ...given, id2label: labels ?? undefined };
   checkField(where, "num_labels", isSize(count), "a whole number ≥ 1", count);
+  if (labels != null) {
+    const named = Object.keys(labels).length;
+    if (named === count) return given;
+    checkField(where, "num_labels", isFile, `${named}, as many as id2label names`, count);
+  }
   const names = Array.from({ length: count as number }, (_, id) => [String(id), `LABEL_${id}`]);
   return { ...given, id2label: Object.fromEntries(names) };
 }

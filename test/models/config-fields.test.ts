@@ -60,3 +60,21 @@ describe("a field that no model of the family has", () => {
     );
   });
 });
+
+describe("the number of labels", () => {
+  const shape = { hidden_size: 8, num_attention_heads: 2, num_hidden_layers: 1, intermediate_size: 8 };
+  const two = { ...shape, image_size: 8, patch_size: 4, id2label: { 0: "no", 1: "yes" } };
+  const labelsOf = (fields: Readonly<Record<string, unknown>>) =>
+    Object.values(new ViTForImageClassification(fields).config.id2label);
+
+  it("takes the place of a file's labels where it is another, and leaves them where it is theirs", () => {
+    expect(labelsOf({ ...configOfFile(two), num_labels: 3 })).toEqual(["LABEL_0", "LABEL_1", "LABEL_2"]);
+    expect(labelsOf({ ...configOfFile(two), num_labels: 2 })).toEqual(["no", "yes"]);
+  });
+
+  it("is refused of a job that names another number of them", () => {
+    expect(() => labelsOf({ ...two, num_labels: 3 })).toThrow(
+      "expected num_labels to be 2, as many as id2label names, got 3",
+    );
+  });
+});
