@@ -70,7 +70,8 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
     return {
       handlers: {
         begin({ generation }) {
-          collectionOf(generation, -1);
+          // Its parts overtake this word where they come first to a thread that gives way to others: they are kept.
+          if (generation > collection.generation) collectionOf(generation, -1);
         },
         async save(order) {
           const begin = performance.now();

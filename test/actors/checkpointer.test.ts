@@ -142,6 +142,20 @@ describe("the checkpointer", () => {
     expect(liveRefs()).toBe(0);
   });
 
+  it("keeps the parts that come before the word that their generation begins", async () => {
+    const directory = join(folder, "overtakes");
+    const saver = await Saver.start(directory);
+    using spread = new SpreadState(fewParameters, { tp: 1, dp: 1, zero: 0 }).number();
+    for (const generation of [0, 1]) {
+      const step = generation + 1;
+      saver.tell(spread.parts(generation, step), generation, step);
+      saver.checkpointer.tell("begin", { generation });
+      await saver.save(spread, step, generation);
+    }
+    expect(readdirSync(directory)).toEqual(["latest", "step-000001", "step-000002"]);
+    expect(liveRefs()).toBe(0);
+  });
+
   it("tells how long copying held that rank up that was held up most, over all of its parts", async () => {
     const saver = await Saver.start(join(folder, "blocked"));
     using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
