@@ -16,9 +16,8 @@ export type PackedTexts = {
 };
 
 /**
- * Lays texts side by side, as `--packing` does: for a collate function of one's own.
- * @param options.multiple - what the row's width is rounded up to; 1
- * @param options.padding - the token behind the last; 0
+ * Lays texts side by side, as `--packing` does: for a collate function of one's own. The row's width is rounded up to a multiple of
+ * `multiple`, 1 unless told otherwise, with the token `padding`, 0, behind the last text.
  */
 export function packTexts(
   texts: readonly TokenList[],
