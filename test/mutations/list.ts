@@ -1083,6 +1083,18 @@ export const mutations: readonly Mutation[] = [
       ),
     ],
   },
+  {
+    name: "a generation that begins empties what it has been sent already",
+    file: "src/actors/checkpointer.ts",
+    from: "if (generation > collection.generation) collectionOf",
+    to: "collectionOf",
+    caughtBy: [
+      by(
+        "test/actors/checkpointer.test.ts",
+        "keeps the parts that come before the word that their generation begins",
+      ),
+    ],
+  },
 ];
 
 /** Tests that a register names and no mutation makes fail, with the reason. */
