@@ -1,7 +1,8 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeOwnedFolder, removeOwnedFolder } from "../../src/runtime/hosting/owned-folder.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -12,9 +13,9 @@ const copied = [
 ];
 const linked = ["node_modules", "build", ".libtorch"];
 
-/** A copy of the tree in which mistakes are made; `using` removes it. */
+/** A copy of the tree in which mistakes are made; `using` removes it, the next copy what an ended run left. */
 export class ScratchTree implements Disposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), "troupe-mutate-"));
+  readonly #folder = makeOwnedFolder(tmpdir(), "troupe-mutate-");
   readonly path = join(this.#folder, "tree");
   readonly #texts = new Map<string, string>();
 
@@ -36,6 +37,6 @@ export class ScratchTree implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.#folder, { recursive: true, force: true });
+    removeOwnedFolder(this.#folder);
   }
 }
