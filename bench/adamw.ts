@@ -4,6 +4,7 @@
 //   npm run bench -- adamw        (PYTHON names a Python with torch; without one only our own figures are printed)
 
 import { cpus } from "node:os";
+import { readArguments } from "../scripts/arguments.mjs";
 import { empty, nativeInfo, ops, setNumThreads, type Tensor, zeros } from "../src/tensor/index.ts";
 import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
@@ -14,6 +15,7 @@ const stepsPerRound = 2;
 const bytesPerParameter = 28; // 7 × 4; or 6 × 4, a gradient of 2 and a copy of 2
 const numThreads = cpus().length;
 
+readArguments("usage: npm run bench -- adamw\n\nPYTHON names a Python with torch.", {});
 setNumThreads(numThreads);
 process.env.NUM_THREADS = String(numThreads);
 process.env.NUM_PARAMETERS = String(numParameters);

@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
+import { readArguments } from "../scripts/arguments.mjs";
 import { saveHuggingFaceFolder } from "../src/checkpoint/index.ts";
 import { GPT2LMHeadModel, generate, weightBytes } from "../src/models/index.ts";
 import { materialize } from "../src/nn/index.ts";
@@ -19,6 +20,10 @@ const NUM_ROUNDS = Number(process.env.ROUNDS ?? 5);
 const BATCHES = [1, 8];
 const numThreads = cpus().length;
 
+readArguments(
+  "usage: npm run bench -- generate\n\nPYTHON names a Python with torch and transformers; ROUNDS and TOKENS say how many.",
+  {},
+);
 setNumThreads(numThreads);
 const model = new GPT2LMHeadModel();
 materialize(model, { seed: 1 });

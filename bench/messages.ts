@@ -11,6 +11,7 @@
 import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
+import { readArguments, refuse } from "../scripts/arguments.mjs";
 import { measureLife } from "./messages/life.ts";
 import { measureProcesses } from "./messages/processes.ts";
 import { measureRoundTrips } from "./messages/round-trips.ts";
@@ -28,11 +29,18 @@ const parts: Record<string, () => Promise<void>> = {
   processes: measureProcesses,
 };
 
-const [mode = "", ...asked] =
-  process.argv[2] === "--measure" ? process.argv.slice(2) : ["", ...process.argv.slice(2)];
+const usage = `
+usage: npm run bench -- messages [PART...]
+
+Measures all parts, or those that are named: ${Object.keys(parts).join(", ")}
+  --measure  once, where the threads are: what each of the two passes starts`;
+const options = { measure: { type: "boolean" } } as const;
+const { positionals: asked, values } = readArguments(usage, options, Number.POSITIVE_INFINITY);
+const unknown = asked.find((name) => !Object.hasOwn(parts, name));
+if (unknown !== undefined) refuse(usage, "a part", unknown);
 const chosen = asked.length === 0 ? Object.keys(parts) : asked;
 
-if (mode === "--measure") {
+if (values.measure === true) {
   for (const name of chosen) await parts[name]?.();
 } else {
   console.log(

@@ -6,6 +6,7 @@
 import { once } from "node:events";
 import { cpus } from "node:os";
 import { Worker } from "node:worker_threads";
+import { readArguments } from "../scripts/arguments.mjs";
 import { nativeInfo, scope, setNumThreads, type Tensor, zeros } from "../src/tensor/index.ts";
 import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
@@ -20,6 +21,7 @@ const cases: Record<string, (a: Tensor, b: Tensor) => Tensor> = {
   view: (a) => a.view([2, 8]),
 };
 
+readArguments("usage: npm run bench -- ops\n\nPYTHON names a Python with torch.", {});
 setNumThreads(1);
 console.log(
   `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, libtorch ${nativeInfo().torch}, ${new Date().toISOString()}`,

@@ -8,12 +8,14 @@
 
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { readArguments } from "../scripts/arguments.mjs";
 import { loadNative } from "../src/tensor/index.ts";
 import type { OverlapRow, OverlapTask } from "./overlap/rank.ts";
 
 const delayMs = 100;
 const numChunks = 4;
 
+readArguments("usage: npm run bench -- overlap", {});
 loadNative();
 const ranks = [0, 1].map((rank) => {
   const workerData: OverlapTask = { rank, delayMs, numChunks };

@@ -7,6 +7,7 @@
 // (docs/concepts/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
 import { cpus } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
+import { readArguments } from "../scripts/arguments.mjs";
 import { Store } from "../src/collectives/index.ts";
 import { type ControlCosts, simulateControl } from "../src/planner/index.ts";
 import { ActorSystem } from "../src/runtime/index.ts";
@@ -46,6 +47,7 @@ const PART = {
   numSamples: 12,
 };
 
+readArguments("usage: npm run bench -- scale", {});
 const costs = await measure();
 console.log(
   `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,

@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type MemoryMeasured, memory, Runtime, type RuntimeOptions, resetPeakMemory } from "troupe";
+import { readArguments, refuse } from "../scripts/arguments.mjs";
 import { median } from "./median.ts";
 
 /** What is measured of one strategy. */
@@ -58,10 +59,18 @@ const strategies: Readonly<Record<string, Strategy>> = {
   processes: { options: { zero: 3, placement: "process" } },
 };
 
-const flags = process.argv.slice(2);
-const only = flags.indexOf("--only");
-if (only >= 0) console.log(JSON.stringify(await measure(flags[only + 1] as string)));
-else compare(flags);
+const usage = `
+usage: npm run bench -- strategies [NAME...] [--json]
+
+Trains by all strategies, or by those that are named beside plain data parallelism: ${Object.keys(strategies).join(", ")}
+  --json       a line of JSON for each
+  --only NAME  that one alone, in this process: what each row starts`;
+const options = { json: { type: "boolean", default: false }, only: { type: "string" } } as const;
+const { positionals: asked, values: flags } = readArguments(usage, options, Number.POSITIVE_INFINITY);
+const unknown = [...asked, flags.only ?? "dp 4"].find((name) => !Object.hasOwn(strategies, name));
+if (unknown !== undefined) refuse(usage, "a strategy", unknown);
+if (flags.only !== undefined) console.log(JSON.stringify(await measure(flags.only)));
+else compare(asked, flags.json);
 
 async function measure(name: string): Promise<Row> {
   const { options, accumulation = 1 } = strategies[name] as Strategy;
@@ -108,9 +117,7 @@ function peaksOf(heldByRank: readonly MemoryMeasured["byKind"][]): Record<string
 }
 
 /** Each strategy in a process of its own, so that none inherits another's memory. */
-function compare(args: readonly string[]): void {
-  const json = args.includes("--json");
-  const names = args.filter((arg) => arg !== "--json");
+function compare(names: readonly string[], json: boolean): void {
   const chosen =
     names.length === 0 ? Object.keys(strategies) : ["dp 4", ...names.filter((name) => name !== "dp 4")];
   let plain: Row | undefined;

@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { argv } from "node:process";
+import { readArguments } from "./arguments.mjs";
 import { layout, productNode, root } from "./setup/layout.mjs";
 import { main, note, SetupError } from "./setup/say.mjs";
 
@@ -28,8 +28,13 @@ const carried = [
 const idle =
   /(\.map|\.d\.[cm]?ts|\.md|\.flow)$|\/(rxjs\/(src|dist\/(esm|esm5|bundles|types))|zod\/src|docs?)(\/|$)/;
 
+const { positionals } = readArguments(
+  "usage: npm run gpu:bundle -- [FILE.tar]\n\nPacks build/troupe-gpu.tar, or FILE",
+  {},
+  1,
+);
 await main(async () => {
-  const file = resolve(argv[2] ?? "build/troupe-gpu.tar");
+  const file = resolve(positionals[0] ?? "build/troupe-gpu.tar");
   const work = mkdtempSync(join(tmpdir(), "troupe-gpu-"));
   try {
     const folder = join(work, "troupe-gpu");

@@ -32,6 +32,12 @@ const options = {
 } as const;
 const { positionals, values } = readArguments(usage, options, 1);
 const [filter] = positionals;
+if (values.families === true || values.memory === true) {
+  const { device, shard } = values;
+  if (values.families === values.memory) refuse(usage, "--families or --memory", "both");
+  if (device !== undefined || shard !== "1/1")
+    refuse(usage, "families without --device and --shard", device ?? shard);
+}
 if (values.families === true) {
   await trainFamilies(filter);
   process.exit();
