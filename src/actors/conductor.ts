@@ -61,7 +61,7 @@ export interface ConductorOptions {
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
 const STEPS_AHEAD = 3;
 
-/** The one milestone of a conductor's. */
+/** The one thing that a conductor counts. */
 const STEPS = 0;
 
 /**

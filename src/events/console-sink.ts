@@ -93,7 +93,8 @@ class ConsoleSink implements EventSink {
   constructor({ stream, live, color, clock, debug, failure, everySteps, writer }: ConsoleParts) {
     this.#stream = stream;
     this.#writer = writer;
-    // Unheard, the error of a reader that has gone, or of a disk that is full, would end the process: lines are lost instead.
+    // With no listener, the error of a reader that has gone, or of a disk that is full, would end the process: lines are lost
+    // instead.
     if (stream.listenerCount?.("error") === 0) stream.on?.("error", () => {});
     this.#live = live;
     this.#color = color;

@@ -231,7 +231,7 @@ function tokenIn(environment: Environment): string | undefined {
   }
 }
 
-/** Whether a file's name leads nowhere else: it comes from a stranger. */
+/** Whether a file's name leads nowhere else: it comes from a server. */
 function isInside(file: string): boolean {
   return file !== "" && !file.startsWith("/") && !file.includes("\\") && !file.split("/").includes("..");
 }

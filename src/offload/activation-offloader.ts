@@ -37,7 +37,7 @@ interface Stage {
 const LEAST_BYTES = 64 * 1024;
 
 /**
- * Shelters what a rank keeps between forward and backward in files, for a thread that computes and blocks. Each memory is
+ * Offloads what a rank keeps between forward and backward to files, for a thread that computes and blocks. Each memory is
  * copied into one of three buffers and freed at once; native threads write the buffer while the next block computes, and
  * fill it again while the block behind it walks backwards.
  */

@@ -51,10 +51,10 @@ import { KnownRecipe, recipeOf } from "./resume/recipe.ts";
 import { RunFolder } from "./resume/run-folder.ts";
 import { type Start, startFromCheckpoint } from "./resume/start.ts";
 import { explainHang } from "./stalls/explain-hang.ts";
+import { reportingWait } from "./stalls/reported-waits.ts";
 import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
 import { SCOUT, Scout } from "./stalls/scout.ts";
 import { Stalls } from "./stalls/stalls.ts";
-import { tellingWait } from "./stalls/told-waits.ts";
 import { translateEvent } from "./translate-event.ts";
 
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
@@ -230,7 +230,7 @@ export class Run {
     recipe.known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
     const firstStep = Promise.withResolvers<void>();
     // Nobody knows how long it takes: whoever has written a loop without end would see nothing until the deadline.
-    void tellingWait(firstStep.promise, (waitedMs) =>
+    void reportingWait(firstStep.promise, (waitedMs) =>
       emit({ kind: "run.delayed", what: "the first step", waitedMs }),
     );
     const result = await leadThroughRestarts(ranks, {

@@ -17,12 +17,12 @@ interface Standing {
 const numCallers = 2_000;
 
 function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), "troupe-strangers-"));
+  const path = mkdtempSync(join(tmpdir(), "troupe-unauthenticated-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
 
-/** Every port that a run or a service opens, and how many strangers may stand before it. */
+/** Every port that a run or a service opens, and how many unauthenticated peers may stand before it. */
 const doors: readonly [name: string, most: number, open: () => Promise<Standing>][] = [
   [
     "Prometheus's",

@@ -62,16 +62,16 @@ describe("opening a communicator", () => {
   });
 
   it.skipIf(!hasGloo)("refuses a second member for a rank in the file where they meet", () => {
-    const meeting = {
+    const place = {
       ...options,
       backend: "gloo",
       rendezvous: join(folder, "twice"),
       deadlineMs: 5_000,
     } as const;
-    using first = openCommunicator(meeting);
+    using first = openCommunicator(place);
     expect(first.rank).toBe(0);
-    expect(() => openCommunicator(meeting)).toThrow(expect.objectContaining({ code: "COLLECTIVE_ARGUMENT" }));
-    expect(() => openCommunicator({ ...meeting, rank: 1, size: 2 })).toThrow(
+    expect(() => openCommunicator(place)).toThrow(expect.objectContaining({ code: "COLLECTIVE_ARGUMENT" }));
+    expect(() => openCommunicator({ ...place, rank: 1, size: 2 })).toThrow(
       expect.objectContaining({ code: "COLLECTIVE_ARGUMENT" }),
     );
   });

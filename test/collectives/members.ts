@@ -59,7 +59,7 @@ export class Members {
   ): { readonly name: string; readonly outcomes: Promise<Outcome>[] } {
     const name = `group-${process.pid}-${numGroups++}`;
     const { backend, placement, onDevices, checked = false, reduction = "ordered" } = this.#setting;
-    const meetingPlace = rendezvous ?? (placement === "process" ? join(this.#folder, name) : "");
+    const address = rendezvous ?? (placement === "process" ? join(this.#folder, name) : "");
     const numMembers = typeof scenario === "string" ? size : scenario.length;
     const outcomes = Array.from({ length: numMembers }, (_, rank) => {
       const assignment: Assignment = {
@@ -73,7 +73,7 @@ export class Members {
         argument,
         device: onDevices === undefined ? "cpu" : `${onDevices}:${rank}`,
         scenario: typeof scenario === "string" ? scenario : (scenario[rank] as ScenarioName),
-        rendezvous: meetingPlace,
+        rendezvous: address,
       };
       return this.#assign(rank, assignment);
     });

@@ -46,7 +46,7 @@ async function openHub(index: number, network: Partial<Network> = {}): Promise<H
 }
 
 /** A connection to the hub, of somebody who writes what he likes. */
-function callAsStranger({ hub }: Heard): Socket {
+function callUnauthenticated({ hub }: Heard): Socket {
   const [, port] = JSON.parse(hub.address) as [string, number];
   const call = connect({ host, port });
   call.on("error", () => {});
@@ -72,9 +72,9 @@ async function say(from: Heard, to: Heard, text: string): Promise<void> {
   await until(() => to.said.includes(`${from.hub.index}: ${text}`));
 }
 
-test("strangers who guess, shout or say nothing are shown the door, however many, and those who belong here are served", async () => {
+test("unauthenticated peers who guess, shout or say nothing are shown the door, however many, and those who belong here are served", async () => {
   const [here, other] = [await openHub(0), await openHub(1)];
-  const silent = Array.from({ length: 200 }, () => callAsStranger(here));
+  const silent = Array.from({ length: 200 }, () => callUnauthenticated(here));
   // All but the last 64 of those who say nothing.
   const shownOut = silent.slice(0, 136).filter(({ closed }) => !closed);
   await Promise.all(shownOut.map((call) => once(call, "close")));
@@ -83,7 +83,7 @@ test("strangers who guess, shout or say nothing are shown the door, however many
     frameHeader(2_000, 0, 0, 0),
     Buffer.from("GET / HTTP/1.1\r\n\r\n"),
   ]) {
-    const call = callAsStranger(here);
+    const call = callUnauthenticated(here);
     call.write(said);
     await once(call, "close");
   }
@@ -93,12 +93,12 @@ test("strangers who guess, shout or say nothing are shown the door, however many
 
 test("a connection that broke is a death: its process is not taken back", async () => {
   const here = await openHub(0);
-  const first = callAsStranger(here);
+  const first = callUnauthenticated(here);
   first.write(Buffer.concat([greeting(3), frameHeader(3, 0, 0, 1), Buffer.from("one")]));
   await until(() => here.said.length > 0);
   first.destroy();
   expect(await here.untilLost(3)).toBeUndefined();
-  const again = callAsStranger(here);
+  const again = callUnauthenticated(here);
   again.write(Buffer.concat([greeting(3), frameHeader(3, 0, 0, 1), Buffer.from("two")]));
   await once(again, "close");
   expect(here.said).toEqual(["3: one"]);
@@ -108,7 +108,7 @@ test("who gives no sign is lost by name, and who is only quiet is not", async ()
   const heartbeat = { everyMs: 20, lostAfter: 25 };
   const [here, quiet] = [await openHub(0, { heartbeat }), await openHub(1, { heartbeat })];
   await say(quiet, here, "nothing more for now");
-  callAsStranger(here).write(greeting(3));
+  callUnauthenticated(here).write(greeting(3));
   expect(await here.untilLost(3)).toMatchObject({ code: "PEER_SILENT" });
   expect(here.lost.has(1)).toBe(false);
   await say(quiet, here, "here I am");
@@ -138,7 +138,7 @@ test("with keys, what is said is hidden, and whoever has none of the same signer
   const [ours, theirs] = [makeKeys(), makeKeys()];
   const [here, other] = [await openHub(0, { tls: ours }), await openHub(1, { tls: ours })];
   await say(other, here, "in confidence");
-  const plain = callAsStranger(here);
+  const plain = callUnauthenticated(here);
   plain.write(greeting(3));
   await once(plain, "close");
   const [, port] = JSON.parse(here.hub.address) as [string, number];

@@ -42,7 +42,7 @@ import { type MicroBatches, namedValues, type StepReport } from "./micro-batches
 import type { RankModel } from "./rank-model.ts";
 import type { Gather, ShardLink } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
-import type { ToldTraining } from "./step-training.ts";
+import type { TrainingChange } from "./step-training.ts";
 
 /** What a rank makes its steps with. */
 export interface StepParts {
@@ -96,7 +96,7 @@ export class GrantedStep implements Disposable {
   #numForwards = 0;
   #hasBegun = false;
   /** What is told of what it trains, once its forwards are made. */
-  #training: ToldTraining = {};
+  #training: TrainingChange = {};
 
   constructor(parts: StepParts, order: StepOrder) {
     this.#parts = parts;

@@ -4,8 +4,8 @@ import { type FlatBlock, isUpdated, keepsState } from "../../parallel/index.ts";
 import type { PartPlan } from "../../protocols/index.ts";
 import { partsOf } from "../../state/saving/index.ts";
 
-/** What of a step's training is told, where it differs from the step before. */
-export interface ToldTraining {
+/** What is reported of a step's training, where it differs from the step before. */
+export interface TrainingChange {
   /** Names of the model's parameters that the step does not train. */
   readonly frozen?: readonly string[];
   /** What this rank's shard sends from this step on when the state is saved. */
@@ -61,7 +61,7 @@ export class StepTraining {
   }
 
   /** @param trained - what a step trains of all that the model has */
-  made(trained: ReadonlySet<Parameter>): ToldTraining {
+  made(trained: ReadonlySet<Parameter>): TrainingChange {
     const frozen = this.#namesOf((parameter) => !trained.has(parameter));
     if (isSame(frozen, this.#frozen)) return {};
     this.#frozen = frozen;

@@ -22,7 +22,7 @@ export interface PlacingShard {
 /** A shard's parameters, as zeros. */
 export interface PlacedBlocks {
   readonly store: ShardStore;
-  /** By block, the owned range of the whole parameters, writable; the caller's. */
+  /** By block, the owned range of the gathered parameters, writable; the caller's. */
   readonly owned: readonly Tensor[];
 }
 
@@ -47,7 +47,7 @@ export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise
 }
 
 /**
- * A block's buffer for whole parameters. Where the block is split, the first of the ranks that share a memory makes one for all
+ * A block's buffer for gathered parameters. Where the block is split, the first of the ranks that share a memory makes one for all
  * of them and gives each its slice to write; all read the whole. At level 0 each rank makes its own.
  * @param memories - gets what is made here and paged, by block
  * @returns the owned range of it, writable; the caller's
@@ -78,7 +78,7 @@ async function place(
   return slice;
 }
 
-/** @returns by member, its slice of a rank's buffer for whole parameters, of those that do not write there themselves */
+/** @returns by member, its slice of a rank's buffer for gathered parameters, of those that do not write there themselves */
 function slicesFromElsewhere(
   layout: FlatBlock,
   full: Tensor,

@@ -344,7 +344,7 @@ function slicesOf(tensor: Tensor, ranges: readonly MemberRange[]): Tensor[] {
   return ranges.map(({ begin, end }) => hold(() => tensor.narrow(0, begin, end - begin)));
 }
 
-/** @returns the range of a block's whole parameters that `rank` owns, a view */
+/** @returns the range of a block's gathered parameters that `rank` owns, a view */
 export function sliceFor(layout: FlatBlock, full: Tensor, rank: number): Tensor {
   const { begin, end } = ownedRange(layout, rank);
   return hold(() => full.narrow(0, begin, end - begin));

@@ -75,7 +75,7 @@ export class Continuation implements Writer {
     this.#padToken = options.padToken;
     this.#longest = Math.max(...prompts.map((prompt) => prompt.length));
     const capacity = Math.min(model.maxPositions, this.#longest + options.maxNewTokens);
-    this.#decoding = new Decoding(capacity, this.#presence(capacity));
+    this.#decoding = new Decoding(capacity, this.#presentOf(capacity));
   }
 
   next(texts: readonly (readonly number[])[]): Tensor {
@@ -120,7 +120,7 @@ export class Continuation implements Writer {
   }
 
   /** Every position that is written is present; of prompts those behind the padding. */
-  #presence(capacity: number): Tensor | undefined {
+  #presentOf(capacity: number): Tensor | undefined {
     if (this.begun.every(({ length }) => length === this.#longest)) return undefined;
     const rows = this.begun.map(({ length }) =>
       Array.from({ length: capacity }, (_, place) => Number(place >= this.#longest - length)),

@@ -107,17 +107,17 @@ export function linkOf(cluster: Cluster, ranks: readonly number[]): Link {
 
 /**
  * Time of one ring pass, an all-gather or a reduce-scatter: n − 1 hops of an n-th each.
- * @param wholeBytes - of the gathered tensor
+ * @param gatheredBytes - of the gathered tensor
  */
-export function ringSeconds(link: Link, numRanks: number, wholeBytes: number): number {
+export function ringSeconds(link: Link, numRanks: number, gatheredBytes: number): number {
   if (numRanks === 1) return 0;
   const hops = numRanks - 1;
-  return hops * link.latencyS + ((hops / numRanks) * wholeBytes) / link.bytesPerSecond;
+  return hops * link.latencyS + ((hops / numRanks) * gatheredBytes) / link.bytesPerSecond;
 }
 
 /** Time of an all-reduce: a reduce-scatter, then an all-gather. */
-export function allReduceSeconds(link: Link, numRanks: number, wholeBytes: number): number {
-  return 2 * ringSeconds(link, numRanks, wholeBytes);
+export function allReduceSeconds(link: Link, numRanks: number, gatheredBytes: number): number {
+  return 2 * ringSeconds(link, numRanks, gatheredBytes);
 }
 
 /** Time of a message from one rank to another. */

@@ -35,9 +35,9 @@ export function estimateStep(
     costs: stageCosts(trace, layout, share, options.cluster, scheme),
   }));
   const groups = groupLinks(options.cluster, layout);
-  const crossingS = pp === 1 ? 0 : 2 * sendSeconds(groups.pp, stages[0]?.costs.boundaryBytes ?? 0);
+  const transferS = pp === 1 ? 0 : 2 * sendSeconds(groups.pp, stages[0]?.costs.boundaryBytes ?? 0);
   const microBatchS =
-    Math.max(...stages.map(({ share, costs }) => microBatchSeconds(share, costs))) + crossingS;
+    Math.max(...stages.map(({ share, costs }) => microBatchSeconds(share, costs))) + transferS;
   const computeS = microBatchS * accumulation;
   const bubbleS = (microBatchS * (pp - 1)) / numChunks;
   const exposedS = Math.max(

@@ -12,7 +12,7 @@ export interface BlockCost {
   /** Of these, waiting for tensor-parallel neighbours. */
   readonly forwardTpS: number;
   readonly backwardTpS: number;
-  /** The whole parameters, as they are gathered. */
+  /** The parameters, gathered. */
   readonly gatheredBytes: number;
   /** The whole gradient, as it is reduced. */
   readonly gradientBytes: number;

@@ -11,7 +11,7 @@ export interface StateBytes {
 }
 
 /**
- * Whose memory whole parameters are. "process": from level 1 on, the ranks of a process read one copy, which is charged
+ * Whose memory gathered parameters are. "process": from level 1 on, the ranks of a process read one copy, which is charged
  * to the first of them. "device": every rank has a copy of its own, or at level 3 its slice.
  */
 export type Residence = "process" | "device";

@@ -47,7 +47,7 @@ export interface ControlSimulation {
   readonly joinedS: number;
   /** Of that, what the orders of the start took. */
   readonly orderedS: number;
-  /** Of that, what the groups' meeting took. */
+  /** Of that, what the groups' rendezvous took. */
   readonly metS: number;
   /** Between the order of a step and its last answer, nothing computed. */
   readonly stepS: number;

@@ -1,4 +1,4 @@
-/** What has come to pass in a simulation, by key; who waits for what has not; and meetings of several. */
+/** What has come to pass in a simulation, by key; who waits for what has not; and the rendezvous of several. */
 export class Occurrences {
   readonly #come = new Set<string>();
   readonly #waiting = new Map<string, (() => void)[]>();
@@ -33,7 +33,7 @@ export class Occurrences {
     else waiting.push(then);
   }
 
-  /** Counts one arrival at a meeting of `count`. @returns whether it was the last */
+  /** Counts one arrival at a rendezvous of `count`. @returns whether it was the last */
   meet(key: string, count: number): boolean {
     const arrived = (this.#arrived.get(key) ?? 0) + 1;
     if (arrived < count) this.#arrived.set(key, arrived);

@@ -106,7 +106,7 @@ class StageWalk {
       this.#operations.push({ kind: "compute", pass: kind, part, block: ROOT_BLOCK, microBatch });
     };
     const across = (what: "send" | "receive") =>
-      this.#operations.push(crossing(what, kind, microBatch, place, pp));
+      this.#operations.push(transfer(what, kind, microBatch, place, pp));
     if (kind === "forward") {
       place > 0 ? across("receive") : root("embedding");
       for (const block of blocks) this.#layer(kind, block, microBatch);
@@ -138,7 +138,7 @@ class StageWalk {
 }
 
 /** Forward goes to the next place along the model, backward to the one before; places go round the stages. */
-function crossing(
+function transfer(
   kind: "send" | "receive",
   pass: "forward" | "backward",
   microBatch: number,

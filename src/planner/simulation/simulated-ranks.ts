@@ -1,10 +1,10 @@
 import { sendSeconds } from "../cost/cluster.ts";
 import type { Operation, Part } from "./rank-program.ts";
-import { type SimulatedShards, wholeBlock } from "./simulated-shards.ts";
+import { gatheredBlock, type SimulatedShards } from "./simulated-shards.ts";
 import type { SimulatedRank, SimulatedWorld, StepTimes } from "./simulated-world.ts";
 
 type Compute = Extract<Operation, { kind: "compute" }>;
-type Crossing = Extract<Operation, { kind: "send" | "receive" }>;
+type Transfer = Extract<Operation, { kind: "send" | "receive" }>;
 
 /** What the ranks do: each runs its program in order, computing or waiting, as a thread that blocks does. */
 export class SimulatedRanks {
@@ -37,7 +37,7 @@ export class SimulatedRanks {
 
   /** What was whole is not for the next step. */
   #endStep(rank: SimulatedRank): void {
-    for (const { index } of rank.plan.share.layouts) rank.inbox.forget(wholeBlock(index));
+    for (const { index } of rank.plan.share.layouts) rank.inbox.forget(gatheredBlock(index));
     rank.step += 1;
     rank.next = 0;
     rank.stepBeganS.push(this.#world.time.nowS);
@@ -51,10 +51,10 @@ export class SimulatedRanks {
         this.#shards.gather(rank, operation.block);
         return true;
       case "await":
-        return this.#isHere(rank, wholeBlock(operation.block), "exposedS");
+        return this.#isHere(rank, gatheredBlock(operation.block), "exposedS");
       case "release":
         order.released(rank.rank, operation.block);
-        rank.inbox.forget(wholeBlock(operation.block));
+        rank.inbox.forget(gatheredBlock(operation.block));
         return true;
       case "compute":
         this.#compute(rank, operation);
@@ -116,7 +116,7 @@ export class SimulatedRanks {
     return { computeS: (wholeS - tpS) * (isSlow ? (straggler?.factor ?? 1) : 1), tpS };
   }
 
-  #send(rank: SimulatedRank, { peer, what }: Crossing): void {
+  #send(rank: SimulatedRank, { peer, what }: Transfer): void {
     const { mesh, order, ranks, time } = this.#world;
     const to = ranks[mesh.rankAt({ ...mesh.placeOf(rank.rank), pp: peer })] as SimulatedRank;
     order.sent(to.rank, what);
@@ -124,7 +124,7 @@ export class SimulatedRanks {
     time.at(time.nowS + seconds, () => to.inbox.come(what));
   }
 
-  #receive(rank: SimulatedRank, { what }: Crossing): boolean {
+  #receive(rank: SimulatedRank, { what }: Transfer): boolean {
     if (!this.#isHere(rank, what, "bubbleS")) return false;
     rank.inbox.forget(what);
     this.#world.order.received(rank.rank, what);

@@ -5,7 +5,7 @@ import { ROOT_BLOCK } from "../cost/rank-share.ts";
 import type { SimulatedRank, SimulatedWorld } from "./simulated-world.ts";
 
 /** @returns what comes to a rank when a block's parameters are whole */
-export function wholeBlock(block: number): string {
+export function gatheredBlock(block: number): string {
   return `whole block ${block}`;
 }
 
@@ -60,7 +60,7 @@ export class SimulatedShards {
     const then = () => {
       const ranks = group.map(({ rank }) => rank);
       this.#world.order.gathered(ranks, step, block);
-      for (const { inbox } of group) inbox.come(wholeBlock(block));
+      for (const { inbox } of group) inbox.come(gatheredBlock(block));
     };
     if (isOwn) then();
     else this.#communicate(group, `gather ${block}`, step, seconds, then);

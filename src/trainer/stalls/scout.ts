@@ -5,7 +5,7 @@ import { TroupeError } from "../../errors.ts";
 import type { TroupeEventBody } from "../../events/index.ts";
 import type { DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
 import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
-import { tellingWait } from "./told-waits.ts";
+import { reportingWait } from "./reported-waits.ts";
 
 /** The actor that loads a job and opens its data first. Not the name of the one that feeds the run, which would then be told as its second generation. */
 export const SCOUT = "scout";
@@ -97,7 +97,9 @@ export class Scout {
 }
 
 function telling<T>({ name, emit }: ScoutOptions, whatFor: string, work: Promise<T>): Promise<T> {
-  return tellingWait(work, (waitedMs) => emit({ kind: "run.delayed", what: `${name} ${whatFor}`, waitedMs }));
+  return reportingWait(work, (waitedMs) =>
+    emit({ kind: "run.delayed", what: `${name} ${whatFor}`, waitedMs }),
+  );
 }
 
 /** A module that is loaded for ever, or whose thread has left since nothing was left that it could wait for. */

@@ -45,7 +45,7 @@ interface Caller {
   numSilent: number;
 }
 
-// Who calls says who he is within so much, so soon, and among so many: a stranger costs no more.
+// Who calls says who he is within so much, so soon, and among so many: an unauthenticated peer costs no more.
 const greetingBytes = 1_024;
 const greetingMs = 5_000;
 const mostUngreeted = 64;

@@ -54,7 +54,7 @@ export class TcpDoor implements Door {
       socket.setNoDelay(true);
       onCall(socket);
     });
-    // A stranger who cannot prove himself is none of this process's business.
+    // An unauthenticated peer is none of this process's business.
     this.#server.on("tlsClientError", () => {});
     try {
       this.#server.listen({ host, port });

@@ -2,15 +2,15 @@
 const FIRST_MS = 10_000;
 
 /**
- * Waits for something of a job's own, whose duration nobody knows, and tells when it takes long: after ten seconds, and again
+ * Waits for something of a job's own, whose duration nobody knows, and reports when it takes long: after ten seconds, and again
  * whenever that has doubled.
- * @param tell - is given for how long it has been, in ms
+ * @param report - is given for how long it has been, in ms
  */
-export async function tellingWait<T>(work: Promise<T>, tell: (waitedMs: number) => void): Promise<T> {
+export async function reportingWait<T>(work: Promise<T>, report: (waitedMs: number) => void): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const wait = (untilMs: number, afterMs: number) => {
     timer = setTimeout(() => {
-      tell(untilMs);
+      report(untilMs);
       wait(2 * untilMs, untilMs);
     }, afterMs);
   };
