@@ -273,7 +273,9 @@ export class Conductor {
     const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
-        this.#all.ask("ranks", "step", message, own).then((told) => this.#noteTraining(step + 1, told)),
+        this.#all
+          .ask("ranks", "step", message, own)
+          .then((told) => this.#noteWishes(this.#noteTraining(step + 1, told))),
         this.#all.ask("shards", "finish", { step }),
       ]),
     );
@@ -287,6 +289,12 @@ export class Conductor {
       step,
       ranks.map(({ saved }) => saved),
     );
+    return ranks;
+  }
+
+  /** Whoever wants a state saved hears of it as everybody does: by events. */
+  #noteWishes(ranks: readonly RankStepped[]): readonly RankStepped[] {
+    if (ranks.some(({ wantsSave }) => wantsSave)) this.#options.control.save().catch(() => {});
     return ranks;
   }
 

@@ -86,6 +86,12 @@ export interface RankContext<
     options?: { readonly measure?: (() => Readonly<Record<string, number>>) | undefined },
   ): void;
   /**
+   * Has a state saved beside what the cadence asks for, as `runtime.save()` has: the one after the next step that is granted, which
+   * is some steps ahead of the loop. One rank's call is enough. Behind the last step there is nothing to ask for: its state is saved.
+   * @throws {TroupeError} `OPTION` for a run without a folder to save to
+   */
+  save(): void;
+  /**
    * Samples of any split, batch by batch, as they are asked for; each batch is released behind the turn of the loop that reads
    * it. Tensor-parallel ranks must read the same.
    * @param ranges - a batch each, below the split's number of samples

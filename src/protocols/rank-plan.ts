@@ -23,6 +23,8 @@ export interface RankPlan {
   readonly offload: OffloadSettings;
   readonly telemetry: ActivityPlan;
   readonly initial: InitialState;
+  /** Whether states go to a folder. */
+  readonly isSaved: boolean;
   /** Of the rank group, counted from 0. */
   readonly generation: number;
 }

@@ -88,6 +88,8 @@ export interface RankStepped {
   readonly recorded: readonly RecordedTensor[];
   /** What the rank's code has logged, where it tells its loss. */
   readonly metrics: readonly MetricSum[];
+  /** Whether the rank's code wants a state saved. */
+  readonly wantsSave?: boolean;
 }
 
 /** One rank's share of a metric, over its micro-batches. */

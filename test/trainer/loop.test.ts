@@ -60,6 +60,26 @@ describe("a loop of one's own", () => {
     expect(liveRefs()).toBe(0);
   });
 
+  it("has a state saved where one rank asks for it, from which another run goes on, and is refused without a folder", async () => {
+    const options = { ranks: 2, zero: 3, steps: 12 };
+    const dir = workspace.path("loop-saved");
+    const checkpoint = { dir, everySteps: 1000 };
+    const asking = await runTiny(workspace, { ...options, checkpoint }, { saveAt: 2 }, loopJob);
+    expect(asking.error).toBeUndefined();
+    const saved = asking.events.flatMap((event) => (event.kind === "checkpoint.saved" ? [event] : []));
+    expect(saved).toHaveLength(2);
+    const [{ step, path }] = saved as [(typeof saved)[0]];
+    expect(step).toBeGreaterThan(2);
+    expect(saved[1]?.step).toBe(12);
+    const resumed = await runTiny(workspace, { ...options, resume: path }, {}, loopJob);
+    expect(resumed.losses.slice(step)).toEqual(asking.losses.slice(step));
+    const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { saveAt: 1 }, loopJob);
+    expect(error).toMatchObject({
+      code: "OPTION",
+      message: expect.stringContaining("expected a folder to save to, got none"),
+    });
+  });
+
   it.each([
     ["left out", { zero: 1, anomalies: { loss: "skip" } }],
     ["gone back from", { zero: 2, anomalies: { loss: "rewind" }, checkpoint: { inMemoryEverySteps: 2 } }],
@@ -91,6 +111,18 @@ describe("a loop of one's own", () => {
     const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { mistake }, loopJob);
     expect(error).toMatchObject({ code });
     expect(error?.message).toContain(sentence);
+  });
+
+  it("tells the sum of losses that have one name", async () => {
+    const { events, error } = await runTiny(
+      workspace,
+      { ranks: 1, steps: 2 },
+      { mistake: "two of one name" },
+      loopJob,
+    );
+    expect(error).toBeUndefined();
+    const steps = events.filter((event) => event.kind === "step.finished");
+    expect(steps.map(({ losses }) => losses)).toEqual(steps.map(({ lossNats }) => ({ nats: lossNats })));
   });
 
   it("is refused before it begins where it is to be evaluated, and says no loss", async () => {

@@ -235,7 +235,7 @@ export class GrantedStep implements Disposable {
     const onDevice = isOnDevice ? hold(() => tensor([lossNats], { dtype: "float64" })) : undefined;
     this.#parts.microBatches.report(
       { nats: () => lossNats, onDevice },
-      named.length === 0 ? undefined : () => Object.assign({}, ...named),
+      named.length === 0 ? undefined : () => sumsByName(named),
       batch,
       this.#report,
     );
@@ -344,6 +344,14 @@ export class GrantedStep implements Disposable {
       gradient: each.gradient && scaleStatistics(each.gradient, 1 / divisor),
     }));
   }
+}
+
+/** Of the losses that were walked backwards, as their sum is the micro-batch's: two of one name too. */
+function sumsByName(all: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {
+  const sums: Record<string, number> = {};
+  for (const [name, value] of all.flatMap((named) => Object.entries(named)))
+    sums[name] = (sums[name] ?? 0) + value;
+  return sums;
 }
 
 /** @throws {TroupeError} `LOSS_INVALID` for what is no scalar loss, nor several by name */

@@ -43,6 +43,7 @@ export class RankLoop extends MeshRank implements RankContext {
   #end: Extract<Order, { kind: "end" }> | undefined;
   /** Whether the loop goes through its batches itself. */
   #byBatches = false;
+  #wantsSave = false;
   #hasFailed: { readonly error: unknown } | undefined;
 
   constructor(context: Pick<ActorContext<RankProtocol>, "receive">, runner: ModelRunner, job: Job) {
@@ -185,6 +186,17 @@ export class RankLoop extends MeshRank implements RankContext {
     }
   }
 
+  save(): void {
+    if (!this.#runner.plan.isSaved)
+      throw new TroupeError("OPTION", {
+        where: "rank.save",
+        expected: "a folder to save to",
+        got: "none",
+        hint: "--checkpoint DIR, or checkpoint of Runtime.spawn",
+      });
+    this.#wantsSave = true;
+  }
+
   evaluate<R>(body: () => R): R {
     if (this.#granted !== undefined) return this.#runner.evaluateBody(body);
     return this.#runner.measure(this.#numSteps, body);
@@ -237,8 +249,14 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#numSteps = step.index + 1;
     const measured = measure === undefined ? {} : this.#runner.measure(this.#numSteps, measure);
     const metrics = Object.entries(measured).map(([name, value]) => ({ name, sum: value, weight: 1 }));
+    const wantsSave = this.#wantsSave;
+    this.#wantsSave = false;
     this.#granted = undefined;
-    granted?.order.reply({ ...stepped, metrics: [...stepped.metrics, ...metrics] });
+    granted?.order.reply({
+      ...stepped,
+      metrics: [...stepped.metrics, ...metrics],
+      ...(wantsSave && { wantsSave }),
+    });
   }
 
   #stepAt(call: string): GrantedStep {

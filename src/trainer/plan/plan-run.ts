@@ -257,6 +257,7 @@ export function planRun(
       offload: settings.offload,
       telemetry: settings.telemetry,
       initial: start.initial,
+      isSaved: settings.checkpoint?.directory !== undefined,
       generation: 0,
     },
   };
