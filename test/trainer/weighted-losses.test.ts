@@ -77,6 +77,19 @@ describe("a step's loss is Σ weight · loss / Σ weight over all micro-batches"
     expectWithin(await train([{ ranks: 2, tp: 2 }, { accumulation: 2 }], "each loss", experts), halves);
   });
 
+  it("is that of one rank with the whole batch too of experts that take all tokens and share each sequence's evenly", async () => {
+    const experts = { experts: 4, bySequence: true };
+    const one = await train([{ ranks: 1 }], "each loss", experts);
+    const two = await train([{ ranks: 2, zero: 3 }], "each loss", experts);
+    expectWithin(two, one);
+    for (const [options, config] of [
+      [{ ranks: 1 }, { accumulation: 2 }],
+      [{ ranks: 2, ep: 2 }],
+      [{ ranks: 2, pp: 2 }, { accumulation: 2 }],
+    ] as Settings[])
+      expect(await train([options, config], "each loss", experts)).toEqual(two);
+  });
+
   it("changes no bit where all weigh alike, whatever the precision", async () => {
     for (const [options, config] of [
       [{ ranks: 2 }],

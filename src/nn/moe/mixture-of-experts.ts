@@ -24,6 +24,13 @@ export interface MixtureOptions {
   readonly randomTokenSelection?: boolean;
   /** While training: "jitter" scales the gate's input by 1 ± 0.01, "rsample" adds Gumbel noise to the first choice (k = 1). */
   readonly noise?: "none" | "jitter" | "rsample";
+  /**
+   * Of which tokens the auxiliary loss asks that they be spread evenly: of a micro-batch all together, or of each sequence its own
+   * (dim -2 counts its tokens), in the mean over them; "batch" unless told otherwise. What is a mean over sequences does not depend on
+   * how these are dealt to micro-batches, and can be weighed.
+   * @see DeepSeek-AI 2024, "DeepSeek-V2", § 2.2.3, https://arxiv.org/abs/2405.04434; Megatron-LM's `seq_aux_loss`
+   */
+  readonly balance?: "batch" | "sequence";
   /** Answers beside the experts', weighted by a second gate: residual MoE. [..., D] → [..., D]. */
   readonly residual?: Module & { forward(x: Tensor): Tensor };
   /** Starts the gates. */
@@ -32,7 +39,7 @@ export interface MixtureOptions {
 
 const NAMES: NamesOf<MixtureOptions> = {
   ...{ k: true, capacityFactor: true, evalCapacityFactor: true, minCapacity: true, dropTokens: true },
-  ...{ randomTokenSelection: true, noise: true, residual: true, init: true },
+  ...{ randomTokenSelection: true, noise: true, balance: true, residual: true, init: true },
 };
 
 const JITTER = 1e-2;
@@ -74,6 +81,7 @@ export class MixtureOfExperts extends Drawing {
       dropTokens: true,
       randomTokenSelection: true,
       noise: "none",
+      balance: "batch",
       ...gate,
     };
     check(this.options, experts.numExperts);
@@ -87,7 +95,7 @@ export class MixtureOfExperts extends Drawing {
   override forward(x: Tensor): MixtureOutput {
     if (x.device === "meta") return this.#shapes(x);
     const rows = x.reshape([-1, x.shape.at(-1) ?? 0]); // [S, D]
-    const routing = withoutAutocast(() => this.#route(rows.to("float32")));
+    const routing = withoutAutocast(() => this.#route(rows.to("float32"), x.shape.at(-2)));
     const answers = this.experts.forward(dispatch(rows, routing)); // [E, C, D]
     const output = combine(answers, routing).view(x.shape);
     return {
@@ -109,9 +117,11 @@ export class MixtureOfExperts extends Drawing {
     };
   }
 
-  #route(rows: Tensor): Routing {
+  #route(rows: Tensor, length: number | undefined): Routing {
     const logits = ops.linear(this.#jittered(rows), this.gate.weight.tensor.to("float32")); // [S, E]
-    return route(logits, this.#gateOptions(), this.#noise(logits), this.agreeOnCapacity);
+    const sequenceLength = this.options.balance === "sequence" ? length : undefined;
+    const options = { ...this.#gateOptions(), sequenceLength };
+    return route(logits, options, this.#noise(logits), this.agreeOnCapacity);
   }
 
   #gateOptions(): GateOptions {
@@ -175,7 +185,7 @@ function check(options: MixtureOfExperts["options"], numExperts: number): void {
       { fields: { got } },
     );
   };
-  const { k, capacityFactor, evalCapacityFactor, minCapacity, noise } = options;
+  const { k, capacityFactor, evalCapacityFactor, minCapacity, noise, balance } = options;
   if (k !== 1 && k !== 2) refuse("1 or 2 experts a token", k);
   if (numExperts < k) refuse(`${k} experts or more`, numExperts);
   for (const factor of [capacityFactor, evalCapacityFactor]) {
@@ -183,6 +193,7 @@ function check(options: MixtureOfExperts["options"], numExperts: number): void {
   }
   if (!Number.isSafeInteger(minCapacity) || minCapacity < 1)
     refuse("minCapacity to be whole and ≥ 1", minCapacity);
+  if (balance !== "batch" && balance !== "sequence") refuse('balance "batch" or "sequence"', balance);
   if (noise === "rsample" && k === 2)
     refuse('noise "rsample" for k = 1 only, as the second choice is always drawn', noise);
 }

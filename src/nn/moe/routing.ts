@@ -13,6 +13,8 @@ export interface GateOptions {
   readonly minCapacity: number;
   /** Whether tokens beyond an expert's capacity are dropped; else the capacity is that of the busiest expert. */
   readonly dropTokens: boolean;
+  /** Tokens of a sequence where the auxiliary loss is the mean of the sequences' own; else it is that of all tokens together. */
+  readonly sequenceLength?: number | undefined;
 }
 
 /** What randomness a gate is given; undefined draws are not made. */
@@ -38,7 +40,7 @@ export interface Routing {
   /** First choices, then second ones. */
   readonly choices: readonly Choice[];
   readonly capacity: number;
-  /** float32 scalar: 1 where tokens are spread evenly, E where all go to one expert. */
+  /** float32 scalar: 1 where tokens are spread evenly, of each sequence where these are told apart; E where all go to one expert. */
   readonly auxiliaryLoss: Tensor;
   /** int64 [E]: tokens whose first choice each expert was, before any was dropped. */
   readonly counts: Tensor;
@@ -79,7 +81,7 @@ export function route(
   return {
     choices: k === 1 ? choices : normalised(choices),
     capacity,
-    auxiliaryLoss: gates.mean(0).mul(first.to("float32").mean(0)).sum().mul(numExperts),
+    auxiliaryLoss: unevenness(gates, first.to("float32"), options.sequenceLength),
     counts: first.sum(0),
   };
 }
@@ -102,6 +104,14 @@ export function combine(answers: Tensor, { choices }: Routing): Tensor {
     rows.indexSelect(0, places).mul(weights.to(rows.dtype).unsqueeze(1)),
   );
   return parts.reduce((sum, part) => sum.add(part)); // [S, D]
+}
+
+/** E · Σ over experts of the mean gate times the share of tokens. @param first - float32 [S, E] with 1 at each token's expert */
+function unevenness(gates: Tensor, first: Tensor, sequenceLength: number | undefined): Tensor {
+  const [, numExperts = 0] = gates.shape;
+  if (sequenceLength === undefined) return gates.mean(0).mul(first.mean(0)).sum().mul(numExperts);
+  const ofSequences = (x: Tensor) => x.view([-1, sequenceLength, numExperts]).mean([1]); // [B, E]
+  return ofSequences(gates).mul(ofSequences(first)).sum(1).mean().mul(numExperts);
 }
 
 /** int64 [S, E] with 1 at each token's expert. */

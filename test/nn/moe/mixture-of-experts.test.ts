@@ -72,6 +72,16 @@ describe("a mixture of experts", () => {
     });
   });
 
+  test("asks of each sequence by itself that it be spread evenly where it is told to: the mean of what each has alone", () => {
+    mixing({ dropTokens: false, balance: "sequence" }, (mixture) => {
+      const x = random([3, 8, 6], 0);
+      const lossOf = (part: Tensor) => mixture.eval().forward(part).auxiliaryLoss.item();
+      const alone = [0, 1, 2].map((row) => lossOf(x.narrow(0, row, 1)));
+      expect(lossOf(x)).toBeCloseTo(alone.reduce((sum, loss) => sum + loss) / 3, 6);
+      expect(Math.abs(lossOf(x) - lossOf(x.view([24, 6])))).toBeGreaterThan(1e-3);
+    });
+  });
+
   test("uses the capacity factor of its mode", () => {
     mixing(
       { minCapacity: 1, capacityFactor: 0.25, evalCapacityFactor: 4, randomTokenSelection: false },
