@@ -1,7 +1,14 @@
 import { describeError, type ErrorDepth } from "./describe-error.ts";
 import type { ErrorReport } from "./error-report.ts";
 import type { EventOf, TroupeEvent } from "./event.ts";
-import { formatBytes, formatCount, formatDuration, printable } from "./figures.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatMeasure,
+  formatNamed,
+  printable,
+} from "./figures.ts";
 import type { ReachedCollective } from "./kinds/actor.ts";
 
 /** How an event strikes the eye. */
@@ -37,7 +44,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "evaluation.finished":
       return plain(
         `${event.split === "validation" ? "held-out" : event.split} loss ${event.lossNats.toFixed(4)} after step ${event.step}` +
-          namedFigures({ ...event.losses, ...event.metrics }),
+          formatNamed({ ...event.losses, ...event.metrics }),
       );
     case "text.generated":
       return plain(`text after step ${event.step}:\n${event.text}`);
@@ -168,17 +175,6 @@ export function describeCollective(collective: ReachedCollective | undefined): s
   if (collective === undefined) return "";
   const { name, group, sequence, isWaiting } = collective;
   return `, ${isWaiting ? "in" : "after"} ${name} #${sequence} of ${group}`;
-}
-
-/** What has a name of the job's or the dataset's own, to go on a sentence: ", accuracy 0.8125, f1 0.75". */
-function namedFigures(figures: Readonly<Record<string, number>>): string {
-  return Object.entries(figures)
-    .map(([name, value]) => `, ${name} ${formatMeasure(value)}`)
-    .join("");
-}
-
-function formatMeasure(value: number): string {
-  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value);
 }
 
 function plain(text: string): Description {

@@ -21,6 +21,18 @@ export function formatBytes(sizeBytes: number): string {
   return `${letter === "" ? count : count.slice(0, -1)} ${letter}B`;
 }
 
+/** 0.81254 → "0.8125": four digits that count. */
+export function formatMeasure(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value);
+}
+
+/** What has a name of the job's or the dataset's own, to go on a line: ", accuracy 0.8125, f1 0.75". */
+export function formatNamed(figures: Readonly<Record<string, number>>): string {
+  return Object.entries(figures)
+    .map(([name, value]) => `, ${printable(name).replace(/\s/g, " ")} ${formatMeasure(value)}`)
+    .join("");
+}
+
 /** 3723000 → "1:02:03": hours, minutes and seconds; hours only where there are any. */
 export function formatDuration(durationMs: number): string {
   if (!Number.isFinite(durationMs)) return "?";

@@ -1,10 +1,10 @@
 import type { EventOf } from "./event.ts";
-import { formatBytes, formatCount, formatDuration } from "./figures.ts";
+import { formatBytes, formatCount, formatDuration, formatNamed } from "./figures.ts";
 
 /** Weight of the newest step in the smoothed duration of a step. */
 const smoothing = 0.05;
 
-/** Follows a run and puts where it stands into one line: step of all, loss, speed, overlap, memory, time left. */
+/** Follows a run and puts where it stands into one line: step of all, loss, what has a name, speed, overlap, memory, time left. */
 export class Progress {
   #numSteps: number | undefined;
   #meanDurationMs: number | undefined;
@@ -30,7 +30,7 @@ export class Progress {
       total === undefined
         ? `step ${step.step}`
         : `step ${String(step.step).padStart(String(total).length)}/${total}`,
-      `loss ${step.lossNats.toFixed(4)}`,
+      `loss ${step.lossNats.toFixed(4)}${formatNamed({ ...step.losses, ...step.metrics })}`,
       step.tokensPerSecond === undefined
         ? `${formatCount(step.samplesPerSecond)} samples/s`
         : `${formatCount(step.tokensPerSecond)} tokens/s`,

@@ -53,15 +53,16 @@ describe("on a terminal", () => {
     ]);
   });
 
-  test("a run whose tokens nobody counts tells samples a second, and an evaluation each figure by its name", () => {
+  test("a run whose tokens nobody counts tells samples a second, and steps and evaluations each figure by its name", () => {
     const { screen, sink } = run(true);
-    sink.write(stamped("step.finished", { tokensPerSecond: undefined }));
+    const named = { losses: { labels: 1.8, auxiliary: 0.0123 }, metrics: { "right\u001b\n": 0.25 } };
+    sink.write(stamped("step.finished", { tokensPerSecond: undefined, ...named }));
     sink.write(stamped("evaluation.finished"));
     const [evaluated, progress] = screen.lines();
     expect(evaluated).toBe(
       "held-out loss 1.9051 after step 500, labels 1.9, auxiliary 0.0051, accuracy 0.5, f1 0.25",
     );
-    expect(progress).toContain("367 samples/s");
+    expect(progress).toContain("loss 1.8123, labels 1.8, auxiliary 0.0123, right␛  0.25  367 samples/s");
   });
 
   test("the line is redrawn at most ten times a second, and ends on the last step, above what the run came to", async () => {

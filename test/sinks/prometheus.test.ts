@@ -39,7 +39,8 @@ describe("the Prometheus sink", () => {
     sink.write(
       stamped("step.finished", { step: 2, lossNats: 1.25, gradientNorm: Number.NaN, numTokens: 100 }),
     );
-    sink.write(stamped("step.finished", { step: 3, lossNats: 1.25, numTokens: undefined }));
+    const metrics = { right: 0.25 };
+    sink.write(stamped("step.finished", { step: 3, lossNats: 1.25, numTokens: undefined, metrics }));
     sink.write(stamped("evaluation.finished"));
     sink.write(stamped("memory.measured"));
     sink.write(stamped("checkpoint.failed"));
@@ -53,6 +54,7 @@ describe("the Prometheus sink", () => {
     expect(lines).toContain("troupe_samples_total 36");
     expect(lines).toContain('troupe_evaluation_loss_nats{split="validation"} 1.9051');
     expect(lines).toContain('troupe_named_loss_nats{split="validation",name="auxiliary"} 0.0051');
+    expect(lines).toContain('troupe_metric{split="train",name="right"} 0.25');
     expect(lines).toContain('troupe_metric{split="validation",name="accuracy"} 0.5');
     expect(lines).toContain("troupe_tokens_total 868");
     expect(lines).toContain('troupe_memory_peak_bytes{rank="1",kind="activations"} 191000000');

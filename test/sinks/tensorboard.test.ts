@@ -57,7 +57,13 @@ async function writeRun(logFolder: string): Promise<void> {
   sink.write(stamped("run.started"));
   for (const step of [1, 2, 3]) {
     sink.write(
-      stamped("step.finished", { step, lossNats: 4 - step, gradientNorm: step === 1 ? Number.NaN : step }),
+      stamped("step.finished", {
+        step,
+        lossNats: 4 - step,
+        gradientNorm: step === 1 ? Number.NaN : step,
+        losses: { labels: 1 },
+        metrics: { right: 0.25 },
+      }),
     );
   }
   sink.write(stamped("evaluation.finished", { step: 3 }));
@@ -82,6 +88,8 @@ describe("the TensorBoard sink", () => {
     ]);
     const tags = new Set(scalars.map(({ tag }) => tag));
     for (const tag of [
+      "loss_train/labels",
+      "metrics_train/right",
       "loss/validation",
       "loss_validation/auxiliary",
       "metrics_validation/accuracy",

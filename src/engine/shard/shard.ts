@@ -345,7 +345,8 @@ export class Shard {
     const layout = this.#layoutOf(block);
     const { name, zero, group } = layout;
     // At level 0 a rank has its own replica and reads nothing of its peers.
-    if (zero !== 0) await this.#groups.of(group).gather(`whole/${step}/${name}`, this.#store.gathered(block));
+    if (zero !== 0)
+      await this.#groups.of(group).gather(`gathered/${step}/${name}`, this.#store.gathered(block));
     this.#complete.reach(block, step);
   }
 
