@@ -48,6 +48,10 @@ const surroundings = "test/acceptance/bmtrain/surroundings.test.ts";
 const scaled = "test/trainer/loss-scale.test.ts";
 const deltas = "test/trainer/deltas.test.ts";
 const device = "test/trainer/device.test.ts";
+const weights = "test/job/loss-weights.test.ts";
+const weighted = "test/trainer/weighted-losses.test.ts";
+const samples = "test/data/sample-dataset.test.ts";
+const loops = "test/trainer/loop.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -1044,7 +1048,7 @@ export const mutations: readonly Mutation[] = [
     to: "return weights.map((weight) => (weight <= total ? 1 : 0));",
     caughtBy: [
       by(
-        "test/trainer/weighted-losses.test.ts",
+        weighted,
         "is that of one rank with the whole batch, to float32's rounding",
         "are those of Σ weight · loss / Σ weight by hand, of three losses, with %o, %o",
       ),
@@ -1092,6 +1096,193 @@ export const mutations: readonly Mutation[] = [
       by(
         "test/actors/checkpointer.test.ts",
         "keeps the parts that come before the word that their generation begins",
+      ),
+    ],
+  },
+  {
+    name: "a batch with many that count weighs as one with few in evaluation",
+    file: "src/engine/conductor/evaluation.ts",
+    from: "const weights = this.#batches.map(({ weight }) => weightOf(weight, name));",
+    to: "const weights = this.#batches.map(({ weight }) => Math.min(1, weightOf(weight, name)));",
+    caughtBy: [by(weighted, "is the same evaluation however its samples are dealt")],
+  },
+  {
+    name: "each loss has the weight of the first",
+    file: "src/job/loss-weights.ts",
+    from: "shares(weights.map((each) => weightOf(each, name)))",
+    to: "shares(weights.map((each) => weightOf(each, Object.keys(first)[0])))",
+    caughtBy: [
+      by(weights, "are those of each loss by its name"),
+      by(weighted, "are those of Σ weight · loss / Σ weight by hand, of three losses, with %o, %o"),
+    ],
+  },
+  {
+    name: "the mean of the micro-batches' means is not to be had",
+    file: "src/job/job.ts",
+    from: " || plan?.calculatePerTokenLoss === false",
+    to: "",
+    caughtBy: [by(weighted, "is not the mean of the micro-batches' means, which is there by its name")],
+  },
+  {
+    name: "a mean over nothing is no number",
+    file: "src/job/losses.ts",
+    from: "loss.nanToNum(0, 0, 0).mul(0)",
+    to: "loss.mul(0)",
+    caughtBy: [
+      by(
+        weights,
+        "are the very loss where its share is 1, and without value or gradient where nothing counts",
+      ),
+    ],
+  },
+  {
+    name: "what is logged weighs alike",
+    file: "src/engine/rank/step-metrics.ts",
+    from: 'this.#weight = typeof share === "number" ? share : (Object.values(share)[0] ?? 1);',
+    to: "this.#weight = 1;",
+    caughtBy: [by(weighted, "is what a loss logs, in the mean that its weights make")],
+  },
+  {
+    name: "the auxiliary loss of each sequence is that of all together",
+    file: "src/nn/moe/routing.ts",
+    from: "if (sequenceLength === undefined) return",
+    to: "if (numExperts > 0) return",
+    caughtBy: [
+      by(
+        "test/nn/moe/mixture-of-experts.test.ts",
+        "asks of each sequence by itself that it be spread evenly where it is told to: the mean of what each has alone",
+      ),
+      by(
+        weighted,
+        "is that of one rank with the whole batch too of experts that take all tokens and share each sequence's evenly",
+      ),
+    ],
+  },
+  {
+    name: "a batch is built for each of its readers",
+    file: "src/data/built-batches.ts",
+    from: "    if (known !== undefined) return known;\n",
+    to: "",
+    caughtBy: [
+      by(samples, "builds a batch once for all its readers, who share its memory and do not write to it"),
+    ],
+  },
+  {
+    name: "every epoch has the order of the first",
+    file: "src/data/sample-dataset.ts",
+    from: "permute(place, length, seed, Math.floor(position / length))",
+    to: "permute(place, length, seed, 0)",
+    caughtBy: [
+      by(
+        samples,
+        "gives every sample once an epoch, each epoch in an order of its own that seed and position alone decide",
+      ),
+    ],
+  },
+  {
+    name: "rows are scored in another order than their samples'",
+    file: "src/actors/predictions.ts",
+    from: "parts.sort((a, b) => a.position - b.position);",
+    to: "parts.sort((a, b) => b.position - a.position);",
+    caughtBy: [
+      by(
+        "test/trainer/scores.test.ts",
+        "has the same scores on 1, 2 and 3 ranks, with every sample's row once and in its place",
+      ),
+    ],
+  },
+  {
+    name: "a dropout that is called twice draws one mask",
+    file: "src/nn/random/randomness.ts",
+    from: "    this.#numDraws.set(name, index + 1);\n",
+    to: "",
+    caughtBy: [
+      by(
+        "test/nn/dropout.test.ts",
+        "draws a mask of its own in each call of one forward, and the same ones when it runs again",
+      ),
+      by(
+        "test/trainer/own-pieces.test.ts",
+        "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
+      ),
+    ],
+  },
+  {
+    name: "whether a rule may be split is not asked",
+    file: "src/optim/optimizer.ts",
+    from: "if (split !== undefined && !byParts)",
+    to: "if (split !== undefined && byParts === undefined)",
+    caughtBy: [
+      by(
+        "test/trainer/tensor-parallel.test.ts",
+        "refuses Adafactor, whose rows and columns it would cut, before a rank is started",
+      ),
+    ],
+  },
+  {
+    name: "a loop's backward reaches parameters that it was to leave",
+    file: "src/engine/rank/granted-step.ts",
+    from: "engine.backward(open.key, [gradient], undefined, only);",
+    to: "engine.backward(open.key, [gradient], undefined);",
+    caughtBy: [
+      by(
+        "test/examples/gan.test.ts",
+        "two models learn by one loop, to the same bits on 2 ranks at ZeRO 0 and at ZeRO 3, of whose processes one is killed",
+      ),
+    ],
+  },
+  {
+    name: "of losses of one name the last is told",
+    file: "src/engine/rank/granted-step.ts",
+    from: "sums[name] = (sums[name] ?? 0) + value;",
+    to: "sums[name] = value;",
+    caughtBy: [by(loops, "tells the sum of losses that have one name")],
+  },
+  {
+    name: "what a loop wants saved nobody saves",
+    file: "src/actors/conductor.ts",
+    from: "if (ranks.some(({ wantsSave }) => wantsSave))",
+    to: "if (ranks.length === 0)",
+    caughtBy: [
+      by(
+        loops,
+        "has a state saved where one rank asks for it, from which another run goes on, and is refused without a folder",
+      ),
+    ],
+  },
+  {
+    name: "a paused run makes steps",
+    file: "src/actors/conductor.ts",
+    from: "if (control.isPaused) await this.#pause(step);",
+    to: "",
+    caughtBy: [
+      by(
+        "test/trainer/control.test.ts",
+        "grants no step until it is resumed, saves what is done meanwhile, and has the undisturbed losses",
+      ),
+    ],
+  },
+  {
+    name: "the console's steps leave out what has a name",
+    file: "src/events/progress.ts",
+    from: "formatNamed({ ...step.losses, ...step.metrics })",
+    to: "formatNamed({})",
+    caughtBy: [
+      by(
+        "test/events/console-sink.test.ts",
+        "a run whose tokens nobody counts tells samples a second, and steps and evaluations each figure by its name",
+      ),
+    ],
+  },
+  {
+    name: "the weaker of two sources says what an option is",
+    file: "src/config/layers.ts",
+    from: "at[last] = isRecord(value) ? structuredClone(value) : value;",
+    to: "at[last] ??= isRecord(value) ? structuredClone(value) : value;",
+    caughtBy: [
+      by(
+        "test/config/sources.test.ts",
+        "are the flag's before the environment's, these before the file's, and all before what stands for nothing",
       ),
     ],
   },

@@ -159,6 +159,12 @@ describe("what a run tells of weighed losses", () => {
     expect(evaluations[0]).toMatchObject({ split: "validation", numSamples: 11 });
   });
 
+  it("is what a loss logs, in the mean that its weights make", async () => {
+    const { steps } = await told({ ranks: 2 }, { steps: 1 });
+    // Of the 49 targets that count the second replica has those of samples 4, 6 and 7.
+    expect(steps[0]?.metrics).toEqual({ replica: expect.closeTo(23 / 49, 12) });
+  });
+
   it("is the same evaluation however its samples are dealt", async () => {
     const config = { steps: 1, evaluateEvery: 1 };
     const one = await told({ ranks: 1 }, config);
