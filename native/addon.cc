@@ -25,7 +25,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitScratch(env, exports);
   troupe::InitSummed(env, exports);
   troupe::InitPaging(env, exports);
-  troupe::InitAside(env, exports);
+  troupe::InitOffThread(env, exports);
   troupe::InitBeside(env, exports);
   troupe::InitSystem(env, exports);
   troupe::InitDevice(env, exports);

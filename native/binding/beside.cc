@@ -45,7 +45,7 @@ Napi::Value FollowCopy(const Napi::CallbackInfo& info) {
 
 // copyArrived(copy): a promise.
 Napi::Value CopyArrived(const Napi::CallbackInfo& info) {
-  return UnderWay::aside(info.Env()).begin(
+  return UnderWay::off_thread(info.Env()).begin(
       info.Env(), 1, [over = end_of_copy(info)](size_t) { over.wait(); }, [](Napi::Env env) { return env.Undefined(); });
 }
 

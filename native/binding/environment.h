@@ -57,7 +57,7 @@ class Environment {
   Napi::FunctionReference make_error;  // (code, message, fields) => TroupeError
   // Each null until it is first needed.
   std::shared_ptr<UnderWay> under_way;
-  std::shared_ptr<UnderWay> aside;
+  std::shared_ptr<UnderWay> off_thread;
   std::shared_ptr<AwaitedWorks> awaited;
   std::shared_ptr<ScratchFiles> scratch;
   std::shared_ptr<SummedFiles> summed;

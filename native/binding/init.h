@@ -15,7 +15,7 @@ void InitLock(Napi::Env env, Napi::Object exports);
 void InitMemory(Napi::Env env, Napi::Object exports);
 void InitScratch(Napi::Env env, Napi::Object exports);
 void InitSummed(Napi::Env env, Napi::Object exports);
-void InitAside(Napi::Env env, Napi::Object exports);
+void InitOffThread(Napi::Env env, Napi::Object exports);
 void InitBeside(Napi::Env env, Napi::Object exports);
 void InitPaging(Napi::Env env, Napi::Object exports);
 void InitSystem(Napi::Env env, Napi::Object exports);

@@ -82,9 +82,9 @@ class TagScope {
   const int32_t before_;
 };
 
-// emptySharedAside(dtype, numel): a promise of a flat tensor. The system clears new pages in a thread of its own; at the usual
+// emptySharedOffThread(dtype, numel): a promise of a flat tensor. The system clears new pages in a thread of its own; at the usual
 // priority, as it holds the allocator's lock for some of that. Charged as if this thread had taken it.
-Napi::Value EmptySharedAside(const Napi::CallbackInfo& info) {
+Napi::Value EmptySharedOffThread(const Napi::CallbackInfo& info) {
   const auto dtype = static_cast<at::ScalarType>(info[0].As<Napi::Number>().Int32Value());
   const int64_t numel = info[1].As<Napi::Number>().Int64Value();
   const std::string tag = present_tag();
@@ -142,7 +142,7 @@ void InitSharing(Napi::Env env, Napi::Object exports) {
   define<LeaveSharedFolder>(env, exports, "leaveSharedFolder");
   define<InSharedFolder>(env, exports, "inSharedFolder");
   define<EmptyShared>(env, exports, "emptyShared");
-  define<EmptySharedAside>(env, exports, "emptySharedAside");
+  define<EmptySharedOffThread>(env, exports, "emptySharedOffThread");
   define<ExportRef>(env, exports, "exportRef");
   define<ImportRef>(env, exports, "importRef");
 }

@@ -12,7 +12,7 @@ namespace {
 // Pieces under way at once: enough to keep an NVMe queue from running dry, few enough to cost nothing while they wait.
 constexpr int kNumThreads = 8;
 // A third of the share of a thread that computes, where both want the same processor: a step's time is enough to copy its state.
-constexpr int kGiveWay = 5;
+constexpr int kLowerPriority = 5;
 
 Napi::Value error_of(Napi::Env env, const std::exception_ptr& error) {
   try {
@@ -53,10 +53,10 @@ UnderWay& UnderWay::of(Napi::Env env) {
   return *under_way;
 }
 
-UnderWay& UnderWay::aside(Napi::Env env) {
-  auto& aside = Environment::of(env).aside;
-  if (!aside) aside = std::make_shared<UnderWay>(env, "copy", std::make_unique<TransferThreads>(1, kGiveWay));
-  return *aside;
+UnderWay& UnderWay::off_thread(Napi::Env env) {
+  auto& own = Environment::of(env).off_thread;
+  if (!own) own = std::make_shared<UnderWay>(env, "copy", std::make_unique<TransferThreads>(1, kLowerPriority));
+  return *own;
 }
 
 UnderWay::UnderWay(Napi::Env env, const char* name, std::unique_ptr<TransferThreads> threads) : threads_(std::move(threads)) {

@@ -15,8 +15,8 @@ class UnderWay {
  public:
   // To and from files.
   static UnderWay& of(Napi::Env env);
-  // In memory, by one thread that gives way to those that compute.
-  static UnderWay& aside(Napi::Env env);
+  // In memory, by one thread of a lower priority than those that compute.
+  static UnderWay& off_thread(Napi::Env env);
   UnderWay(Napi::Env env, const char* name, std::unique_ptr<TransferThreads> threads);
 
   // In the JavaScript thread: makes the value of a promise.

@@ -73,8 +73,8 @@ export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
  * @param numel - number of elements
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
-export async function emptySharedAside(numel: number, options: CreateOptions = {}): Promise<Tensor> {
-  const handle = await native().emptySharedAside(dtypeCode(options.dtype ?? "float32"), numel);
+export async function emptySharedOffThread(numel: number, options: CreateOptions = {}): Promise<Tensor> {
+  const handle = await native().emptySharedOffThread(dtypeCode(options.dtype ?? "float32"), numel);
   return hold(() => adopt(handle));
 }
 

@@ -7,13 +7,13 @@ export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autog
 export { type BackwardOptions, backward } from "./backward.ts";
 export { type BesideCopy, copyBeside, emptyPinned } from "./beside.ts";
 export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
-export { copyAside } from "./copy-aside.ts";
+export { copyOffThread } from "./copy-off-thread.ts";
 export {
   arange,
   type CreateOptions,
   empty,
   emptyShared,
-  emptySharedAside,
+  emptySharedOffThread,
   full,
   type NestedNumbers,
   ones,

@@ -124,9 +124,9 @@ export interface Native {
   /** A new tensor with the `ndim` sizes in the frame. */
   emptyShared(dtype: number, ndim: number): number;
   /** The handle of a flat one. */
-  emptySharedAside(dtype: number, numel: number): Promise<number>;
+  emptySharedOffThread(dtype: number, numel: number): Promise<number>;
   /** The tensors' memory is theirs until the promise is fulfilled, handles or not. */
-  copyAside(from: number, into: number, begin: number, numel: number): Promise<void>;
+  copyOffThread(from: number, into: number, begin: number, numel: number): Promise<void>;
   /** A new 1-D tensor of the host that the device of `like` copies from and to by itself. */
   emptyPinned(dtype: number, numel: number, like: number): number;
   /** What the two below take. */

@@ -47,7 +47,7 @@ describe("a snapshot", () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     let numTurns = 0;
-    const copied = snapshot.copyAside(state);
+    const copied = snapshot.copyOffThread(state);
     const isOver = copied.then(() => true);
     while (!(await Promise.race([isOver, new Promise((resolve) => setImmediate(resolve, false))])))
       numTurns++;
@@ -61,11 +61,11 @@ describe("a snapshot", () => {
   it("that an update finds half copied is finished first and sent once, and the update's wait is told", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
-    const aside = snapshot.copyAside(state);
+    const copied = snapshot.copyOffThread(state);
     await snapshot.copy(state);
     expect(sent).toHaveLength(1);
     overwrite(state);
-    await aside;
+    await copied;
     await snapshot.copy(state);
     expect(sent).toHaveLength(1);
     expect(sent[0]!.blockedMs).toBeGreaterThan(0);
@@ -75,9 +75,9 @@ describe("a snapshot", () => {
   it("that is given up while a stretch is under way sends nothing and gives its memory back", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
-    const aside = snapshot.copyAside(state);
+    const copied = snapshot.copyOffThread(state);
     snapshot.dispose();
-    await aside;
+    await copied;
     await new Promise(setImmediate);
     expect(sent).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe("a snapshot", () => {
   it("copies no block that nobody has asked for", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread, 0);
-    await snapshot.copyAside(state);
+    await snapshot.copyOffThread(state);
     await snapshot.copy(state);
     expect(sent).toEqual([]);
   });

@@ -1,9 +1,9 @@
 import type { BlockState, StateTensor } from "../../parallel/index.ts";
 import {
-  copyAside,
   copyBeside,
+  copyOffThread,
   emptyPinned,
-  emptySharedAside,
+  emptySharedOffThread,
   hold,
   scope,
   type Tensor,
@@ -65,7 +65,7 @@ export class BlockCopy {
     const next = this.#left.shift();
     if (next === undefined) return;
     this.#underWay = isOfHost(next.from)
-      ? copyAside(next.from, next.into, next.begin, next.numel)
+      ? copyOffThread(next.from, next.into, next.begin, next.numel)
       : copiedByDevice([next, ...this.#left.splice(0)]);
     await this.#underWay;
   }
@@ -98,7 +98,7 @@ const isOfHost = ({ device }: Tensor) => device === "cpu";
 
 /** Of the size and the place of a copy of a state's tensor. */
 async function memoryFor(tensor: Tensor): Promise<Tensor> {
-  return isOfHost(tensor) ? emptySharedAside(tensor.numel) : hold(() => emptyPinned(tensor));
+  return isOfHost(tensor) ? emptySharedOffThread(tensor.numel) : hold(() => emptyPinned(tensor));
 }
 
 /** A device copies what it has by itself, in a stream of its own. @returns fulfilled once all are there */

@@ -32,7 +32,7 @@ export class Snapshot {
   }
 
   /** Copies a block's state, which is bound, in a thread that gives way to others, and sends it, unless that has been done. */
-  async copyAside(state: BlockState): Promise<void> {
+  async copyOffThread(state: BlockState): Promise<void> {
     while (this.lacks(state.block)) {
       const copy = await this.#copyOf(state);
       if (copy.isTaken || !this.lacks(state.block)) break;

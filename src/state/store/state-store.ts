@@ -102,7 +102,7 @@ export class MemoryStateStore implements OptimizerStateStore {
     if (snapshot?.step !== step) return;
     for (const state of this.#states.values()) {
       if (!snapshot.lacks(state.block)) continue;
-      const copy = () => snapshot.copyAside(state);
+      const copy = () => snapshot.copyOffThread(state);
       if (state.keepsMaster) await copy();
       else await whilePinned(this.#paging, state.layout, "read", copy);
     }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { arange, hold, liveTensors, memory, zeros } from "../../src/index.ts";
-import { copyAside } from "../../src/tensor/index.ts";
+import { copyOffThread } from "../../src/tensor/index.ts";
 
 const numel = 100_003;
 
@@ -11,10 +11,13 @@ function pair() {
 
 afterEach(() => expect(liveTensors()).toBe(0));
 
-describe("a copy aside", () => {
+describe("a copy off-thread", () => {
   it("brings the elements asked for to their places and leaves the others, in whatever stretches", async () => {
     const [from, into] = pair();
-    await Promise.all([copyAside(from, into, 10, 5_000), copyAside(from, into, 5_010, numel - 5_010)]);
+    await Promise.all([
+      copyOffThread(from, into, 10, 5_000),
+      copyOffThread(from, into, 5_010, numel - 5_010),
+    ]);
     const expected = hold(() => from.clone());
     expected.narrow(0, 0, 10).zero_().dispose();
     expect(into.equal(expected)).toBe(true);
@@ -24,7 +27,7 @@ describe("a copy aside", () => {
   it("keeps both memories for as long as it needs them, and no longer", async () => {
     const before = memory().totalBytes;
     const [from, into] = pair();
-    const copied = copyAside(from, into, 0, numel);
+    const copied = copyOffThread(from, into, 0, numel);
     from.dispose();
     into.dispose();
     await copied;
@@ -38,14 +41,14 @@ describe("a copy aside", () => {
     const strided = hold(() => zeros([numel, 2]).select(1, 0));
     const refused = expect.objectContaining({ code: "TENSOR_ARGUMENT" });
     for (const other of [short, wide, strided]) {
-      expect(() => copyAside(from, other, 0, 1)).toThrow(refused);
+      expect(() => copyOffThread(from, other, 0, 1)).toThrow(refused);
     }
     for (const [begin, count] of [
       [-1, 2],
       [0, numel + 1],
       [numel, 1],
     ] as const) {
-      expect(() => copyAside(from, into, begin, count)).toThrow(refused);
+      expect(() => copyOffThread(from, into, begin, count)).toThrow(refused);
     }
     for (const tensor of [from, into, short, wide, strided]) tensor.dispose();
   });

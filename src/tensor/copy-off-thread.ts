@@ -8,6 +8,11 @@ import { liveHandle, type Tensor } from "./tensor.ts";
  * @param begin - of the elements
  * @throws {TroupeError} `TENSOR_ARGUMENT` unless both are contiguous, of one dtype and size, in host memory
  */
-export function copyAside(from: Tensor, into: Tensor, begin: number, numel: number): Promise<void> {
-  return native().copyAside(liveHandle(from, "copyAside"), liveHandle(into, "copyAside"), begin, numel);
+export function copyOffThread(from: Tensor, into: Tensor, begin: number, numel: number): Promise<void> {
+  return native().copyOffThread(
+    liveHandle(from, "copyOffThread"),
+    liveHandle(into, "copyOffThread"),
+    begin,
+    numel,
+  );
 }

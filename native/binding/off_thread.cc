@@ -15,10 +15,10 @@
 namespace troupe {
 namespace {
 
-// copyAside(from, into, begin, numel): a promise; both tensors' memory lives until then.
-Napi::Value CopyAside(const Napi::CallbackInfo& info) {
-  const auto tensors = std::make_shared<std::pair<at::Tensor, at::Tensor>>(Environment::tensor(info, 0, "copyAside"),
-                                                                           Environment::writable_tensor(info, 1, "copyAside"));
+// copyOffThread(from, into, begin, numel): a promise; both tensors' memory lives until then.
+Napi::Value CopyOffThread(const Napi::CallbackInfo& info) {
+  const auto tensors = std::make_shared<std::pair<at::Tensor, at::Tensor>>(Environment::tensor(info, 0, "copyOffThread"),
+                                                                           Environment::writable_tensor(info, 1, "copyOffThread"));
   const auto& [from, into] = *tensors;
   const int64_t begin = whole_number(info, 2);
   const int64_t numel = whole_number(info, 3);
@@ -26,13 +26,13 @@ Napi::Value CopyAside(const Napi::CallbackInfo& info) {
                      into.is_contiguous() && from.device().is_cpu() && into.device().is_cpu();
   if (!alike || begin < 0 || numel < 0 || numel > from.numel() - begin) {
     throw CodedError("TENSOR_ARGUMENT",
-                     "[copyAside] a stretch within two contiguous tensors of one dtype and size in host memory was expected");
+                     "[copyOffThread] a stretch within two contiguous tensors of one dtype and size in host memory was expected");
   }
   const auto item_bytes = static_cast<int64_t>(from.element_size());
   const char* source = static_cast<const char*>(from.data_ptr()) + begin * item_bytes;
   char* target = static_cast<char*>(into.data_ptr()) + begin * item_bytes;
   const auto size_bytes = static_cast<size_t>(numel * item_bytes);
-  return UnderWay::aside(info.Env())
+  return UnderWay::off_thread(info.Env())
       .begin(
           info.Env(), 1, [source, target, size_bytes](size_t) { std::memcpy(target, source, size_bytes); },
           [tensors](Napi::Env env) { return env.Undefined(); });
@@ -40,6 +40,6 @@ Napi::Value CopyAside(const Napi::CallbackInfo& info) {
 
 }  // namespace
 
-void InitAside(Napi::Env env, Napi::Object exports) { define<CopyAside>(env, exports, "copyAside"); }
+void InitOffThread(Napi::Env env, Napi::Object exports) { define<CopyOffThread>(env, exports, "copyOffThread"); }
 
 }  // namespace troupe
