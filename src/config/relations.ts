@@ -184,16 +184,31 @@ export const relations: readonly Relation[] = [
     if (usesFiles) return folderConflict(dir);
     return dir === undefined ? undefined : { expected: "left out where nothing goes into files", got: dir };
   }),
-  relation("checkpoint.dir", "needed by everySteps, keepLast and keepEverySteps", ({ given }) => {
-    const { dir, everySteps, keepLast, keepEverySteps, inMemoryEverySteps } = given.checkpoint ?? { dir: "" };
-    const isOfFiles = [everySteps, keepLast, keepEverySteps].some((value) => value !== undefined);
-    if (dir !== undefined || (!isOfFiles && inMemoryEverySteps !== undefined)) return undefined;
-    return {
-      expected: "a folder",
-      got: undefined,
-      hint: "leave it out only to keep copies in memory alone, by inMemoryEverySteps",
-    };
-  }),
+  relation(
+    "checkpoint.dir",
+    "needed by everySteps, keepLast, keepEverySteps, overwrite and writers",
+    ({ given }) => {
+      const { dir, inMemoryEverySteps, ...rest } = given.checkpoint ?? { dir: "" };
+      const { everySteps, keepLast, keepEverySteps, overwrite, writers } = rest;
+      const ofFiles = [everySteps, keepLast, keepEverySteps, overwrite || undefined, writers];
+      const isOfFiles = ofFiles.some((value) => value !== undefined);
+      if (dir !== undefined || (!isOfFiles && inMemoryEverySteps !== undefined)) return undefined;
+      return {
+        expected: "a folder",
+        got: undefined,
+        hint: "leave it out only to keep copies in memory alone, by inMemoryEverySteps",
+      };
+    },
+  ),
+  relation("checkpoint.writers", "ranks goes without inMemoryEverySteps", ({ chosen: { checkpoint } }) =>
+    checkpoint?.writers === "ranks" && checkpoint.inMemoryEverySteps !== undefined
+      ? {
+          expected: "left out where states stay in memory",
+          got: checkpoint.writers,
+          hint: "the head keeps them, and so is sent all of them",
+        }
+      : undefined,
+  ),
   relation("checkpoint.keepEverySteps", "needs checkpoint.keepLast", ({ given: { checkpoint } }) =>
     checkpoint?.keepEverySteps !== undefined && checkpoint.keepLast === undefined
       ? {

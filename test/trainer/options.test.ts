@@ -46,6 +46,16 @@ describe("Runtime.spawn", () => {
       /checkpoint\.dir to be a folder/,
     ],
     [
+      "to empty a folder that is none",
+      { checkpoint: { inMemoryEverySteps: 5, overwrite: true } },
+      /checkpoint\.dir to be a folder/,
+    ],
+    [
+      "ranks that write what the head keeps",
+      { checkpoint: { dir: "x", inMemoryEverySteps: 5, writers: "ranks" } },
+      /checkpoint\.writers to be left out where states stay in memory, got ranks \(the head keeps them/,
+    ],
+    [
       "to keep some of all",
       { checkpoint: { dir: "x", keepEverySteps: 5 } },
       /checkpoint\.keepEverySteps to be used with keepLast, got 5 \(without it none are removed\)/,
