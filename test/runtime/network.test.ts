@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import type { Keys, Network } from "../../src/runtime/index.ts";
-import { frameHeader } from "../../src/runtime/transport/frame.ts";
+import { frameFlag, frameHeader } from "../../src/runtime/transport/frame.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import { makeCertificate } from "../fixtures/certificates.ts";
@@ -114,6 +114,30 @@ test("who gives no sign is lost by name, and who is only quiet is not", async ()
   await say(quiet, here, "here I am");
 });
 
+test("who is heard, but of ever longer ago, is as good as silent, unless it says too much at once for signs to pass", async () => {
+  const heartbeat = { everyMs: 20, lostAfter: 25 };
+  const here = await openHub(0, { heartbeat });
+  const { beat } = frameFlag;
+  const old = new Uint8Array(new Float64Array([1_000]).buffer);
+  const speakAs = (index: number) => {
+    const call = callAsStranger(here);
+    call.write(greeting(index));
+    let sequence = 1;
+    return (bytes: Uint8Array, flags: number) =>
+      call.write(Buffer.concat([frameHeader(bytes.length, 0, flags, sequence++), bytes]));
+  };
+  const [slow, busy] = [speakAs(3), speakAs(4)];
+  const timer = setInterval(() => {
+    slow(old, beat);
+    busy(old, beat);
+    busy(new Uint8Array(8_192), 0);
+  }, heartbeat.everyMs / 4);
+  onTestFinished(() => clearInterval(timer));
+  expect(await here.untilLost(3)).toMatchObject({ code: "PEER_SILENT" });
+  expect(here.lost.has(4)).toBe(false);
+  expect(here.said.length).toBeGreaterThan(0);
+});
+
 test("a process that stands still on another host is given up with its actors, and why is said", async () => {
   const { system } = startSystem({
     preload: new URL("./actors/preload.ts", import.meta.url),
@@ -130,7 +154,7 @@ test("a process that stands still on another host is given up with its actors, a
   mortal.tell("die", { signal: "SIGSTOP", words: "stands still" });
   await expect(held).rejects.toMatchObject({
     code: "ACTOR_DOWN",
-    cause: { code: "PEER_SILENT", message: expect.stringContaining("in silence") },
+    cause: { code: "PEER_SILENT", message: expect.stringContaining("none that was sent within") },
   });
 });
 

@@ -29,7 +29,7 @@ export interface HostsOptions {
 
 const goodbyeMs = 2_000;
 
-/** Heartbeats that a host which is well does not leave out. */
+/** Heartbeats old is no newest sign of a host that is well. */
 const lateBeats = 3;
 
 /** The other hosts of a system, as the one that holds it sees them: they call, are taken in, start processes, and are let go. */

@@ -10,7 +10,7 @@ export const frameFlag = {
   exported: 4,
   /** The last of its route; it has no bytes. */
   last: 8,
-  /** Says no more than that its sender is there; it has no bytes. */
+  /** Says no more than that its sender is there, and when: a float64 of milliseconds on its clock. */
   beat: 16,
 } as const;
 
@@ -24,7 +24,7 @@ export interface Frame {
 /** Four words of 32 bits, little-endian: bytes that follow, route, flags, and its number among the frames of its socket. */
 export const frameHeaderBytes = 16;
 const allFlags = Object.values(frameFlag).reduce((all, flag) => all | flag, 0);
-const emptyFlags = frameFlag.last | frameFlag.beat;
+const beatBytes = 8;
 
 /**
  * The header of a frame; its bytes follow as they are.
@@ -86,8 +86,10 @@ export class FrameReader {
   }
 
   #check(sizeBytes: number, flags: number): void {
-    const isEmpty = (flags & emptyFlags) !== 0;
-    if (sizeBytes <= this.#maxBytes && (flags & ~allFlags) === 0 && !(isEmpty && sizeBytes > 0)) return;
+    const isOfItsSize =
+      ((flags & frameFlag.last) === 0 || sizeBytes === 0) &&
+      ((flags & frameFlag.beat) === 0 || sizeBytes === beatBytes);
+    if (sizeBytes <= this.#maxBytes && (flags & ~allFlags) === 0 && isOfItsSize) return;
     throw new TroupeError(
       "FRAME_INVALID",
       {

@@ -23,6 +23,6 @@ export interface Door {
 export interface Heartbeat {
   /** Each end says something so often. */
   readonly everyMs: number;
-  /** So many of this process's own turns of that clock in silence, and a peer is lost: while this process stands still, no time passes. */
+  /** So many times that since the newest sign of a peer was sent, and it is lost; while this process stands still, no time passes. */
   readonly lostAfter: number;
 }

@@ -2,7 +2,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Socket } from "node:net";
 import { TroupeError } from "../../../errors.ts";
 import { type Frame, FrameReader, frameFlag, frameHeader } from "../frame.ts";
-import type { Door } from "./door.ts";
+import type { Door, Heartbeat } from "./door.ts";
+import { OwnTime, SignsOfLife } from "./signs-of-life.ts";
 
 /** One end, in this process, of a route to another. */
 export interface Route {
@@ -34,15 +35,13 @@ interface Call {
   readonly socket: Socket;
   /** Frames written to it. */
   numFrames: number;
-  /** Whether anything was written since the last heartbeat. */
-  isQuiet: boolean;
 }
 
 /** A call from another process. */
 interface Caller {
   readonly socket: Socket;
-  /** Heartbeats of this process's own since something came from it. */
-  numSilent: number;
+  /** None where the end of a process closes its sockets at once. */
+  readonly signs: SignsOfLife | undefined;
 }
 
 // Who calls says who he is within so much, so soon, and among so many: an unauthenticated peer costs no more.
@@ -71,11 +70,14 @@ export class Hub {
   readonly #finished = new Set<number>();
   readonly #atEnd = new Map<number, (() => void)[]>();
   readonly #lost = new Set<number>();
+  readonly #time: OwnTime | undefined;
   #heart: NodeJS.Timeout | undefined;
 
   private constructor(options: HubOptions) {
     this.index = options.index;
     this.#options = options;
+    const { heartbeat } = options.door;
+    this.#time = heartbeat && new OwnTime(heartbeat);
   }
 
   /** Opens this process's door. */
@@ -83,10 +85,9 @@ export class Hub {
     const hub = new Hub(options);
     const { door } = options;
     await door.open((socket) => hub.#accept(socket));
-    if (door.heartbeat !== undefined) {
-      const { everyMs, lostAfter } = door.heartbeat;
-      hub.#heart = setInterval(() => hub.#beat(lostAfter), everyMs).unref();
-    }
+    const { heartbeat } = door;
+    if (heartbeat !== undefined)
+      hub.#heart = setInterval(() => hub.#beat(heartbeat), heartbeat.everyMs).unref();
     return hub;
   }
 
@@ -140,9 +141,10 @@ export class Hub {
     if (!this.#inbound.has(index)) this.#lose(index, undefined);
   }
 
-  /** For how many of its own heartbeats nothing has come from another process; 0 where none is heard from. */
+  /** How old the newest sign of life of another process is, in heartbeats; 0 where none is heard from. */
   silenceOf(index: number): number {
-    return this.#inbound.get(index)?.numSilent ?? 0;
+    const { everyMs = 1 } = this.#options.door.heartbeat ?? {};
+    return (this.#inbound.get(index)?.signs?.ageMs ?? 0) / everyMs;
   }
 
   /** Takes another process for lost, though it may still be there: its calls are ended. */
@@ -159,15 +161,13 @@ export class Hub {
     for (const socket of this.#ungreeted) socket.destroy();
   }
 
-  /** Says to all who are called that this process is there, and takes those for lost who have not said so. */
-  #beat(lostAfter: number): void {
-    for (const call of this.#outbound.values()) {
-      if (call.isQuiet) writeFrame(call, controlRoute, frameFlag.beat, new Uint8Array());
-      call.isQuiet = true;
-    }
-    for (const caller of this.#inbound.values()) {
-      caller.numSilent += 1;
-      if (caller.numSilent > lostAfter) caller.socket.destroy(silent(lostAfter));
+  /** Says to all who are called that this process is there, and takes those for lost whose signs are too old. */
+  #beat({ everyMs, lostAfter }: Heartbeat): void {
+    this.#time?.turn();
+    for (const call of this.#outbound.values()) writeFrame(call, controlRoute, frameFlag.beat, sentNow());
+    for (const { signs, socket } of this.#inbound.values()) {
+      signs?.turn();
+      if (signs !== undefined && signs.ageMs > everyMs * lostAfter) socket.destroy(silent(signs.ageMs));
     }
   }
 
@@ -179,7 +179,7 @@ export class Hub {
   #call(to: number): Call {
     const { door, index, token } = this.#options;
     const socket = door.call(this.#addresses.get(to) as string);
-    const call = { socket, numFrames: 0, isQuiet: false };
+    const call = { socket, numFrames: 0 };
     this.#outbound.set(to, call);
     let distrust: Error | undefined;
     socket.on("error", (error) => {
@@ -200,15 +200,14 @@ export class Hub {
     let error: Error | undefined;
     this.#awaitGreeting(socket);
     socket.on("data", (piece: Uint8Array) => {
-      const caller = from === undefined ? undefined : this.#inbound.get(from);
-      if (caller !== undefined) caller.numSilent = 0;
+      if (from !== undefined) this.#inbound.get(from)?.signs?.came(piece.length);
       try {
         reader.read(piece, (frame) => {
           if (from !== undefined) return this.#receive(from, frame);
           from = this.#greet(frame);
           reader.allow(this.#options.maxFrameBytes);
           this.#ungreeted.delete(socket);
-          this.#inbound.set(from, { socket, numSilent: 0 });
+          this.#inbound.set(from, { socket, signs: this.#newSigns() });
         });
       } catch (caught) {
         error = caught as Error;
@@ -248,9 +247,14 @@ export class Hub {
     });
   }
 
+  #newSigns(): SignsOfLife | undefined {
+    const { heartbeat } = this.#options.door;
+    return heartbeat && this.#time && new SignsOfLife(this.#time, heartbeat);
+  }
+
   #receive(from: number, frame: Frame): void {
-    if ((frame.flags & frameFlag.beat) !== 0) return;
-    if (frame.route === controlRoute) this.#options.onControl(from, frame.bytes);
+    if ((frame.flags & frameFlag.beat) !== 0) this.#inbound.get(from)?.signs?.sign(sentMsOf(frame.bytes));
+    else if (frame.route === controlRoute) this.#options.onControl(from, frame.bytes);
     else this.#route(frame);
   }
 
@@ -291,7 +295,6 @@ function writeFrame(call: Call, route: number, flags: number, bytes: Uint8Array)
   if (bytes.length > 0) socket.write(bytes);
   socket.uncork();
   call.numFrames += 1;
-  call.isQuiet = false;
 }
 
 /** Compared in a time that does not tell how much of it is right. */
@@ -300,11 +303,20 @@ function isSame(given: string, token: string): boolean {
   return timingSafeEqual(digest(given), digest(token));
 }
 
-function silent(numBeats: number): TroupeError {
+/** What a sign of life says: when it was sent, on its sender's clock. */
+function sentNow(): Uint8Array {
+  return new Uint8Array(new Float64Array([performance.now()]).buffer);
+}
+
+function sentMsOf(bytes: Uint8Array<ArrayBuffer>): number {
+  return new Float64Array(bytes.buffer)[0] as number;
+}
+
+function silent(ageMs: number): TroupeError {
   return new TroupeError("PEER_SILENT", {
     where: "hub",
-    expected: `a sign from each process every heartbeat`,
-    got: `${numBeats} in silence`,
-    hint: "its host is down or stands still, or the network between the two is cut",
+    expected: "a sign from each process every heartbeat",
+    got: `none that was sent within ${(ageMs / 1e3).toFixed(1)} s`,
+    hint: "its host is down or stands still, or the network between the two is cut or too slow",
   });
 }
