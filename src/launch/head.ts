@@ -7,6 +7,8 @@ import { ownAddress } from "./own-address.ts";
 import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
 
 const STORE_TIMEOUT_MS = 30_000;
+/** Whoever comes later than so after a loss comes to no run that is just over. */
+const LATELY_MS = 60_000;
 /** As long as a launcher takes to bring a process in a lost one's place, and a look at who has heard. */
 const FAREWELL_MS = 5_000;
 const LOOK_MS = 50;
@@ -24,6 +26,7 @@ export function invitationKey({ run }: Launch): string {
 
 /** @returns how the run has ended, which is noted as heard; undefined while it goes on */
 export function readEnd(launch: Launch, store: Store): RunEnd | undefined {
+  // A store that an agent keeps for longer than one run says nothing of ends: who reads it may belong to the next.
   const said = launch.isStoreKept ? undefined : store.read(endKey(launch));
   if (said === undefined) return undefined;
   store.add(heardKey(launch), 1);
@@ -77,15 +80,17 @@ export class Head implements Disposable {
   }
 
   /**
-   * Stays until so many who come too late have heard that the run is over, or have had time to. A store that an agent keeps for
-   * longer than one run says nothing of ends: who reads it may belong to the next.
+   * Stays until those have heard that the run is over who come too late into places that were lost in the last minute, or have had time
+   * to: where the launcher gives places anew. It waits for nobody else.
+   * @param lostForMs - of each place that is empty, for how long
    */
-  async farewell(numMissing: number, end: RunEnd): Promise<void> {
-    if (this.launch.isStoreKept || numMissing === 0) return;
+  async farewell(lostForMs: readonly number[], end: RunEnd): Promise<void> {
+    const numLate = this.launch.replacesLost ? lostForMs.filter((ms) => ms < LATELY_MS).length : 0;
+    if (numLate === 0) return;
     this.#store.set(endKey(this.launch), JSON.stringify(end));
     const begin = performance.now();
     const heard = () => this.#store.add(heardKey(this.launch), 0);
-    while (heard() < numMissing && performance.now() - begin < FAREWELL_MS) await pause(LOOK_MS);
+    while (heard() < numLate && performance.now() - begin < FAREWELL_MS) await pause(LOOK_MS);
   }
 
   [Symbol.dispose](): void {

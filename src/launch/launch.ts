@@ -14,6 +14,8 @@ export interface Launch {
   readonly master: MasterAddress;
   /** Whether the launcher's own agent keeps that store; else process 0 does. */
   readonly isStoreKept: boolean;
+  /** Whether the launcher may give the place of one that is lost to another, while the rest go on; else it starts all again, or none. */
+  readonly replacesLost: boolean;
   /** Names the run among others that may use the same store. */
   readonly run: string;
 }

@@ -10,6 +10,8 @@ interface Dialect {
   readonly size: string;
   readonly localRank: string;
   readonly localSize: string;
+  /** See {@link Launch.replacesLost}. */
+  readonly replacesLost?: true;
 }
 
 // PyTorch's and Volcano's PyTorchJob sets the first two for each pod. Behind `torchrun`, started by any of the others, only its
@@ -21,15 +23,25 @@ const dialects: readonly Dialect[] = [
     size: "WORLD_SIZE",
     localRank: "LOCAL_RANK",
     localSize: "LOCAL_WORLD_SIZE",
+    // A pod of a PyTorchJob, which begins anew by itself; torchrun starts the processes of all hosts anew.
+    replacesLost: true,
   },
   // Kubeflow's TrainJob: what torchrun would be given as flags.
-  { by: "Kubeflow", rank: "PET_NODE_RANK", size: "PET_NNODES", localRank: "", localSize: "" },
+  {
+    by: "Kubeflow",
+    rank: "PET_NODE_RANK",
+    size: "PET_NNODES",
+    localRank: "",
+    localSize: "",
+    replacesLost: true,
+  },
   {
     by: "Kubernetes",
     rank: "JOB_COMPLETION_INDEX",
     size: "WORLD_SIZE",
     localRank: "LOCAL_RANK",
     localSize: "LOCAL_WORLD_SIZE",
+    replacesLost: true,
   },
   {
     by: "Open MPI",
@@ -92,6 +104,7 @@ export function readLaunch(env: Variables): Launch | undefined {
     localSize,
     master: masterOf(env, dialect, localSize === size),
     isStoreKept: env.TORCHELASTIC_USE_AGENT_STORE === "True",
+    replacesLost: dialect.replacesLost === true && env.TORCHELASTIC_RUN_ID === undefined,
     run: runOf(env),
   };
 }

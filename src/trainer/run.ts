@@ -105,6 +105,8 @@ export class Run {
   #failure: Error | undefined;
   /** The other hosts that are there, by number. */
   readonly #hosts = new Map<number, HostCard>();
+  /** When those were lost that had been there, by number. */
+  readonly #lostAtMs = new Map<number, number>();
 
   /** Why nothing can be asked while there is none. */
   static missing(): TroupeError {
@@ -185,9 +187,12 @@ export class Run {
     this.control.close();
     try {
       const failure = this.#failure;
-      const { hostsMissing } = this.#system;
+      const now = performance.now();
+      const lostForMs = this.#system.hostsMissing.map(
+        (place) => now - (this.#lostAtMs.get(place) ?? Number.NEGATIVE_INFINITY),
+      );
       await this.#system.stop({ drain: false, ...(failure && { failure }) });
-      await this.#options.head?.farewell(hostsMissing.length, failure ? { failure: failure.message } : {});
+      await this.#options.head?.farewell(lostForMs, failure ? { failure: failure.message } : {});
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
@@ -304,6 +309,7 @@ export class Run {
       },
       onLost: ({ place, name }, failure) => {
         this.#hosts.delete(place);
+        this.#lostAtMs.set(place, performance.now());
         emit({ kind: "host.failed", index: place, name, error: reportError(fromFailure(failure)) });
       },
       onSignal: (_host, signal) => onSignal(signal),

@@ -10,10 +10,10 @@ describe.skipIf(!nativeInfo().gloo)("a process that comes in a lost one's place 
     const master = { host: "127.0.0.1", port: await freePort() };
     const of = (rank: number): Launch => ({
       ...{ by: "torchrun", rank, size: 2, localRank: 0, localSize: 1 },
-      ...{ master, isStoreKept: false, run: "" },
+      ...{ master, isStoreKept: false, replacesLost: true, run: "" },
     });
     using head = await Head.open(of(0), trust);
-    const farewell = head.farewell(1, end);
+    const farewell = head.farewell([1_000], end);
     const heartbeat = { everyMs: 200, lostAfter: 9 };
     // Without the word of the head it would wait for as long as a host may take to come.
     await takePart({ launch: of(1), about: "", deadlineMs: 600_000, trust, heartbeat });
@@ -26,5 +26,25 @@ describe.skipIf(!nativeInfo().gloo)("a process that comes in a lost one's place 
       code: "HOST_REFUSED",
       message: expect.stringContaining("one that has failed: out of memory"),
     });
+  });
+
+  it("is not waited for where the launcher gives no place anew, or none was lost lately", async () => {
+    const master = { host: "127.0.0.1", port: await freePort() };
+    const of = (replacesLost: boolean): Launch => ({
+      ...{ by: "Slurm", rank: 0, size: 2, localRank: 0, localSize: 1 },
+      ...{ master, isStoreKept: false, replacesLost, run: "" },
+    });
+    for (const [replacesLost, lostForMs] of [
+      [false, 1_000],
+      [true, 600_000],
+    ] as const) {
+      using head = await Head.open(of(replacesLost), trust);
+      let isOver = false;
+      void head.farewell([lostForMs], {}).then(() => {
+        isOver = true;
+      });
+      await Promise.resolve();
+      expect(isOver).toBe(true);
+    }
   });
 });

@@ -26,6 +26,7 @@ it.each([
       localSize: 2,
       master: { host: "node-a", port: 29_511 },
       isStoreKept: true,
+      replacesLost: false,
       run: "job-7 2",
     },
   ],
@@ -44,6 +45,7 @@ it.each([
       localSize: 1,
       master: { host: "job-master-0", port: 23_456 },
       isStoreKept: false,
+      replacesLost: true,
     },
   ],
   [
@@ -54,7 +56,13 @@ it.each([
   [
     "Kubernetes' of an indexed Job, and what its manifest says",
     { JOB_COMPLETION_INDEX: "0", WORLD_SIZE: "3", MASTER_ADDR: "train-0.train" },
-    { by: "Kubernetes", rank: 0, size: 3, master: { host: "train-0.train", port: 29_500 } },
+    {
+      by: "Kubernetes",
+      rank: 0,
+      size: 3,
+      replacesLost: true,
+      master: { host: "train-0.train", port: 29_500 },
+    },
   ],
   [
     "Slurm's, whose first node is where all meet",
@@ -66,7 +74,14 @@ it.each([
       SLURM_JOB_ID: "16001",
       SLURM_STEP_ID: "0",
     },
-    { by: "Slurm", rank: 1, size: 2, master: { host: "gpu03", port: 16_001 }, run: "16001.0" },
+    {
+      by: "Slurm",
+      rank: 1,
+      size: 2,
+      replacesLost: false,
+      master: { host: "gpu03", port: 16_001 },
+      run: "16001.0",
+    },
   ],
   [
     "Open MPI's, on one host",
