@@ -1077,7 +1077,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "rounding by chance cuts off",
-    file: "native/kernels/cpu/round_stochastic.cc",
+    file: "native/kernels/cpu/float_bits.h",
     from: "const uint32_t moved = (magnitude + (word & 0xFFFFu)) >> 16;",
     to: "const uint32_t moved = magnitude >> 16;",
     caughtBy: [
@@ -1283,6 +1283,18 @@ export const mutations: readonly Mutation[] = [
       by(
         "test/config/sources.test.ts",
         "are the flag's before the environment's, these before the file's, and all before what stands for nothing",
+      ),
+    ],
+  },
+  {
+    name: "a sign of life counts from when it came",
+    file: "src/runtime/transport/hub/signs-of-life.ts",
+    from: "this.#newestSentMs = sentMs;",
+    to: "this.#newestSentMs = sentMs;\n    this.#knownAtMs = this.#time.nowMs;",
+    caughtBy: [
+      by(
+        "test/runtime/network.test.ts",
+        "who is heard, but of ever longer ago, is as good as silent, unless it says too much at once for signs to pass",
       ),
     ],
   },

@@ -21,23 +21,12 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/row_blocks.h"
+#include "kernels/cpu/row_rules.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
 namespace {
-
-struct TanhGelu {
-  static constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
-  static constexpr float kCubic = 0.044715f * kLinear;
-
-  static TROUPE_INLINE float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
-  static TROUPE_INLINE float value(float u) { return u * gate(u); }
-  static TROUPE_INLINE float slope(float u) {
-    const float s = gate(u);
-    return s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u));
-  }
-};
 
 struct ExactGelu {
   static constexpr float kScale = 0.46f * 0.70710678f;

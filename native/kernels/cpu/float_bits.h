@@ -1,5 +1,5 @@
 // A float32 and the bits it is made of, and the narrow formats' bits: with integer operations that every processor has, a GPU
-// too. Rounding is to nearest, ties to even, as in libtorch.
+// too. Rounding is to nearest, ties to even, as in libtorch, where it does not say by chance.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,34 @@ TROUPE_INLINE uint16_t float16_of(float value) {
   half = magnitude >= (143u << 23) ? 0x7C00u : half;       // 2^16 and above
   half = magnitude > 0x7F800000u ? 0x7E00u : half;         // NaN
   return static_cast<uint16_t>(half | (bits >> 16 & 0x8000u));
+}
+
+// Up or down by chance, of which `word` is 32 bits: the mean over many is the value. What is finite stays so.
+TROUPE_INLINE uint16_t bfloat16_by_chance(float value, uint32_t word) {
+  // The upper 16 bits, after a number below one unit in the last place has been added to the rest.
+  const uint32_t bits = bits_of(value);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  const uint32_t moved = (magnitude + (word & 0xFFFFu)) >> 16;
+  uint32_t rounded = moved > 0x7F7Fu ? 0x7F7Fu : moved;
+  rounded = magnitude >= 0x7F800000u ? 0x7F80u : rounded;
+  rounded = magnitude > 0x7F800000u ? 0x7FC0u : rounded;
+  return static_cast<uint16_t>(rounded | (bits >> 16 & 0x8000u));
+}
+
+TROUPE_INLINE uint16_t float16_by_chance(float value, uint32_t word) {
+  constexpr uint32_t kRebias = (127u - 15u) << 23;
+  const uint32_t bits = bits_of(value);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  const uint32_t moved = (magnitude - kRebias + (word & 0x1FFFu)) >> 13;
+  const uint32_t normal = moved > 0x7BFFu ? 0x7BFFu : moved;
+  // Below 2^-14 the halves are multiples of 2^-24: 20 more bits of the value decide by chance.
+  const float small = magnitude < (113u << 23) ? float_of(magnitude) : 0.0f;
+  const uint32_t fixed = static_cast<uint32_t>(static_cast<int32_t>(small * 0x1p44f));
+  const uint32_t subnormal = (fixed + (word & 0xFFFFFu)) >> 20;
+  uint32_t rounded = magnitude < (113u << 23) ? subnormal : normal;
+  rounded = magnitude >= (143u << 23) ? 0x7C00u : rounded;  // 2^16 and above
+  rounded = magnitude > 0x7F800000u ? 0x7E00u : rounded;    // NaN
+  return static_cast<uint16_t>(rounded | (bits >> 16 & 0x8000u));
 }
 
 }  // namespace troupe

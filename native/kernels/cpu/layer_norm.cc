@@ -19,6 +19,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/row_blocks.h"
+#include "kernels/cpu/row_rules.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
@@ -42,7 +43,7 @@ struct Normalize {
       const float variance = sum_terms<float, kFeatureLanes>(0, rows.dim, square) / dim;
       const float rstd = 1.0f / std::sqrt(variance + eps);
       for (int64_t i = 0; i < rows.dim; i++) {
-        store(y, i, (load(x, i) - mean) * rstd * weight_D[i] + (bias_D ? bias_D[i] : 0.0f));
+        store(y, i, normed(load(x, i), mean, rstd) * weight_D[i] + (bias_D ? bias_D[i] : 0.0f));
       }
       mean_R[row] = mean;
       rstd_R[row] = rstd;
@@ -64,13 +65,13 @@ struct NormalizeBackward {
       Element* __restrict dx = dx_RD + row * rows.dim;
       const float mean = mean_R[row], rstd = rstd_R[row];
       const auto scaled = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(dy, i) * weight_D[i]; };
-      const auto projected = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scaled(i) * ((load(x, i) - mean) * rstd); };
+      const auto projected = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scaled(i) * normed(load(x, i), mean, rstd); };
       const float mean_scaled = sum_terms<float, kFeatureLanes>(0, rows.dim, scaled) / dim;
       const float mean_projected = sum_terms<float, kFeatureLanes>(0, rows.dim, projected) / dim;
       for (int64_t i = 0; i < rows.dim; i++) {
-        const float xhat = (load(x, i) - mean) * rstd;
+        const float xhat = normed(load(x, i), mean, rstd);
         const float g = load(dy, i);
-        const float through_norm = rstd * (g * weight_D[i] - mean_scaled - xhat * mean_projected);
+        const float through_norm = norm_gradient(g * weight_D[i], xhat, rstd, mean_scaled, mean_projected);
         store(dx, i, through_norm + (dsum ? load(dsum, i) : 0.0f));
         dweight_D[i] += g * xhat;
         dbias_D[i] += g;

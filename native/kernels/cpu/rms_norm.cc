@@ -19,6 +19,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/row_blocks.h"
+#include "kernels/cpu/row_rules.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
@@ -60,7 +61,7 @@ struct RmsNormalizeBackward {
       for (int64_t i = 0; i < rows.dim; i++) {
         const float xhat = load(x, i) * rstd;
         const float g = load(dy, i);
-        const float through_norm = rstd * (g * weight_D[i] - xhat * mean_projected);
+        const float through_norm = rms_norm_gradient(g * weight_D[i], xhat, rstd, mean_projected);
         store(dx, i, through_norm + (dsum ? load(dsum, i) : 0.0f));
         dweight_D[i] += g * xhat;
       }

@@ -1,13 +1,9 @@
 // gelu(x + bias): see kernels/cpu/bias_gelu.cc.
+#include "kernels/cpu/row_rules.h"
 #include "kernels/cuda/rows.cuh"
 
 namespace troupe::cuda {
 namespace {
-
-constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
-constexpr float kCubic = 0.044715f * kLinear;
-
-__device__ __forceinline__ float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
 
 // A thread keeps to its columns, whose bias it so reads once and divides no index for.
 template <int N, class T>
@@ -24,7 +20,7 @@ __global__ void bias_gelu(const T* x_RD, Array bias_D, Rows shape, int64_t block
 #pragma unroll
     for (int j = 0; j < N; j++) {
       const float u = value[j] + bias[j];
-      value[j] = u * gate(u);
+      value[j] = TanhGelu::value(u);
     }
     write<N>(y_RD + row * shape.dim + column, value);
   }
@@ -47,8 +43,7 @@ struct BiasGeluBackward {
 #pragma unroll
     for (int j = 0; j < N; j++) {
       const float u = value[j] + bias[j];
-      const float s = gate(u);
-      terms[0][j] = g[j] * (s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u)));
+      terms[0][j] = g[j] * TanhGelu::slope(u);
     }
     write<N>(dx_RD + row * dim + column, terms[0]);
   }

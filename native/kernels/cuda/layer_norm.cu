@@ -1,4 +1,5 @@
 // Layer norm: see kernels/cpu/layer_norm.cc. A warp or a block a row; what a row is read again for comes from the nearest cache.
+#include "kernels/cpu/row_rules.h"
 #include "kernels/cuda/rows.cuh"
 
 namespace troupe::cuda {
@@ -36,7 +37,7 @@ __global__ void normalize(const T* x_RD, Array weight_D, Array bias_D, float eps
     read<N>(weight_D, i, weight);
     if (bias_D.data != nullptr) read<N>(bias_D, i, bias);
 #pragma unroll
-    for (int j = 0; j < N; j++) value[j] = (value[j] - mean) * rstd * weight[j] + bias[j];
+    for (int j = 0; j < N; j++) value[j] = normed(value[j], mean, rstd) * weight[j] + bias[j];
     write<N>(y + i, value);
   });
   if (Team::index() == 0) {
@@ -66,7 +67,7 @@ __global__ void normalize_backward(const T* dy_RD, const T* x_RD, Array weight_D
 #pragma unroll
     for (int j = 0; j < N; j++) {
       scaled += g[j] * weight[j];
-      projected += g[j] * weight[j] * ((value[j] - mean) * rstd);
+      projected += g[j] * weight[j] * normed(value[j], mean, rstd);
     }
   });
   const float mean_scaled = Team::sum(scaled) / static_cast<float>(dim);
@@ -80,8 +81,8 @@ __global__ void normalize_backward(const T* dy_RD, const T* x_RD, Array weight_D
     if (dsum != nullptr) read<N>(dsum + i, more);
 #pragma unroll
     for (int j = 0; j < N; j++) {
-      const float xhat = (value[j] - mean) * rstd;
-      value[j] = rstd * (g[j] * weight[j] - mean_scaled - xhat * mean_projected) + more[j];
+      const float xhat = normed(value[j], mean, rstd);
+      value[j] = norm_gradient(g[j] * weight[j], xhat, rstd, mean_scaled, mean_projected) + more[j];
     }
     write<N>(dx + i, value);
   });
@@ -100,7 +101,7 @@ struct LayerNormTerms {
     read<N>(dy_RD + row * dim + column, terms[1]);
     read<N>(x_RD + row * dim + column, value);
 #pragma unroll
-    for (int j = 0; j < N; j++) terms[0][j] = terms[1][j] * ((value[j] - mean) * rstd);
+    for (int j = 0; j < N; j++) terms[0][j] = terms[1][j] * normed(value[j], mean, rstd);
   }
 };
 

@@ -1,4 +1,5 @@
 // Root-mean-square norm: see kernels/cpu/rms_norm.cc. A warp or a block a row.
+#include "kernels/cpu/row_rules.h"
 #include "kernels/cuda/rows.cuh"
 
 namespace troupe::cuda {
@@ -61,7 +62,7 @@ __global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, Array weig
     read<N>(weight_D, i, weight);
     if (dsum != nullptr) read<N>(dsum + i, more);
 #pragma unroll
-    for (int j = 0; j < N; j++) value[j] = rstd * (g[j] * weight[j] - value[j] * rstd * mean_projected) + more[j];
+    for (int j = 0; j < N; j++) value[j] = rms_norm_gradient(g[j] * weight[j], value[j] * rstd, rstd, mean_projected) + more[j];
     write<N>(dx + i, value);
   });
 }

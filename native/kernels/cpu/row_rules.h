@@ -1,0 +1,35 @@
+// What norms and bias-GELU make of one element of a row, for the CPU's loops and the GPU's threads alike.
+#pragma once
+
+#include "kernels/cpu/elementary.h"
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+
+// A row's element as its norm sees it.
+TROUPE_INLINE float normed(float value, float mean, float rstd) { return (value - mean) * rstd; }
+
+// dx of y = weight xhat from gw = dy weight: `mean_scaled` is the row's mean of gw, `mean_projected` that of gw xhat.
+TROUPE_INLINE float norm_gradient(float scaled, float xhat, float rstd, float mean_scaled, float mean_projected) {
+  return rstd * (scaled - mean_scaled - xhat * mean_projected);
+}
+
+// The same of a norm without a mean.
+TROUPE_INLINE float rms_norm_gradient(float scaled, float xhat, float rstd, float mean_projected) {
+  return rstd * (scaled - xhat * mean_projected);
+}
+
+// gelu(u) in GPT-2's form: see bias_gelu.cc.
+struct TanhGelu {
+  static constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
+  static constexpr float kCubic = 0.044715f * kLinear;
+
+  static TROUPE_INLINE float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
+  static TROUPE_INLINE float value(float u) { return u * gate(u); }
+  static TROUPE_INLINE float slope(float u) {
+    const float s = gate(u);
+    return s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u));
+  }
+};
+
+}  // namespace troupe
