@@ -64,6 +64,7 @@ export class ProcessHost {
       maxFrameBytes,
       door,
       onControl: (_from, bytes) => host.#obey(unpackOrder(bytes)),
+      onBeat: () => host.#reportBoards(),
       onLost: (index, error) => {
         if (index === system) host.#endWithSystem(error);
         else if (error !== undefined) host.#report({ kind: "corrupted", index, failure: toFailure(error) });
@@ -71,7 +72,6 @@ export class ProcessHost {
     });
     host.#hub.know(system, birth.systemAddress);
     host.#report({ kind: "ready", address: door.address });
-    if (door.heartbeat !== undefined) setInterval(() => host.#reportBoards(), door.heartbeat.everyMs).unref();
   }
 
   #reportBoards(): void {

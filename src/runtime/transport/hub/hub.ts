@@ -26,6 +26,8 @@ export interface HubOptions {
   readonly maxFrameBytes: number;
   /** Takes what another hub says to this one, which is on `controlRoute`. */
   onControl(from: number, bytes: Uint8Array<ArrayBuffer>): void;
+  /** Called at each heartbeat: what is said in it goes with the signs of life. */
+  onBeat?(): void;
   /** Another process can be heard no more; `error` where it said what cannot be, or one of the two did not trust the other. */
   onLost(index: number, error: Error | undefined): void;
 }
@@ -48,6 +50,9 @@ interface Caller {
 const greetingBytes = 1_024;
 const greetingMs = 5_000;
 const mostUngreeted = 64;
+
+// Whose sign is too old is to be known before the next one would be due.
+const looksPerBeat = 4;
 
 /** The route of what hubs say to each other. */
 export const controlRoute = 0;
@@ -72,6 +77,7 @@ export class Hub {
   readonly #lost = new Set<number>();
   readonly #time: OwnTime | undefined;
   #heart: NodeJS.Timeout | undefined;
+  #numLooks = 0;
 
   private constructor(options: HubOptions) {
     this.index = options.index;
@@ -87,7 +93,7 @@ export class Hub {
     await door.open((socket) => hub.#accept(socket));
     const { heartbeat } = door;
     if (heartbeat !== undefined)
-      hub.#heart = setInterval(() => hub.#beat(heartbeat), heartbeat.everyMs).unref();
+      hub.#heart = setInterval(() => hub.#look(heartbeat), heartbeat.everyMs / looksPerBeat).unref();
     return hub;
   }
 
@@ -161,14 +167,23 @@ export class Hub {
     for (const socket of this.#ungreeted) socket.destroy();
   }
 
-  /** Says to all who are called that this process is there, and takes those for lost whose signs are too old. */
-  #beat({ everyMs, lostAfter }: Heartbeat): void {
+  /** Takes those for lost whose signs are too old; a look in so many is a heartbeat. */
+  #look({ everyMs, lostAfter }: Heartbeat): void {
     this.#time?.turn();
-    for (const call of this.#outbound.values()) writeFrame(call, controlRoute, frameFlag.beat, sentNow());
-    for (const { signs, socket } of this.#inbound.values()) {
-      signs?.turn();
+    this.#numLooks += 1;
+    if (this.#numLooks % looksPerBeat === 0) this.#beat();
+    for (const { signs, socket } of this.#inbound.values())
       if (signs !== undefined && signs.ageMs > everyMs * lostAfter) socket.destroy(silent(signs.ageMs));
-    }
+  }
+
+  /** Says to all who are called that this process is there. */
+  #beat(): void {
+    const calls = [...this.#outbound.values()];
+    for (const { socket } of calls) socket.cork();
+    this.#options.onBeat?.();
+    for (const call of calls) writeFrame(call, controlRoute, frameFlag.beat, sentNow());
+    for (const { socket } of calls) socket.uncork();
+    for (const { signs } of this.#inbound.values()) signs?.turn();
   }
 
   #write(to: number, route: number, flags: number, bytes: Uint8Array): void {

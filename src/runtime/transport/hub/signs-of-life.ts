@@ -1,17 +1,17 @@
 import type { Heartbeat } from "./door.ts";
 
-/** So much within one turn is no trickle: a link that brings it carries, however long a sign behind it was under way. */
+/** So much between two heartbeats is no trickle: a link that brings it carries, however long a sign behind it was under way. */
 const PLENTY_BYTES = 4_096;
 /** Clocks of two hosts drift apart by less than this share: a sign's least time under way is forgotten so fast. */
 const DRIFT = 1e-3;
 
-/** Time as this process lives it: of a stretch in which it stands still no more passes than one turn. */
+/** Time as this process lives it: of a stretch in which it stands still no more passes than one heartbeat. */
 export class OwnTime {
   readonly #everyMs: number;
   #turnedAt = performance.now();
   #passedMs = 0;
 
-  /** @param everyMs - how often {@link turn} is to be called */
+  /** @param everyMs - of a heartbeat; {@link turn} is to be called at least so often */
   constructor({ everyMs }: Heartbeat) {
     this.#everyMs = everyMs;
   }
@@ -60,7 +60,7 @@ export class SignsOfLife {
     this.#newestSentMs = sentMs;
   }
 
-  /** To be called at each turn. */
+  /** To be called at each heartbeat. */
   turn(): void {
     this.#leastLagMs += this.#driftMs;
     if (this.#numBytes >= PLENTY_BYTES) this.#knownAtMs = this.#time.nowMs;
