@@ -70,8 +70,9 @@ Napi::Value ReleaseCachedMemory(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// startMeter(ofGpu)
 Napi::Value StartMeter(const Napi::CallbackInfo& info) {
-  start_meter();
+  start_meter(info[0].ToBoolean().Value());
   return info.Env().Undefined();
 }
 

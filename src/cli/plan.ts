@@ -44,14 +44,14 @@ import {
   suggestLayouts,
   traceOptions,
 } from "../planner/index.ts";
-import { numelOf } from "../tensor/index.ts";
+import { deviceCount, numelOf } from "../tensor/index.ts";
 import { configure, plannedJob, trainingOf } from "../trainer/index.ts";
 import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
 /** What a plan has in common with a run, by the same names. */
-const { ranks, tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel } =
+const { ranks, tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel, device } =
   runtimeSchema.shape;
 const sharedSchema = options({
   ranks,
@@ -63,6 +63,7 @@ const sharedSchema = options({
   sequenceParallel,
   accumulation,
   recompute,
+  device,
   precision: option(
     oneOf(["fp32", "bf16", "fp16", "amp", "amp-bf16", "amp-fp16"]).default("bf16"),
     "--precision <name>",
@@ -267,6 +268,7 @@ function printCommand(path: string, layout: Layout, recompute: boolean, flags: P
     `--accumulation ${layout.accumulation}`,
     `--precision ${flags.runPrecision}`,
     ...(flags.sequenceParallel ? ["--sequence-parallel"] : []),
+    ...(flags.device === "cpu" ? [] : [`--device ${flags.device}`]),
     ...(recompute ? ["--recompute"] : []),
     ...(flags.offload > 0 ? [`--offload-optimizer host --offload-ratio ${flags.offload}`] : []),
     ...(flags.offloadParameters ? ["--offload-parameters nvme --offload-dir DIR"] : []),
@@ -288,9 +290,11 @@ function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanF
 }
 
 function planOptionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: ReturnType<typeof calibrated> } {
-  const { flops, recompute, precision, sequenceParallel, offload, offloadParameters } = flags;
+  const { flops, recompute, precision, sequenceParallel, offload, offloadParameters, device } = flags;
+  const isOnGpu = device.startsWith("cuda") || (device === "auto" && deviceCount("cuda") > 0);
   return {
     precision,
+    device: isOnGpu ? "cuda" : "cpu",
     sequenceParallel,
     offloadRatio: offload,
     offloadParameters,

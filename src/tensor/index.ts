@@ -47,7 +47,7 @@ export {
   type TagUse,
   tagMemory,
 } from "./memory.ts";
-export { type Meter, metered } from "./meter.ts";
+export { isMetered, isOnGpu, type Meter, type MeteredDevice, metered } from "./meter.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
 export { loadNative, type Metered, type NativeInfo, native } from "./native.ts";
 export { numelOf } from "./numel.ts";

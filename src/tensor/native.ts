@@ -146,8 +146,8 @@ export interface Native {
   resetPeakMemory(): void;
   cudaMemory(index: number): { freeBytes: number; totalBytes: number; heldBytes: number; liveBytes: number };
   releaseCachedMemory(): void;
-  /** This thread counts anew what tensors without memory would take. */
-  startMeter(): void;
+  /** This thread counts anew what tensors without memory would take: of the host's kernels, or of a GPU's. */
+  startMeter(ofGpu: boolean): void;
   stopMeter(): void;
   readMeter(): Metered;
   resetMeterPeak(): void;

@@ -33,6 +33,7 @@ struct Counts {
 
 struct ThreadMeter {
   std::shared_ptr<Counts> counts;
+  bool of_gpu = false;
   at::CallbackHandle products{0};
 };
 
@@ -106,8 +107,9 @@ void after(const at::RecordFunction& call, at::ObserverContext* context) {
 
 }  // namespace
 
-void start_meter() {
+void start_meter(bool of_gpu) {
   stop_meter();
+  meter.of_gpu = of_gpu;
   meter.counts = std::make_shared<Counts>();
   meter.products = at::addThreadLocalCallback(
       at::RecordFunctionCallback(before, after).needsInputs(true).needsOutputs(true).scopes({at::RecordScope::FUNCTION}));
@@ -125,6 +127,8 @@ Metered read_meter() {
   return {counts.live_bytes.load(), counts.peak_bytes.load(), counts.made_bytes, counts.flops, counts.ring_bytes,
           counts.num_rings, counts.unruled};
 }
+
+bool meters_gpu() { return meter.counts && meter.of_gpu; }
 
 void reset_meter_peak() {
   if (meter.counts) meter.counts->peak_bytes = meter.counts->live_bytes.load();

@@ -19,11 +19,13 @@ struct Metered {
   std::set<std::string> unruled;  // operators that have no rule of shapes, and keep all that they are given and give
 };
 
-// The calling thread begins to count anew.
-void start_meter();
+// The calling thread begins to count anew: what kernels of the host take, or those of a GPU.
+void start_meter(bool of_gpu);
 // It counts no more; what it has made may outlive that.
 void stop_meter();
 Metered read_meter();
+// Whether the calling thread counts what a GPU's kernels take.
+bool meters_gpu();
 void reset_meter_peak();
 
 // Where the calling thread counts.

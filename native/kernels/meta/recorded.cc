@@ -1,5 +1,7 @@
 // Troupe's kernels on tensors without memory: what each returns, keeps for its backward and makes in it, as shapes.
 // Nothing is computed; a meter (core/dispatch/meter.h) sees the bytes come and go as the kernels' own would, and counts the products.
+// Where it meters a GPU, those are the kernels of kernels/cuda.
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -155,8 +157,54 @@ double attention_flops(const at::Tensor& q, const at::Tensor& k, bool causal, in
   return causal ? products / 2 : products;
 }
 
+// What libtorch's flash attention takes in a backward that adds in an order: float32 sums of the queries' gradients, one for each of
+// the parts that keys are cut into so that all processors have work, and a float32 for each row.
+std::pair<at::Tensor, at::Tensor> ordered_sums(const at::Tensor& q) {
+  constexpr int64_t kProcessors = 132;  // of an H100
+  const int64_t heads = q.size(0) * q.size(1), rows = (q.size(2) + 127) / 128 * 128, width = (q.size(3) + 31) / 32 * 32;
+  const int64_t parts = (kProcessors + heads - 1) / std::max<int64_t>(1, heads);
+  return {wide({parts, heads, rows, width}, q), wide({heads, rows}, q)};
+}
+
+// `added` [B,H,T,S or what stretches to it]: the one mask of all that rows see; undefined where they see all, or what came before them.
+at::Tensor attend_on_gpu(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
+                         const at::Tensor& added, bool causal) {
+  count_flops(attention_flops(q, k, causal, 2));
+  const at::Tensor out = heads_like(q), logsumexp = wide({q.size(0), q.size(1), q.size(2)}, q);
+  const int64_t readers = q.size(1) / std::max<int64_t>(1, k.size(1));  // each has keys and values of its own here
+  const auto for_heads = [&](const at::Tensor& x) {
+    return readers == 1 ? x : at::empty({x.size(0), q.size(1), x.size(2), x.size(3)}, x.options());
+  };
+  const at::Tensor keys = for_heads(k), values = for_heads(v), queries = added.defined() ? at::empty_like(q) : q;
+  record(op, {q, k, v, bias}, {out}, {queries, keys, values, out, logsumexp, added},
+         [causal, readers, groups = k.size(1), wants_bias = bias.defined() && bias.requires_grad(),
+          bias_sizes = bias.defined() ? bias.sizes().vec() : std::vector<int64_t>()](const Tensors&, const Tensors& saved) -> Tensors {
+           const at::Tensor &q = saved[0], &k = saved[1];
+           count_flops(attention_flops(q, k, causal, 5));
+           const at::Tensor dq = heads_like(q), dk = heads_like(k), dv = heads_like(k);
+           const auto sums = ordered_sums(q);
+           const auto of_groups = [&](const at::Tensor& x) {
+             return readers == 1 ? x : at::empty({x.size(0), groups, x.size(2), x.size(3)}, x.options());
+           };
+           const at::Tensor dbias = wants_bias ? at::empty({q.size(0), q.size(1), q.size(2), k.size(2)}, q.options()) : at::Tensor();
+           return {dq, of_groups(dk), of_groups(dv), wants_bias ? shape_of(bias_sizes, q, q.scalar_type()) : at::Tensor()};
+         });
+  return out;
+}
+
+// What a query sees, as one mask of q's dtype: of what it is told, and of its place.
+at::Tensor one_mask(const at::Tensor& q, const at::Tensor& k, const Optional& mask, const Optional& bias, bool by_place) {
+  std::vector<int64_t> sizes{1, 1};
+  if (by_place) sizes = {q.size(2), k.size(2)};
+  if (mask) sizes = at::infer_size(sizes, mask->sizes());
+  const at::Tensor seen = mask || by_place ? shape_of(sizes, q, at::kBool) : at::Tensor();
+  if (bias) sizes = at::infer_size(sizes, bias->sizes());
+  return shape_of(sizes, q, q.scalar_type());
+}
+
 at::Tensor attend(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                   bool causal) {
+  if (meters_gpu()) return attend_on_gpu(op, q, k, v, bias, at::Tensor(), causal);
   count_flops(attention_flops(q, k, causal, 2));
   const at::Tensor out = heads_like(q), logsumexp = wide({q.size(0), q.size(1), q.size(2), 1}, q);
   const at::Tensor scores = scores_at_a_time(q, k, 2);
@@ -177,9 +225,13 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return attend("attention", q, k, v, at::Tensor(), causal);
 }
 
-at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Optional&, const Optional& bias,
-                            bool causal, int64_t, double) {
-  return attend("masked_attention", q, k, v, bias.value_or(at::Tensor()), causal);
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Optional& mask,
+                            const Optional& bias, bool causal, int64_t window, double) {
+  const at::Tensor biases = bias.value_or(at::Tensor());
+  const bool by_place = window > 0 || (causal && q.size(2) != 1 && q.size(2) != k.size(2));
+  if (!meters_gpu() || (!mask && !bias && !by_place)) return attend("masked_attention", q, k, v, biases, causal);
+  const at::Tensor added = one_mask(q, k, mask, bias, causal || window > 0);
+  return attend_on_gpu("masked_attention", q, k, v, biases, added, causal);
 }
 
 // Dropped weights are drawn again in backward.
@@ -197,13 +249,27 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor&, int64_t) {
   return loss;
 }
 
-// Logits that exist at a time, as in the kernel.
-constexpr int64_t kLogitsBytes = int64_t{64} << 20;
+// Logits that exist at a time, as in the kernels.
+int64_t logits_bytes() { return meters_gpu() ? int64_t{1} << 30 : int64_t{64} << 20; }
+
+// A GPU's products take classes in whole groups: weight with rows of zeros behind it.
+at::Tensor in_whole_groups(const at::Tensor& weight) {
+  constexpr int64_t kClassesAtOnce = 64;
+  const int64_t classes = weight.size(0);
+  if (!meters_gpu() || classes < kClassesAtOnce || classes % kClassesAtOnce == 0) return weight;
+  return shape_of({(classes + kClassesAtOnce - 1) / kClassesAtOnce * kClassesAtOnce, weight.size(1)}, weight, weight.scalar_type());
+}
+
+// A gradient made in forward, times a scalar: of a GPU's, which nobody reads, a new tensor.
+at::Tensor times_scalar(const at::Tensor& gradient) {
+  return gradient.defined() && meters_gpu() ? at::empty_like(gradient) : gradient;
+}
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor&, int64_t) {
-  const int64_t rows = hidden.size(0), classes = weight.size(0);
+  const at::Tensor table = in_whole_groups(weight);
+  const int64_t rows = hidden.size(0), classes = table.size(0);
   const int64_t row_bytes = std::max<int64_t>(1, classes * static_cast<int64_t>(hidden.element_size()));
-  const int64_t at_a_time = std::min(rows, std::max<int64_t>(1, kLogitsBytes / row_bytes));
+  const int64_t at_a_time = std::min(rows, std::max<int64_t>(1, logits_bytes() / row_bytes));
   const bool wants_hidden = wants_gradient({hidden}), wants_weight = wants_gradient({weight});
   count_flops(2.0 * count(hidden) * static_cast<double>(classes) * (1 + wants_hidden + wants_weight));
   const at::Tensor loss = wide({}, hidden), dhidden = wants_hidden ? at::empty_like(hidden) : at::Tensor();
@@ -211,16 +277,32 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
   {
     const at::Tensor input = hidden.contiguous(), logits = shape_of({at_a_time, classes}, hidden, hidden.scalar_type());
     if (wants_weight && at_a_time < rows) {
-      const at::Tensor sum = wide(weight.sizes(), weight);
-      shape_of(weight.sizes(), weight, weight.scalar_type());
-      dweight = sum.to(weight.scalar_type());
+      const at::Tensor sum = wide(table.sizes(), weight);
+      at::empty_like(table);
+      dweight = sum.narrow(0, 0, weight.size(0)).to(weight.scalar_type());
     } else if (wants_weight) {
-      dweight = at::empty_like(weight);
+      dweight = at::empty_like(table).narrow(0, 0, weight.size(0));
     }
   }
   record("linear_cross_entropy", {hidden, weight}, {loss}, {dhidden, dweight},
-         [](const Tensors&, const Tensors& saved) { return saved; });
+         [](const Tensors&, const Tensors& saved) -> Tensors { return {times_scalar(saved[0]), times_scalar(saved[1])}; });
   return loss;
+}
+
+// As `scaled` in core/autograd/attach_gradients.cc, by way of float32 on a GPU.
+at::Tensor attach_gradients(const at::Tensor& value, at::TensorList inputs, at::TensorList gradients, double) {
+  const at::Tensor out = value.detach();
+  record("attach_gradients", inputs.vec(), {out}, gradients.vec(), [](const Tensors&, const Tensors& saved) -> Tensors {
+    Tensors scaled;
+    for (const at::Tensor& gradient : saved) {
+      const bool by_float32 = meters_gpu() && gradient.scalar_type() != at::kFloat;
+      const at::Tensor given = by_float32 ? wide(gradient.sizes(), gradient) : at::Tensor();
+      const at::Tensor product = by_float32 ? wide(gradient.sizes(), gradient) : at::Tensor();
+      scaled.push_back(times_scalar(gradient));
+    }
+    return scaled;
+  });
+  return out;
 }
 
 // --- libtorch's own that have no rule of shapes for backward ----------------------------------------
@@ -274,6 +356,7 @@ void register_libtorchs(torch::Library& m) {
 // One rule for both: where no gradient is wanted nothing is recorded.
 TORCH_LIBRARY_IMPL(troupe, Meta, m) { register_shapes(m); }
 TORCH_LIBRARY_IMPL(troupe, AutogradMeta, m) { register_shapes(m); }
+TORCH_LIBRARY_IMPL(troupe, AutogradMeta, m) { m.impl("attach_gradients", attach_gradients); }
 TORCH_LIBRARY_IMPL(aten, Meta, m) { register_libtorchs(m); }
 TORCH_LIBRARY_IMPL(aten, AutogradMeta, m) { register_libtorchs(m); }
 

@@ -1,4 +1,4 @@
-import { ops, type Tensor } from "../../tensor/index.ts";
+import { isOnGpu, ops, type Tensor } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 import { type Initializer, uniform, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
@@ -106,11 +106,7 @@ export abstract class Affine extends Module {
   protected addsBiasAtOnce(x: Tensor): boolean {
     if (this.#added !== undefined || this.#scale !== undefined) return false;
     if (this.activation === undefined && this.#behind === undefined) return true;
-    return (
-      this.bias !== null &&
-      x.device.startsWith("cuda") &&
-      !(isFused() && geluForm(this.activation) === "tanh")
-    );
+    return this.bias !== null && isOnGpu(x) && !(isFused() && geluForm(this.activation) === "tanh");
   }
 
   /** x W and what is added to it, without bias and activation: [..., in] → [..., out]. */
@@ -200,8 +196,7 @@ export class Linear extends Affine {
    * keys' and values' products, sums and additions one by one, is what its GPU waits for.
    */
   static each(maps: readonly Linear[], x: Tensor): Tensor[] {
-    const isOne =
-      x.device.startsWith("cuda") && maps.every((map) => map.#isBare && map.#isLike(maps[0] as Linear));
+    const isOne = isOnGpu(x) && maps.every((map) => map.#isBare && map.#isLike(maps[0] as Linear));
     return isOne ? Linear.jointly(maps, x) : maps.map((map) => map.forward(x));
   }
 

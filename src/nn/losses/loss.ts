@@ -1,6 +1,8 @@
 import {
   full,
   gradEnabled,
+  isMetered,
+  isOnGpu,
   noGrad,
   ops,
   scope,
@@ -31,7 +33,7 @@ const MEAN = 1;
 const CLASSES_AT_ONCE = 64;
 
 /** Logits that exist at a time. A GPU's products over a vocabulary fill it from some thousand rows on. */
-const maxLogitsBytes = (device: string) => (device.startsWith("cuda") ? 2 ** 30 : 64 * 2 ** 20);
+const maxLogitsBytes = (hidden: Tensor) => (isOnGpu(hidden) ? 2 ** 30 : 64 * 2 ** 20);
 
 /**
  * Cross entropy in nats: the mean over the rows whose target is not {@link IGNORE_INDEX} unless told otherwise, NaN where
@@ -76,7 +78,9 @@ export function linearCrossEntropy(
   if (!isFused() && share === undefined)
     return crossEntropy(ops.linear(rows, weight, options.bias), ids, options);
   const hasValues = hidden.device !== "meta"; // a pipeline stage that is not the last only asks for the shape
-  if (hasValues && (share !== undefined || options.bias !== undefined || !isPlain(options))) {
+  const isWeighed = share !== undefined || options.bias !== undefined || !isPlain(options);
+  if (isWeighed && isMetered(hidden)) return plannedCrossEntropy(rows, weight, options.bias);
+  if (hasValues && isWeighed) {
     return withoutAutocast((dtype) => {
       if (dtype === undefined) return sharedCrossEntropy(rows, weight, ids, options, share);
       const bias = options.bias?.to(dtype);
@@ -133,7 +137,7 @@ function sharedCrossEntropy(
   const [numHeld = 0] = weight.shape;
   const numClasses = share?.numClasses ?? numHeld;
   const numHere = Math.max(0, Math.min(numHeld, numClasses - (share?.first ?? 0))); // what is held beyond is padding
-  const chunkRows = Math.max(1, Math.floor(maxLogitsBytes(hidden.device) / (4 * numHeld)));
+  const chunkRows = Math.max(1, Math.floor(maxLogitsBytes(hidden) / (4 * numHeld)));
   const recording = gradEnabled();
   return scope(() => {
     const { loss, gradients, factor } = noGrad(() => {
@@ -179,11 +183,37 @@ function sharedCrossEntropy(
   });
 }
 
+/** {@link sharedCrossEntropy} as shapes: what it makes and keeps, and its products. */
+function plannedCrossEntropy(hidden: Tensor, weight: Tensor, bias: Tensor | undefined): Tensor {
+  const [numRows = 0] = hidden.shape;
+  const chunkRows = Math.max(1, Math.floor(maxLogitsBytes(hidden) / (4 * (weight.shape[0] ?? 0))));
+  const { placeholder } = ops.troupe;
+  return scope(() => {
+    const gradients = noGrad(() => {
+      const [classes, offsets] = [wholeGroups(weight), bias && wholeGroups(bias)];
+      const made = [placeholder(hidden.shape, hidden.dtype)];
+      const sums = placeholder(weight.shape, "float32");
+      for (let first = 0; first < numRows; first += chunkRows)
+        scope(() => {
+          const chunk = hidden.narrow(0, first, Math.min(chunkRows, numRows - first)); // [R, D]
+          const products = ops.linear(chunk, classes, offsets); // [R, V″]
+          products.matmul(classes);
+          products.transpose(0, 1).matmul(chunk);
+        });
+      made.push(sums.to(weight.dtype));
+      if (bias?.requiresGrad) made.push(placeholder(bias.shape, bias.dtype));
+      return made;
+    });
+    const inputs = bias?.requiresGrad ? [hidden, weight, bias] : [hidden, weight];
+    return ops.troupe.attachGradients(placeholder([], "float32"), inputs, gradients, 1);
+  });
+}
+
 /** On a GPU with rows of zeros behind them up to a whole group; elsewhere as they are. */
 function wholeGroups(classes: Tensor): Tensor {
   const [numClasses = 0, ...rest] = classes.shape;
   const missing = (CLASSES_AT_ONCE - (numClasses % CLASSES_AT_ONCE)) % CLASSES_AT_ONCE;
-  if (!classes.device.startsWith("cuda") || missing === 0 || numClasses < CLASSES_AT_ONCE) return classes;
+  if (!isOnGpu(classes) || missing === 0 || numClasses < CLASSES_AT_ONCE) return classes;
   return ops.cat([classes, ops.zeros([missing, ...rest], classes.dtype)]);
 }
 

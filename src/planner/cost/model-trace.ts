@@ -15,6 +15,7 @@ import {
   itemBytes,
   type Meter,
   type Metered,
+  type MeteredDevice,
   metered,
   ops,
   scope,
@@ -48,6 +49,8 @@ export interface TraceOptions {
   readonly sequence: boolean;
   /** Whether blocks keep their input alone and are computed again in backward. */
   readonly recompute: boolean;
+  /** Whose kernels compute it. */
+  readonly device: MeteredDevice;
 }
 
 /** What a stretch of a pass takes. */
@@ -111,7 +114,7 @@ export function traceModel(planned: PlannedModel, options: TraceOptions): ModelT
     const region = tensorParallel(model, plan, group, { sequence: options.sequence && options.tp > 1 });
     const padded = (run: (...args: unknown[]) => unknown) => region?.paddedOnce(run) ?? run;
     return scope(() =>
-      metered((meter) => {
+      metered(options.device, (meter) => {
         const recorder = new Recorder(model, meter, options, padded);
         for (const buffer of model.namedBuffers().values()) bindBuffer(buffer);
         const loss = () => planned.loss(model, options.numSamples);

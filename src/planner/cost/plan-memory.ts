@@ -1,4 +1,5 @@
 import { type FlatBlock, type Layout, maxInFlight, pipelineSchedule } from "../../parallel/index.ts";
+import type { MeteredDevice } from "../../tensor/index.ts";
 import { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { TraceOptions } from "./model-trace.ts";
@@ -21,6 +22,8 @@ export interface PlanOptions {
   readonly prefetchBytes?: number;
   /** "device" */
   readonly residence?: Residence;
+  /** Whose kernels compute, and so what they take beside what is kept; "cpu" unless said. */
+  readonly device?: MeteredDevice;
 }
 
 /** Memory of a rank of one pipeline stage, in bytes by kind; each kind at its own most. */
@@ -65,6 +68,9 @@ export function largestMemory(memories: readonly RankMemory[]): RankMemory {
   return memories.reduce((most, memory) => (memory.peakBytes > most.peakBytes ? memory : most));
 }
 
+/** What libtorch takes for cuBLAS on an H100, and keeps. */
+const PRODUCTS_BYTES = 32 * 2 ** 20;
+
 /** Batches that a rank has at once. */
 const NUM_BATCHES = 2;
 
@@ -80,7 +86,7 @@ function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, option
     keptBytes: call.keptBytes + castBytes(share, call.block, options),
   }));
   const microBatchBytes = sum(calls.map(({ keptBytes }) => keptBytes));
-  const batches = NUM_BATCHES * trace.batchBytes;
+  const batches = NUM_BATCHES * trace.batchBytes + (options.device === "cuda" ? PRODUCTS_BYTES : 0);
   const inFlight = (microBatchBytes * mostInFlight(layout, share.stage)) / layout.numChunks;
   const gathered = residence === "device" ? gatheredBytes(share.layouts, scheme.compute, options) : 0;
   const course = new GradientCourse(share, scheme, state.gradients, layout.accumulation);
@@ -216,6 +222,7 @@ export function traceOptions(layout: Layout, options: PlanOptions): TraceOptions
     tp: layout.tp,
     sequence: sequenceParallel && layout.tp > 1,
     recompute,
+    device: options.device ?? "cpu",
   };
 }
 

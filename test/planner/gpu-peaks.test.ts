@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { loadJob } from "../../src/job/index.ts";
+import { PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import { factsOf, planMemory } from "../../src/planner/index.ts";
+import { configure, plannedJob } from "../../src/trainer/index.ts";
+
+const gptJob = new URL("../../bench/gpt/job.ts", import.meta.url);
+const bertJob = new URL("../../bench/gpu/bert-job.ts", import.meta.url);
+const large = { layers: 24, dim: 2048, heads: 16 };
+
+// What `npm run bench -- gpu` found on an H100 (docs/reference/gpu.md): the most bytes that tensors have asked for at once.
+it.each<[string, URL, Readonly<Record<string, number>>, number, number]>([
+  ["GPT-2 124M", gptJob, { seq: 1_024 }, 16, 8_080_719_852],
+  ["BERT base", bertJob, {}, 32, 7_312_417_000],
+  ["GPT of 1.3 billion", gptJob, { seq: 1_024, ...large }, 8, 32_663_564_876],
+])("planMemory of a GPU is within 1 in 100 of what one had: %s", async (_, url, config, batch, measured) => {
+  const job = await loadJob(String(url));
+  using planned = await plannedJob(job, configure(job, { ...config, batch }), () => [batch]);
+  const layout = { ...PLAIN_LAYOUT, batchSize: batch };
+  const [rank] = planMemory(factsOf(planned), layout, { precision: "bf16", device: "cuda" });
+  const ratio = (rank?.peakBytes ?? 0) / measured;
+  expect(Math.abs(ratio - 1)).toBeLessThan(0.01);
+});
