@@ -120,7 +120,7 @@ test("who is heard, but of ever longer ago, is as good as silent, unless it says
   const { beat } = frameFlag;
   const old = new Uint8Array(new Float64Array([1_000]).buffer);
   const speakAs = (index: number) => {
-    const call = callAsStranger(here);
+    const call = callUnauthenticated(here);
     call.write(greeting(index));
     let sequence = 1;
     return (bytes: Uint8Array, flags: number) =>
