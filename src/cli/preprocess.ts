@@ -26,6 +26,7 @@ interface PreprocessFlags {
   readonly mergeFile?: string;
   readonly appendEod: boolean;
   readonly splitSentences: boolean;
+  readonly keepNewlines: boolean;
   readonly lang: string;
   readonly punkt?: string;
   readonly datasetImpl: "mmap" | "lazy" | "cached";
@@ -66,6 +67,11 @@ export function addPreprocessCommand(program: Command): void {
     .option("--merge-file <file>", "merges.txt of GPT-2")
     .option("--append-eod", "end each document with its token: <|endoftext|>, [SEP]", false)
     .option("--split-sentences", "make each sentence a sequence: by Unicode's rule, or by Punkt's", false)
+    .option(
+      "--keep-newlines",
+      "leave what is white behind a sentence with it, as Megatron has Punkt do",
+      false,
+    )
     .option("--lang <language>", "of the sentences", "english")
     .option(
       "--punkt <folder>",
@@ -91,8 +97,11 @@ export function addPreprocessCommand(program: Command): void {
       1,
     )
     .action(async (flags: PreprocessFlags) => {
-      if (flags.punkt !== undefined && !flags.splitSentences)
-        throw misused("--punkt with --split-sentences", "--punkt alone");
+      for (const name of ["punkt", "keepNewlines"] as const) {
+        if (!flags[name] || flags.splitSentences) continue;
+        const flag = name === "punkt" ? "--punkt" : "--keep-newlines";
+        throw misused(`${flag} with --split-sentences`, `${flag} alone`);
+      }
       const tokenizer = await tokenizerOf(flags);
       const vocabSize = megatronSize(tokenizer, flags);
       const began = performance.now();
@@ -106,7 +115,7 @@ export function addPreprocessCommand(program: Command): void {
         vocabSize,
         format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
         ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
-        ...(flags.splitSentences && { sentencesOf: sentencesOf(flags) }),
+        ...(flags.splitSentences && { sentencesOf: sentencesOf(flags), keepNewlines: flags.keepNewlines }),
         ...(flags.workers !== undefined && { workers: flags.workers }),
         onProgress: ({ documents, bytes }) => {
           if (documents < told + flags.logInterval) return;

@@ -107,28 +107,37 @@ describe.skipIf(vocabularies === undefined)("troupe preprocess", () => {
     }
   });
 
-  it("cuts sentences as Punkt does where it is given what that learnt, and refuses it alone", async () => {
+  it("cuts sentences as Punkt does where it is given what that learnt, keeps newlines where told, and refuses both alone", async () => {
     const learnt = join(folder, "punkt_tab/english");
     mkdirSync(learnt, { recursive: true });
     const files = { abbrev_types: "mr\n", sent_starters: "", collocations: "", ortho_context: "the\t34\n" };
     for (const [name, text] of Object.entries(files))
       writeFileSync(join(learnt, `${name}${/types|starters/.test(name) ? ".txt" : ".tab"}`), text);
-    const input = corpus("mr.jsonl", [{ text: "Mr. Dog is cute. The dog!" }]);
-    const prefix = join(folder, "mr");
-    const words = [
-      "--input",
-      input,
-      "--output-prefix",
-      prefix,
-      ...gpt2,
-      "--punkt",
-      join(folder, "punkt_tab"),
+    const input = corpus("mr.jsonl", [{ text: "Mr. Dog is cute.\nThe dog!\n" }]);
+    const punkt = ["--punkt", join(folder, "punkt_tab")];
+    const made = async (name: string, ...flags: string[]) => {
+      const prefix = join(folder, name);
+      const { code, err } = await preprocess(
+        ...["--input", input, "--output-prefix", prefix, ...gpt2, "--workers", "1"],
+        ...["--split-sentences", ...flags],
+      );
+      expect([code, err]).toEqual([0, ""]);
+      using data = IndexedDataset.open(`${prefix}_text_sentence`);
+      return sequencesOf(data);
+    };
+    const [mister, space, newline] = [[5246, 13], 220, 198];
+    const [cute, dog] = [
+      [8532, 318, 13779, 13],
+      [464, 3290, 0],
     ];
-    const { code, err } = await preprocess(...words, "--split-sentences", "--workers", "1");
-    expect([code, err]).toEqual([0, ""]);
-    using data = IndexedDataset.open(`${prefix}_text_sentence`);
-    expect(sequencesOf(data).map(({ length }) => length)).toEqual([6, 3]);
-    expect((await preprocess(...words)).err).toContain("expected --punkt with --split-sentences");
+    expect(await made("eaten", ...punkt)).toEqual([[...mister, ...cute], dog]);
+    expect(await made("kept", ...punkt, "--keep-newlines")).toEqual([[...mister, ...cute, newline], dog]);
+    const ofUnicode = [[...mister, space], [32942, ...cute.slice(1), newline], dog];
+    expect(await made("unicode", "--keep-newlines")).toEqual(ofUnicode);
+    for (const flags of [punkt, ["--keep-newlines"]]) {
+      const { err } = await preprocess("--input", input, "--output-prefix", "x", ...gpt2, ...flags);
+      expect(err).toContain(`expected ${flags[0]} with --split-sentences, got ${flags[0]} alone`);
+    }
   });
 
   it("gives the same bytes whatever number of threads, sentences and formats included", async () => {

@@ -4,7 +4,7 @@ import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import type { EncodedLines, Lines, PreprocessPlan, RefusedLine } from "./preprocess.ts";
 import { punktSentences } from "./punkt.ts";
 
-const { spec, keys, endOfDocument, sentencesOf } = workerData as PreprocessPlan;
+const { spec, keys, endOfDocument, sentencesOf, keepNewlines } = workerData as PreprocessPlan;
 /** This thread's tokenizer, built at the first lines. */
 let tokenizer: Tokenizer | undefined;
 const segmenter =
@@ -60,6 +60,17 @@ function encode(text: string): Int32Array[] {
 }
 
 function partsOf(text: string): readonly string[] {
-  if (segmenter !== undefined) return Array.from(segmenter.segment(text), ({ segment }) => segment.trim());
-  return typeof sentencesOf === "object" ? punktSentences(text, sentencesOf) : [text];
+  if (segmenter !== undefined) return unicodeSentences(text, segmenter);
+  return typeof sentencesOf === "object" ? punktSentences(text, sentencesOf, keepNewlines) : [text];
+}
+
+/** The rule makes an empty line a sentence: it is none, and of the one before it where newlines are kept. */
+function unicodeSentences(text: string, rule: Intl.Segmenter): string[] {
+  const sentences: string[] = [];
+  for (const { segment } of rule.segment(text.trimEnd())) {
+    if (!keepNewlines) sentences.push(segment.trim());
+    else if (segment.trim() === "" && sentences.length > 0) sentences.push(`${sentences.pop()}${segment}`);
+    else sentences.push(segment);
+  }
+  return sentences;
 }

@@ -28,6 +28,8 @@ export interface PreprocessOptions {
    * Punkt finds, as Megatron has them, with what it learnt of a language.
    */
   readonly sentencesOf?: string | PunktModel;
+  /** Whether what is white behind a sentence is of it, newlines above all; else of none. For documents that are split. */
+  readonly keepNewlines?: boolean;
   readonly format?: IndexedFormat;
   /** Threads; one for each core unless said otherwise. */
   readonly workers?: number;
@@ -49,6 +51,7 @@ export interface PreprocessPlan {
   readonly keys: readonly string[];
   readonly endOfDocument: number | undefined;
   readonly sentencesOf: string | PunktModel | undefined;
+  readonly keepNewlines: boolean;
 }
 
 /** Lines that a worker takes at once. */
@@ -80,13 +83,14 @@ export async function preprocess(
   options: PreprocessOptions,
 ): Promise<PreprocessDone & { readonly prefixes: readonly string[] }> {
   const { input, keys, outputPrefix, tokenizer, endOfDocument, sentencesOf, format, onProgress } = options;
+  const { keepNewlines = false } = options;
   const level = sentencesOf === undefined ? "document" : "sentence";
   const prefixes = keys.map((key) => `${outputPrefix}_${key}_${level}`);
   using drafts = new DisposableStack();
   const writers = prefixes.map((prefix) =>
     drafts.use(new IndexedWriter(prefix, indexedDTypeFor(options.vocabSize ?? tokenizer.vocabSize), format)),
   );
-  const plan: PreprocessPlan = { spec: tokenizer.spec, keys, endOfDocument, sentencesOf };
+  const plan: PreprocessPlan = { spec: tokenizer.spec, keys, endOfDocument, sentencesOf, keepNewlines };
   const done = { documents: 0, tokens: 0, bytes: 0 };
   for await (const { lines, encoded } of encodeInPool(linesOf(input), plan, options.workers)) {
     for (const [i, ofKeys] of encoded.entries()) {

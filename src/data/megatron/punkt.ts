@@ -61,16 +61,18 @@ const word = new RegExp(
   "gu",
 );
 const possibleEnd = new RegExp(String.raw`[.?!](?=(${inner}|\s+(\S+)))`, "gu");
+/** The same as Megatron has it to keep newlines: the word before, and what is white behind; a mark within a word is one too. */
+const possibleWhiteEnd = new RegExp(String.raw`(?<![^\s.?!])\S*[.?!]\s*(?=(${inner}|(\S+)))`, "gu");
 /** What stands behind a period and belongs before it: from the text's beginning to the end of any line. */
 const closing = /(?<![\s\S])["')\]}\u2018\u2019\u201c\u201d\u00ab\u00bb]+?(?:\s+|(?=--)|$)/mu;
 
 /**
  * Sentences of a text as NLTK's Punkt cuts it with the same model: closing quotes and brackets go with the sentence they close, what
- * is white between sentences is in none.
+ * is white between sentences is in none, or, as Megatron's `--keep-newlines` has Punkt do, in the one before it.
  * @see Kiss and Strunk, Unsupervised Multilingual Sentence Boundary Detection (2006), section 4
  */
-export function punktSentences(text: string, model: PunktModel): string[] {
-  const pieces = cut(text, model);
+export function punktSentences(text: string, model: PunktModel, keepNewlines = false): string[] {
+  const pieces = cut(text, model, keepNewlines ? possibleWhiteEnd : possibleEnd);
   const sentences: string[] = [];
   let skipped = 0;
   for (const [index, [from, to]] of pieces.entries()) {
@@ -89,10 +91,10 @@ export function punktSentences(text: string, model: PunktModel): string[] {
 }
 
 /** Where sentences begin and end, closing marks aside. */
-function cut(text: string, model: PunktModel): [number, number][] {
+function cut(text: string, model: PunktModel, ends: RegExp): [number, number][] {
   const pieces: [number, number][] = [];
   let begun = 0;
-  for (const { end, next, context } of contextsIn(text)) {
+  for (const { end, next, context } of contextsIn(text, ends)) {
     if (!endsWithin(context, model)) continue;
     pieces.push([begun, end]);
     begun = next;
@@ -110,10 +112,10 @@ interface Context {
 }
 
 /** Marks that may end a sentence; of several behind one word the last. */
-function* contextsIn(text: string): Generator<Context> {
+function* contextsIn(text: string, ends: RegExp): Generator<Context> {
   let found: { readonly context: Context; readonly end: number } | undefined;
   let [from, to] = [0, 0];
-  for (const match of text.matchAll(possibleEnd)) {
+  for (const match of text.matchAll(ends)) {
     const [mark, after = "", token] = match;
     const white = lastWhite(text.slice(to, match.index));
     const start = white > 0 ? to + white + 1 : from;

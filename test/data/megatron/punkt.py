@@ -21,6 +21,15 @@ learnt = trainer.get_params()
 punkt.save_punkt_params(learnt, folder + "/punkt")
 tokenizer = punkt.PunktSentenceTokenizer(learnt)
 
+
+class WhiteBehind(punkt.PunktLanguageVars):
+    """As Megatron's preprocess_data.py has it under --keep-newlines: the word before and what is white behind are of the match."""
+
+    _period_context_fmt = r"\S*%(SentEndChars)s\s*(?=(?P<after_tok>%(NonWord)s|(?P<next_tok>\S+)))"
+
+
+keeping = punkt.PunktSentenceTokenizer(learnt, lang_vars=WhiteBehind())
+
 draws = random.Random(3)
 texts = [" ".join(draws.sample(news, draws.randint(2, 6))) for _ in range(3000)]
 for _ in range(4000):
@@ -30,4 +39,5 @@ marks = "Mr. e.g. J. S. Bach ... ! ? ?! \"He left.\" (see fig. 3.) 3.14 5. -- U.
 words = marks.split(" ") + ["\n", ". . ."]
 texts += [" ".join(draws.choice(words) for _ in range(draws.randint(3, 25))) for _ in range(4000)]
 texts += ["".join(draws.choice(words + [" "] * 20) for _ in range(draws.randint(3, 25))) for _ in range(2000)]
-json.dump([[text, tokenizer.tokenize(text)] for text in texts], open(folder + "/cases.json", "w"))
+cases = [[text, tokenizer.tokenize(text), keeping.tokenize(text)] for text in texts]
+json.dump(cases, open(folder + "/cases.json", "w"))

@@ -36,6 +36,17 @@ describe("Punkt's sentences", () => {
     expect(punktSentences(text, model)).toEqual(sentences);
   });
 
+  it.each([
+    [
+      "Mr. Smith is here.\n\nThe boat left!  It is gone.\n",
+      ["Mr. Smith is here.\n\n", "The boat left!  ", "It is gone."],
+    ],
+    ['"Who is it?"\nThe king.', ['"Who is it?"', "The king."]],
+    ["It is 3.14 today.The end!now", ["It is 3.14 today.The end!now"]],
+  ])("of %j keep what is white behind them where newlines are kept", (text, sentences) => {
+    expect(punktSentences(text, model, true)).toEqual(sentences);
+  });
+
   it("are refused where a file of the model is not there", () => {
     expect(() => readPunkt("/nowhere")).toThrow("expected NLTK's ortho_context.tab in /nowhere, got ENOENT");
   });
@@ -46,10 +57,16 @@ describe("Punkt's sentences", () => {
       const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
       const script = fileURLToPath(new URL("punkt.py", import.meta.url));
       execFileSync(python as string, [script, data as string, folder], { stdio: "ignore" });
-      const cases = JSON.parse(readFileSync(join(folder, "cases.json"), "utf8")) as [string, string[]][];
+      const cases = JSON.parse(readFileSync(join(folder, "cases.json"), "utf8")) as [
+        string,
+        string[],
+        string[],
+      ][];
       const learnt = readPunkt(join(folder, "punkt"));
       const other = cases.filter(
-        ([text, theirs]) => punktSentences(text, learnt).join("\0") !== theirs.join("\0"),
+        ([text, theirs, keeping]) =>
+          punktSentences(text, learnt).join("\0") !== theirs.join("\0") ||
+          punktSentences(text, learnt, true).join("\0") !== keeping.join("\0"),
       );
       expect([other, cases.length]).toEqual([[], 16_000]);
       rmSync(folder, { recursive: true });
