@@ -34,6 +34,8 @@ is made of \`src/rapidformer/flags.ts\` by \`npm run docs:rapidformer\`.
 
 A **setting** is one of the job's: \`--set lr=1e-4\` gives it too, and a template reads it as \`getArgs().lr\`. An **option** is the
 runtime's. A flag **without effect** is told with its reason when a run begins; a flag that is **refused** stops it before it does.
+What the work at hand would not read is refused too, by name: \`--mask-prob\` with the name of a fine-tuned task, \`--eod-mask-loss\` for BERT;
+a template has all of them by \`getArgs()\`.
 
 What the original leaves open is settled so: a global batch that the replicas cannot share is refused with three ways out; so are
 more stages than ranks. Steps of an epoch are whole batches, and what is left of an epoch's samples begins the next.

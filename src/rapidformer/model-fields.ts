@@ -68,7 +68,7 @@ const free: readonly Free[] = ["attentionDropout", "hiddenDropout", "layernormEp
 /**
  * A model's config.json with what the flags say of its architecture.
  * @param fields - of a folder's config.json; of a family alone (`{ model_type }`) the flags give the sizes
- * @throws {TroupeError} `ARGUMENTS` naming a flag and the field that it contradicts
+ * @throws {TroupeError} `ARGUMENTS` naming a flag and the field that it contradicts, or a flag that the family has no field for
  */
 export function withArchitecture(fields: Fields, args: Arguments): Fields {
   const called = names[String(fields.model_type)] ?? encoder;
@@ -88,7 +88,16 @@ export function withArchitecture(fields: Fields, args: Arguments): Fields {
   }
   for (const name of free) {
     const isSaid = name.endsWith("Dropout") ? args[name] >= 0 : args[name] > 0;
-    if (isSaid) for (const field of called[name] ?? []) own[field] = args[name];
+    if (!isSaid) continue;
+    const ofFamily = called[name] ?? [];
+    // A dropout of 0 is what a family without it has.
+    if (ofFamily.length === 0 && args[name] > 0)
+      throw argumentError(
+        `no ${flagOf(name)} of ${fields.model_type}`,
+        `${args[name]}`,
+        "its config.json has no field for it",
+      );
+    for (const field of ofFamily) own[field] = args[name];
   }
   // A feed-forward layer is four times as wide unless told otherwise, whatever BERT base has.
   const [width = ""] = called.ffnHiddenSize ?? [];

@@ -1,4 +1,5 @@
 import {
+  IndexedDataset,
   type IndexedSamples,
   loadGpt2Tokenizer,
   loadTokenizer,
@@ -20,6 +21,7 @@ import { argumentError } from "./run-parts.ts";
 export interface PretrainingData {
   /** `--data-path`: a prefix, or weights and prefixes. */
   readonly dataPrefix: string;
+  /** `--data-impl`: a format that the data is to have; mmap, lazy, cached, or infer for any. */
   readonly dataImpl?: string;
   readonly splitsString: string;
   readonly trainValidTestNumSamples: readonly [train: number, valid: number, test: number];
@@ -51,7 +53,7 @@ export function buildTrainValidTestDatasets(
 ): ThreeSplits<GptRecord> {
   const { dataPrefix, splitsString, seed, seqLength } = options;
   const splits = megatronGptSamples({
-    dataPath: dataPathOf(dataPrefix),
+    dataPath: prefixesOf(options),
     split: splitsString,
     length: seqLength,
     seed,
@@ -77,7 +79,7 @@ export function buildTrainValidTestDatasetsForHuggingface(
 ): ThreeSplits<BertRecord> {
   const { dataPrefix, splitsString, seed, maxSeqLength, binaryHead = true, tokenizer } = options;
   const splits = megatronBertSamples({
-    dataPath: dataPathOf(dataPrefix),
+    dataPath: prefixesOf(options),
     split: splitsString,
     length: maxSeqLength,
     seed,
@@ -128,7 +130,7 @@ export function buildTrainValidTestDatasetsForT5(
     vocabulary,
   } = options;
   const splits = megatronT5Samples({
-    dataPath: dataPathOf(dataPrefix),
+    dataPath: prefixesOf(options),
     split: splitsString,
     length: maxSeqLength,
     decoderLength: maxSeqLengthDec,
@@ -154,6 +156,11 @@ export function buildTrainValidTestDatasetsForT5(
  */
 export async function getTokenizer(args: Arguments = getArgs()): Promise<Tokenizer> {
   const { tokenizerType, vocabFile, mergeFile, pretrainedModelNameOrPath: folder } = args;
+  if (tokenizerType === "" && (vocabFile !== "" || mergeFile !== ""))
+    throw argumentError(
+      `--tokenizer-type with ${vocabFile === "" ? "--merge-file" : "--vocab-file"}`,
+      "none",
+    );
   if (tokenizerType === "" || (vocabFile === "" && folder !== "")) {
     if (folder !== "") return loadTokenizer(folder);
     throw argumentError(
@@ -182,6 +189,26 @@ export function endOfDocument({ spec }: Tokenizer): number | undefined {
     (name) => added.find(({ content }) => content === name)?.id ?? model.vocab[name],
   );
   return ids.find((id) => id !== undefined);
+}
+
+/** Both words for the older format mean the same one. */
+const formats: Readonly<Record<string, string>> = { mmap: "mmap", lazy: "cached", cached: "cached" };
+
+/** Prefixes and their weights, all of the format that is asked for. */
+function prefixesOf({ dataPrefix, dataImpl = "infer" }: PretrainingData): readonly string[] {
+  const words = dataPathOf(dataPrefix);
+  const asked = formats[dataImpl];
+  const prefixes = words.length === 1 ? words : words.filter((_, index) => index % 2 === 1);
+  for (const prefix of asked === undefined ? [] : prefixes) {
+    using data = IndexedDataset.open(prefix);
+    if (data.format !== asked)
+      throw argumentError(
+        `data of the format of --data-impl ${dataImpl} at ${prefix}`,
+        data.format,
+        "--data-impl infer takes either",
+      );
+  }
+  return words;
 }
 
 /** Weights stand before prefixes, which are whole paths: `0.7 /data/books 0.3 /data/web`. */

@@ -13,11 +13,23 @@ import {
   type Schedule,
   SGD,
 } from "../optim/index.ts";
-import { type Arguments, flagOf } from "./arguments.ts";
+import { type Arguments, defaultArguments, flagOf } from "./arguments.ts";
 
 /** What the arguments ask for that contradicts itself, or is lacking. */
 export function argumentError(expected: string, got: string, hint?: string): TroupeError {
   return new TroupeError("ARGUMENTS", { where: "rapidformer", expected, got, hint });
+}
+
+/**
+ * Where a flag was given that nothing would read: an option is obeyed or refused.
+ * @param names - of settings that are not read
+ * @param where - in which work they are not
+ * @throws {TroupeError} `ARGUMENTS` naming the flag
+ */
+export function refuseUnread(args: Arguments, names: readonly string[], where: string, hint?: string): void {
+  const given = names.find((name) => args[name] !== defaultArguments[name]);
+  if (given === undefined) return;
+  throw argumentError(`no ${flagOf(given)} ${where}`, `${args[given]}`, hint ?? "nothing would read it");
 }
 
 /** Where nothing would read them. @throws {TroupeError} `ARGUMENTS` for `--dynamic-shapes` and `--packing` */
@@ -71,6 +83,7 @@ export function stepsOf(args: Arguments, numTrain: number): number {
       "one of --epochs, --train-iters and --train-samples",
       said.map(flagOf).join(" and ") || "none",
     );
+  if (epochs === 0) refuseUnread(args, ["keepLast"], `with ${said.map(flagOf)}`);
   if (trainIters > 0) return trainIters;
   const rampUp = rampUpOf(args);
   if (rampUp !== undefined) return stepsOfSamples(rampUp, trainSamples);
@@ -99,13 +112,15 @@ export function planOf(args: Arguments, numTrain: number): TrainingPlan {
 export function optimizerOf(parameters: NamedShapes, args: Arguments): OptimizerSpec {
   const { lr, weightDecay, adamBeta1, adamBeta2, adamEps, sgdMomentum } = args;
   if (!(lr > 0)) throw argumentError("--lr above 0", `${lr}`, "such as --lr 2e-5");
+  const ofOthers = args.optimizer === "sgd" ? ["adamBeta1", "adamBeta2", "adamEps"] : ["sgdMomentum"];
+  refuseUnread(args, ofOthers, `with --optimizer ${args.optimizer}`);
   if (args.optimizer === "sgd") return new SGD(parameters, { lr, momentum: sgdMomentum, weightDecay });
   return new AdamW(parameters, { lr, betas: [adamBeta1, adamBeta2], eps: adamEps, weightDecay });
 }
 
 /**
  * The schedule of the flags, counted in samples as Megatron does. A run that is shorter than its warm-up ends in it.
- * @throws {TroupeError} `ARGUMENTS` where the warm-up is given twice
+ * @throws {TroupeError} `ARGUMENTS` where the warm-up or the decay is given twice
  */
 export function scheduleOf(optimizer: OptimizerSpec, args: Arguments, numTrain: number): Schedule {
   const { lrDecayIters, lrDecaySamples, lrWarmupIters, lrWarmupSamples, lrWarmupFraction, minLr } = args;
@@ -113,6 +128,8 @@ export function scheduleOf(optimizer: OptimizerSpec, args: Arguments, numTrain: 
     (name) => args[name] > 0,
   );
   if (warmups.length > 1) throw argumentError("the warm-up given once", warmups.map(flagOf).join(" and "));
+  if (lrDecaySamples > 0 && lrDecayIters > 0)
+    throw argumentError("the decay given once", "--lr-decay-iters and --lr-decay-samples");
   const batchSize = batchSizeOf(args);
   const inAll = args.trainSamples || stepsOf(args, numTrain) * batchSize;
   const decay = lrDecaySamples || lrDecayIters * batchSize || inAll;

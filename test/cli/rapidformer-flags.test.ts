@@ -184,7 +184,7 @@ describe("Rapidformer's command line", () => {
       ["--zero-1-memory-optimization", "--fsdp-memory-optimization"],
       "expected one of the flags that split states, got --zero-1-memory-optimization and --fsdp-memory-optimization",
     ],
-    ["two precisions", ["--mixed-precision", "--fp16"], "expected one precision"],
+    ["two precisions", ["--fp16", "--bf16"], "expected one precision, got --fp16 and --bf16"],
     [
       "a model that nobody has registered",
       ["--pretrained-model-name-or-path", "nobody/has-it"],

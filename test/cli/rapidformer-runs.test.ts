@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { prepare } from "../../examples/rapidformer/prepare.ts";
-import { Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { AdamW, Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { defaultArguments } from "../../src/rapidformer/index.ts";
+import finetune from "../../src/rapidformer/jobs/finetune.ts";
+import pretrain from "../../src/rapidformer/jobs/pretrain.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const rapidformer = path("../../bin/rapidformer.mjs");
@@ -245,6 +248,59 @@ describe("rapidformer", () => {
     const { code, out, err } = await run(listing("finetune-template"));
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain("got 16 (--global-batch-size 64, or --micro-batch-size 4, or --ranks 1)");
+  });
+
+  describe("refuses by name what nothing would read", () => {
+    const common = { ...defaultArguments, globalBatchSize: 8, lr: 1e-3 };
+    const tuned = { ...common, task: "sequence_classification", dataPath: join(folder, "glue/mrpc") };
+    const named = { ...tuned, pretrainedModelNameOrPath: join(folder, "bert"), epochs: 1 };
+    const trained = { ...common, seqLength: 32, trainIters: 2, split: "980,20" };
+    const bert = {
+      ...{ tokenizerType: "BertWordPieceLowerCase", vocabFile: join(folder, "bert/vocab.txt") },
+      dataPath: join(folder, "book_wiki_owtv2_small_text_sentence"),
+      ...{ numLayers: 2, hiddenSize: 64, numAttentionHeads: 4 },
+    };
+    const gpt = {
+      ...{ ...bert, tokenizerType: "GPT2BPETokenizer", vocabFile: join(folder, "gpt2-vocab.json") },
+      ...{ mergeFile: join(folder, "gpt2-merges.txt"), dataPath: join(folder, "gpt_small_text_document") },
+    };
+
+    it.each([
+      [{ ...named, maskProb: 0.3 }, "expected no --mask-prob with a task's name alone, got 0.3"],
+      [{ ...named, vocabFile: "vocab.txt" }, "expected no --vocab-file with a task's name alone"],
+      [{ ...named, padToMultipleOf: 64 }, "expected no --pad-to-multiple-of without --dynamic-shapes"],
+      [{ ...named, dataDir: "elsewhere" }, "expected one of --data-path and --data-dir, got both"],
+    ])("in fine-tuning: %#", async (config, message) => {
+      await expect((async () => finetune.data(config, { seed: 1 }))()).rejects.toThrow(message);
+    });
+
+    it.each([
+      [{ ...gpt, bertBinaryHead: false }, "expected no --bert-no-binary-head in pre-training of gpt2"],
+      [{ ...gpt, maskProb: 0.3 }, "expected no --mask-prob in pre-training of gpt2"],
+      [{ ...bert, eodMaskLoss: true }, "expected no --eod-mask-loss in pre-training of bert"],
+      [{ ...bert, vocabExtraIds: 20, bertBinaryHead: false }, "--bert-no-binary-head in pre-training of t5"],
+      [{ ...bert, padToMultipleOf: 64 }, "expected no --pad-to-multiple-of in pre-training"],
+      [{ ...bert, vocabExtraIds: 20, initMethodStd: 0.1 }, "expected no --init-method-std of t5, got 0.1"],
+      [{ ...gpt, dataImpl: "lazy" }, "expected data of the format of --data-impl lazy at .*, got mmap"],
+      [{ ...bert, tokenizerType: "", vocabExtraIds: 20 }, "--tokenizer-type with --vocab-file"],
+    ])("in pre-training: %#", async (config, message) => {
+      await prepare(folder);
+      const opened = (async () => pretrain.data({ ...trained, ...config }, { seed: 1 }))();
+      await expect(opened).rejects.toThrow(new RegExp(message));
+    });
+
+    it("in what all have in common", () => {
+      const plan = (more: object) => () =>
+        finetune.training({ ...named, ...more }, { numTrain: 64 } as never);
+      expect(plan({ epochs: 0, trainIters: 3, keepLast: true })).toThrow("no --keep-last with --train-iters");
+      const rule = (more: object) => () =>
+        finetune.optimizer({ parameters: [] } as never, { ...named, ...more });
+      expect(rule({ sgdMomentum: 0.5 })).toThrow("expected no --sgd-momentum with --optimizer adam, got 0.5");
+      expect(rule({ optimizer: "sgd", adamEps: 1e-6 })).toThrow("no --adam-eps with --optimizer sgd");
+      const twice = { ...named, lrDecayIters: 10, lrDecaySamples: 100 };
+      const of = new AdamW([["w", { shape: [1] }]], { lr: 1 });
+      expect(() => finetune.schedule?.(of, twice, { numTrain: 64 } as never)).toThrow("the decay given once");
+    });
   });
 
   it("says what became of a listing that a shell was given, whose backslashes have comments behind them", async () => {

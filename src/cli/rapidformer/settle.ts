@@ -199,9 +199,9 @@ function fitting(microBatches: number, replicas: number): number {
 
 /** Float16 is for GPUs: on the CPU bfloat16 stands for it, with the same bits saved and no scale to find. */
 function precisionOf(typed: TypedFlags, others: readonly Given[], notices: string[]): Given[] {
+  const said = ["--mixed-precision", "--fp16", "--bf16"].filter((flag) => typed.has(flag));
+  if (said.length > 1) throw usage("one precision", said.join(" and "), "leave all but one out");
   if (!typed.has("--mixed-precision")) return [];
-  const other = ["--fp16", "--bf16"].find((flag) => typed.has(flag));
-  if (other !== undefined) throw usage("one precision", `--mixed-precision and ${other}`, "leave one out");
   const device = String(others.findLast(({ path }) => path.join(".") === "device")?.value ?? "cpu");
   if (device.startsWith("cuda")) return [flagged("precision", "amp-fp16", "--mixed-precision")];
   notices.push("--mixed-precision: amp-bf16, as float16 is for GPUs; another: --fp16, --bf16, --precision");

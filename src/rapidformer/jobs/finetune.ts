@@ -13,6 +13,7 @@ import {
   optimizerOf,
   planOf,
   readModelConfig,
+  refuseUnread,
   scheduleOf,
 } from "../run-parts.ts";
 
@@ -82,6 +83,22 @@ function shapesOf(given: Arguments): DynamicShapes {
   return { window: batchSizeOf(given), multiple };
 }
 
+/** What pre-training and templates read. */
+const unread = [
+  ...["tokenizerType", "vocabFile", "mergeFile", "vocabExtraIds", "makeVocabSizeDivisibleBy"],
+  ...["dataImpl", "split", "maskProb", "shortSeqProb", "bertBinaryHead", "decoderSeqLength"],
+  ...["eodMaskLoss", "resetPositionIds", "resetAttentionMask", "evalInterval", "evalIters"],
+];
+
+/** @throws {TroupeError} `ARGUMENTS` for a flag that no task reads, or not this way */
+function refuseOthers(given: Arguments): void {
+  refuseUnread(given, unread, "with a task's name alone", "pre-training and templates read it");
+  if (!given.dynamicShapes && !given.packing)
+    refuseUnread(given, ["padToMultipleOf"], "without --dynamic-shapes or --packing");
+  if (given.dataDir !== "" && given.dataPath !== "")
+    throw argumentError("one of --data-path and --data-dir", "both");
+}
+
 // Tasks infer what their batches are; here any may stand.
 type AnyDataset = Dataset<Batch, TaskFacts>;
 
@@ -90,6 +107,7 @@ export default defineJob({
   data: async (config, { seed }): Promise<AnyDataset> => {
     const given = args(config);
     const task = taskOf(given);
+    refuseOthers(given);
     const place = given.dataDir || given.dataPath;
     if (place === "") throw argumentError("--data-path or --data-dir", "neither", "a folder, or a name");
     const hasTexts = !withoutTexts.has(given.task);

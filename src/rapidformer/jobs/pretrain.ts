@@ -30,6 +30,7 @@ import {
   planOf,
   readModelConfig,
   refuseShapes,
+  refuseUnread,
   scheduleOf,
 } from "../run-parts.ts";
 import { evaluationOf, numSamplesOf } from "../trainer.ts";
@@ -74,6 +75,15 @@ const isMasked = (fields: Fields) => hasModel("pretraining", fields);
 /** Whether spans are told apart by sentinels. */
 const isT5 = ({ model_type }: Fields) => model_type === "t5";
 
+const [ofMasks, ofBert, ofT5] = [["maskProb", "shortSeqProb"], ["bertBinaryHead"], ["decoderSeqLength"]];
+
+/** What the samples of a model are not made by. */
+function unreadFor(fields: Fields): readonly string[] {
+  if (isT5(fields)) return ["eodMaskLoss", ...ofBert];
+  if (isMasked(fields)) return ["eodMaskLoss", ...ofT5];
+  return ["vocabExtraIds", ...ofMasks, ...ofBert, ...ofT5];
+}
+
 interface Facts {
   readonly source: string;
   readonly vocabSize: number;
@@ -101,6 +111,7 @@ export default defineJob({
     if (!(seqLength > 0)) throw argumentError("--seq-length", "none", "such as --seq-length 512");
     const common = {
       dataPrefix: dataPath,
+      dataImpl: given.dataImpl,
       splitsString: given.split,
       trainValidTestNumSamples: numSamplesOf(given),
       seed,
@@ -113,6 +124,8 @@ export default defineJob({
         "a causal model, and a token that ends documents, with --reset-position-ids and --reset-attention-mask",
         isCausal ? "a vocabulary without one" : String(fields.model_type),
       );
+    refuseUnread(given, unreadFor(fields), `in pre-training of ${fields.model_type}`);
+    refuseUnread(given, ["dataDir", "dataName", "padToMultipleOf"], "in pre-training");
     const ends = {
       endOfDocument: end,
       resetPositions: given.resetPositionIds,
