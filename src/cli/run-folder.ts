@@ -9,20 +9,34 @@ import { usage } from "./flags.ts";
 /** What asks for a folder of the run's own, chosen by its job. */
 const AUTO = "auto";
 
+/** What was said of options, with a folder for the checkpoints among it. */
+interface WithFolder {
+  readonly given: readonly Given[];
+  /** Whether its number was chosen: where another program was faster there is a next one. */
+  readonly isNumbered: boolean;
+}
+
 /**
  * Where a run's checkpoints go that is told nothing, or `--checkpoint auto`: where the run lies that it goes on from, else
- * `runs/<job>`, or `runs/<job>-2` and so on where that holds another run.
+ * `runs/<job>`, or `runs/<job>-2` and so on where that holds another run, or one is under way.
  * @param url - of the job's module
  * @param given - what was said of options, the weakest first
- * @returns the same with a folder in it
+ * @param isAlone - whether no other hosts take part, who would see the folder taken by this one
  */
-export async function withRunFolder(url: string, given: readonly Given[]): Promise<Given[]> {
+export async function withRunFolder(
+  url: string,
+  given: readonly Given[],
+  isAlone: boolean,
+): Promise<WithFolder> {
   const saidDir = given.findLast(({ path }) => path.join(".") === "checkpoint.dir");
-  if (saidDir !== undefined && saidDir.value !== AUTO) return [...given];
-  const value = await folderOf(url, given);
+  if (saidDir !== undefined && saidDir.value !== AUTO) return { given, isNumbered: false };
+  const { folder: value, isNumbered } = await folderOf(url, given, isAlone);
   if (saidDir === undefined)
-    return [{ path: ["checkpoint", "dir"], value, origin: "default", by: "" }, ...given];
-  return given.map((each) => (each === saidDir ? { ...saidDir, value } : each));
+    return {
+      given: [{ path: ["checkpoint", "dir"], value, origin: "default", by: "" }, ...given],
+      isNumbered,
+    };
+  return { given: given.map((each) => (each === saidDir ? { ...saidDir, value } : each)), isNumbered };
 }
 
 /**
@@ -42,17 +56,28 @@ export function checkRunFolder(folder: string): void {
   }
 }
 
-async function folderOf(url: string, given: readonly Given[]): Promise<string> {
+async function folderOf(
+  url: string,
+  given: readonly Given[],
+  isAlone: boolean,
+): Promise<{ readonly folder: string; readonly isNumbered: boolean }> {
   const said = (path: string) => given.findLast((each) => each.path.join(".") === path)?.value;
   const resume = said("resume");
-  if (typeof resume === "string" && resume !== RESUME_AUTO) return (await placeOf(resume)).storage.location;
+  if (typeof resume === "string" && resume !== RESUME_AUTO) {
+    const { storage } = await placeOf(resume);
+    return { folder: storage.location, isNumbered: false };
+  }
   const base = join("runs", nameOf(url));
   // Who goes on where anything was begun has one folder for it.
-  if (said("checkpoint.overwrite") === true || resume === RESUME_AUTO) return base;
+  if (said("checkpoint.overwrite") === true || resume === RESUME_AUTO)
+    return { folder: base, isNumbered: false };
   for (let number = 1; ; number++) {
     const folder = number === 1 ? base : `${base}-${number}`;
-    const names = await new LocalFolder(folder).list();
-    if (names.every((name) => stepOf(name) === undefined)) return folder;
+    const storage = new LocalFolder(folder);
+    const names = await storage.list();
+    const isFree = names.every((name) => stepOf(name) === undefined);
+    if (isFree && !(isAlone && (await storage.holder()) !== undefined))
+      return { folder, isNumbered: isAlone };
   }
 }
 

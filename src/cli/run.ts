@@ -112,16 +112,21 @@ export async function runJob(
   flags: RunFlags,
   command: Command,
 ): Promise<void> {
-  const given = await withRunFolder(url, said);
+  const launch = readLaunch(process.env);
+  const { given, isNumbered } = await withRunFolder(url, said, launch === undefined);
   checkDashboard(given);
   const asked = readCommand(given);
   if (asked.runtime.debug === true) tellAll(command);
-  const launch = readLaunch(process.env);
   const launched = launch && { launch, about: aboutRun(url, given) };
   if (flags.printConfig === true) print((await describe(url, given, asked)).trimEnd());
   else if (launched !== undefined && launched.launch.rank > 0)
     await takePartIn(launched.launch, launched.about, asked);
-  else await train(called, url, asked, launched);
+  else
+    await train(called, url, asked, launched).catch((error: unknown) => {
+      // Another program has chosen the same folder at the same moment, and was faster.
+      if (!isNumbered || (error as TroupeError).code !== "CHECKPOINT_LOCKED") throw error;
+      return runJob(called, url, said, flags, command);
+    });
 }
 
 /** Nobody is to take the certificates for more than they are. */

@@ -94,6 +94,15 @@ describe("troupe run", () => {
     expect(refused.err).toMatch(/expected a save to copy at most 1000 bytes, got \d+/);
   });
 
+  it("has a folder of its own where another run of the job is under way, though both begin at once", async () => {
+    const args = [...["run", tiny, "--steps", "4", ...data], "--no-events"];
+    const cwd = workspace.path("at once");
+    mkdirSync(cwd);
+    const both = await Promise.all([run(args, cwd), run(args, cwd)]);
+    expect(both).toMatchObject([{ code: 0 }, { code: 0 }]);
+    expect(readdirSync(join(cwd, "runs")).toSorted()).toEqual(["tiny", "tiny-2"]);
+  });
+
   it("resumes from a folder of checkpoints", async () => {
     const dir = workspace.path("c");
     expect((await train("--checkpoint", dir)).code).toBe(0);

@@ -20,20 +20,27 @@ describe("the first use of an installed package", () => {
   }, 300_000);
   afterAll(() => installed.remove());
 
-  it("builds the addon against TROUPE_LIBTORCH, without a network where there is none, tells it in one line, and trains", async () => {
+  it("builds the addon against TROUPE_LIBTORCH, once for two terminals, without a network where there is none, tells it in one line, and trains", async () => {
     const env = { TROUPE_LIBTORCH: process.env.TROUPE_LIBTORCH ?? libtorchOfThisTree() };
     const train = ["npx", "troupe", "run", "job.ts", "--ranks", "2", "--set", "steps=3", "--json"];
     const [program = "", ...args] = canLeaveNetwork ? [...APART, ...train] : train;
-    const first = await installed.run(program, args, { env });
-    expect(told(first.err)).toEqual([
-      expect.stringMatching(/^troupe set-up: addon \(\d+ C\+\+ files, .*, about \d+ min\) \.\.\. [\d.]+ s$/),
+    const both = await Promise.all([
+      installed.run(program, args, { env }),
+      installed.run(program, args, { env }),
     ]);
-    expect(first.code).toBe(0);
-    const second = await installed.run(program, args, { env });
-    expect(told(second.err)).toEqual([]);
-    expect(second.code).toBe(0);
-    expect(lossesIn(second.out)).toEqual(lossesIn(first.out));
-    expect(lossesIn(first.out)).toHaveLength(3);
+    const setUp = /^troupe set-up: addon \(\d+ C\+\+ files, .*, about \d+ min\) \.\.\. [\d.]+ s$/;
+    const waiting = /^troupe set-up: another process is setting up \(.*\), waiting for it$/;
+    expect(both.map(({ err }) => told(err)).toSorted()).toEqual([
+      [expect.stringMatching(setUp)],
+      [expect.stringMatching(waiting)],
+    ]);
+    const later = await installed.run(program, args, { env });
+    expect(told(later.err)).toEqual([]);
+    for (const { code, out } of [...both, later]) {
+      expect(code).toBe(0);
+      expect(lossesIn(out)).toHaveLength(3);
+      expect(lossesIn(out)).toEqual(lossesIn(later.out));
+    }
   }, 2_400_000);
 });
 
