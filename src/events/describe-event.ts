@@ -37,10 +37,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
           describeHosts(event.hosts),
       );
     case "run.resumed":
-      return plain(
-        `goes on from ${event.path}` +
-          event.changes.map(({ name, was, is }) => `; ${name} was ${was}, is ${is}`).join(""),
-      );
+      return plain(`goes on from ${event.path}${changesIn(event.changes)}`);
     case "evaluation.finished":
       return plain(
         `${event.split === "validation" ? "held-out" : event.split} loss ${event.lossNats.toFixed(4)} after step ${event.step}` +
@@ -231,4 +228,9 @@ function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): strin
     ep > 1 ? `ep ${ep}` : "",
   ];
   return ` (${parts.filter((part) => part !== "").join(" × ")})`;
+}
+
+/** A setting that the run has too is told once. */
+function changesIn(changes: EventOf<"run.resumed">["changes"]): string {
+  return [...new Set(changes.map(({ name, was, is }) => `; ${name} was ${was}, is ${is}`))].join("");
 }

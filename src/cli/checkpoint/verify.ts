@@ -16,7 +16,8 @@ export async function verifyCheckpoints(location: string, { step, json }: Verify
     const damages = await verifyCheckpoint(storage, name);
     results.push({ name, damages });
     if (json) continue;
-    print(damages.length === 0 ? `${name}  whole` : `${name}  damaged in ${damages.length} places`);
+    const places = `${damages.length} place${damages.length === 1 ? "" : "s"}`;
+    print(damages.length === 0 ? `${name}  whole` : `${name}  damaged in ${places}`);
     for (const damage of damages) print(`  ${described(damage)}`);
   }
   const damaged = results.filter(({ damages }) => damages.length > 0);
