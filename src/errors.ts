@@ -1,3 +1,4 @@
+export { addDefinition } from "./errors/definition.ts";
 export { FRAMES_KEPT, framesOf, ownFrames, ownStack, type StackFrame, sourceLine } from "./errors/frames.ts";
 export { type ErrorOrigin, noteOrigin, originOf } from "./errors/origin.ts";
 
@@ -192,6 +193,7 @@ export const errorTable = {
   RUN_STOPPED: "a run was stopped before its last step",
   STRAGGLER: "a rank computes for far longer than is usual, and the run was told to stop then",
   // tensor
+  BACKWARD_WITHIN: "a graph was to be walked backwards within a forward that the run itself walks",
   DEVICE_UNAVAILABLE: "a device was named that this process does not have, or that is none",
   FILE_TOO_SHORT: "a file to be mapped ends before the last element asked for",
   FILE_UNREADABLE: "a file to be mapped cannot be opened",

@@ -9,6 +9,7 @@ import {
 } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
+  checkGiven,
   checkWeights,
   type Job,
   type JobConfig,
@@ -81,8 +82,8 @@ class FedData {
 
   static async open(job: Job, config: JobConfig, seed: number): Promise<FedData> {
     const dataset: unknown = await job.data(config, { seed });
-    checkDataset(dataset);
-    return new FedData(job, config, dataset);
+    checkGiven(job.data, "data", () => checkDataset(dataset));
+    return new FedData(job, config, dataset as Dataset);
   }
 
   private constructor(job: Job, config: JobConfig, dataset: Dataset) {

@@ -72,6 +72,7 @@ const JOB_CODES: ReadonlySet<string> = new Set([
   "JOB_INVALID",
   "TENSOR_PLAN",
   "OPTIMIZER_OPTION",
+  "DATA_INVALID",
 ]);
 
 /** Mistakes in what was typed, found before anything ran. */

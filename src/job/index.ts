@@ -1,4 +1,5 @@
 export type { Axis } from "./axis.ts";
+export { checkGiven } from "./check-given.ts";
 export { defineLoop, type LoopDefinition, loopOf, requireLoss } from "./define-loop.ts";
 export {
   defineJob,

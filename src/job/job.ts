@@ -1,5 +1,6 @@
 import type { Awaitable, Batch, Dataset, DatasetFacts, Rows, TensorBatch, TensorsOf } from "../data/index.ts";
 import { applyDelta, type Delta } from "../deltas/index.ts";
+import { TroupeError } from "../errors.ts";
 import type { Module, TensorPlan } from "../nn/index.ts";
 import {
   type ClipRule,
@@ -9,6 +10,7 @@ import {
   type OptimizerSpec,
   type Schedule,
 } from "../optim/index.ts";
+import { checkGiven } from "./check-given.ts";
 import type { JobConfig } from "./job-config.ts";
 import type { LossWeights } from "./loss-weights.ts";
 import type { Losses } from "./losses.ts";
@@ -135,8 +137,29 @@ export function defineJob<
 /** @returns a job's model, without memory, with its delta put to it. @throws {TroupeError} `DELTA_TARGET` */
 export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Module {
   const model = job.model(config, facts);
+  checkGiven(job.model, "model", () => checkModel(model));
   const delta = job.delta?.(config);
   return delta === undefined ? model : applyDelta(model, delta);
+}
+
+/** @throws {TroupeError} `JOB_INVALID` for what is no module */
+function checkModel(model: Partial<Module> | undefined): void {
+  if (typeof model?.namedParameters !== "function") throw notGiven("JOB_INVALID", "model", "a module", model);
+}
+
+function notGiven(
+  code: "JOB_INVALID" | "OPTIMIZER_OPTION",
+  where: string,
+  expected: string,
+  given: unknown,
+): TroupeError {
+  const got = given === undefined || given === null ? String(given) : `a ${typeof given}`;
+  return new TroupeError(code, {
+    where,
+    expected: `${where}(…) of the job to give ${expected}`,
+    got,
+    hint: given === undefined ? "is there a return?" : undefined,
+  });
 }
 
 /**
@@ -146,7 +169,11 @@ export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Modul
 export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly OptimizerSpec[] {
   const parameters = new Map([...model.namedParameters()].filter(([, { role }]) => role !== "base"));
   const given = job.optimizer(parameters, config);
-  return checkOptimizers("kind" in given ? [given] : given, parameters);
+  return checkGiven(job.optimizer, "optimizer", () => {
+    if (typeof given !== "object" || given === null)
+      throw notGiven("OPTIMIZER_OPTION", "optimizer", "an optimizer, or a list of them", given);
+    return checkOptimizers("kind" in given ? [given] : given, parameters);
+  });
 }
 
 /** @returns the schedule of each optimizer */

@@ -1,8 +1,10 @@
 import { nearestName, noteOrigin, TroupeError } from "../errors.ts";
+import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
 import { importQuietly } from "./import-quietly.ts";
 import type { Job } from "./job.ts";
+import { checkLosses } from "./losses.ts";
 import { refusingExit } from "./refusing-exit.ts";
 
 /** What a job cannot be without. */
@@ -85,24 +87,26 @@ function withOrigins(job: Job): Job {
   for (const name of [...REQUIRED, ...OPTIONAL]) {
     const call = job[name] as ((...given: unknown[]) => unknown) | undefined;
     // One that a loop leaves out is known by its identity.
-    if (call !== undefined) told[name] = call === refuseLoss ? call : tellingOrigin(name, call.bind(job));
+    if (call !== undefined) told[name] = call === refuseLoss ? call : tellingOrigin(name, call, job);
   }
   return told as unknown as Job;
 }
 
-function tellingOrigin(name: string, call: (...given: unknown[]) => unknown) {
+function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job: Job) {
   const note = (error: unknown): never => {
     noteOrigin(error, { call: name });
     throw error;
   };
   const told = (...given: unknown[]): unknown => {
     try {
-      const result = refusingExit(name, () => call(...given));
+      const result = refusingExit(name, () => call.apply(job, given));
+      if (name === "loss") checkGiven(call, name, () => checkLosses(result));
       return result instanceof Promise ? result.catch(note) : result;
     } catch (error) {
       return note(error);
     }
   };
+  noteWritten(told, call);
   // How much a job asks for is read off its functions: `training(config)` needs no data.
   return Object.defineProperty(told, "length", { value: call.length });
 }

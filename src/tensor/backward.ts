@@ -1,3 +1,4 @@
+import { TroupeError } from "../errors.ts";
 import { putOptionalTensors, putTensors } from "./frame.ts";
 import type { TensorHandle } from "./handle.ts";
 import { native } from "./native.ts";
@@ -10,16 +11,42 @@ export interface BackwardOptions {
   readonly inputs?: readonly TensorHandle[];
 }
 
+/** Who walks back what this thread computes. */
+let walker: string | undefined;
+
+/**
+ * Runs a body whose result somebody else walks back, which uses its graph up: until it is over {@link backward} is refused in this
+ * thread. `grad` gives gradients there too.
+ * @param who - in words
+ */
+export function walkedBackBy<T>(who: string, body: () => T): T {
+  const before = walker;
+  walker = who;
+  try {
+    return body();
+  } finally {
+    walker = before;
+  }
+}
+
 /**
  * Adds d(Σ outputs · gradients)/d(leaf) to `.grad` of the leaves, in this thread, before it returns.
  * @param outputs - one or several tensors that require grad
  * @param gradients - one for each output, of its shape; may be left out for outputs of one element
+ * @throws {TroupeError} `BACKWARD_WITHIN` in a forward that somebody else walks back; what libtorch refuses
  */
 export function backward(
   outputs: TensorHandle | readonly TensorHandle[],
   gradients?: TensorHandle | readonly (TensorHandle | undefined)[],
   options: BackwardOptions = {},
 ): void {
+  if (walker !== undefined)
+    throw new TroupeError("BACKWARD_WITHIN", {
+      where: "backward",
+      expected: `to be left to ${walker}, which walks back what is computed here`,
+      got: "a call of its own",
+      hint: "leave it out; gradients that a forward needs itself are given by grad(outputs, inputs)",
+    });
   putOperands(outputs, gradients, options.inputs ?? []);
   native().backward(options.retainGraph ?? false);
 }

@@ -103,10 +103,16 @@ function refuse(op: string, expected: string, got: unknown): never {
       where: op,
       expected,
       got: described(got),
-      hint: Array.isArray(got) ? "tensor(numbers) makes one" : undefined,
+      hint: hintOn(got),
     },
     { fields: { op } },
   );
+}
+
+function hintOn(got: unknown): string | undefined {
+  if (Array.isArray(got)) return "tensor(numbers) makes one";
+  // A parameter or a buffer of a module. Asked for, its memory may not be bound yet.
+  return typeof got === "object" && got !== null && "tensor" in got ? "its tensor is .tensor" : undefined;
 }
 
 function described(got: unknown): string {

@@ -4,7 +4,7 @@ import "./show-tensor.ts"; // says how console.log shows a Tensor
 
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
-export { type BackwardOptions, backward } from "./backward.ts";
+export { type BackwardOptions, backward, walkedBackBy } from "./backward.ts";
 export { type BesideCopy, copyBeside, emptyPinned } from "./beside.ts";
 export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
 export { copyOffThread } from "./copy-off-thread.ts";

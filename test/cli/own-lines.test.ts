@@ -165,6 +165,26 @@ describe("an error of a job's own", () => {
       { training: "null", optimizer: `"adam"`, more: "weigh: 3," },
       /got training: null; optimizer: string adam; weigh: number 3 /,
     ],
+    [
+      "a training that gives nothing",
+      { training: "() => {}" },
+      /expected the job's training to be a plan .*, got undefined\n {2}in the job's training\n {2}at job\.ts:5:\d+ \(training\)\n {2}5 \|/,
+    ],
+    [
+      "data that are none",
+      { data: "() => []" },
+      /\[data\] expected data\(…\) to give .*, got an array\n {2}in the job's data.*\n {2}at job\.ts:6:\d+ \(data\)\n/,
+    ],
+    [
+      "a model that gives nothing",
+      { model: "() => {}" },
+      /expected model\(…\) of the job to give a module, got undefined \(is there a return\?\)\n.*\n {2}at job\.ts:7:\d+ \(model\)\n/,
+    ],
+    [
+      "an optimizer that gives nothing",
+      { optimizer: "() => {}" },
+      /to give an optimizer, or a list of them, got undefined \(is there a return\?\)\n.*\n {2}at job\.ts:9:\d+ \(optimizer\)\n/,
+    ],
   ];
   it.each(refused)("refuses %s on its line, with exit code 2", async (_what, parts, message) => {
     const { code, err } = await run(parts);
@@ -197,15 +217,46 @@ describe("an error of a job's own", () => {
     ],
   ];
   it.each(losses)(
-    "says of a loss that is %s what it has to be, and does not try again",
+    "says of a loss that is %s what it has to be and where it is written, and does not try again",
     async (_what, loss, message) => {
       const { code, err } = await run({ loss });
       expect(err).toMatch(message);
+      // What depends on no parameter is known only when it is walked back.
+      if (!/no gradient/.test(err))
+        expect(err).toMatch(/\n {2}in the job's loss, on rank-0\n {2}at job\.ts:8:\d+ \(loss\)\n {2}8 \| /);
       expect(err).toMatch(/troupe: \[loss\] expected /);
       expect(err).not.toMatch(/restarted/);
       expect(code).toBe(1);
     },
   );
+
+  it.each([
+    [
+      "walks itself back",
+      "(model, { inputIds, targets }) => { const { loss } = model.forward(inputIds, { targets }); loss.backward(); return loss; }",
+      /\[backward\] expected to be left to the run, which walks back what is computed here, got a call of its own/,
+    ],
+    [
+      "is of logits that nobody returned",
+      "(model, { inputIds, targets }) => crossEntropy(model.forward(inputIds).logit, targets)",
+      /\[crossEntropy\] expected logits to be a tensor, got undefined/,
+    ],
+    [
+      "computes with a module's parameter for its tensor",
+      "(model, { inputIds, targets }) => model.forward(inputIds, { targets }).loss.mul(model.lm_head.weight)",
+      /\[mul\] expected other to be a tensor, got a Parameter \(its tensor is \.tensor\)/,
+    ],
+    [
+      "makes a module of its own",
+      "() => new Linear(2, 2).forward(tensor([[1, 2]])).mean()",
+      /\(a module made within forward is none of the model's: make it a property/,
+    ],
+  ])("is told in a sentence where a loss %s, on its line", async (_what, loss, message) => {
+    const { code, err } = await run({ top: 'import { crossEntropy } from "troupe";', loss });
+    expect(err).toMatch(message);
+    expect(err).toMatch(/ {2}in the job's loss, .*on rank-0\n {2}at job\.ts:8:\d+ \(loss\)\n {2}8 \| /);
+    expect(code).toBe(1);
+  });
 
   it("is what process.exit in a job is, with the line that called it", async () => {
     const { code, err } = await run({ loss: "() => process.exit(0)" });

@@ -37,6 +37,12 @@ describe("an initializer of one's own", () => {
     expect(filled(new Parameter([3], asTensor(undefined)))).toEqual([0, 1, 2]);
   });
 
+  test("is not to be left out", () => {
+    expect(() => new Parameter([2], undefined as never)).toThrow(
+      "[Parameter] expected an initializer, got undefined",
+    );
+  });
+
   test("travels as plain data", async () => {
     const init = structuredClone(counted({ step: 2 }));
     await loadInitializers([init]);

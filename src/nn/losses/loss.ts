@@ -1,3 +1,4 @@
+import { TroupeError } from "../../errors.ts";
 import {
   full,
   gradEnabled,
@@ -6,7 +7,7 @@ import {
   noGrad,
   ops,
   scope,
-  type Tensor,
+  Tensor,
   withoutAutocast,
   zeros,
 } from "../../tensor/index.ts";
@@ -41,8 +42,11 @@ const maxLogitsBytes = (hidden: Tensor) => (isOnGpu(hidden) ? 2 ** 30 : 64 * 2 *
  * @param logits - [..., V], float
  * @param targets - [...], int64, each in [0, V) or ignored
  * @returns float32, a scalar, or [N] over all rows for reduction "none"
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for what is no tensor
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptions = {}): Tensor {
+  for (const [name, given] of Object.entries({ logits, targets }))
+    if (!(given instanceof Tensor)) throw notTensor(name, given);
   const numClasses = logits.shape.at(-1) ?? 0;
   const rows = logits.reshape([-1, numClasses]); // [N, V]
   const ids = targets.reshape([-1]); // [N]
@@ -230,4 +234,14 @@ function finite(factor: Tensor): Tensor {
 /** Gradients go through the finite factor, a factor that is not makes the value NaN. */
 function timesFactor(sum: Tensor, factor: Tensor | undefined): Tensor {
   return factor === undefined ? sum : sum.mul(finite(factor)).add(factor.sub(factor));
+}
+
+function notTensor(name: string, given: unknown): TroupeError {
+  const isNothing = given === undefined || given === null;
+  return new TroupeError("TENSOR_ARGUMENT", {
+    where: "crossEntropy",
+    expected: `${name} to be a tensor`,
+    got: isNothing ? String(given) : `a ${typeof given}`,
+    hint: isNothing ? "does what gives them return something, under that name?" : undefined,
+  });
 }

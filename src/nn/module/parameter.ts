@@ -32,7 +32,7 @@ export class Parameter {
    */
   constructor(shape: readonly number[], given: InitializerLike, dtype: DType = "float32") {
     const init = asInitializer(given);
-    if (typeof init === "function") throw notInitializer(init);
+    if (typeof init !== "object" || init === null) throw notInitializer(init);
     this.#shape = shape;
     this.dtype = dtype;
     this.init = init;
@@ -162,7 +162,7 @@ export class Parameter {
         where: "Parameter",
         expected: `a parameter of shape [${this.shape}] to have memory before it computes`,
         got: "none",
-        hint: "materialize the model, or run it in a runtime",
+        hint: "a module made within forward is none of the model's: make it a property; outside a runtime, materialize the model",
       },
       { fields: { shape: this.shape } },
     );
@@ -225,13 +225,14 @@ function baseNotTrainable(): TroupeError {
   });
 }
 
-function notInitializer({ name }: { readonly name: string }): TroupeError {
+function notInitializer(given: unknown): TroupeError {
+  const name = typeof given === "function" ? given.name : "";
   return new TroupeError(
     "INITIALIZER",
     {
       where: "Parameter",
       expected: "an initializer",
-      got: `the function ${name || "without a name"}`,
+      got: typeof given === "function" ? `the function ${name || "without a name"}` : String(given),
       hint: "use normal, uniform, constant or fromValues, and defineInitializer for a function of your own",
     },
     { fields: { name } },

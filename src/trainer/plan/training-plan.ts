@@ -1,5 +1,5 @@
 import type { DatasetFacts } from "../../data/index.ts";
-import type { Job, JobConfig, TrainingPlan } from "../../job/index.ts";
+import { checkGiven, type Job, type JobConfig, type TrainingPlan } from "../../job/index.ts";
 
 /**
  * @returns how a job is trained
@@ -9,6 +9,6 @@ export async function trainingOf(job: Job, config: JobConfig, facts: DatasetFact
   // Not above: an actor's thread imports this room with its job, and would load the schema's library in vain.
   const { checkTraining } = await import("../../config/index.ts");
   const plan: unknown = job.training(config, facts);
-  checkTraining(plan);
+  checkGiven(job.training, "training", () => checkTraining(plan));
   return plan as TrainingPlan;
 }
