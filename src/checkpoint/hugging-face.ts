@@ -1,5 +1,6 @@
+import { readdirSync } from "node:fs";
 import { readdir, readFile, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
 import { adapterConfigName, adapterWeightsName } from "./format/adapter-folder.ts";
@@ -9,6 +10,7 @@ import { defaultMaxFileBytes, indexOf, numberedFiles } from "./format/numbered-f
 import { type OpenOptions, SafetensorsFile, type TensorPart } from "./format/safetensors-file.ts";
 import type { TensorEntry } from "./format/safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./format/safetensors-writer.ts";
+import { stepOf } from "./format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "./format/strict-json.ts";
 import type { Bytes } from "./storage/bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./storage/durable-file.ts";
@@ -233,6 +235,19 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
+/** A run's folder holds a model folder for each step that was saved. */
+function whichStepWasMeant(folder: string): string | undefined {
+  try {
+    const last = readdirSync(folder)
+      .filter((name) => stepOf(name) !== undefined)
+      .toSorted((a, b) => (stepOf(a) ?? 0) - (stepOf(b) ?? 0))
+      .at(-1);
+    return last === undefined ? undefined : `did you mean ${join(folder, last)}, of the run there?`;
+  } catch {
+    return undefined; // no folder, or not ours to read
+  }
+}
+
 function contradiction(path: string, expected: string, got: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "HUGGING_FACE_FOLDER",
@@ -242,6 +257,7 @@ function contradiction(path: string, expected: string, got: string, cause?: unkn
       got,
       hint:
         whichPathWasMeant(path) ??
+        whichStepWasMeant(dirname(path)) ??
         "give a folder with config.json and model.safetensors, or with model.safetensors.index.json and the files it names",
     },
     { fields: { path }, cause },

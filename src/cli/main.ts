@@ -99,6 +99,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "RECOMPUTE_PART",
   "RESUME_MISMATCH",
   "CONFIG_FILE",
+  "DEVICE_UNAVAILABLE",
   "SINK",
   "DATA_INVALID",
   "DATA_UNREADABLE",

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -93,5 +93,9 @@ describe("troupe generate", () => {
     const nowhere = await command(join(folder, "none"), ...asked);
     expect(nowhere).toMatchObject({ code: 2, out: "" });
     expect(nowhere.err).toMatch(/config\.json/);
+    for (const step of ["step-000002", "step-000010"])
+      mkdirSync(join(folder, "run", step), { recursive: true });
+    const run = await command(join(folder, "run"), ...asked);
+    expect(run.err).toMatch(/got ENOENT \(did you mean .*run\/step-000010, of the run there\?\)\n$/);
   });
 });
