@@ -297,7 +297,7 @@ function refuseProblems(model: Module, wrong: WeightProblems): void {
       where: model.constructor.name,
       expected: "weights of exactly the model's names and shapes",
       got: summary,
-      hint: "is it the same architecture and config.json?",
+      hint: `is it the same architecture and config.json?${wrong.missing.length > 0 ? " what is to be drawn is named by stateNaming's head" : ""}`,
     },
     { fields: { ...wrong } },
   );
