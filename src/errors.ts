@@ -34,6 +34,7 @@ export const errorTable = {
   S3_UNAVAILABLE: "checkpoints are to lie in S3, and the client for it is not installed",
   SAFETENSORS_INVALID: "a safetensors file is corrupt or does not hold what its header says",
   SAFETENSORS_TENSOR: "a tensor is not what the caller of a safetensors file says it is",
+  TORCH_FILE: "a file of torch.save is damaged, or holds what would have to be run to be read",
   CHECKPOINT_SHAPE: "a stored tensor is not of the shape or kind that the model's parameter has",
   // convert
   CONVERT: "a checkpoint cannot be converted: something is missing, or does not fit the form asked for",

@@ -7,17 +7,22 @@ import { adapterConfigName, adapterWeightsName } from "./format/adapter-folder.t
 import { isFileName } from "./format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "./format/model-texts.ts";
 import { defaultMaxFileBytes, indexOf, numberedFiles } from "./format/numbered-files.ts";
-import { type OpenOptions, SafetensorsFile, type TensorPart } from "./format/safetensors-file.ts";
-import type { TensorEntry } from "./format/safetensors-header.ts";
+import { type OpenOptions, SafetensorsFile } from "./format/safetensors-file.ts";
+import type { TensorFacts } from "./format/safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./format/safetensors-writer.ts";
 import { stepOf } from "./format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "./format/strict-json.ts";
+import type { TensorFile, TensorPart } from "./format/tensor-file.ts";
+import { TorchFile } from "./format/torch-file.ts";
 import type { Bytes } from "./storage/bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./storage/durable-file.ts";
 
 const configName = "config.json";
 const weightsName = "model.safetensors";
 const indexName = "model.safetensors.index.json";
+/** What releases before safetensors have written, read where nothing else is there. */
+const torchWeightsName = "pytorch_model.bin";
+const torchIndexName = "pytorch_model.bin.index.json";
 const weightFile = /^model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?$/;
 const maxJsonBytes = 1 << 26;
 
@@ -31,13 +36,13 @@ export class HuggingFaceFolder implements ModelTexts {
   readonly config: JsonObject;
   /** That of `generation_config.json`, where there is one. */
   readonly generationConfig: JsonObject | undefined;
-  readonly #fileOf: ReadonlyMap<string, SafetensorsFile>;
+  readonly #fileOf: ReadonlyMap<string, TensorFile>;
   readonly #files: AsyncDisposableStack;
 
   private constructor(
     path: string,
     { config, generationConfig }: ModelTexts,
-    fileOf: ReadonlyMap<string, SafetensorsFile>,
+    fileOf: ReadonlyMap<string, TensorFile>,
     files: AsyncDisposableStack,
   ) {
     this.path = path;
@@ -49,9 +54,10 @@ export class HuggingFaceFolder implements ModelTexts {
 
   /**
    * Opens the folder at `path`: `config.json` with `model.safetensors`, or with `model.safetensors.index.json` and
-   * the files it names; or, of a delta, `adapter_config.json` with `adapter_model.safetensors`.
+   * the files it names; without either, with what older releases wrote with `torch.save`, `pytorch_model.bin` or the files that its
+   * index names; or, of a delta, `adapter_config.json` with `adapter_model.safetensors`.
    * @throws {TroupeError} `HUGGING_FACE_FOLDER` when one is missing or they contradict each other; what
-   * `SafetensorsFile.open` throws
+   * `SafetensorsFile.open` and `TorchFile.open` throw
    */
   static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
     if (await exists(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
@@ -59,14 +65,16 @@ export class HuggingFaceFolder implements ModelTexts {
     const generation = join(path, generationConfigName);
     const generationConfig = (await exists(generation)) ? await readJson(generation) : undefined;
     await using opening = new AsyncDisposableStack();
-    const fileOf = new Map<string, SafetensorsFile>();
-    const single = join(path, weightsName);
+    const fileOf = new Map<string, TensorFile>();
+    const form = await formOf(path);
+    const single = join(path, form.weights);
     if (await exists(single)) {
-      const file = opening.use(await SafetensorsFile.open(single, options));
+      const file = opening.use(await form.open(single, options));
       for (const name of file.tensors.keys()) fileOf.set(name, file);
     } else {
-      for (const [fileName, names] of filesOf(await readJson(join(path, indexName)), join(path, indexName))) {
-        const file = opening.use(await openNamed(join(path, fileName), options));
+      const index = join(path, form.index);
+      for (const [fileName, names] of filesOf(await readJson(index), index)) {
+        const file = opening.use(await openNamed(join(path, fileName), form.open, options));
         for (const name of names) fileOf.set(file.entry(name).name, file);
       }
     }
@@ -76,7 +84,7 @@ export class HuggingFaceFolder implements ModelTexts {
   static async #openAdapter(path: string, options: OpenOptions): Promise<HuggingFaceFolder> {
     const config = await readJson(join(path, adapterConfigName));
     await using opening = new AsyncDisposableStack();
-    const file = opening.use(await openNamed(join(path, adapterWeightsName), options));
+    const file = opening.use(await openNamed(join(path, adapterWeightsName), SafetensorsFile.open, options));
     const fileOf = new Map([...file.tensors.keys()].map((name) => [name, file]));
     return new HuggingFaceFolder(path, { config }, fileOf, opening.move());
   }
@@ -95,7 +103,7 @@ export class HuggingFaceFolder implements ModelTexts {
    * What the tensor `name` is.
    * @throws {TroupeError} `SAFETENSORS_TENSOR` when the folder has none of that name
    */
-  entry(name: string): TensorEntry {
+  entry(name: string): TensorFacts {
     return this.#file(name).entry(name);
   }
 
@@ -129,7 +137,7 @@ export class HuggingFaceFolder implements ModelTexts {
     await this.close();
   }
 
-  #file(name: string): SafetensorsFile {
+  #file(name: string): TensorFile {
     const file = this.#fileOf.get(name);
     if (file !== undefined) return file;
     throw new TroupeError(
@@ -212,9 +220,25 @@ export function filesOf({ weight_map: weightMap }: JsonObject, path: string): Ma
   return namesOf;
 }
 
-async function openNamed(path: string, options: OpenOptions): Promise<SafetensorsFile> {
+/** A way in which a folder holds its weights. */
+interface WeightForm {
+  readonly weights: string;
+  readonly index: string;
+  readonly open: (path: string, options: OpenOptions) => Promise<TensorFile>;
+}
+
+const safetensors: WeightForm = { weights: weightsName, index: indexName, open: SafetensorsFile.open };
+const torch: WeightForm = { weights: torchWeightsName, index: torchIndexName, open: TorchFile.open };
+
+async function formOf(path: string): Promise<WeightForm> {
+  const has = (name: string) => exists(join(path, name));
+  if ((await has(weightsName)) || (await has(indexName))) return safetensors;
+  return (await has(torchWeightsName)) || (await has(torchIndexName)) ? torch : safetensors;
+}
+
+async function openNamed(path: string, open: WeightForm["open"], options: OpenOptions): Promise<TensorFile> {
   if (!(await exists(path))) throw contradiction(path, "the file that the index names", "none");
-  return SafetensorsFile.open(path, options);
+  return open(path, options);
 }
 
 async function readJson(path: string): Promise<JsonObject> {

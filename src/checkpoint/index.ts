@@ -7,7 +7,7 @@ export {
 export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./format/dtype.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./format/manifest.ts";
 export { type AdapterTexts, type ModelTexts, textsAfter } from "./format/model-texts.ts";
-export { type OpenOptions, SafetensorsFile, type TensorPart } from "./format/safetensors-file.ts";
+export { type OpenOptions, SafetensorsFile } from "./format/safetensors-file.ts";
 export {
   isDType,
   type SafetensorsDType,
@@ -23,6 +23,8 @@ export {
 export { type Box, boxesOfRun, liesIn } from "./format/slices.ts";
 export { stepFolder, stepOf } from "./format/step-folder.ts";
 export { type JsonObject, type JsonValue, parseJsonObject } from "./format/strict-json.ts";
+export type { TensorFile, TensorPart } from "./format/tensor-file.ts";
+export { TorchFile } from "./format/torch-file.ts";
 export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from "./hugging-face.ts";
 export { openStorage } from "./open-storage.ts";
 export { Checkpoint } from "./reading/checkpoint.ts";

@@ -5,6 +5,8 @@ import {
   parseJsonObject,
   pytorchMetadata,
   SafetensorsFile,
+  type TensorFile,
+  TorchFile,
   writeSafetensors,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -21,6 +23,7 @@ import {
 
 const latestName = "latest_checkpointed_iteration.txt";
 const rankFileName = "model_optim_rng.safetensors";
+const torchFileName = "model_optim_rng.pt";
 const newestVersion = 3;
 const rankFolder = /^mp_rank_(\d{2,4})(?:_(\d{3}))?$/;
 
@@ -30,8 +33,8 @@ export function looksLikeMegatron(entries: readonly string[]): boolean {
 }
 
 /**
- * Opens a checkpoint of Megatron-LM whose ranks' files were written as safetensors, each `model_optim_rng.safetensors`
- * (or `model.safetensors`) beside where the pickled one lies: those run code when they are read, and never are here.
+ * Opens a checkpoint of Megatron-LM: of each rank its own `model_optim_rng.pt`, or the same as safetensors,
+ * `model_optim_rng.safetensors` or `model.safetensors`, where that lies beside it.
  * @param path - the run's folder, or that of an iteration; there or above it lies a Hugging Face `config.json`
  * @param given - the model's config.json and the checkpoint's version, where the folder does not tell them
  * @throws {TroupeError} `CONVERT` for what is missing or does not fit together
@@ -49,10 +52,10 @@ export async function openMegatron(
     const [, tp, pp = "0"] = rankFolder.exec(entry) ?? [];
     if (tp === undefined) continue;
     const file = opening.use(await openRankFile(join(folder, entry)));
-    const version = given.version ?? Number(file.metadata.get("checkpoint_version") ?? Number.NaN);
+    const version = given.version ?? versionOf(file);
     if (Number.isNaN(version))
       throw refusal(
-        "the checkpoint_version in the header",
+        "the checkpoint_version",
         file.path,
         "none",
         "give --megatron-version, as checkpoint_version in the original",
@@ -119,21 +122,23 @@ async function iterationFolder(path: string): Promise<{ folder: string; iteratio
   return { folder: join(path, `iter_${word.padStart(7, "0")}`), iteration: Number(word) };
 }
 
-async function openRankFile(folder: string): Promise<SafetensorsFile> {
+async function openRankFile(folder: string): Promise<SafetensorsFile | TorchFile> {
   const entries = await readdir(folder);
   const name = [rankFileName, "model.safetensors"].find((candidate) => entries.includes(candidate));
   if (name !== undefined) return SafetensorsFile.open(join(folder, name));
-  const pickled = entries.includes("model_optim_rng.pt");
-  throw refusal(
-    rankFileName,
-    folder,
-    pickled ? "model_optim_rng.pt" : "none",
-    "reading a pickled file runs the code in it: write it as safetensors with PyTorch, see docs/concepts/checkpoint-service.md",
-  );
+  if (entries.includes(torchFileName)) return TorchFile.open(join(folder, torchFileName));
+  throw refusal(torchFileName, folder, "none", `or write ${rankFileName} beside it`);
+}
+
+/** NaN where the file does not tell. */
+function versionOf(file: SafetensorsFile | TorchFile): number {
+  const values: ReadonlyMap<string, string | number> =
+    file instanceof TorchFile ? file.values : file.metadata;
+  return Number(values.get("checkpoint_version") ?? Number.NaN);
 }
 
 /** The model's tensors of a rank's file, by their names of 2022. */
-function tensorsOf(file: SafetensorsFile): Map<string, LazyTensor> {
+function tensorsOf(file: TensorFile): Map<string, LazyTensor> {
   const names = [...file.tensors.keys()];
   const prefix = names.some((name) => name.startsWith("model.")) ? "model." : "";
   return new Map(

@@ -5,6 +5,7 @@ import {
   type JsonObject,
   openCheckpoint,
   SafetensorsFile,
+  TorchFile,
   tensorSizeBytes,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -15,6 +16,9 @@ import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
 
+/** How files of `torch.save` are called. */
+const torchFile = /\.(pt|pth|bin|ckpt)$/;
+
 /** What cannot be read off a source itself. */
 export interface SourceHints {
   readonly config?: JsonObject | undefined;
@@ -24,7 +28,7 @@ export interface SourceHints {
 
 /**
  * Opens what a path names: a checkpoint or the folder or bucket of a run, a Hugging Face model folder, a checkpoint of
- * Megatron-LM whose files are safetensors, or one safetensors file, of FairSeq's names where a config.json says which model's.
+ * Megatron-LM, or one file of safetensors or of `torch.save`, of FairSeq's names where a config.json says which model's.
  * @throws {TroupeError} `CONVERT` for what is none of them; what reading it throws
  */
 export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
@@ -38,7 +42,7 @@ export async function openSource(path: string, hints: SourceHints = {}): Promise
     return fromCheckpoint(await openCheckpoint(path));
   }
   if (looksLikeMegatron(entries)) return openMegatron(path, hints);
-  if (entries.some((entry) => /^model\.safetensors(\.index\.json)?$/.test(entry)))
+  if (entries.some((entry) => /^(model\.safetensors|pytorch_model\.bin)(\.index\.json)?$/.test(entry)))
     return fromHuggingFace(path);
   throw unknownSource(path, `a folder with ${entries.slice(0, 5).join(", ") || "nothing in it"}`);
 }
@@ -75,15 +79,11 @@ async function fromHuggingFace(path: string): Promise<ConvertSource> {
 }
 
 async function fromFile(path: string, { config }: SourceHints): Promise<ConvertSource> {
-  const file = await SafetensorsFile.open(path);
-  const tensors = [...file.tensors.values()].map(({ name, dtype, shape }): [string, LazyTensor] => [
-    name,
-    { dtype, shape, read: () => file.read(name) },
-  ]);
+  const file = torchFile.test(path) ? await TorchFile.open(path) : await SafetensorsFile.open(path);
+  const byName = modelIn(file);
   const plain = { path, config, step: 0, optimizer: new Map(), close: () => file.close() } as const;
-  const byName = new Map(tensors);
   if (config === undefined || !looksLikeFairseq(byName.keys()))
-    return { ...plain, kind: "safetensors", tensors: byName };
+    return { ...plain, kind: file instanceof TorchFile ? "torch" : "safetensors", tensors: byName };
   try {
     return { ...plain, kind: "fairseq", tensors: fromFairseq(byName, fairseqModel(config)) };
   } catch (error) {
@@ -92,12 +92,24 @@ async function fromFile(path: string, { config }: SourceHints): Promise<ConvertS
   }
 }
 
+/** A file's tensors; of what training programs write with `torch.save` those below `model`. */
+function modelIn(file: SafetensorsFile | TorchFile): Map<string, LazyTensor> {
+  const part = file instanceof TorchFile && file.parts.has("model") ? "model." : "";
+  const own = [...file.tensors.values()].filter(({ name }) => name.startsWith(part));
+  return new Map(
+    own.map(({ name, dtype, shape }) => [
+      name.slice(part.length),
+      { dtype, shape, read: () => file.read(name) },
+    ]),
+  );
+}
+
 function unknownSource(path: string, got: string): TroupeError {
   return new TroupeError(
     "CONVERT",
     {
       where: "convert",
-      expected: `a checkpoint, a Hugging Face folder, a Megatron-LM folder or a safetensors file at ${path}`,
+      expected: `a checkpoint, a Hugging Face folder, a Megatron-LM folder or a file of safetensors or torch.save at ${path}`,
       got,
       hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
     },

@@ -7,6 +7,7 @@ import {
   parseJsonObject,
   SafetensorsFile,
   saveAdapterFolder,
+  type TensorFile,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { copyWeights, matchState, tensorBytes, type WeightMatch, weightBytes } from "../models/index.ts";
@@ -98,7 +99,7 @@ export async function loadDelta(path: string, model: Module): Promise<void> {
 }
 
 /** Which entry of a peft file holds what of a model's delta. @throws {TroupeError} `MODEL_WEIGHTS` */
-export function matchDelta(model: Module, file: Pick<SafetensorsFile, "tensors">): WeightMatch[] {
+export function matchDelta(model: Module, file: Pick<TensorFile, "tensors">): WeightMatch[] {
   const tuned = tunedState(model);
   const own = new Map([...tuned.keys()].map((name) => [peftName(name, model), name]));
   // Beside a head that is saved whole peft may write, with all biases, that of the head it stands for: nothing reads it.

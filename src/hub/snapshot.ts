@@ -66,7 +66,7 @@ const DESCRIPTIONS =
   /^((generation_|tokenizer_|preprocessor_|adapter_)?config|special_tokens_map|added_tokens|tokenizer|vocab)\.json$|^vocab\.txt$|^merges\.txt$/;
 const WEIGHTS = /\.safetensors$/;
 const INDEX = "model.safetensors.index.json";
-/** What holds weights as a program that is run when it is read. */
+/** What holds weights as a program for whoever runs it. */
 const PICKLES = /\.(bin|pt|pth|pkl|ckpt)$/;
 
 /** A model's own description, its tokenizer's, and its weights: one file, or those that its index names. */
@@ -84,7 +84,7 @@ function modelFiles({ name }: Repository, files: readonly string[]): string[] {
     throw new TroupeError("HUB", {
       where: "hub",
       expected: `weights of ${name} in .safetensors`,
-      got: `${pickle}, a pickle, which can hold any program and is never read`,
+      got: `${pickle}, a pickle, which can hold any program and is never fetched`,
       hint: "a revision with safetensors, such as NAME@refs/pr/1, or convert it in Python with save_pretrained",
     });
   return [...here.filter((file) => DESCRIPTIONS.test(file)), ...chosen];

@@ -3,6 +3,7 @@ import { type Bytes, sizeOf } from "../storage/bytes.ts";
 import { type FileSums, oneStretch, type StoredFile } from "../storage/storage.ts";
 import { SummedReader } from "../storage/summed-file.ts";
 import { corrupt, parseHeader, type SafetensorsHeader, type TensorEntry } from "./safetensors-header.ts";
+import type { TensorFile, TensorPart } from "./tensor-file.ts";
 
 /** Bounds that are checked before anything is allocated for a file. */
 export interface OpenOptions {
@@ -12,18 +13,11 @@ export interface OpenOptions {
 
 const formatMaxHeaderBytes = 100_000_000;
 
-/** Parts of a tensor that are to be read, each to a place of its own. */
-export interface TensorPart {
-  readonly name: string;
-  /** Three numbers each, in bytes: where it begins in the tensor, row-major, where in the reader's memory, its size. */
-  readonly stretches: Float64Array;
-}
-
 /**
  * A safetensors file, open for reading. Its header is proven to describe its data exactly, so every byte of the data
  * belongs to one tensor. Owns the file until `close`.
  */
-export class SafetensorsFile {
+export class SafetensorsFile implements TensorFile {
   readonly path: string;
   readonly metadata: ReadonlyMap<string, string>;
   /** The tensors by name, in the order of the header. */
