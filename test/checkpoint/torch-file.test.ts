@@ -4,11 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import {
-  type SafetensorsDType,
-  TorchFile,
-  tensorSizeBytes,
-} from "../../src/checkpoint/index.ts";
+import { type SafetensorsDType, TorchFile, tensorSizeBytes } from "../../src/checkpoint/index.ts";
 import { scope, tensor, zeros } from "../../src/tensor/index.ts";
 import { refusal } from "./refusal.ts";
 import { temporaryFolder } from "./service/temporary-folder.ts";
@@ -182,6 +178,14 @@ describe("a file of torch.save", () => {
     }
     // Within its storage, which is not in the archive.
     expect((await opened(await made("K\x00(K\x04t(K\x01t"))).message).toContain("16 bytes in data/0");
+  });
+
+  test("whose dictionaries stand in each other by the thousand is refused", async () => {
+    const items = (value: string) =>
+      Array.from({ length: 100 }, (_, at) => `K${String.fromCharCode(at)}${value}`).join("");
+    const nested = `}(${items("N")}uq\x00${`}(${items("h\x00")}uq\x00`.repeat(6)}`;
+    const { code, message } = await opened(await archive(opcodes(`\x80\x02${nested}.`)));
+    expect([code, message]).toEqual(["TORCH_FILE", expect.stringContaining("at most 1000000 entries")]);
   });
 
   test("that holds itself ends", async () => {

@@ -45,6 +45,8 @@ const LEGACY_VERSION = 1001;
 const MAX_PICKLE_BYTES = 1 << 28;
 const MAX_RANK = 16;
 const MAX_DEPTH = 16;
+/** Dictionaries may stand in several others, and so in many more than there are. */
+const MAX_NUM_ENTRIES = 1_000_000;
 
 /** Numbers that lie in a storage of the file. */
 interface StoredTensor extends TensorEntry {
@@ -75,7 +77,12 @@ export class TorchFile implements TensorFile {
     this.path = file.path;
     this.#file = file;
     const stored = new Map<string, StoredTensor>();
-    collect(root, [], (name, call) => {
+    let numEntries = 0;
+    const count = () => {
+      if (++numEntries > MAX_NUM_ENTRIES)
+        throw torchFileError(file.path, `at most ${MAX_NUM_ENTRIES} entries`, "more");
+    };
+    collect(root, [], count, (name, call) => {
       stored.set(name, tensorOf(file.path, name, call, storages));
     });
     this.#stored = stored;
@@ -264,16 +271,20 @@ export class TorchFile implements TensorFile {
 function collect(
   value: Pickled,
   keys: readonly string[],
+  count: () => void,
   tell: (name: string, call: PickledCall) => void,
 ): void {
   if (value instanceof PickledCall) {
     if (value.name === TENSOR) tell(keys.join("."), value);
-    else if (value.name === PARAMETER) collect(value.args[0] ?? null, keys, tell);
+    else if (value.name === PARAMETER) collect(value.args[0] ?? null, keys, count, tell);
     return;
   }
   if (!(value instanceof Map) || keys.length >= MAX_DEPTH) return;
-  for (const [key, inner] of value)
-    if (typeof key === "string" || typeof key === "number") collect(inner, [...keys, String(key)], tell);
+  for (const [key, inner] of value) {
+    count();
+    if (typeof key === "string" || typeof key === "number")
+      collect(inner, [...keys, String(key)], count, tell);
+  }
 }
 
 /** Tells every reference to a storage, wherever it stands; each value once. */
@@ -284,8 +295,8 @@ function collectReferences(root: Pickled, tell: (reference: PickledReference) =>
     if (value === null || typeof value !== "object" || seen.has(value)) continue;
     seen.add(value);
     if (value instanceof PickledReference) tell(value);
-    else if (value instanceof PickledCall) open.push(...value.args);
     else if (value instanceof Map) for (const pair of value) open.push(...pair);
+    else if (value instanceof PickledCall) for (const item of value.args) open.push(item);
     else if (Array.isArray(value)) for (const item of value) open.push(item);
   }
 }

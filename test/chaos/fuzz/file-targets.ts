@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { encodeManifest, parseManifest } from "../../../src/checkpoint/format/manifest.ts";
+import { PickleCut, readPickle } from "../../../src/checkpoint/format/pickle.ts";
 import { layOut, parseHeader } from "../../../src/checkpoint/format/safetensors-header.ts";
 import { parseJsonObject } from "../../../src/checkpoint/format/strict-json.ts";
 import { filesOf } from "../../../src/checkpoint/hugging-face.ts";
@@ -20,6 +21,8 @@ const hostileJson: readonly string[] = [
   '{"../../etc/passwd":1,"a\\u0000b":2}',
   '{"a":"\\ud800"}',
 ];
+
+const pickled = (value: string): Uint8Array => Buffer.from(value, "latin1");
 
 const tensor = '"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}';
 
@@ -41,6 +44,25 @@ export const fileTargets: readonly Target[] = [
     ],
     take: (input) => void parseHeader(new TextDecoder().decode(input), 8, "fuzz"),
     refusals: ["SAFETENSORS_INVALID", "JSON_INVALID"],
+  },
+  {
+    name: "pickle of torch.save",
+    sources: /checkpoint\/format\/pickle/,
+    corpus: [
+      "\x80\x02}q\x00(X\x01\x00\x00\x00aK\x01X\x01\x00\x00\x00bG?\xf0\x00\x00\x00\x00\x00\x00u.",
+      "\x80\x02ccollections\nOrderedDict\n)R(U\x01wctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x04tQK\x00K\x04\x85K\x01\x85\x89NtRu.",
+      "\x80\x02]q\x00(h\x00]a\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19e.",
+      "\x80\x02cos\nsystem\nU\x04true\x85R.",
+      "\x80\x02(((((ttttt}N\x88\x89}sb.",
+    ].map(pickled),
+    take(input) {
+      try {
+        readPickle(input, 0, { path: "fuzz", names: (name) => name.startsWith("torch.") });
+      } catch (error) {
+        if (!(error instanceof PickleCut)) throw error;
+      }
+    },
+    refusals: ["TORCH_FILE"],
   },
   {
     name: "manifest, sealed anew",
