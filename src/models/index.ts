@@ -34,7 +34,7 @@ export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";
 export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
 export type { CausalBatch, LanguageModel, Logits, Loss, TextPlaces, TextTargets } from "./language-model.ts";
-export { type LlamaConfig, llamaConfig, type RopeParameters } from "./llama/config.ts";
+export { type LlamaConfig, llamaConfig } from "./llama/config.ts";
 export { LlamaAttention, LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
 export { megatronModel } from "./megatron/megatron-model.ts";
 export type { MegatronModel, MegatronTensor } from "./megatron/megatron-tensor.ts";
@@ -51,6 +51,7 @@ export {
   RobertaForSequenceClassification,
   RobertaForTokenClassification,
 } from "./roberta/model.ts";
+export type { RopeParameters } from "./rope-parameters.ts";
 export { shiftRight } from "./shift-right.ts";
 export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";

@@ -6,7 +6,8 @@ import {
   llamaConfig,
   matchWeights,
 } from "../../src/models/index.ts";
-import { scalingOf, windowOf } from "../../src/models/llama/config.ts";
+import { windowOf } from "../../src/models/llama/config.ts";
+import { scalingOf } from "../../src/models/rope-parameters.ts";
 import { bindRandomness, cutBlocks, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
 import { backward, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 

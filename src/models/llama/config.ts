@@ -1,10 +1,8 @@
-import type { RotaryScaling } from "../../nn/index.ts";
 import {
   activation,
   type ConfigOf,
   checkField,
   type Field,
-  type Fields,
   flag,
   positive,
   probability,
@@ -13,33 +11,10 @@ import {
   sizeOrNull,
   tokenId,
 } from "../config-fields.ts";
+import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
 
 /** The families of this folder, by the `model_type` of their config.json. */
 export type LlamaType = "llama" | "mistral" | "qwen2";
-
-/** How positions turn queries and keys, by the names of Hugging Face's `rope_parameters`. */
-export interface RopeParameters {
-  readonly rope_theta: number;
-  readonly rope_type: RotaryScaling["kind"];
-  /** Of all kinds but the default one and longrope, which may leave it out. */
-  readonly factor?: number;
-  /** Of llama3. */
-  readonly low_freq_factor?: number;
-  readonly high_freq_factor?: number;
-  /** Of llama3, yarn and longrope. */
-  readonly original_max_position_embeddings?: number;
-  /** Of yarn and longrope; what follows from the others unless told otherwise. */
-  readonly attention_factor?: number;
-  /** Of yarn. */
-  readonly beta_fast?: number;
-  readonly beta_slow?: number;
-  readonly mscale?: number;
-  readonly mscale_all_dim?: number;
-  readonly truncate?: boolean;
-  /** Of longrope: a divisor for each pair of features. */
-  readonly short_factor?: readonly number[];
-  readonly long_factor?: readonly number[];
-}
 
 /** What the three families have in common. Widths: D hidden, H heads, G key/value heads, K head width, I inner. */
 const stack = {
@@ -120,12 +95,6 @@ export type LlamaConfig = ConfigOf<typeof stack> & {
   readonly layer_types?: readonly string[] | null;
 };
 
-/** What tells rotary positions, in every release's place. */
-const ropeNames = [
-  ...["rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor"],
-  "original_max_position_embeddings",
-];
-
 /**
  * Completes given fields with the family's defaults and checks them. Rotary positions may be told as releases 4
  * (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`) of transformers do.
@@ -172,7 +141,7 @@ export function llamaConfig(given: Readonly<Record<string, unknown>> = {}): Llam
     model_type: type,
     num_key_value_heads: groups,
     head_dim: width,
-    rope_parameters: ropeOf(where, given, read.max_position_embeddings, width),
+    rope_parameters: ropeOf(where, given, { maxPositions: read.max_position_embeddings, headWidth: width }),
   };
 }
 
@@ -195,133 +164,4 @@ export function windowOf(config: LlamaConfig, layer: number): number | undefined
       ? model_type !== "qwen2" || layer >= max_window_layers
       : layer_types[layer] === "sliding_attention";
   return slides ? sliding_window : undefined;
-}
-
-/** The rotary scaling that a configuration asks for. */
-export function scalingOf({
-  rope_parameters: rope,
-  max_position_embeddings: maxPositions,
-}: LlamaConfig): RotaryScaling {
-  const { rope_type: kind, original_max_position_embeddings: numPositions = maxPositions } = rope;
-  const { factor = maxPositions / numPositions } = rope;
-  switch (kind) {
-    case "default":
-      return { kind };
-    case "linear":
-      return { kind, factor };
-    case "dynamic":
-      return { kind, factor, numPositions: maxPositions };
-    case "llama3": {
-      const { low_freq_factor: lowTurns = 1, high_freq_factor: highTurns = 4 } = rope;
-      return { kind, factor, lowTurns, highTurns, numPositions };
-    }
-    case "yarn": {
-      const { beta_fast: fastTurns = 32, beta_slow: slowTurns = 1, truncate: truncated = true } = rope;
-      const attentionFactor = rope.attention_factor ?? sharpness(factor, rope);
-      return { kind, factor, numPositions, fastTurns, slowTurns, truncated, attentionFactor };
-    }
-    case "longrope": {
-      const { short_factor: short = [], long_factor: long = [] } = rope;
-      const told = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(numPositions));
-      return { kind, short, long, numPositions, attentionFactor: rope.attention_factor ?? told };
-    }
-  }
-}
-
-/** Positions up to which a configuration's rotary angles are meant: a dynamic scaling is for what lies beyond its own. */
-export function longestContext({
-  rope_parameters: rope,
-  max_position_embeddings: maxPositions,
-}: LlamaConfig): number {
-  return rope.rope_type === "dynamic" ? Math.ceil(maxPositions * (rope.factor ?? 1)) : maxPositions;
-}
-
-/** What a rope's parameters must be beside the base, by its kind. */
-const ropeFields: Readonly<Record<RotaryScaling["kind"], Fields>> = {
-  default: {},
-  linear: { factor: positiveNumber() },
-  dynamic: { factor: positiveNumber() },
-  llama3: {
-    factor: positiveNumber(),
-    low_freq_factor: positiveNumber(),
-    high_freq_factor: positiveNumber(),
-    original_max_position_embeddings: optional(positiveNumber()),
-  },
-  yarn: {
-    factor: optional(positiveNumber()),
-    original_max_position_embeddings: optional(positiveNumber()),
-    attention_factor: optional(positiveNumber()),
-    beta_fast: optional(positiveNumber()),
-    beta_slow: optional(positiveNumber()),
-    mscale: optional(positiveNumber()),
-    mscale_all_dim: optional(positiveNumber()),
-    truncate: optional(flag(true)),
-  },
-  longrope: {
-    factor: optional(positiveNumber()),
-    original_max_position_embeddings: optional(positiveNumber()),
-    attention_factor: optional(positiveNumber()),
-    short_factor: divisors(),
-    long_factor: divisors(),
-  },
-};
-
-function ropeOf(
-  where: string,
-  given: Readonly<Record<string, unknown>>,
-  maxPositions: number,
-  headWidth: number,
-): RopeParameters {
-  const told = {
-    ...(given.rope_scaling as object | null),
-    ...(given.rope_parameters as object | null),
-  } as Readonly<Record<string, unknown>>;
-  const type = (told.rope_type ?? told.type ?? "default") as RotaryScaling["kind"];
-  const kinds = Object.keys(ropeFields);
-  checkField(where, "rope_type", kinds.includes(type), `one of ${kinds.join(", ")}`, type);
-  const { partial_rotary_factor: partial = given.partial_rotary_factor } = told;
-  checkField(where, "partial_rotary_factor", partial == null || partial === 1, "1 or absent", partial);
-  const theta = told.rope_theta ?? given.rope_theta ?? 10000;
-  const { holds, expected } = positiveNumber();
-  checkField(where, "rope_theta", holds(theta), expected, theta);
-  const rope: Record<string, unknown> = { rope_theta: theta, rope_type: type };
-  for (const [name, field] of Object.entries(ropeFields[type])) {
-    // Phi and its kin tell it beside the rope's own parameters.
-    const beside = name === "original_max_position_embeddings" ? given[name] : undefined;
-    const value = told[name] ?? beside ?? undefined;
-    checkField(where, name, field.holds(value), field.expected, value);
-    if (value !== undefined) rope[name] = value;
-  }
-  const { low_freq_factor: low = 0, high_freq_factor: high = 1 } = rope as Partial<RopeParameters>;
-  checkField(where, "high_freq_factor", high > low, `above low_freq_factor = ${low}`, high);
-  for (const name of ["short_factor", "long_factor"] as const) {
-    const numbers = (rope as Partial<RopeParameters>)[name];
-    const fits = numbers === undefined || numbers.length === headWidth / 2;
-    checkField(where, name, fits, `${headWidth / 2} numbers, one for each pair of features`, numbers);
-  }
-  const needs = "original_max_position_embeddings" in ropeFields[type];
-  return { ...(needs && { original_max_position_embeddings: maxPositions }), ...rope } as RopeParameters;
-}
-
-// As transformers' `_compute_yarn_parameters`.
-function sharpness(factor: number, { mscale, mscale_all_dim }: RopeParameters): number {
-  const of = (scale: number) => (factor <= 1 ? 1 : 0.1 * scale * Math.log(factor) + 1);
-  return mscale === undefined || mscale_all_dim === undefined ? of(1) : of(mscale) / of(mscale_all_dim);
-}
-
-function positiveNumber(): Field<unknown> {
-  return positive(1) as Field<unknown>;
-}
-
-function optional(field: Field<unknown>): Field<unknown> {
-  return { ...field, holds: (value) => value === undefined || field.holds(value) };
-}
-
-function divisors(): Field<unknown> {
-  const { holds } = positive(1);
-  return {
-    default: undefined,
-    expected: "a list of positive numbers",
-    holds: (value) => Array.isArray(value) && value.every(holds),
-  };
 }

@@ -1,7 +1,6 @@
 import {
   anglesAt,
   attention,
-  attentionFactorOf,
   below,
   Dropout,
   Embedding,
@@ -12,13 +11,9 @@ import {
   Module,
   ModuleList,
   normal,
-  numPast,
   type PackedRow,
   RMSNorm,
   type RotaryAngles,
-  type RotaryScaling,
-  rotaryAngles,
-  rotaryFrequencies,
   rotate,
   seenBy,
   sequence,
@@ -33,9 +28,10 @@ import {
 import type { Tensor } from "../../tensor/index.ts";
 import { CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { longestContext, ropeAngles } from "../rope-parameters.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { biasesOf, type LlamaConfig, llamaConfig, longestContext, scalingOf, windowOf } from "./config.ts";
+import { biasesOf, type LlamaConfig, llamaConfig, windowOf } from "./config.ts";
 import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
 import { llamaStackPlan } from "./tensor-plan.ts";
 
@@ -142,7 +138,6 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
   readonly start: Identity;
   readonly layers: ModuleList<LlamaDecoderLayer>;
   readonly norm: RMSNorm;
-  readonly #scaling: RotaryScaling;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Fields = {}) {
@@ -157,7 +152,6 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
       Array.from({ length: num_hidden_layers }, (_, layer) => new LlamaDecoderLayer(config, layer)),
     );
     this.norm = new RMSNorm(hidden_size, config.rms_norm_eps);
-    this.#scaling = scalingOf(config);
   }
 
   /** How Hugging Face's files name these parameters. */
@@ -183,7 +177,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const { length, mask, positions } = placesIn("LlamaModel", inputIds, places);
     checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, longestContext(this.config), length);
-    const angles = this.#angles(length, numPast());
+    const angles = ropeAngles(this.config, this.config.head_dim, length);
     const context: LlamaContext = {
       angles: positions ? anglesAt(angles, positions.select(0, 0)) : angles,
       mask,
@@ -191,13 +185,6 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
     let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
     return this.norm.forward(x); // [B, T, D]
-  }
-
-  #angles(length: number, past: number): RotaryAngles {
-    const { head_dim, rope_parameters } = this.config;
-    const { rope_theta: theta } = rope_parameters;
-    const frequencies = rotaryFrequencies(head_dim, theta, this.#scaling, past + length);
-    return rotaryAngles(frequencies, length, past, attentionFactorOf(this.#scaling));
   }
 }
 
