@@ -5,9 +5,12 @@ import * as bert from "./bert/model.ts";
 import { CLIPModel } from "./clip/model.ts";
 import { Data2VecAudioForCTC, Data2VecAudioForSequenceClassification } from "./data2vec-audio/model.ts";
 import * as data2vecText from "./data2vec-text/model.ts";
+import { GPTJForCausalLM } from "./gpt-j/model.ts";
+import { GPTNeoXForCausalLM } from "./gpt-neox/model.ts";
 import { GPT2LMHeadModel } from "./gpt2/gpt2.ts";
 import { LlamaForCausalLM } from "./llama/model.ts";
 import * as megatronBert from "./megatron-bert/model.ts";
+import { OPTForCausalLM } from "./opt/model.ts";
 import * as roberta from "./roberta/model.ts";
 import { T5ForConditionalGeneration } from "./t5/model.ts";
 import type { Task, TaskModel } from "./task-model.ts";
@@ -64,6 +67,9 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
     audio_classification: Wav2Vec2ForSequenceClassification,
   },
   vit: { image_classification: ViTForImageClassification },
+  gptj: { causal_lm: GPTJForCausalLM },
+  gpt_neox: { causal_lm: GPTNeoXForCausalLM },
+  opt: { causal_lm: OPTForCausalLM },
   llama: { causal_lm: LlamaForCausalLM },
   mistral: { causal_lm: LlamaForCausalLM },
   qwen2: { causal_lm: LlamaForCausalLM },

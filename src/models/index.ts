@@ -30,6 +30,10 @@ export {
   type Seq2SeqModel,
   specialTokensOf,
 } from "./generation/index.ts";
+export { type GPTJConfig, gptJConfig } from "./gpt-j/config.ts";
+export { GPTJForCausalLM } from "./gpt-j/model.ts";
+export { type GPTNeoXConfig, gptNeoXConfig } from "./gpt-neox/config.ts";
+export { GPTNeoXForCausalLM } from "./gpt-neox/model.ts";
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";
 export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
@@ -45,6 +49,8 @@ export {
   MegatronBertForSequenceClassification,
   MegatronBertForTokenClassification,
 } from "./megatron-bert/model.ts";
+export { type OPTConfig, optConfig } from "./opt/config.ts";
+export { OPTForCausalLM } from "./opt/model.ts";
 export {
   RobertaForMaskedLM,
   RobertaForQuestionAnswering,

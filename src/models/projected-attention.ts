@@ -8,7 +8,9 @@ import {
   Module,
   madeOnce,
   mask,
+  type PackedRow,
   row,
+  seenBy,
   splitHeads,
   type TensorPlan,
   withPast,
@@ -20,8 +22,8 @@ import type { Tensor } from "../tensor/index.ts";
 export interface AttentionRequest {
   /** [B, S, D]; the queries' own positions unless told otherwise. */
   readonly source?: Tensor | undefined;
-  /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. */
-  readonly mask?: Tensor | undefined;
+  /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. Or who shares the row. */
+  readonly mask?: Tensor | PackedRow | undefined;
   readonly causal?: boolean;
 }
 
@@ -41,7 +43,7 @@ export function keysOf(
   return isOwn ? keys() : (madeOnce(attending, keys) as Pair);
 }
 
-/** Attention with a matrix before and behind it each, by the names of BART, CLIP and wav2vec 2. */
+/** Attention with a matrix before and behind it each, by the names of BART, OPT, CLIP and wav2vec 2. */
 export class ProjectedAttention extends Module {
   readonly k_proj: Linear;
   readonly v_proj: Linear;
@@ -53,11 +55,11 @@ export class ProjectedAttention extends Module {
   constructor(
     width: number,
     numHeads: number,
-    options: { readonly dropout: number; readonly init: Initializer },
+    options: { readonly dropout: number; readonly init: Initializer; readonly bias?: boolean },
   ) {
     super();
-    const { init } = options;
-    const map = () => new Linear(width, width, { init, biasInit: zeros });
+    const { init, bias = true } = options;
+    const map = () => new Linear(width, width, { init, bias, biasInit: zeros });
     this.headWidth = width / numHeads;
     this.k_proj = map();
     this.v_proj = map();
@@ -73,7 +75,7 @@ export class ProjectedAttention extends Module {
       [this.k_proj, this.v_proj].map((map) => splitHeads(map.forward(source), this.headWidth)) as Pair;
     const [k, v] = keysOf(this, keys, { causal, isOwn: source === x }); // [B, H, S, K]
     return this.out_proj.forward(
-      joinHeads(attention(q, k, v, { mask: seen, causal, dropout: this.dropout })),
+      joinHeads(attention(q, k, v, { ...seenBy(seen), causal, dropout: this.dropout })),
     );
   }
 }

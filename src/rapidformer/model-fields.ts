@@ -30,18 +30,30 @@ const decoder: Names = {
   layernormEpsilon: ["rms_norm_eps"],
 };
 
+const gpt: Names = {
+  numLayers: ["n_layer"],
+  hiddenSize: ["n_embd"],
+  numAttentionHeads: ["n_head"],
+  maxPositionEmbeddings: ["n_positions"],
+  ffnHiddenSize: ["n_inner"],
+  attentionDropout: ["attn_pdrop"],
+  hiddenDropout: ["resid_pdrop", "embd_pdrop"],
+  layernormEpsilon: ["layer_norm_epsilon"],
+  initMethodStd: ["initializer_range"],
+};
+
 /** What families call the flags' sizes in their config.json; those that are not named call them as BERT does. */
 const names: Readonly<Record<string, Names>> = {
-  gpt2: {
-    numLayers: ["n_layer"],
-    hiddenSize: ["n_embd"],
-    numAttentionHeads: ["n_head"],
-    maxPositionEmbeddings: ["n_positions"],
-    ffnHiddenSize: ["n_inner"],
-    attentionDropout: ["attn_pdrop"],
-    hiddenDropout: ["resid_pdrop", "embd_pdrop"],
-    layernormEpsilon: ["layer_norm_epsilon"],
-    initMethodStd: ["initializer_range"],
+  gpt2: gpt,
+  gptj: gpt,
+  gpt_neox: { ...encoder, attentionDropout: ["attention_dropout"], hiddenDropout: ["hidden_dropout"] },
+  opt: {
+    ...encoder,
+    ffnHiddenSize: ["ffn_dim"],
+    attentionDropout: ["attention_dropout"],
+    hiddenDropout: ["dropout"],
+    layernormEpsilon: [],
+    initMethodStd: ["init_std"],
   },
   t5: {
     numLayers: ["num_layers", "num_decoder_layers"],

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { HuggingFaceFolder, SafetensorsFile } from "../../src/checkpoint/index.ts";
 import { applyDelta, deltaFrom, loadDelta, ownName } from "../../src/deltas/index.ts";
 import {
@@ -51,17 +52,24 @@ export function goldenPath(name: string): string | undefined {
   return sharedPath(`golden/${name}`);
 }
 
+/** Families that the folders beside the repository leave out. */
+const ownStates = fileURLToPath(new URL("states", import.meta.url));
+
 /**
- * Every reference state that lies in ../shared/golden, or in the folder that TROUPE_GOLDEN names; none where there is no such
- * folder (see `sharedPath`). Whatever lies there is tested: nothing is known of it but its files.
+ * Every reference state that lies in test/golden/states and in ../shared/golden, where that is (see `sharedPath`); or in the folder
+ * that TROUPE_GOLDEN names. Whatever lies there is tested: nothing is known of it but its files.
  */
 export function goldenFolders(): GoldenFolder[] {
-  const root = process.env.TROUPE_GOLDEN ?? sharedPath("golden");
-  if (root === undefined) return [];
+  const shared = sharedPath("golden");
+  const named = process.env.TROUPE_GOLDEN;
+  const roots = named === undefined ? [ownStates, ...(shared === undefined ? [] : [shared])] : [named];
+  return roots.flatMap(foldersIn).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function foldersIn(root: string): GoldenFolder[] {
   return readdirSync(root, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && existsSync(join(root, entry.name, "golden.safetensors")))
-    .map(({ name }) => describeFolder(name, join(root, name)))
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    .map(({ name }) => describeFolder(name, join(root, name)));
 }
 
 function describeFolder(name: string, path: string): GoldenFolder {

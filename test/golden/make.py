@@ -1,6 +1,7 @@
 """Writes reference states of other shapes than those beside the repository, for the golden tests to be pointed at.
 
     python test/golden/make.py FOLDER [SEED [WORD]]     those with WORD in their names alone
+    python test/golden/make.py test/golden/states 1 tiny     those that lie in the repository
     TROUPE_GOLDEN=FOLDER npx vitest run test/golden
 
 Wants torch, transformers, peft and safetensors. What is written is what ../shared/golden/README.md describes; widths, heads, layers,
@@ -260,6 +261,55 @@ def shapes(rng):
         if task == "QuestionAnswering":
             inputs.update(start_positions=torch.tensor([1, 2, 40]), end_positions=torch.tensor([3, 4, 40]))
         yield f"megatron-bert-{task.lower()}", getattr(hf, f"MegatronBertFor{task}")(config), inputs
+
+
+def decoders(rng):
+    """OPT, GPT-NeoX and GPT-J: name → (model, inputs)"""
+    def causal(name, model_class, config, left=False, mask=True):
+        inputs = text(rng, config, types=False, left=left)
+        inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        if not mask:
+            del inputs["attention_mask"]
+        return name, model_class(config), inputs
+    def opt(name, left=False, mask=True, **fields):
+        given = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=3, ffn_dim=43, max_position_embeddings=32, dropout=0, init_std=0.05)
+        return causal(f"opt-{name}", hf.OPTForCausalLM, hf.OPTConfig(**{**given, **fields}), left, mask)
+    def neox(name, left=False, mask=True, **fields):
+        given = dict(vocab_size=61, hidden_size=40, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, max_position_embeddings=32, bos_token_id=0,
+                     eos_token_id=0, initializer_range=0.05)
+        return causal(f"gpt-neox-{name}", hf.GPTNeoXForCausalLM, hf.GPTNeoXConfig(**{**given, **fields}), left, mask)
+    def gptj(name, left=False, mask=True, **fields):
+        given = dict(vocab_size=61, n_embd=40, n_head=5, n_layer=3, n_inner=43, rotary_dim=4, n_positions=32, bos_token_id=0, eos_token_id=0, initializer_range=0.05)
+        return causal(f"gpt-j-{name}", hf.GPTJForCausalLM, hf.GPTJConfig(**{**given, **fields}), left, mask)
+    yield opt("odd")
+    yield opt("left", left=True, pad_token_id=7, activation_function="gelu", hidden_size=28, num_attention_heads=4, num_hidden_layers=2)
+    yield opt("narrow-words", word_embed_proj_dim=14, do_layer_norm_before=False, left=True)
+    yield opt("wide-words", word_embed_proj_dim=37, tie_word_embeddings=False)
+    yield opt("unbiased", enable_bias=False, mask=False, num_hidden_layers=1)
+    yield opt("old", _remove_final_layer_norm=True, num_attention_heads=3, ffn_dim=64, vocab_size=64)
+    yield neox("odd")
+    yield neox("in-turn", use_parallel_residual=False, left=True, num_attention_heads=4, hidden_act="relu")
+    yield neox("whole-heads", rotary_pct=1.0, rotary_emb_base=500, tie_word_embeddings=True, num_hidden_layers=1)
+    yield neox("unbiased", attention_bias=False, rotary_pct=0.5, layer_norm_eps=1e-3, mask=False, hidden_size=48, num_attention_heads=3)
+    yield neox("stretched", rope_parameters=dict(rope_type="linear", factor=3.0, rope_theta=10000.0, partial_rotary_factor=0.25), num_hidden_layers=2)
+    yield gptj("odd")
+    yield gptj("left", left=True, rotary_dim=8, n_head=4, n_layer=2)
+    yield gptj("whole-heads", rotary_dim=8, n_inner=None, activation_function="gelu", mask=False)
+    yield gptj("tied", tie_word_embeddings=True, n_embd=48, n_head=3, rotary_dim=6, layer_norm_epsilon=1e-3, n_layer=1)
+
+
+def tiny(rng):
+    """What lies in test/golden/states: families that the folders beside the repository leave out, as small as they may be."""
+    def causal(name, model_class, config):
+        inputs = dict(input_ids=ids(rng, 3, 7, 19), attention_mask=padding(rng, 3, 7))
+        inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        return name, model_class(config), inputs
+    yield causal("opt", hf.OPTForCausalLM, hf.OPTConfig(vocab_size=19, hidden_size=12, num_attention_heads=3, num_hidden_layers=2, ffn_dim=15, max_position_embeddings=24,
+                 word_embed_proj_dim=8, dropout=0, init_std=0.1))
+    yield causal("gpt-neox", hf.GPTNeoXForCausalLM, hf.GPTNeoXConfig(vocab_size=19, hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=15,
+                 max_position_embeddings=24, bos_token_id=0, eos_token_id=0, initializer_range=0.1))
+    yield causal("gpt-j", hf.GPTJForCausalLM, hf.GPTJConfig(vocab_size=19, n_embd=12, n_head=3, n_layer=2, n_inner=15, rotary_dim=2, n_positions=24, bos_token_id=0,
+                 eos_token_id=0, initializer_range=0.1))
 
 
 def corners(rng):
@@ -638,11 +688,11 @@ def main():
         folder = os.path.join(root, name)
         os.makedirs(folder, exist_ok=True)
         return folder
-    for states in (models, shapes, corners):
+    for states in (tiny,) if word == "tiny" else (models, shapes, corners, decoders):
         for name, model, inputs in states(random.Random(seed)):
-            if word in name:
+            if word in name or states is tiny:
                 write(place(name), model, inputs)
-    for states, suffix in ((adapters, "lora"), (tuned, "lora"), (prompts, "prompt"), (rescaled, "ia3")):
+    for states, suffix in () if word == "tiny" else ((adapters, "lora"), (tuned, "lora"), (prompts, "prompt"), (rescaled, "ia3")):
         for name, base, told, inputs in states(random.Random(seed)):
             if word in f"{name}-{suffix}":
                 write_adapter(place(f"{name}-{suffix}"), base, told, inputs)

@@ -58,7 +58,7 @@ const packable: Readonly<Record<string, readonly string[]>> = {
   token_classification: encoders,
   question_answering: encoders,
   masked_lm: encoders,
-  causal_lm: ["gpt2", "llama", "mistral", "qwen2"],
+  causal_lm: ["gpt2", "llama", "mistral", "qwen2", "gpt_neox", "gptj", "opt"],
 };
 
 /** Sorted within the step: each has the samples that it has anyway. */

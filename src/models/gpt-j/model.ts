@@ -1,0 +1,206 @@
+import {
+  anglesAt,
+  attention,
+  Dropout,
+  Embedding,
+  joinHeads,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  numPast,
+  type PackedRow,
+  type RotaryAngles,
+  rotaryAngles,
+  rotaryFrequencies,
+  rotate,
+  seenBy,
+  splitHeads,
+  type TensorPlan,
+  VocabularyHead,
+  withPast,
+  zeros,
+} from "../../nn/index.ts";
+import { ops, type Tensor } from "../../tensor/index.ts";
+import { CausalLanguageModel } from "../causal-language-model.ts";
+import type { TextPlaces } from "../language-model.ts";
+import { checkTokenIds, placesIn } from "../token-ids.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import { type GPTJConfig, gptJConfig } from "./config.ts";
+import { gptJConfigJson, gptJNaming } from "./state-dict-adapter.ts";
+import { gptJPlan } from "./tensor-plan.ts";
+
+// B batch, T positions, D width, H heads, K head width (D = H·K), R turned features of a head, I inner width, V vocabulary. H, I
+// and, within a layer's halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+
+/** The base of the angles of GPT-J's positions. */
+const THETA = 10_000;
+
+/** What all layers of a pass are given beside the residual stream. */
+interface GPTJContext {
+  readonly angles: RotaryAngles;
+  /** bool [B, 1, 1, T]: which positions are no padding; or who shares the row. Undefined where all are one's own. */
+  readonly mask: Tensor | PackedRow | undefined;
+}
+
+/** Causal self-attention of one layer; the first features of each head turn with their position, neighbours together. */
+export class GPTJAttention extends Module {
+  readonly k_proj: Linear;
+  readonly v_proj: Linear;
+  readonly q_proj: Linear;
+  readonly out_proj: Linear;
+  readonly attn_dropout: Dropout;
+  readonly resid_dropout: Dropout;
+  readonly headWidth: number;
+  readonly #rotaryWidth: number;
+
+  constructor(config: GPTJConfig) {
+    super();
+    const { n_embd: width, n_head: numHeads, initializer_range } = config;
+    const map = () => new Linear(width, width, { init: normal(0, initializer_range), bias: false });
+    this.k_proj = map();
+    this.v_proj = map();
+    this.q_proj = map();
+    this.out_proj = map();
+    this.attn_dropout = new Dropout(config.attn_pdrop);
+    this.resid_dropout = new Dropout(config.resid_pdrop);
+    this.headWidth = width / numHeads;
+    this.#rotaryWidth = config.rotary_dim;
+  }
+
+  override forward(x: Tensor, { angles, mask }: GPTJContext): Tensor {
+    const heads = (map: Linear) => splitHeads(map.forward(x), this.headWidth); // [B, H, T, K]
+    const turned = (map: Linear) => rotate(evenFirst(heads(map), this.#rotaryWidth), angles);
+    const [keys, values] = withPast(this, turned(this.k_proj), heads(this.v_proj));
+    const seen = { causal: true, ...seenBy(mask), dropout: this.attn_dropout };
+    const mixed = attention(turned(this.q_proj), keys, values, seen); // [B, H, T, K]
+    return this.resid_dropout.forward(this.out_proj.forward(joinHeads(mixed))); // [B, T, D]
+  }
+}
+
+/** The feed-forward half of a layer. */
+export class GPTJMLP extends Module {
+  readonly fc_in: Linear;
+  readonly fc_out: Linear;
+  readonly dropout: Dropout;
+
+  constructor(config: GPTJConfig) {
+    super();
+    const { n_embd: width, n_inner, activation_function: activation } = config;
+    const inner = n_inner ?? 4 * width;
+    const options = { init: normal(0, config.initializer_range), biasInit: zeros };
+    this.fc_in = new Linear(width, inner, { ...options, activation });
+    this.fc_out = new Linear(inner, width, options);
+    this.dropout = new Dropout(config.resid_pdrop);
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.dropout.forward(this.fc_out.forward(this.fc_in.forward(x))); // [B, T, D] → [B, T, I] → [B, T, D]
+  }
+}
+
+/** One layer: attention and feed-forward beside each other, behind one norm. */
+export class GPTJBlock extends Module {
+  readonly ln_1: LayerNorm;
+  readonly attn: GPTJAttention;
+  readonly mlp: GPTJMLP;
+
+  constructor(config: GPTJConfig) {
+    super();
+    this.ln_1 = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.attn = new GPTJAttention(config);
+    this.mlp = new GPTJMLP(config);
+  }
+
+  override forward(x: Tensor, context: GPTJContext): Tensor {
+    const normed = this.ln_1.forward(x); // [B, T, D]
+    return this.attn.forward(normed, context).add(this.mlp.forward(normed)).add(x); // [B, T, D]
+  }
+}
+
+class GPTJModel extends Module {
+  readonly wte: Embedding;
+  readonly drop: Dropout;
+  readonly h: ModuleList<GPTJBlock>;
+  readonly ln_f: LayerNorm;
+  readonly #config: GPTJConfig;
+
+  constructor(config: GPTJConfig) {
+    super();
+    this.wte = new Embedding(config.vocab_size, config.n_embd, normal(0, config.initializer_range));
+    this.drop = new Dropout(config.embd_pdrop);
+    this.h = new ModuleList(Array.from({ length: config.n_layer }, () => new GPTJBlock(config)));
+    this.ln_f = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.#config = config;
+  }
+
+  override forward(inputIds: Tensor, places: TextPlaces): Tensor {
+    const { vocab_size, n_positions, rotary_dim } = this.#config;
+    const { length, mask, positions } = placesIn("GPTJForCausalLM", inputIds, places);
+    checkTokenIds("GPTJForCausalLM", inputIds, vocab_size, n_positions, length);
+    const angles = rotaryAngles(rotaryFrequencies(rotary_dim, THETA), length, numPast());
+    const context = { angles: positions ? anglesAt(angles, positions.select(0, 0)) : angles, mask };
+    let x = this.drop.forward(this.wte.forward(inputIds)); // [B, T, D]
+    for (const block of this.h) x = block.forward(x, context); // [B, T, D]
+    return this.ln_f.forward(x); // [B, T, D]
+  }
+}
+
+/**
+ * GPT-J that predicts the next token.
+ * @see Wang and Komatsuzaki 2021, "GPT-J-6B", https://github.com/kingoflolz/mesh-transformer-jax
+ */
+export class GPTJForCausalLM extends CausalLanguageModel {
+  readonly config: GPTJConfig;
+  readonly transformer: GPTJModel;
+  override readonly lm_head: VocabularyHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super();
+    this.config = gptJConfig(fields);
+    this.transformer = new GPTJModel(this.config);
+    const { n_embd, vocab_size, initializer_range, tie_word_embeddings } = this.config;
+    this.lm_head = new VocabularyHead(n_embd, vocab_size, normal(0, initializer_range), { bias: true });
+    if (tie_word_embeddings) this.lm_head.weight = this.transformer.wte.weight;
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  override get stateNaming(): StateNaming {
+    return gptJNaming(this.config);
+  }
+
+  override get configJson(): NamedState["configJson"] {
+    return gptJConfigJson(this.config);
+  }
+
+  override get tensorPlan(): TensorPlan {
+    return gptJPlan(this.config);
+  }
+
+  /** Tokens it knows: ids lie below it. */
+  override get vocabSize(): number {
+    return this.config.vocab_size;
+  }
+
+  /** Longest context. */
+  override get maxPositions(): number {
+    return this.config.n_positions;
+  }
+
+  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
+    return this.transformer.forward(inputIds, places);
+  }
+}
+
+/**
+ * The first `width` features of each head, of neighbouring pairs those with even numbers in front: pairs lie half of them apart, as
+ * `rotate` turns them. Scores do not see the order, which is that of queries and keys alike. [B, H, T, K] → [B, H, T, K]
+ */
+function evenFirst(x: Tensor, width: number): Tensor {
+  const [rows = 0, numHeads = 0, length = 0, headWidth = 0] = x.shape;
+  const pairs = x.narrow(3, 0, width).reshape([rows, numHeads, length, width / 2, 2]);
+  const apart = pairs.transpose(3, 4).reshape([rows, numHeads, length, width]);
+  return width === headWidth ? apart : ops.cat([apart, x.narrow(3, width, headWidth - width)], 3);
+}

@@ -1,0 +1,70 @@
+import {
+  activation,
+  type ConfigOf,
+  checkField,
+  flag,
+  positive,
+  probability,
+  readConfig,
+  size,
+  tokenId,
+} from "../config-fields.ts";
+import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
+
+/** Widths: D hidden, H heads, K = D / H, I inner. Defaults are the 20B model's. */
+const neoxFields = {
+  vocab_size: size(50432),
+  hidden_size: size(6144),
+  num_hidden_layers: size(44),
+  num_attention_heads: size(64),
+  intermediate_size: size(24576),
+  hidden_act: activation("gelu"),
+  max_position_embeddings: size(2048),
+  attention_dropout: probability(0),
+  hidden_dropout: probability(0),
+  initializer_range: positive(0.02),
+  layer_norm_eps: positive(1e-5),
+  /** Whether both halves of a layer read the same stream, and are added to it together; else one after the other. */
+  use_parallel_residual: flag(true),
+  /** Whether the projections of attention have biases. */
+  attention_bias: flag(true),
+  /** Whether the output layer is the token embedding itself. */
+  tie_word_embeddings: flag(false),
+  pad_token_id: tokenId(null),
+} as const;
+
+/** A GPT-NeoX, by the field names of Hugging Face's config.json. */
+export type GPTNeoXConfig = ConfigOf<typeof neoxFields> & { readonly rope_parameters: RopeParameters };
+
+/** What a release 4 of transformers calls the part of a head that turns, and the base of its angles. */
+const oldNames = ["rotary_pct", "rotary_emb_base"];
+
+/**
+ * Completes given fields with those of the 20B model and checks them. A quarter of each head turns unless told otherwise.
+ * @throws {TroupeError} `MODEL_CONFIG`
+ */
+export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GPTNeoXConfig {
+  const where = "GPTNeoXConfig";
+  const read = readConfig(
+    { where, modelType: "gpt_neox", alsoRead: [...ropeNames, ...oldNames] },
+    neoxFields,
+    given,
+  );
+  const { hidden_size: width, num_attention_heads: heads, max_position_embeddings: maxPositions } = read;
+  checkField(
+    where,
+    "hidden_size",
+    width % heads === 0,
+    `a multiple of num_attention_heads = ${heads}`,
+    width,
+  );
+  const { rotary_pct: partial_rotary_factor, rotary_emb_base: rope_theta } = given;
+  const told = { partial_rotary_factor, rope_theta, ...given };
+  const rope_parameters = ropeOf(where, told, { maxPositions, headWidth: width / heads, partial: 0.25 });
+  return { ...read, rope_parameters };
+}
+
+/** How many features of a head turn with their position. */
+export function rotaryWidth({ hidden_size, num_attention_heads, rope_parameters }: GPTNeoXConfig): number {
+  return Math.floor((hidden_size / num_attention_heads) * (rope_parameters.partial_rotary_factor ?? 1));
+}

@@ -1,0 +1,234 @@
+import {
+  anglesAt,
+  attention,
+  below,
+  Dropout,
+  Embedding,
+  joinHeads,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  type PackedRow,
+  type RotaryAngles,
+  rotate,
+  seenBy,
+  sequence,
+  splitHeads,
+  type TensorPlan,
+  type TensorSplittable,
+  VocabularyHead,
+  vocabulary,
+  withPast,
+  zeros,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { CausalLanguageModel } from "../causal-language-model.ts";
+import type { TextPlaces } from "../language-model.ts";
+import { longestContext, ropeAngles } from "../rope-parameters.ts";
+import { checkTokenIds, placesIn } from "../token-ids.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import { type GPTNeoXConfig, gptNeoXConfig, rotaryWidth } from "./config.ts";
+import { gptNeoXConfigJson, gptNeoXNaming } from "./state-dict-adapter.ts";
+import { gptNeoXStackPlan } from "./tensor-plan.ts";
+
+// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, within a layer's
+// halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What all layers of a pass are given beside the residual stream. */
+interface GPTNeoXContext {
+  readonly angles: RotaryAngles;
+  /** bool [B, 1, 1, T]: which positions are no padding; or who shares the row. Undefined where all are one's own. */
+  readonly mask: Tensor | PackedRow | undefined;
+}
+
+/** Causal self-attention of one layer; the first features of each head turn with their position. */
+export class GPTNeoXAttention extends Module {
+  /** Of each head its query, key and value behind one another. */
+  readonly query_key_value: Linear;
+  readonly dense: Linear;
+  readonly attention_dropout: Dropout;
+  readonly headWidth: number;
+
+  constructor(config: GPTNeoXConfig) {
+    super();
+    const { hidden_size: width, attention_bias: bias } = config;
+    this.query_key_value = linear(config, width, 3 * width, bias);
+    this.dense = linear(config, width, width, bias);
+    this.attention_dropout = new Dropout(config.attention_dropout);
+    this.headWidth = width / config.num_attention_heads;
+  }
+
+  override forward(x: Tensor, { angles, mask }: GPTNeoXContext): Tensor {
+    const heads = splitHeads(this.query_key_value.forward(x), 3 * this.headWidth); // [B, H, T, 3·K]
+    const [q, k, v] = heads.chunk(3, 3) as [Tensor, Tensor, Tensor]; // [B, H, T, K] each
+    const [keys, values] = withPast(this, rotate(k, angles), v);
+    const seen = { causal: true, ...seenBy(mask), dropout: this.attention_dropout };
+    return this.dense.forward(joinHeads(attention(rotate(q, angles), keys, values, seen))); // [B, T, D]
+  }
+}
+
+/** The feed-forward half of a layer. */
+export class GPTNeoXMLP extends Module {
+  readonly dense_h_to_4h: Linear;
+  readonly dense_4h_to_h: Linear;
+
+  constructor(config: GPTNeoXConfig) {
+    super();
+    const { hidden_size, intermediate_size, hidden_act: activation, initializer_range } = config;
+    const init = normal(0, initializer_range);
+    this.dense_h_to_4h = new Linear(hidden_size, intermediate_size, { init, biasInit: zeros, activation });
+    this.dense_4h_to_h = linear(config, intermediate_size, hidden_size, true);
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.dense_4h_to_h.forward(this.dense_h_to_4h.forward(x)); // [B, T, D] → [B, T, I] → [B, T, D]
+  }
+}
+
+/** One layer: attention and feed-forward, each behind a norm, beside each other or one after the other. */
+export class GPTNeoXLayer extends Module {
+  readonly input_layernorm: LayerNorm;
+  readonly post_attention_layernorm: LayerNorm;
+  readonly post_attention_dropout: Dropout;
+  readonly post_mlp_dropout: Dropout;
+  readonly attention: GPTNeoXAttention;
+  readonly mlp: GPTNeoXMLP;
+  readonly #isParallel: boolean;
+
+  constructor(config: GPTNeoXConfig) {
+    super();
+    const { hidden_size, layer_norm_eps, hidden_dropout } = config;
+    this.input_layernorm = new LayerNorm(hidden_size, layer_norm_eps);
+    this.post_attention_layernorm = new LayerNorm(hidden_size, layer_norm_eps);
+    this.post_attention_dropout = new Dropout(hidden_dropout);
+    this.post_mlp_dropout = new Dropout(hidden_dropout);
+    this.attention = new GPTNeoXAttention(config);
+    this.mlp = new GPTNeoXMLP(config);
+    this.#isParallel = config.use_parallel_residual;
+  }
+
+  override forward(x: Tensor, context: GPTNeoXContext): Tensor {
+    const mixed = this.attention.forward(this.input_layernorm.forward(x), context);
+    const attended = this.post_attention_dropout.forward(mixed); // [B, T, D]
+    if (this.#isParallel) return this.#feed(this.post_attention_layernorm.forward(x)).add(attended).add(x);
+    const [sum, normed] = this.post_attention_layernorm.addThenNorm(attended, x); // both [B, T, D]
+    return this.#feed(normed).add(sum);
+  }
+
+  #feed(x: Tensor): Tensor {
+    return this.post_mlp_dropout.forward(this.mlp.forward(x)); // [B, T, D]
+  }
+}
+
+/**
+ * GPT-NeoX's stack without an output layer.
+ * @see Black et al. 2022, https://arxiv.org/abs/2204.06745; Biderman et al. 2023, "Pythia", https://arxiv.org/abs/2304.01373
+ */
+export class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
+  readonly config: GPTNeoXConfig;
+  readonly embed_in: Embedding;
+  readonly emb_dropout: Dropout;
+  readonly layers: ModuleList<GPTNeoXLayer>;
+  readonly final_layer_norm: LayerNorm;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Fields = {}) {
+    super();
+    const config = gptNeoXConfig(fields);
+    const { vocab_size, hidden_size, num_hidden_layers, hidden_dropout } = config;
+    this.config = config;
+    this.embed_in = new Embedding(vocab_size, hidden_size, normal(0, config.initializer_range));
+    this.emb_dropout = new Dropout(hidden_dropout);
+    this.layers = new ModuleList(Array.from({ length: num_hidden_layers }, () => new GPTNeoXLayer(config)));
+    this.final_layer_norm = new LayerNorm(hidden_size, config.layer_norm_eps);
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  get stateNaming(): StateNaming {
+    return gptNeoXNaming(true);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return gptNeoXConfigJson(this.config, "Model");
+  }
+
+  get tensorPlan(): TensorPlan {
+    return { ...gptNeoXStackPlan(this.config), final_layer_norm: sequence({ output: "whole" }) };
+  }
+
+  /**
+   * @param inputIds - [B, T], int64, each in [0, vocab_size)
+   * @param places - see {@link TextPlaces}; positions are counted over padding too
+   * @returns [B, T, D], the normed residual stream
+   * @throws {TroupeError} `MODEL_INPUT`
+   */
+  override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
+    const { length, mask, positions } = placesIn("GPTNeoXModel", inputIds, places);
+    checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, longestContext(this.config), length);
+    const angles = ropeAngles(this.config, rotaryWidth(this.config), length);
+    const context: GPTNeoXContext = {
+      angles: positions ? anglesAt(angles, positions.select(0, 0)) : angles,
+      mask,
+    };
+    let x = this.emb_dropout.forward(this.embed_in.forward(inputIds)); // [B, T, D]
+    for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
+    return this.final_layer_norm.forward(x); // [B, T, D]
+  }
+}
+
+/** GPT-NeoX that predicts the next token. */
+export class GPTNeoXForCausalLM extends CausalLanguageModel {
+  readonly config: GPTNeoXConfig;
+  readonly gpt_neox: GPTNeoXModel;
+  override readonly lm_head: VocabularyHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Fields = {}) {
+    super();
+    this.gpt_neox = new GPTNeoXModel(fields);
+    this.config = this.gpt_neox.config;
+    const { hidden_size, vocab_size, initializer_range, tie_word_embeddings } = this.config;
+    this.lm_head = new VocabularyHead(hidden_size, vocab_size, normal(0, initializer_range));
+    if (tie_word_embeddings) this.lm_head.weight = this.gpt_neox.embed_in.weight;
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  override get stateNaming(): StateNaming {
+    return gptNeoXNaming(this.config.tie_word_embeddings);
+  }
+
+  override get configJson(): NamedState["configJson"] {
+    return gptNeoXConfigJson(this.config, "ForCausalLM");
+  }
+
+  override get tensorPlan(): TensorPlan {
+    return { ...below("gpt_neox", gptNeoXStackPlan(this.config)), lm_head: vocabulary() };
+  }
+
+  /** Tokens it knows: ids lie below it. */
+  override get vocabSize(): number {
+    return this.config.vocab_size;
+  }
+
+  /** Longest context. */
+  override get maxPositions(): number {
+    return longestContext(this.config);
+  }
+
+  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
+    return this.gpt_neox.forward(inputIds, places);
+  }
+}
+
+function linear(
+  { initializer_range }: GPTNeoXConfig,
+  numInputs: number,
+  numOutputs: number,
+  bias: boolean,
+): Linear {
+  return new Linear(numInputs, numOutputs, { init: normal(0, initializer_range), bias, biasInit: zeros });
+}

@@ -1,0 +1,26 @@
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import type { GPTNeoXConfig } from "./config.ts";
+
+/**
+ * How tensor parallelism splits GPT-NeoX's stack: attention by heads, whose queries, keys and values stand together in the fused
+ * map, the feed-forward layer by inner features, the embedding by words.
+ * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
+ */
+export function gptNeoXStackPlan({ hidden_size, num_attention_heads }: GPTNeoXConfig): TensorPlan {
+  const unit = hidden_size / num_attention_heads;
+  const uneven = true;
+  return {
+    embed_in: vocabulary(),
+    emb_dropout: sequence({ input: "whole" }),
+    "layers.*.input_layernorm": sequence(),
+    "layers.*.attention.query_key_value": column({ unit: 3 * unit, uneven }),
+    "layers.*.attention.attention_dropout": mask(1, num_attention_heads), // [B, H, T, T]
+    "layers.*.attention.dense": row({ unit, uneven }),
+    "layers.*.post_attention_dropout": sequence(),
+    "layers.*.post_attention_layernorm": sequence(),
+    "layers.*.mlp.dense_h_to_4h": column({ uneven }),
+    "layers.*.mlp.dense_4h_to_h": row({ uneven }),
+    "layers.*.post_mlp_dropout": sequence(),
+    final_layer_norm: sequence(),
+  };
+}

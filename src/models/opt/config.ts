@@ -1,0 +1,74 @@
+import {
+  activation,
+  type ConfigOf,
+  checkField,
+  type Field,
+  flag,
+  positive,
+  probability,
+  readConfig,
+  size,
+  sizeOrNull,
+  tokenId,
+} from "../config-fields.ts";
+
+/** Widths: D hidden, H heads, I inner, E of the words. Defaults are those of the 125M model. */
+const optFields = {
+  vocab_size: size(50272),
+  hidden_size: size(768),
+  num_hidden_layers: size(12),
+  num_attention_heads: size(12),
+  /** I. */
+  ffn_dim: size(3072),
+  max_position_embeddings: size(2048),
+  /** E; null for D. */
+  word_embed_proj_dim: sizeOrNull(),
+  activation_function: activation("relu"),
+  dropout: probability(0.1),
+  attention_dropout: probability(0),
+  /** With what probability a layer is left out while training. */
+  layerdrop: probability(0),
+  init_std: positive(0.02),
+  /** Whether norms stand in front of the halves of a layer; else behind their sums. */
+  do_layer_norm_before: flag(true),
+  /** Whether the last norm of those in front is left out, as in files of before July 2022. */
+  _remove_final_layer_norm: flag(false),
+  /** Whether the maps of a layer have biases. */
+  enable_bias: flag(true),
+  /** Norms without weights are not there. */
+  layer_norm_elementwise_affine: {
+    ...flag(true),
+    expected: "true",
+    holds: (given: unknown) => given === true,
+  } as Field<boolean>,
+  /** Whether the output layer is the token embedding itself. */
+  tie_word_embeddings: flag(true),
+  /** The row of the embedding that looking up does not train. */
+  pad_token_id: tokenId(1),
+} as const;
+
+/** An OPT, by the field names of Hugging Face's config.json. */
+export type OPTConfig = ConfigOf<typeof optFields> & { readonly word_embed_proj_dim: number };
+
+/**
+ * Completes given fields with those of the 125M model and checks them.
+ * @throws {TroupeError} `MODEL_CONFIG`
+ */
+export function optConfig(given: Readonly<Record<string, unknown>> = {}): OPTConfig {
+  const where = "OPTConfig";
+  const read = readConfig({ where, modelType: "opt" }, optFields, given);
+  const { hidden_size: width, num_attention_heads: heads } = read;
+  checkField(
+    where,
+    "hidden_size",
+    width % heads === 0,
+    `a multiple of num_attention_heads = ${heads}`,
+    width,
+  );
+  return { ...read, word_embed_proj_dim: read.word_embed_proj_dim ?? width };
+}
+
+/** Whether a norm stands behind all layers. */
+export function hasLastNorm({ do_layer_norm_before, _remove_final_layer_norm }: OPTConfig): boolean {
+  return do_layer_norm_before && !_remove_final_layer_norm;
+}

@@ -1,0 +1,189 @@
+import {
+  Dropout,
+  Embedding,
+  Identity,
+  LayerDrop,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  numPast,
+  type PackedRow,
+  positionsHere,
+  type TensorPlan,
+  VocabularyHead,
+  zeros,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { CausalLanguageModel } from "../causal-language-model.ts";
+import type { TextPlaces } from "../language-model.ts";
+import { ProjectedAttention } from "../projected-attention.ts";
+import { checkTokenIds, placesIn } from "../token-ids.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import { hasLastNorm, type OPTConfig, optConfig } from "./config.ts";
+import { optConfigJson, optNaming } from "./state-dict-adapter.ts";
+import { optPlan } from "./tensor-plan.ts";
+
+// B batch, T positions of a pass, S positions so far, D width, E width of the words, I inner width, V vocabulary.
+
+/** Rows of positions that stand before the first, since fairseq counted its special tokens; padding reads the second of them. */
+const FIRST_POSITION = 2;
+
+/** One layer: attention and feed-forward, each behind a norm, or with one behind its sum. */
+export class OPTDecoderLayer extends Module {
+  readonly self_attn: ProjectedAttention;
+  readonly self_attn_layer_norm: LayerNorm;
+  readonly fc1: Linear;
+  readonly fc2: Linear;
+  readonly final_layer_norm: LayerNorm;
+  readonly dropout: Dropout;
+  readonly layerdrop: LayerDrop;
+  readonly #normsFirst: boolean;
+
+  constructor(config: OPTConfig) {
+    super();
+    const { hidden_size: width, ffn_dim: inner, enable_bias: bias, activation_function: activation } = config;
+    const init = normal(0, config.init_std);
+    const { attention_dropout: dropout } = config;
+    this.self_attn = new ProjectedAttention(width, config.num_attention_heads, { dropout, init, bias });
+    this.self_attn_layer_norm = new LayerNorm(width);
+    this.fc1 = new Linear(width, inner, { init, bias, biasInit: zeros, activation });
+    this.fc2 = new Linear(inner, width, { init, bias, biasInit: zeros });
+    this.final_layer_norm = new LayerNorm(width);
+    this.dropout = new Dropout(config.dropout);
+    this.layerdrop = new LayerDrop(config.layerdrop);
+    this.#normsFirst = config.do_layer_norm_before;
+  }
+
+  /** @param mask - bool [B, 1, 1, S], which positions are no padding; or who shares the row */
+  override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
+    const attend = (own: Tensor) => this.self_attn.forward(own, { causal: true, mask });
+    if (!this.#normsFirst) {
+      const [, attended] = this.self_attn_layer_norm.addThenNorm(this.dropout.forward(attend(x)), x);
+      const [, fed] = this.final_layer_norm.addThenNorm(this.#feed(attended), attended);
+      return this.layerdrop.forward(fed, x);
+    }
+    const attended = this.dropout.forward(attend(this.self_attn_layer_norm.forward(x))); // [B, T, D]
+    const [sum, normed] = this.final_layer_norm.addThenNorm(attended, x); // both [B, T, D]
+    return this.layerdrop.forward(sum.add(this.#feed(normed)), x);
+  }
+
+  #feed(x: Tensor): Tensor {
+    return this.dropout.forward(this.fc2.forward(this.fc1.forward(x))); // [B, T, D] → [B, T, I] → [B, T, D]
+  }
+}
+
+/** OPT's stack without an output layer. */
+export class OPTDecoder extends Module {
+  readonly embed_tokens: Embedding;
+  readonly embed_positions: Embedding;
+  /** Widens the words, and narrows what is read for them; null where they are as wide as the stream. */
+  readonly project_in: Linear | null;
+  readonly project_out: Linear | null;
+  /** Where the layers begin. */
+  readonly start: Identity;
+  readonly layers: ModuleList<OPTDecoderLayer>;
+  readonly final_layer_norm: LayerNorm | null;
+  readonly #config: OPTConfig;
+
+  constructor(config: OPTConfig) {
+    super();
+    const { vocab_size, hidden_size: width, word_embed_proj_dim: wordWidth } = config;
+    const init = normal(0, config.init_std);
+    const map = (numInputs: number, numOutputs: number) =>
+      wordWidth === width ? null : new Linear(numInputs, numOutputs, { init, bias: false });
+    this.embed_tokens = new Embedding(vocab_size, wordWidth, init, config.pad_token_id ?? undefined);
+    this.embed_positions = new Embedding(config.max_position_embeddings + FIRST_POSITION, width, init);
+    this.project_in = map(wordWidth, width);
+    this.project_out = map(width, wordWidth);
+    this.start = new Identity();
+    this.layers = new ModuleList(
+      Array.from({ length: config.num_hidden_layers }, () => new OPTDecoderLayer(config)),
+    );
+    this.final_layer_norm = hasLastNorm(config) ? new LayerNorm(width) : null;
+    this.#config = config;
+  }
+
+  /** @returns [B, T, E] @throws {TroupeError} `MODEL_INPUT` */
+  override forward(inputIds: Tensor, places: TextPlaces): Tensor {
+    const { vocab_size, max_position_embeddings } = this.#config;
+    const { length, mask, positions } = placesIn("OPTForCausalLM", inputIds, places);
+    checkTokenIds("OPTForCausalLM", inputIds, vocab_size, max_position_embeddings, length);
+    const { attentionMask } = places;
+    const counted = attentionMask ? positionsAmong(attentionMask, length) : positionsHere(length);
+    const placed = this.embed_positions.forward((positions ?? counted).add(FIRST_POSITION)); // [T, D] or [B, T, D]
+    const words = this.embed_tokens.forward(inputIds); // [B, T, E]
+    let x = this.start.forward((this.project_in?.forward(words) ?? words).add(placed)); // [B, T, D]
+    for (const layer of this.layers) x = layer.forward(x, mask); // [B, T, D]
+    const normed = this.final_layer_norm?.forward(x) ?? x;
+    return this.project_out?.forward(normed) ?? normed; // [B, T, E]
+  }
+}
+
+class OPTModel extends Module {
+  readonly decoder: OPTDecoder;
+
+  constructor(config: OPTConfig) {
+    super();
+    this.decoder = new OPTDecoder(config);
+  }
+
+  override forward(inputIds: Tensor, places: TextPlaces): Tensor {
+    return this.decoder.forward(inputIds, places);
+  }
+}
+
+/**
+ * OPT that predicts the next token. Its positions are counted over what is no padding.
+ * @see Zhang et al. 2022, https://arxiv.org/abs/2205.01068
+ */
+export class OPTForCausalLM extends CausalLanguageModel {
+  readonly config: OPTConfig;
+  readonly model: OPTModel;
+  override readonly lm_head: VocabularyHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super();
+    this.config = optConfig(fields);
+    this.model = new OPTModel(this.config);
+    const { word_embed_proj_dim, vocab_size, init_std, tie_word_embeddings } = this.config;
+    this.lm_head = new VocabularyHead(word_embed_proj_dim, vocab_size, normal(0, init_std));
+    if (tie_word_embeddings) this.lm_head.weight = this.model.decoder.embed_tokens.weight;
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  override get stateNaming(): StateNaming {
+    return optNaming(this.config);
+  }
+
+  override get configJson(): NamedState["configJson"] {
+    return optConfigJson(this.config);
+  }
+
+  override get tensorPlan(): TensorPlan {
+    return optPlan(this.config);
+  }
+
+  /** Tokens it knows: ids lie below it. */
+  override get vocabSize(): number {
+    return this.config.vocab_size;
+  }
+
+  /** Longest context. */
+  override get maxPositions(): number {
+    return this.config.max_position_embeddings;
+  }
+
+  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
+    return this.model.forward(inputIds, places);
+  }
+}
+
+/** Counted over what is no padding, from 0; −1 at padding: [B, S] → [B, T]. */
+function positionsAmong(attentionMask: Tensor, length: number): Tensor {
+  const present = attentionMask.to("int64");
+  const counted = present.cumsum(1).mul(present).sub(1);
+  return counted.narrow(1, numPast(), length);
+}
