@@ -32,10 +32,8 @@ import {
   describeSuggestions,
   estimateStep,
   factsOf,
-  isPlannable,
   languageModel,
   type ModelFacts,
-  type PlannedModel,
   type PlannedPrecision,
   type PlanOptions,
   planMemory,
@@ -311,7 +309,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
     const fields = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
     const length = Number(fields.n_positions ?? fields.max_position_embeddings);
     const planned = languageModel(() => autoModel("causal_lm", configOfFile(fields)), length);
-    return { name, facts: factsIn(name, planned), batchSize: undefined, accumulation: undefined };
+    return { name, facts: factsOf(planned), batchSize: undefined, accumulation: undefined };
   }
   const job = await loadJob(String(pathToFileURL(path)));
   const config = configure(job, flags.set);
@@ -325,17 +323,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
     );
   });
   const { batchSize, accumulation } = training ?? {};
-  return { name, facts: factsIn(name, planned), batchSize, accumulation };
-}
-
-/** @throws {TroupeError} `USAGE` for a model with experts */
-function factsIn(name: string, planned: PlannedModel): ModelFacts {
-  if (isPlannable(planned)) return factsOf(planned);
-  throw usage(
-    "a job whose model has no experts",
-    name,
-    "which of them a token goes to is not known beforehand",
-  );
+  return { name, facts: factsOf(planned), batchSize, accumulation };
 }
 
 /** Samples that a rank may have at a time: of the layout that was named, or of any that is looked at. */

@@ -15,7 +15,6 @@ export { languageModel, type TextModel } from "./cost/language-model.ts";
 export {
   type DeclaredParameter,
   factsOf,
-  isPlannable,
   type ModelFacts,
   type RootParameter,
 } from "./cost/model-facts.ts";

@@ -164,12 +164,16 @@ describe("troupe plan", () => {
     expect(err).toContain("expected a layout of 32 ranks that fits 1.00 GB");
   });
 
-  it("refuses a model with experts, of which it is not known where a token goes", async () => {
+  it("plans a model with experts, also one whose busiest expert says how many tokens each takes", async () => {
     const settings = [`data=${workspace.text}`, `cache=${workspace.path("cache")}`];
     const job = [file("test/fixtures/jobs/experts.ts"), ...settings.flatMap((each) => ["--set", each])];
-    const { code, err } = await plan(...job, "--ranks", "2");
-    expect(code).toBe(2);
-    expect(err).toContain("a job whose model has no experts");
+    for (const more of [[], ["--set", "dropTokens=false", "--set", "k=2"]]) {
+      const { code, out } = await plan(...job, ...more, "--ranks", "2", "--tp", "1", "--json");
+      expect(code).toBe(0);
+      const { memory } = JSON.parse(out) as { memory: { numParameters: number }[] };
+      // Two layers of four experts.
+      expect(memory[0]?.numParameters).toBe(84_544);
+    }
   });
 
   it("refuses machines and sizes it does not know", async () => {

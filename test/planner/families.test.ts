@@ -16,7 +16,7 @@ describe("planMemory of any model", () => {
   const data = { data: workspace.text, cache: workspace.path("cache") };
 
   it.each<[string, URL, Readonly<Record<string, string | number>>]>([
-    ...["bert", "llama", "vit", "t5", "gpt-2", "albert", "clip"].map(
+    ...["bert", "llama", "vit", "t5", "gpt-2", "albert", "clip", "opt", "gpt-neox", "gpt-2 with experts"].map(
       (family): [string, URL, { family: string; width: number; layers: number }] => [
         family,
         familyJob,

@@ -1,5 +1,5 @@
 import { type NamesOf, TroupeError } from "../../errors.ts";
-import { empty, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
+import { empty, gradEnabled, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
 import { Drawing } from "../layers/drawing.ts";
 import { Linear } from "../layers/linear.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
@@ -93,7 +93,7 @@ export class MixtureOfExperts extends Drawing {
 
   /** @param x - [..., D] */
   override forward(x: Tensor): MixtureOutput {
-    if (x.device === "meta") return this.#shapes(x);
+    if (x.device === "meta" && !gradEnabled()) return this.#shapes(x);
     const rows = x.reshape([-1, x.shape.at(-1) ?? 0]); // [S, D]
     const routing = withoutAutocast(() => this.#route(rows.to("float32"), x.shape.at(-2)));
     const answers = this.experts.forward(dispatch(rows, routing)); // [E, C, D]
@@ -105,7 +105,7 @@ export class MixtureOfExperts extends Drawing {
     };
   }
 
-  /** The answer to a tensor without values, which cannot be dealt by them. */
+  /** The answer to a tensor without values where nothing but its shape is asked for, as by another stage of a pipeline. */
   #shapes(x: Tensor): MixtureOutput {
     const { placeholder } = ops.troupe;
     // The call counts among the draws of the pass, also where another stage computes it.
@@ -147,26 +147,28 @@ export class MixtureOfExperts extends Drawing {
 
   #jittered(rows: Tensor): Tensor {
     if (!this.#drawn().has("jitter")) return rows;
-    return rows.mul(this.#uniform(rows.shape, 1 - JITTER, 1 + JITTER, "jitter"));
+    return rows.mul(this.#uniform(rows, 1 - JITTER, 1 + JITTER, "jitter"));
   }
 
   #noise(logits: Tensor) {
     const drawn = this.#drawn();
     return {
       gumbel: drawn.has("gumbel")
-        ? this.#uniform(logits.shape, 0, 1, "gumbel")
+        ? this.#uniform(logits, 0, 1, "gumbel")
             .clamp(2 ** -32)
             .log()
             .neg()
             .log()
             .neg()
         : undefined,
-      keys: drawn.has("keys") ? this.#uniform(logits.shape, 0, 1, "keys") : undefined,
+      keys: drawn.has("keys") ? this.#uniform(logits, 0, 1, "keys") : undefined,
     };
   }
 
-  #uniform(shape: readonly number[], low: number, high: number, purpose: string): Tensor {
+  /** As many numbers as `like` has, without values where that has none. */
+  #uniform({ shape, device }: Tensor, low: number, high: number, purpose: string): Tensor {
     const { seed, stream } = this.draw(purpose);
+    if (device === "meta") return ops.troupe.placeholder(shape, "float32");
     return ops.troupe.philoxUniform_(empty(shape), low, high, seed, stream, 0);
   }
 

@@ -11,7 +11,10 @@ export interface GateOptions {
   readonly capacityFactor: number;
   /** An expert takes at least this many. */
   readonly minCapacity: number;
-  /** Whether tokens beyond an expert's capacity are dropped; else the capacity is that of the busiest expert. */
+  /**
+   * Whether tokens beyond an expert's capacity are dropped; else the capacity is that of the busiest expert, and of tensors without
+   * values as much as if all were equally busy.
+   */
   readonly dropTokens: boolean;
   /** Tokens of a sequence where the auxiliary loss is the mean of the sequences' own; else it is that of all tokens together. */
   readonly sequenceLength?: number | undefined;
@@ -71,9 +74,9 @@ export function route(
   const gates = logits.softmax(1); // [S, E]
   const masks = k === 1 ? [firstOf(gates, logits, noise)] : firstTwoOf(gates, logits, noise);
   const [first = masks[0] as Tensor] = masks;
-  const capacity = dropTokens
-    ? Math.max(minCapacity, Math.ceil((numTokens / numExperts) * capacityFactor * k))
-    : agree(busiest(masks));
+  const share = (factor: number) => Math.ceil((numTokens / numExperts) * factor * k);
+  const needed = () => (logits.device === "meta" ? share(1) : agree(busiest(masks)));
+  const capacity = dropTokens ? Math.max(minCapacity, share(capacityFactor)) : needed();
   const kept = k === 1 && noise.keys ? [keepLargest(first, noise.keys, capacity)] : masks;
   const choices = placesOf(kept, capacity).map(({ mask, positions }) =>
     choiceOf(mask, positions, gates, capacity),
@@ -90,9 +93,11 @@ export function route(
 export function dispatch(x: Tensor, { choices, capacity, counts }: Routing): Tensor {
   const [, width = 0] = x.shape;
   const numPlaces = (counts.shape[0] ?? 0) * capacity;
-  let places = zeros([numPlaces + 1, width], { dtype: x.dtype }); // the last one takes what nobody kept
+  const sizes = [numPlaces + 1, width]; // the last one takes what nobody kept
+  let places =
+    x.device === "meta" ? ops.troupe.placeholder(sizes, x.dtype) : zeros(sizes, { dtype: x.dtype });
   for (const { places: to, kept } of choices) {
-    places = ops.indexAdd(places, 0, to.maskedFill(kept.logicalNot(), numPlaces), x);
+    places = ops.indexAdd(places, 0, to.maskedFill(kept.eq(0), numPlaces), x);
   }
   return places.narrow(0, 0, numPlaces).view([-1, capacity, width]);
 }

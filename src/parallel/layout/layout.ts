@@ -122,7 +122,7 @@ function pipelineProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
     const chunks = numChunks === 1 ? "" : ` × ${numChunks} chunks`;
     problems.push({
       expected: `a layer or more for each of pp ${pp}${chunks}`,
-      got: `${facts.numBlocks} layers`,
+      got: facts.numBlocks === 1 ? "1 layer, which is not cut" : `${facts.numBlocks} layers`,
     });
   }
   if (schedule === "interleaved") {

@@ -1,5 +1,5 @@
 import { bindRandomness, cutBlocks, type Parameter, type ParameterSpec, Randomness } from "../../nn/index.ts";
-import { cutDims, expertCounts, type LayoutFacts, tensorDivisors, traceUse } from "../../parallel/index.ts";
+import { cutDims, type LayoutFacts, tensorDivisors, traceUse } from "../../parallel/index.ts";
 import { scope } from "../../tensor/index.ts";
 import { type ModelTrace, type PlannedModel, type TraceOptions, traceModel } from "./model-trace.ts";
 
@@ -30,11 +30,6 @@ export interface ModelFacts {
   readonly flopsPerSample: number;
   /** What a micro-batch takes; made once for equal options. */
   trace(options: TraceOptions): ModelTrace;
-}
-
-/** @returns whether {@link factsOf} can look at the model: which expert a token goes to is not known before values are */
-export function isPlannable(planned: PlannedModel): boolean {
-  return expertCounts(planned.build()).length === 0;
 }
 
 /**
