@@ -454,6 +454,14 @@ def tuned(rng):
     told = dict(r=2, lora_alpha=3, target_modules=["query", "dense"], bias="all", task_type="TOKEN_CLS")
     inputs = text(rng, config)
     yield "megatron-bert-tokens", hf.MegatronBertForTokenClassification(config), told, dict(inputs, labels=torch.randint(0, 3, inputs["input_ids"].shape))
+    config = hf.GPTNeoXConfig(vocab_size=61, hidden_size=40, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, max_position_embeddings=32, bos_token_id=0,
+                              eos_token_id=0, initializer_range=0.05)
+    yield "gpt-neox-odd", hf.GPTNeoXForCausalLM(config), dict(r=3, lora_alpha=7, target_modules="all-linear", task_type="CAUSAL_LM"), causal(config)
+    config = hf.GPTJConfig(vocab_size=61, n_embd=40, n_head=5, n_layer=2, n_inner=43, rotary_dim=4, n_positions=32, bos_token_id=0, eos_token_id=0, initializer_range=0.05)
+    yield "gpt-j-odd", hf.GPTJForCausalLM(config), dict(r=2, lora_alpha=3, target_modules=["k_proj", "fc_in", "out_proj"], task_type="CAUSAL_LM"), causal(config)
+    config = hf.OPTConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=2, ffn_dim=43, max_position_embeddings=32, word_embed_proj_dim=14,
+                          dropout=0, init_std=0.05)
+    yield "opt-odd", hf.OPTForCausalLM(config), dict(r=2, lora_alpha=3, target_modules="all-linear", bias="lora_only", task_type="CAUSAL_LM"), causal(config)
     config = hf.T5Config(vocab_size=61, d_model=30, d_kv=5, d_ff=43, num_layers=3, num_heads=5, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0)
     inputs = dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
     told = dict(r=3, lora_alpha=8, target_modules=["k", "o", "wi", "wo"], alpha_pattern={"EncDecAttention.k": 2})
@@ -525,6 +533,15 @@ def prompts(rng):
            dict(inputs, labels=torch.randint(0, 3, (3,))))
 
 
+    left = lambda given: dict(given, labels=given["input_ids"].masked_fill(given["attention_mask"] == 0, -100))
+    config = hf.OPTConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=2, ffn_dim=43, max_position_embeddings=32, word_embed_proj_dim=14,
+                          dropout=0, init_std=0.05)
+    yield "opt-prefix", hf.OPTForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=3, kind="prefix"), left(text(rng, config, types=False, left=True))
+    config = hf.GPTJConfig(vocab_size=61, n_embd=40, n_head=5, n_layer=2, n_inner=43, rotary_dim=4, n_positions=32, bos_token_id=0, eos_token_id=0, initializer_range=0.05)
+    yield "gpt-j-prefix", hf.GPTJForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=2, kind="prefix"), left(text(rng, config, types=False))
+    config = hf.GPTNeoXConfig(vocab_size=61, hidden_size=40, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, max_position_embeddings=32, bos_token_id=0,
+                              eos_token_id=0, initializer_range=0.05)
+    yield "gpt-neox", hf.GPTNeoXForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=2), left(text(rng, config, types=False))
     encoder = lambda **fields: hf.BertConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, hidden_dropout_prob=0,
                                              attention_probs_dropout_prob=0, max_position_embeddings=32, initializer_range=0.05, **fields)
     t5 = lambda **fields: hf.T5Config(**{**dict(vocab_size=61, d_model=30, d_kv=6, d_ff=43, num_layers=3, num_heads=5, dropout_rate=0, initializer_factor=0.4,
@@ -581,6 +598,11 @@ def rescaled(rng):
                             bos_token_id=0, eos_token_id=0)
     told = dict(kind="ia3", task_type="CAUSAL_LM", target_modules="all-linear", feedforward_modules=["q_proj", "k_proj", "down_proj"])
     yield "llama-all", hf.LlamaForCausalLM(config), told, causal(config)
+    config = hf.OPTConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=2, ffn_dim=43, max_position_embeddings=32, dropout=0, init_std=0.05)
+    yield "opt", hf.OPTForCausalLM(config), dict(kind="ia3", task_type="CAUSAL_LM"), causal(config)
+    config = hf.GPTNeoXConfig(vocab_size=61, hidden_size=40, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, max_position_embeddings=32, bos_token_id=0,
+                              eos_token_id=0, initializer_range=0.05)
+    yield "gpt-neox", hf.GPTNeoXForCausalLM(config), dict(kind="ia3", task_type="CAUSAL_LM"), causal(config)
     config = hf.T5Config(vocab_size=61, d_model=30, d_kv=5, d_ff=43, num_layers=2, num_heads=5, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0)
     yield "t5", hf.T5ForConditionalGeneration(config), dict(kind="ia3"), dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
 

@@ -113,6 +113,31 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
     attn_pdrop: 0.2,
     initializer_range: 0.2,
   };
+  const oddNeoX = {
+    model_type: "gpt_neox",
+    vocab_size: 61,
+    hidden_size: 40,
+    num_attention_heads: 5,
+    num_hidden_layers: 2,
+    intermediate_size: 37,
+    max_position_embeddings: 32,
+    initializer_range: 0.2,
+    attention_dropout: 0.2,
+    hidden_dropout: 0.1,
+  };
+  const oddGptJ = { ...oddGpt2, n_embd: 40, model_type: "gptj", rotary_dim: 4 };
+  const oddOpt = {
+    model_type: "opt",
+    vocab_size: 61,
+    hidden_size: 30,
+    num_attention_heads: 5,
+    num_hidden_layers: 2,
+    ffn_dim: 37,
+    max_position_embeddings: 32,
+    word_embed_proj_dim: 13,
+    init_std: 0.2,
+    attention_dropout: 0.2,
+  };
   const oddT5 = { ...gated, num_heads: 5, d_ff: 37, dropout_rate: 0.2 };
   const encoder = {
     vocab_size: 61,
@@ -159,6 +184,19 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
       size,
       trial: causal(oddGpt2, { sequence: size !== 3, lengths: [13, 9] }),
     })),
+    ...[
+      { family: "GPT-NeoX", config: oddNeoX },
+      { family: "GPT-NeoX, its halves in turn,", config: { ...oddNeoX, use_parallel_residual: false } },
+      { family: "GPT-J", config: oddGptJ },
+      { family: "OPT", config: oddOpt },
+      { family: "OPT with norms behind", config: { ...oddOpt, do_layer_norm_before: false } },
+    ].flatMap(({ family, config }) =>
+      [2, 3].map((size) => ({
+        title: `${family} of 5 heads and 37 inner features on ${size} ranks, 13 and 9 positions`,
+        size,
+        trial: causal(config, { sequence: size === 2, lengths: [13, 9] }),
+      })),
+    ),
     ...[6, 3, 2, 1].flatMap((num_key_value_heads) =>
       [4, 5].map((size) => ({
         title: `LLaMA of 6 heads in ${num_key_value_heads} groups and 37 inner features on ${size} ranks`,
