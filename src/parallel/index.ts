@@ -49,7 +49,7 @@ export {
   traceUse,
   wholeModel,
 } from "./layout/stage-cut.ts";
-export { stageOfBlocks } from "./layout/stages.ts";
+export { type DealtCalls, dealCalls, stageOfBlocks } from "./layout/stages.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./layout/zero.ts";
 export { BlockEngine, type EngineOptions, type PassKey } from "./rank/block-engine.ts";
 export type { ShardPort } from "./rank/block-gathers.ts";

@@ -39,7 +39,7 @@ describe("checkLayout", () => {
     [
       "layers",
       { ranks: 16, pp: 16 },
-      "expected a layer or more for each of pp 16, got 12 layers",
+      "expected a layer or more for each of pp 16 but the last, got 12 layers",
       "tp 2, pp 8",
     ],
     [
@@ -83,7 +83,7 @@ describe("checkLayout", () => {
     const refusal = refusalOf({ ranks: 4, tp: 8, pp: 16, batchSize: 4 });
     expect(refusal).toContain("expected ranks in multiples of tp 8 × pp 16 = 128, got 4");
     expect(refusal).toContain("expected tp to divide 12 heads, got 8");
-    expect(refusal).toContain("expected a layer or more for each of pp 16, got 12 layers");
+    expect(refusal).toContain("expected a layer or more for each of pp 16 but the last, got 12 layers");
   });
 
   it("refuses counts that are none", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { stageOfBlocks } from "../../src/parallel/index.ts";
+import { dealCalls, stageOfBlocks } from "../../src/parallel/index.ts";
 
 const costliest = (costs: readonly number[], stages: readonly number[]) =>
   Math.max(...[...new Set(stages)].map((stage) => sum(costs.filter((_, block) => stages[block] === stage))));
@@ -17,6 +17,18 @@ function allCuts(numBlocks: number, numStages: number): number[][] {
     ]),
   );
 }
+
+describe("dealCalls", () => {
+  it("gives what follows the last call to its stage, or to one of its own where calls are one too few", () => {
+    const two = dealCalls([1, 1, 1], 2);
+    expect(two.virtualStageOf).toEqual([0, 0, 1]);
+    expect([0, 1, 2, 3].map(two.stageAfter)).toEqual([0, 0, 0, 1]);
+    const four = dealCalls([1, 1, 1], 4);
+    expect(four.virtualStageOf).toEqual([0, 1, 2]);
+    expect([0, 1, 2, 3].map(four.stageAfter)).toEqual([0, 0, 1, 3]);
+    expect(() => dealCalls([1, 1, 1], 5)).toThrow("expected from 1 to 3 stages for 3 blocks, got 5");
+  });
+});
 
 describe("stageOfBlocks", () => {
   it("deals equal blocks as Megatron and BMTrain do: ⌊n / S⌋ + (s < n mod S)", () => {

@@ -52,6 +52,16 @@ describe("pipeline parallelism", () => {
     expect(await train({ ranks: 2, pp: 2 }, untied)).toEqual(await train({ ranks: 1 }, untied));
   });
 
+  it("gives a stage what follows the layers, where they are one too few for all: the same bits, dropout included", async () => {
+    const untied = { tied: false, dropout: 0.2, evaluateEvery: 5 };
+    const one = await train({ ranks: 1 }, { ...untied, layers: 1 });
+    expect(await train({ ranks: 2, pp: 2 }, { ...untied, layers: 1 })).toEqual(one);
+    expect(await train({ ranks: 2, pp: 2, zero: 3, recompute: true }, { ...untied, layers: 1 })).toEqual(one);
+    const three = await train({ ranks: 1 }, { ...untied, layers: 3 });
+    const interleaved = { ranks: 2, pp: 2, schedule: "interleaved", chunks: 2 } as const;
+    expect(await train(interleaved, { ...untied, layers: 3 })).toEqual(three);
+  });
+
   it("recomputes blocks to the same bits, dropout included", async () => {
     const dropout = { dropout: 0.2 };
     const plain = await train({ ranks: 1 }, dropout);
@@ -125,8 +135,8 @@ describe("pipeline parallelism", () => {
 
   it("writes the text of one rank, every stage taking part", async () => {
     const job = new URL("../fixtures/jobs/tiny-sample.ts", import.meta.url);
-    const textOf = async (options: RuntimeOptions) => {
-      const { events, error } = await runTiny(workspace, { steps: 1, ...options }, { layers: 4 }, job);
+    const textOf = async (options: RuntimeOptions, layers = 4) => {
+      const { events, error } = await runTiny(workspace, { steps: 1, ...options }, { layers }, job);
       expect(error).toBeUndefined();
       return events.find((event) => event.kind === "text.generated")?.text;
     };
@@ -134,11 +144,12 @@ describe("pipeline parallelism", () => {
     expect(text).toHaveLength(12);
     expect(await textOf({ ranks: 2, pp: 2 })).toBe(text);
     expect(await textOf({ ranks: 2, pp: 2, chunks: 2, accumulation: 2 })).toBe(text);
+    expect(await textOf({ ranks: 2, pp: 2 }, 1)).toBe(await textOf({ ranks: 1 }, 1));
   });
 
   it("refuses more stages than there are layers before anything is spawned", async () => {
     const { error, events } = await runTiny(workspace, { ranks: 8, pp: 8 }, { ...job, batch: 8 });
-    expect(error?.message).toContain("expected a layer or more for each of pp 8, got 4 layers");
+    expect(error?.message).toContain("expected a layer or more for each of pp 8 but the last, got 4 layers");
     expect(error?.message).toContain("nearest that work");
     expect(events.some((event) => event.kind === "actor.started" && event.actor.startsWith("rank"))).toBe(
       false,

@@ -118,11 +118,11 @@ function meshProblems(facts: LayoutFacts, { ranks, tp, pp, ep }: Layout): Layout
 function pipelineProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
   const { pp, schedule, numChunks, accumulation } = layout;
   const problems: LayoutProblem[] = [];
-  if (pp * numChunks > Math.max(1, facts.numBlocks)) {
+  if (pp * numChunks > mostStages(facts)) {
     const chunks = numChunks === 1 ? "" : ` × ${numChunks} chunks`;
     problems.push({
-      expected: `a layer or more for each of pp ${pp}${chunks}`,
-      got: facts.numBlocks === 1 ? "1 layer, which is not cut" : `${facts.numBlocks} layers`,
+      expected: `a layer or more for each of pp ${pp}${chunks} but the last`,
+      got: facts.numBlocks === 1 ? "1 layer" : `${facts.numBlocks} layers`,
     });
   }
   if (schedule === "interleaved") {
@@ -136,6 +136,11 @@ function pipelineProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
     problems.push({ expected: `one chunk a stage for ${schedule}`, got: `${numChunks}` });
   }
   return problems;
+}
+
+/** What follows all layers may be a stage of its own. */
+function mostStages({ numBlocks }: LayoutFacts): number {
+  return numBlocks === 0 ? 1 : numBlocks + 1;
 }
 
 function batchProblems({ ranks, tp, pp, batchSize, accumulation }: Layout): LayoutProblem[] {
@@ -189,8 +194,8 @@ function* candidates(facts: LayoutFacts, asked: Layout): Generator<Layout> {
   const interleaved = asked.schedule === "interleaved";
   const limit = (size: number) => Math.max(1, size);
   for (const tp of near(asked.tp, Math.max(8, 2 * sound(asked.tp)))) {
-    for (const pp of near(asked.pp, limit(facts.numBlocks))) {
-      for (const numChunks of interleaved ? near(asked.numChunks, limit(facts.numBlocks)) : [1]) {
+    for (const pp of near(asked.pp, mostStages(facts))) {
+      for (const numChunks of interleaved ? near(asked.numChunks, mostStages(facts)) : [1]) {
         for (const ranks of multiplesNear(asked.ranks, tp * pp)) {
           const dp = ranks / (tp * pp);
           for (const ep of near(asked.ep, limit(facts.numExperts))) {

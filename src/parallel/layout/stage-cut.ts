@@ -1,7 +1,7 @@
 import { TroupeError } from "../../errors.ts";
 import { type Module, type Parameter, wrapForward } from "../../nn/index.ts";
 import { noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
-import { stageOfBlocks } from "./stages.ts";
+import { dealCalls } from "./stages.ts";
 
 /** Which pipeline stage computes which call of a block, and holds which parameter. */
 export interface StageCut {
@@ -10,7 +10,7 @@ export interface StageCut {
   readonly numChunks: number;
   /** Blocks in the order in which forward calls them, by position in the model; one may stand in several places. */
   readonly calls: readonly number[];
-  /** By call: the number of its chunk along the model, chunk · numStages + stage. */
+  /** By call: the number of its chunk along the model, chunk · numStages + stage. The last may have no call, but the model's end. */
   readonly virtualStageOf: readonly number[];
   /** @returns the stages that hold a parameter of the block at `position`, or of the root; in order */
   holdersOf(parameter: Parameter, position: number | undefined): readonly number[];
@@ -22,12 +22,13 @@ export interface BlockRange {
   readonly end: number;
 }
 
-/** @returns by chunk, the calls that `stage` computes */
+/** @returns by chunk, the calls that `stage` computes; none, behind all, where it has the model's end alone */
 export function rangesOf({ numStages, numChunks, virtualStageOf }: StageCut, stage: number): BlockRange[] {
+  const end = virtualStageOf.length;
   return Array.from({ length: numChunks }, (_, chunk) => {
     const virtual = chunk * numStages + stage;
     const begin = virtualStageOf.indexOf(virtual);
-    return begin < 0 ? { begin: 0, end: 0 } : { begin, end: virtualStageOf.lastIndexOf(virtual) + 1 };
+    return begin < 0 ? { begin: end, end } : { begin, end: virtualStageOf.lastIndexOf(virtual) + 1 };
   });
 }
 
@@ -95,7 +96,7 @@ export function traceUse(
  * Cuts a model into stages, by balance of the parameters that their calls of blocks compute with. A block that is called in
  * several stages is held by each of them.
  * @param blocks - parameters of each block
- * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks, or a forward that does not call every block
+ * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks before the last, or a forward that does not call every block
  */
 export function cutStages(
   blocks: readonly (readonly Parameter[])[],
@@ -105,11 +106,11 @@ export function cutStages(
   const { numStages, numChunks } = shape;
   const numVirtual = numStages * numChunks;
   const { calls } = use;
-  if (calls.length < numVirtual) {
+  if (calls.length + 1 < numVirtual) {
     throw modelError(
-      `at least ${numVirtual} calls of blocks for ${numStages} stages of ${numChunks} chunks`,
+      `at least ${numVirtual - 1} calls of blocks for ${numStages} stages of ${numChunks} chunks`,
       calls.length,
-      `use pp ${Math.max(1, Math.floor(calls.length / numChunks))}, or more layers`,
+      `use pp ${Math.max(1, Math.floor((calls.length + 1) / numChunks))}, or more layers`,
     );
   }
   if (blocks.some((_, position) => !calls.includes(position))) {
@@ -117,17 +118,18 @@ export function cutStages(
   }
   const sizes = blocks.map((parameters) => parameters.reduce((sum, { numel }) => sum + numel, 0));
   const costs = calls.map((position) => sizes[position] as number);
-  const virtualStageOf = stageOfBlocks(costs, numVirtual);
-  const stageAt = (numCalls: number) => (virtualStageOf[Math.max(0, numCalls - 1)] ?? 0) % numStages;
+  const { virtualStageOf, stageAfter } = dealCalls(costs, numVirtual);
   const holders = new Map(
     [...use.rootUse].map(([parameter, uses]) => [
       parameter,
       // A parameter that nothing uses is the first stage's: somebody must keep it.
-      uses.size === 0 ? [0] : inOrder([...uses].map(stageAt)),
+      uses.size === 0 ? [0] : inOrder([...uses].map((numCalls) => stageAfter(numCalls) % numStages)),
     ]),
   );
   const callers = blocks.map((_, position) =>
-    inOrder(calls.flatMap((called, call) => (called === position ? [stageAt(call + 1)] : []))),
+    inOrder(
+      calls.flatMap((called, call) => (called === position ? [(virtualStageOf[call] ?? 0) % numStages] : [])),
+    ),
   );
   return {
     numStages,

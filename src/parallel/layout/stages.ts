@@ -19,6 +19,28 @@ export function stageOfBlocks(costs: readonly number[], numStages: number): read
   return costs.map((_, block) => starts.findLastIndex((start) => start <= block));
 }
 
+/** Calls of blocks as they are dealt to stages. */
+export interface DealtCalls {
+  /** By call: its virtual stage. */
+  readonly virtualStageOf: readonly number[];
+  /** @returns the virtual stage that computes what follows so many calls, up to the next one or the model's end */
+  stageAfter(numCalls: number): number;
+}
+
+/**
+ * Deals calls of blocks to stages as {@link stageOfBlocks} does. Where there is one call less than stages, what follows the last
+ * call, a norm and an output layer, is a stage of its own.
+ */
+export function dealCalls(costs: readonly number[], numStages: number): DealtCalls {
+  const hasOwnEnd = costs.length > 0 && costs.length + 1 === numStages;
+  const virtualStageOf = stageOfBlocks(hasOwnEnd ? [...costs, 0] : costs, numStages).slice(0, costs.length);
+  return {
+    virtualStageOf,
+    stageAfter: (numCalls) =>
+      numCalls >= costs.length ? numStages - 1 : (virtualStageOf[Math.max(0, numCalls - 1)] ?? 0),
+  };
+}
+
 /** Sums of costs differ in their last bits by the order of addition; what is closer than this is equal. */
 const TOLERANCE = 1e-9;
 

@@ -15,10 +15,13 @@ export class StageEnd {
 /**
  * One run of the whole forward of a model of which only some blocks are computed here. What comes before them runs on
  * placeholders, tensors without memory; at the first of them what the stage before has sent takes their place; and at
- * the first block behind them the run ends, with the arguments of that block as what is to be sent.
+ * the first block behind them the run ends, with the arguments of that block as what is to be sent. A stage that has the
+ * model's end alone gets what the last block returns.
  */
 export class StagePass {
   readonly #range: BlockRange;
+  /** Calls of the whole model, where what follows them all is a stage of its own. */
+  readonly #end: number | undefined;
   /** What the stage before has sent: every tensor among the arguments of the first block, in order. */
   readonly #arrived: readonly Tensor[];
   /** What stands in for a placeholder. */
@@ -26,8 +29,10 @@ export class StagePass {
   #sent: readonly Tensor[] = [];
   #numCalls = 0;
 
-  constructor(range: BlockRange, arrived: readonly Tensor[]) {
+  /** @param end - how many calls the model makes, where a stage has what follows them and none of them */
+  constructor(range: BlockRange, arrived: readonly Tensor[], end?: number) {
     this.#range = range;
+    this.#end = end;
     this.#arrived = arrived;
   }
 
@@ -49,20 +54,33 @@ export class StagePass {
     if (position === begin && begin > 0) this.#match(args);
     const own = mapTensors(args, (tensor) => this.#standIn(tensor, position)) as unknown[];
     if (position < end) return { here: true, args: own };
-    const sent: Tensor[] = [];
-    mapTensors(own, (tensor) => {
-      sent.push(hold(tensor.alias()));
-      return tensor;
-    });
-    this.#sent = sent;
-    throw new StageEnd(this);
+    this.#send(own);
   }
 
-  /** @returns `result` of a block that is not computed here, with nothing in it that has memory */
+  /**
+   * A block that is computed here has returned `result`.
+   * @throws {StageEnd} where it is the model's last, and what follows is another stage's
+   */
+  leave(result: unknown): void {
+    if (this.#numCalls === this.#end) this.#send(result);
+  }
+
+  /** Whether all blocks have passed by, and the rest of the model is this stage's. */
+  get isAtItsEnd(): boolean {
+    return this.#numCalls === this.#end && this.#range.begin === this.#end;
+  }
+
+  /** @returns `result` of a block that is not computed here, with nothing in it that has memory but what has arrived of it */
   shapeOf(result: unknown): unknown {
-    return mapTensors(result, (tensor) =>
-      isPlaceholder(tensor) ? tensor : ops.troupe.placeholder(tensor.shape, tensor.dtype),
-    );
+    let index = 0;
+    const shapes = mapTensors(result, (tensor) => {
+      const arrived = this.isAtItsEnd ? this.#arrived[index++] : undefined;
+      if (arrived !== undefined) return arrived;
+      return isPlaceholder(tensor) ? tensor : ops.troupe.placeholder(tensor.shape, tensor.dtype);
+    });
+    if (this.isAtItsEnd && index !== this.#arrived.length)
+      throw boundaryError(`${this.#arrived.length} tensors among the last block's results`, index);
+    return shapes;
   }
 
   /** @throws {TroupeError} `PIPELINE_BOUNDARY` for a result, such as a loss, that was computed without values */
@@ -74,6 +92,16 @@ export class StagePass {
         "one that another stage's tensors enter",
       );
     });
+  }
+
+  #send(tensors: unknown): never {
+    const sent: Tensor[] = [];
+    mapTensors(tensors, (tensor) => {
+      sent.push(hold(tensor.alias()));
+      return tensor;
+    });
+    this.#sent = sent;
+    throw new StageEnd(this);
   }
 
   #match(args: readonly unknown[]): void {

@@ -81,10 +81,12 @@ export class WrappedBlocks {
     this.#gathers.need(ROOT_UNIT);
     const { stages, ranges } = this.#plan;
     const range = ranges[chunk] as BlockRange;
-    const pass = new StagePass(range, received);
+    const { calls, virtualStageOf, numStages, numChunks } = stages;
+    const hasOwnEnd = calls.length > 0 && virtualStageOf.at(-1) !== numStages * numChunks - 1;
+    const pass = new StagePass(range, received, hasOwnEnd ? calls.length : undefined);
     presentRecording()?.begin(range.begin > 0);
     this.#randomness?.restart();
-    this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
+    this.#pass = numStages * numChunks > 1 ? pass : undefined;
     this.#tape = tape;
     try {
       const result = this.cast(body);
@@ -124,17 +126,22 @@ export class WrappedBlocks {
         const { parameters } = this.#gathers;
         const elsewhere = () =>
           parameters.asShapes(this.#unit(unit), () => noGrad(() => run(...entered.args)));
-        return this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere()) as never;
+        const shapes = this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere());
+        if (this.#pass?.isAtItsEnd) recording?.unmute();
+        return shapes as never;
       }
       recording?.unmute();
       if (this.#tape !== undefined && gradEnabled()) {
-        return this.#record(this.#tape, unit, run, entered.args) as never;
+        const recorded = this.#record(this.#tape, unit, run, entered.args);
+        this.#pass?.leave(recorded);
+        return recorded as never;
       }
       // Passes that record nothing have said so.
       if (this.#tape === undefined && gradEnabled()) throw calledOutside();
       this.#gathers.need(unit);
       const result = run(...entered.args);
       this.#gathers.release(unit);
+      this.#pass?.leave(result);
       return result as never;
     });
   }

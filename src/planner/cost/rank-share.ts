@@ -1,10 +1,10 @@
 import {
+  dealCalls,
   type FlatBlock,
   type Layout,
   layoutBlock,
   parseZeroLevel,
   replicas,
-  stageOfBlocks,
 } from "../../parallel/index.ts";
 import { numelOf } from "../../tensor/index.ts";
 import type { DeclaredParameter, ModelFacts } from "./model-facts.ts";
@@ -39,10 +39,10 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
   const numReplicas = ranks / (pp * tp);
   const sizes = facts.blocks.map(({ parameters }) => sum(parameters.map(({ shape }) => numelOf(shape))));
   const costs = facts.calls.map((position) => sizes[position] as number);
-  const virtualStages = stageOfBlocks(costs, pp * numChunks);
+  const { virtualStageOf, stageAfter } = dealCalls(costs, pp * numChunks);
   return Array.from({ length: pp }, (_, stage) => {
-    const isHere = (call: number) => (virtualStages[Math.max(0, call)] ?? 0) % pp === stage;
-    const calls = [...facts.calls.keys()].filter(isHere);
+    const isHere = (virtualStage = 0) => virtualStage % pp === stage;
+    const calls = [...facts.calls.keys()].filter((call) => isHere(virtualStageOf[call]));
     const blocks = [...new Set(calls.map((call) => facts.calls[call] as number))].toSorted((a, b) => a - b);
     const ends: ModelEnd[] = [
       ...(stage === 0 ? ["first" as const] : []),
@@ -50,7 +50,9 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
     ];
     const root = facts.root
       // What nothing uses is the first stage's: somebody must keep it.
-      .filter(({ uses }) => (uses.length === 0 ? stage === 0 : uses.some((numCalls) => isHere(numCalls - 1))))
+      .filter(({ uses }) =>
+        uses.length === 0 ? stage === 0 : uses.some((numCalls) => isHere(stageAfter(numCalls))),
+      )
       .map(({ parameter }) => parameter);
     const units = [
       { name: "root", parameters: root },
@@ -67,7 +69,7 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
     );
     const chunks = Array.from({ length: numChunks }, (_, chunk) =>
       calls.flatMap((call) =>
-        Math.floor((virtualStages[call] as number) / pp) === chunk
+        Math.floor((virtualStageOf[call] as number) / pp) === chunk
           ? [blocks.indexOf(facts.calls[call] as number) + 1]
           : [],
       ),

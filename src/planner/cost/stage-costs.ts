@@ -57,7 +57,9 @@ export function stageCosts(
   // What leaves a stage enters the next one: of the last stage, what came to it.
   const last = share.calls.at(-1) ?? 0;
   const leaving = share.ends.includes("last") ? (share.calls[0] ?? 0) : last + 1;
-  return { blocks, boundaryBytes: trace.calls[leaving]?.enteringBytes ?? 0 };
+  // Of the model's end alone it is as much as came to the last block.
+  const entered = trace.calls[Math.min(leaving, trace.calls.length - 2)];
+  return { blocks, boundaryBytes: entered?.enteringBytes ?? 0 };
 }
 
 /** Products at their rate; every tensor is written once and read once; collectives one after the other. */
