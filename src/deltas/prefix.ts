@@ -2,7 +2,6 @@ import { TroupeError } from "../errors.ts";
 import {
   BartForConditionalGeneration,
   GPT2Attention,
-  GPTJAttention,
   LlamaAttention,
   OPTForCausalLM,
   T5ForConditionalGeneration,
@@ -114,8 +113,7 @@ interface PrefixedStack {
 }
 
 /**
- * Keys and values in front of the own ones of every attention of a decoder, trained in place of the model: GPT-2, GPT-J, OPT,
- * LLaMA, Mistral, Qwen2, and what T5, BART and Blenderbot write with. Positions are counted behind them, as transformers does behind what it has
+ * Keys and values in front of the own ones of every attention of a decoder, trained in place of the model: GPT-2, OPT, LLaMA, Mistral, Qwen2, and what T5, BART and Blenderbot write with. Positions are counted behind them, as transformers does behind what it has
  * seen.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Li and Liang 2021, https://arxiv.org/abs/2101.00190
@@ -227,8 +225,7 @@ function stackOf(model: Module): PrefixedStack {
   const { maxPositions = Number.POSITIVE_INFINITY } = model as { readonly maxPositions?: number };
   const places = [...model.namedModules().values()].flatMap((attention): Place[] => {
     if (attention instanceof GPT2Attention) return [{ attention, map: attention.c_attn, parts: 3 }];
-    if (attention instanceof LlamaAttention || attention instanceof GPTJAttention)
-      return [{ attention, map: attention.k_proj, parts: 1 }];
+    if (attention instanceof LlamaAttention) return [{ attention, map: attention.k_proj, parts: 1 }];
     return [];
   });
   return { stack: model, maskName: "attentionMask", maxPositions, places };

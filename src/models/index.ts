@@ -31,7 +31,7 @@ export {
   specialTokensOf,
 } from "./generation/index.ts";
 export { type GPTJConfig, gptJConfig } from "./gpt-j/config.ts";
-export { GPTJAttention, GPTJForCausalLM } from "./gpt-j/model.ts";
+export { GPTJForCausalLM } from "./gpt-j/model.ts";
 export { type GPTNeoXConfig, gptNeoXConfig } from "./gpt-neox/config.ts";
 export { GPTNeoXForCausalLM } from "./gpt-neox/model.ts";
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";

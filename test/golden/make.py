@@ -537,8 +537,6 @@ def prompts(rng):
     config = hf.OPTConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=2, ffn_dim=43, max_position_embeddings=32, word_embed_proj_dim=14,
                           dropout=0, init_std=0.05)
     yield "opt-prefix", hf.OPTForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=3, kind="prefix"), left(text(rng, config, types=False, left=True))
-    config = hf.GPTJConfig(vocab_size=61, n_embd=40, n_head=5, n_layer=2, n_inner=43, rotary_dim=4, n_positions=32, bos_token_id=0, eos_token_id=0, initializer_range=0.05)
-    yield "gpt-j-prefix", hf.GPTJForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=2, kind="prefix"), left(text(rng, config, types=False))
     config = hf.GPTNeoXConfig(vocab_size=61, hidden_size=40, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, max_position_embeddings=32, bos_token_id=0,
                               eos_token_id=0, initializer_range=0.05)
     yield "gpt-neox", hf.GPTNeoXForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=2), left(text(rng, config, types=False))

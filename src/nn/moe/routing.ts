@@ -173,6 +173,7 @@ function choiceOf(mask: Tensor, positions: Tensor, gates: Tensor, capacity: numb
 function normalised(choices: readonly Choice[]): Choice[] {
   const EPSILON = 2 ** -23; // of float32, as DeepSpeed has it
   const sum = choices.map(({ weights }) => weights).reduce((total, weights) => total.add(weights));
-  const divisor = sum.clamp(EPSILON);
+  // Without values there is nothing to divide by, and the gradient of the bound has no rule of shapes.
+  const divisor = sum.device === "meta" ? sum : sum.clamp(EPSILON);
   return choices.map((choice) => ({ ...choice, weights: choice.weights.div(divisor) }));
 }
