@@ -11,6 +11,7 @@ import {
   native,
   onDevice,
   ops,
+  readLater,
   requireDevice,
   scope,
   shareRef,
@@ -58,6 +59,18 @@ afterEach(() => {
   waitFor(2);
   expect(liveTensors()).toBe(0);
   expect(liveRefs()).toBe(0);
+});
+
+describe("numbers of a device", () => {
+  it("that are read later are waited for by who reads them, and by nobody else", () => {
+    for (const seed of seeds) {
+      begin(seed);
+      scope(() => {
+        const numbers = [3, 5, 7].map((value) => readLater(late(value).select(0, numel - 1)));
+        expect(numbers.map((number) => number())).toEqual([3, 5, 7]);
+      });
+    }
+  });
 });
 
 describe("tensors between streams", () => {

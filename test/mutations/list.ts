@@ -3,6 +3,7 @@ import type { Catcher, Mutation } from "./mutation.ts";
 const by = (file: string, ...titles: readonly string[]): Catcher => ({ file, titles });
 
 const fences = "test/devices/fences.test.ts";
+const readLate = "that are read later are waited for by who reads them, and by nobody else";
 const behindSender = "are read behind what their sender computed, moved or shared";
 const behindReaders = "are written again only behind what their readers have read";
 const betweenThreads =
@@ -81,7 +82,7 @@ export const mutations: readonly Mutation[] = [
     file: "native/core/device/fence.cc",
     from: "  event_->synchronize();\n",
     to: "",
-    caughtBy: [by(device, onTwo, hostOptimizer)],
+    caughtBy: [by(fences, readLate), by(device, hostOptimizer)],
   },
   {
     name: "a writer is told of no reader's end",
@@ -130,7 +131,7 @@ export const mutations: readonly Mutation[] = [
     file: "native/core/device/late_values.cc",
     from: "  arrived_.wait();\n",
     to: "",
-    caughtBy: [by(device, onTwo)],
+    caughtBy: [by(fences, readLate)],
   },
   {
     name: "who attaches a ref does not wait for its sender's stream",
