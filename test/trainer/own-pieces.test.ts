@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../src/index.ts";
-import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
 const ownJob = new URL("../fixtures/jobs/own.ts", import.meta.url);
 
@@ -13,7 +13,18 @@ describe("a job with pieces of its own", () => {
 
   it("draws anew in each call of a dropout that its layers share, the same under every layout and when computed again", async () => {
     const dropout = { dropout: 0.3 };
-    const plain = await losses({ ranks: 1, zero: 0, accumulation: 2 }, dropout);
+    const { losses: plain, events } = await runTiny(
+      workspace,
+      { ranks: 1, zero: 0, accumulation: 2 },
+      dropout,
+      ownJob,
+    );
+    const differing = events.flatMap((event) =>
+      event.kind === "step.finished" ? [event.metrics?.differing] : [],
+    );
+    expect(differing).toHaveLength(10);
+    // Of two masks 2 · 0.3 · 0.7 of all places.
+    for (const share of differing) expect(Math.abs((share ?? 0) - 0.42)).toBeLessThan(0.06);
     for (const options of [
       { ranks: 1, zero: 0, accumulation: 2, recompute: true },
       { ranks: 2, zero: 3, recompute: ["outer", "dropout"] },
