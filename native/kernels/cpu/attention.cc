@@ -7,7 +7,6 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -76,23 +75,11 @@ void each_piece(const at::Tensor& q, const at::Tensor& k, bool causal, const Bod
   }
 }
 
-// A copy [G,R,D] of a cut [B,H,R,D], G = B * H, in the dtype given: what batched products take.
-at::Tensor pack(const at::Tensor& cut, at::ScalarType dtype) {
-  const at::Tensor packed = cut.to(dtype, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous);
-  return packed.contiguous().view({cut.size(0) * cut.size(1), cut.size(2), cut.size(3)});
-}
+at::Tensor pack(const at::Tensor& cut) { return pack_heads(cut, cut.scalar_type()); }
 
-at::Tensor pack(const at::Tensor& cut) { return pack(cut, cut.scalar_type()); }
-
-void unpack(const at::Tensor& packed_GRD, at::Tensor cut) { cut.copy_(packed_GRD.view(cut.sizes())); }
-
-at::Tensor scores_of(const Piece& piece, const at::Tensor& q, const at::Tensor& k) {
-  return at::bmm(pack(piece.queries(q), at::kFloat), pack(piece.keys(k), at::kFloat).transpose(1, 2)).contiguous();
-}
-
-// Laid out as [B,T,H,D], the way projections read and write it, and seen as [B,H,T,D].
-at::Tensor empty_heads(at::IntArrayRef sizes_BHTD, const at::TensorOptions& options) {
-  return at::empty({sizes_BHTD[0], sizes_BHTD[2], sizes_BHTD[1], sizes_BHTD[3]}, options).transpose(1, 2);
+// Float32 products of what was packed: [G,R,D] and [G,C,D] → [G,R,C].
+at::Tensor scores_of(const at::Tensor& queries, const at::Tensor& keys) {
+  return at::bmm(queries.to(at::kFloat), keys.to(at::kFloat).transpose(1, 2)).contiguous();
 }
 
 struct Attended {
@@ -102,15 +89,15 @@ struct Attended {
 
 Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options) {
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
-  const Attended result{empty_heads(q.sizes(), q.options()),
+  const Attended result{projected_heads(q.sizes(), q.options()),
                         at::empty({q.size(0), q.size(1), q.size(2), 1}, float_options)};
   each_piece(q, k, options.causal, [&](const Piece& piece) {
-    const at::Tensor scores = scores_of(piece, q, k);
+    const at::Tensor scores = scores_of(pack(piece.queries(q)), pack(piece.keys(k)));
     const at::Tensor probabilities = at::empty(scores.sizes(), q.options());
     const at::Tensor logsumexp = at::empty({scores.size(0), piece.num_rows}, float_options);
     softmax_rows(scores, {options.causal, piece.first_row}, options.scale, probabilities, logsumexp);
-    unpack(at::bmm(probabilities, pack(piece.keys(v))), piece.queries(result.out_BHTD));
-    unpack(logsumexp, piece.queries(result.logsumexp_BHT1));
+    unpack_heads(at::bmm(probabilities, pack(piece.keys(v))), piece.queries(result.out_BHTD));
+    unpack_heads(logsumexp, piece.queries(result.logsumexp_BHT1));
   });
   return result;
 }
@@ -121,25 +108,22 @@ struct AttentionGradients {
 
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const Attended& saved, Options options) {
-  const at::TensorOptions float_options = q.options().dtype(at::kFloat);
-  const at::Tensor dq = empty_heads(q.sizes(), q.options());
-  // Every block of rows adds to the gradients of the keys: in float32.
-  const at::Tensor dk = at::zeros(k.sizes(), float_options), dv = at::zeros(v.sizes(), float_options);
+  const at::Tensor dq = projected_heads(q.sizes(), q.options());
+  KeyGradients dk(k, q.size(2) <= kBlockRows), dv(v, q.size(2) <= kBlockRows);
   each_piece(q, k, options.causal, [&](const Piece& piece) {
+    const at::Tensor packed_q = pack(piece.queries(q)), packed_k = pack(piece.keys(k));
     const at::Tensor packed_dout = pack(piece.queries(dout));
-    const at::Tensor dots = row_dots(packed_dout, pack(piece.queries(saved.out_BHTD)));
-    const at::Tensor scores = scores_of(piece, q, k);
+    const at::Tensor dots = row_dots(piece.queries(dout), piece.queries(saved.out_BHTD));
+    const at::Tensor scores = scores_of(packed_q, packed_k);
     const at::Tensor dscores = at::bmm(packed_dout, pack(piece.keys(v)).transpose(1, 2)).contiguous();
     const at::Tensor probabilities = at::empty_like(dscores);
     softmax_rows_backward(scores, {options.causal, piece.first_row}, options.scale,
                           pack(piece.queries(saved.logsumexp_BHT1)), dots, probabilities, dscores);
-    unpack(at::bmm(dscores, pack(piece.keys(k))), piece.queries(dq));
-    const at::Tensor dk_piece = piece.keys(dk), dv_piece = piece.keys(dv);
-    dk_piece.add_(at::bmm(dscores.transpose(1, 2), pack(piece.queries(q))).view(dk_piece.sizes()));
-    dv_piece.add_(at::bmm(probabilities.transpose(1, 2), packed_dout).view(dv_piece.sizes()));
+    unpack_heads(at::bmm(dscores, packed_k), piece.queries(dq));
+    dk.add(at::bmm(dscores.transpose(1, 2), packed_q), piece.keys(dk.sums()));
+    dv.add(at::bmm(probabilities.transpose(1, 2), packed_dout), piece.keys(dv.sums()));
   });
-  const auto narrowed = [&](const at::Tensor& sum) { return empty_heads(k.sizes(), k.options()).copy_(sum); };
-  return {dq, narrowed(dk), narrowed(dv)};
+  return {dq, dk.rounded(), dv.rounded()};
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {

@@ -2,8 +2,10 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -26,24 +28,6 @@ TROUPE_INLINE int64_t whole_lanes(int64_t visible, int64_t num_columns) {
 
 // exp() of it is 0 beside any score that is seen.
 constexpr float kHidden = std::numeric_limits<float>::lowest();
-
-// Returns the row's logsumexp. `scores` is overwritten with exponentials on the way.
-template <class Element>
-struct Softmax {
-  static TROUPE_INLINE float run(float* __restrict scores, Element* __restrict probabilities, int64_t visible,
-                                 int64_t num_columns, float scale) {
-    const int64_t walked = whole_lanes(visible, num_columns);
-    for (int64_t i = 0; i < visible; i++) scores[i] *= scale;
-    for (int64_t i = visible; i < walked; i++) scores[i] = kHidden;
-    const float max = max_of<kScoreLanes>(0, walked, kHidden, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
-    for (int64_t i = 0; i < walked; i++) scores[i] = exp_f32(scores[i] - max);
-    const float sum = sum_terms<float, kScoreLanes>(0, walked, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
-    const float inverse = 1.0f / sum;
-    for (int64_t i = 0; i < walked; i++) store(probabilities, i, scores[i] * inverse);
-    for (int64_t i = walked; i < num_columns; i++) store(probabilities, i, 0.0f);
-    return max + log_f32(sum);
-  }
-};
 
 template <class Element>
 struct SoftmaxBackward {
@@ -82,36 +66,82 @@ struct DropFactors {
   }
 };
 
-// The factors of one row at a time, for this thread; null where nothing is dropped.
-const float* drop_factors(const RowSight& sight, int64_t num_columns) {
-  if (!sight.dropout) return nullptr;
+// The factors of some rows at a time, for this thread; null where nothing is dropped.
+const float* drop_factors(const RowSight* sights, int64_t count, int64_t num_columns) {
+  if (!sights[0].dropout) return nullptr;
   static thread_local std::vector<float> factors;
-  if (factors.size() < static_cast<size_t>(num_columns)) factors.resize(static_cast<size_t>(num_columns));
-  run_best<DropFactors>(factors.data(), num_columns, *sight.dropout);
+  if (factors.size() < static_cast<size_t>(count * num_columns)) factors.resize(static_cast<size_t>(count * num_columns));
+  for (int64_t row = 0; row < count; row++) {
+    run_best<DropFactors>(factors.data() + row * num_columns, num_columns, *sights[row].dropout);
+  }
   return factors.data();
 }
 
+// Some rows of scores, one after the other. Few enough that they stay in the first-level cache, many enough that one row's
+// wait for its own sum is filled by the next one's.
+constexpr int64_t kRowsAtATime = 16;
+
+struct ScoreRows {
+  int64_t count;        // at most kRowsAtATime
+  int64_t num_columns;
+  int64_t walked;       // columns from here on are hidden from all of them
+  const RowSight* sights;  // of each row; null: all see every column
+  const float* factors;    // of each element, count * num_columns; null: nothing is dropped
+};
+
+// `scores` is overwritten with exponentials on the way.
 template <class Element>
-struct SightedSoftmax {
-  static TROUPE_INLINE float run(float* __restrict scores, Element* __restrict probabilities, int64_t num_columns,
-                                 float scale, RowSight sight, const float* __restrict factors) {
-    if (sight.blind) {
-      const float share = 1.0f / static_cast<float>(num_columns);
-      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, factors ? share * factors[i] : share);
-      return 0.0f;
+struct Softmax {
+  static TROUPE_INLINE void run(float* __restrict scores, Element* __restrict probabilities, float* __restrict logsumexps,
+                                float scale, ScoreRows rows) {
+    float maxima[kRowsAtATime], sums[kRowsAtATime];
+    const int64_t columns = rows.num_columns, walked = rows.walked;
+    for (int64_t row = 0; row < rows.count; row++) {
+      float* __restrict own = scores + row * columns;
+      if (rows.sights) {
+        apply_sight(own, walked, scale, rows.sights[row]);
+      } else {
+        for (int64_t i = 0; i < walked; i++) own[i] *= scale;
+      }
+      const float max = max_of<kScoreLanes>(0, walked, kHidden, [&](int64_t i) TROUPE_INLINE_LAMBDA { return own[i]; });
+      for (int64_t i = 0; i < walked; i++) own[i] -= max;
+      maxima[row] = max;
     }
-    apply_sight(scores, num_columns, scale, sight);
-    const auto score = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; };
-    const float max = max_of<kScoreLanes>(0, num_columns, kHidden, score);
-    for (int64_t i = 0; i < num_columns; i++) scores[i] = exp_f32(scores[i] - max);
-    const float sum = sum_terms<float, kScoreLanes>(0, num_columns, score);
-    const float inverse = 1.0f / sum;
-    if (factors) {
-      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, scores[i] * inverse * factors[i]);
-    } else {
-      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, scores[i] * inverse);
+    // Whole rows are one stretch, without a tail for each.
+    const bool whole = walked == columns;
+    const int64_t stretches = whole ? 1 : rows.count, length = whole ? rows.count * columns : walked;
+    for (int64_t stretch = 0; stretch < stretches; stretch++) {
+      float* __restrict own = scores + stretch * columns;
+      for (int64_t i = 0; i < length; i++) own[i] = exp_f32(own[i]);
     }
-    return max + log_f32(sum);
+    for (int64_t row = 0; row < rows.count; row++) {
+      const float* own = scores + row * columns;
+      sums[row] = sum_terms<float, kScoreLanes>(0, walked, [&](int64_t i) TROUPE_INLINE_LAMBDA { return own[i]; });
+    }
+    for (int64_t row = 0; row < rows.count; row++) {
+      const float* own = scores + row * columns;
+      const float* factors = rows.factors ? rows.factors + row * columns : nullptr;
+      Element* __restrict to = probabilities + row * columns;
+      const float inverse = 1.0f / sums[row];
+      if (factors) {
+        for (int64_t i = 0; i < walked; i++) store(to, i, own[i] * inverse * factors[i]);
+      } else {
+        for (int64_t i = 0; i < walked; i++) store(to, i, own[i] * inverse);
+      }
+      for (int64_t i = walked; i < columns; i++) store(to, i, 0.0f);
+    }
+    for (int64_t row = 0; row < rows.count; row++) logsumexps[row] = maxima[row] + log_f32(sums[row]);
+    for (int64_t row = 0; row < rows.count; row++) {
+      if (rows.sights && rows.sights[row].blind) see_alike(probabilities + row * columns, logsumexps + row, rows, row);
+    }
+  }
+
+  // A row that sees nothing weighs all columns alike.
+  static TROUPE_INLINE void see_alike(Element* __restrict to, float* logsumexp, const ScoreRows& rows, int64_t row) {
+    const float* factors = rows.factors ? rows.factors + row * rows.num_columns : nullptr;
+    const float share = 1.0f / static_cast<float>(rows.num_columns);
+    for (int64_t i = 0; i < rows.num_columns; i++) store(to, i, factors ? share * factors[i] : share);
+    *logsumexp = 0.0f;
   }
 };
 
@@ -152,11 +182,64 @@ struct SightedSoftmaxBackward {
 };
 
 template <class Element>
-struct Dot {
-  static TROUPE_INLINE float run(const Element* a, const Element* b, int64_t numel) {
-    return sum_terms<float, kScoreLanes>(0, numel, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(a, i) * load(b, i); });
+struct Dots {
+  static TROUPE_INLINE void run(const Element* a, int64_t a_stride, const Element* b, int64_t b_stride, float* dots,
+                                int64_t num_rows, int64_t dim) {
+    for (int64_t row = 0; row < num_rows; row++) {
+      dots[row] = sum_terms<float, kScoreLanes>(0, dim, [&](int64_t i) TROUPE_INLINE_LAMBDA {
+        return load(a, row * a_stride + i) * load(b, row * b_stride + i);
+      });
+    }
   }
 };
+
+// The rows of a cut [B,H,R,D] whose last dim has no gaps, head by head.
+template <class Element>
+struct HeadRows {
+  Element* data;
+  int64_t heads, batch_stride, head_stride, row_stride;
+
+  explicit HeadRows(const at::Tensor& cut)
+      : data(cut.data_ptr<std::remove_const_t<Element>>()),
+        heads(cut.size(1)),
+        batch_stride(cut.stride(0)),
+        head_stride(cut.stride(1)),
+        row_stride(cut.stride(2)) {}
+
+  Element* of(int64_t head) const { return data + head / heads * batch_stride + head % heads * head_stride; }
+};
+
+template <class To, class From>
+struct CopyRows {
+  static TROUPE_INLINE void run(To* __restrict to, int64_t to_stride, const From* __restrict from, int64_t from_stride,
+                                int64_t num_rows, int64_t dim) {
+    for (int64_t row = 0; row < num_rows; row++) {
+      for (int64_t i = 0; i < dim; i++) store(to, row * to_stride + i, load(from, row * from_stride + i));
+    }
+  }
+};
+
+// libtorch's own copy calls its inner loop for each row of a head, which is a few vectors long.
+void copy_heads(const at::Tensor& from_BHRD, const at::Tensor& to_BHRD) {
+  if (from_BHRD.stride(3) != 1 || to_BHRD.stride(3) != 1) {
+    at::Tensor(to_BHRD).copy_(from_BHRD);
+    return;
+  }
+  const int64_t rows = from_BHRD.size(2), dim = from_BHRD.size(3);
+  with_float_type(to_BHRD.scalar_type(), [&](auto* to_type) {
+    with_float_type(from_BHRD.scalar_type(), [&](auto* from_type) {
+      using To = std::remove_pointer_t<decltype(to_type)>;
+      using From = std::remove_pointer_t<decltype(from_type)>;
+      const HeadRows<To> to(to_BHRD);
+      const HeadRows<const From> from(from_BHRD);
+      at::parallel_for(0, from_BHRD.size(0) * from.heads, grain_rows(rows * dim), [&](int64_t first, int64_t last) {
+        for (int64_t head = first; head < last; head++) {
+          run_best<CopyRows<To, From>>(to.of(head), to.row_stride, from.of(head), from.row_stride, rows, dim);
+        }
+      });
+    });
+  });
+}
 
 // Calls body(row index over all heads, visible columns) for every row, in parallel.
 template <class Body>
@@ -169,17 +252,38 @@ void each_row(const at::Tensor& scores_GRC, Visibility visibility, const Body& b
 
 }  // namespace
 
+namespace {
+
+// Calls body(first row over all heads, number of rows) for every few rows, in parallel.
+template <class Body>
+void each_few_rows(const at::Tensor& scores_GRC, const Body& body) {
+  const int64_t rows = scores_GRC.size(0) * scores_GRC.size(1);
+  at::parallel_for(0, rows, grain_rows(scores_GRC.size(2)), [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; row += kRowsAtATime) body(row, std::min(kRowsAtATime, last - row));
+  });
+}
+
+}  // namespace
+
 void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float scale, const at::Tensor& probabilities_GRC,
                   const at::Tensor& logsumexp_GR) {
-  const int64_t columns = scores_GRC.size(2);
+  const int64_t columns = scores_GRC.size(2), rows_of_head = scores_GRC.size(1);
   auto* scores = scores_GRC.data_ptr<float>();
   auto* logsumexps = logsumexp_GR.data_ptr<float>();
   with_float_type(probabilities_GRC.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     auto* probabilities = probabilities_GRC.data_ptr<Element>();
-    each_row(scores_GRC, visibility, [&](int64_t row, int64_t visible) {
-      logsumexps[row] =
-          run_best<Softmax<Element>>(scores + row * columns, probabilities + row * columns, visible, columns, scale);
+    each_few_rows(scores_GRC, [&](int64_t first, int64_t count) {
+      std::array<RowSight, kRowsAtATime> sights;
+      int64_t most = visibility.causal ? 0 : columns;
+      for (int64_t row = 0; visibility.causal && row < count; row++) {
+        const int64_t visible = visibility.of_row((first + row) % rows_of_head, columns);
+        sights[static_cast<size_t>(row)] = {nullptr, nullptr, 0, visible, false, {}};
+        most = std::max(most, visible);
+      }
+      run_best<Softmax<Element>>(
+          scores + first * columns, probabilities + first * columns, logsumexps + first, scale,
+          ScoreRows{count, columns, whole_lanes(most, columns), visibility.causal ? sights.data() : nullptr, nullptr});
     });
   });
 }
@@ -210,11 +314,12 @@ void softmax_sighted_rows(const at::Tensor& scores_GRC, const SightOfRow& sight,
   with_float_type(probabilities_GRC.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     auto* probabilities = probabilities_GRC.data_ptr<Element>();
-    each_row(scores_GRC, {false, 0}, [&](int64_t row, int64_t) {
-      const RowSight seen = sight(row);
-      const float* factors = drop_factors(seen, columns);
-      logsumexps[row] = run_best<SightedSoftmax<Element>>(scores + row * columns, probabilities + row * columns, columns,
-                                                          scale, seen, factors);
+    each_few_rows(scores_GRC, [&](int64_t first, int64_t count) {
+      std::array<RowSight, kRowsAtATime> sights;
+      for (int64_t row = 0; row < count; row++) sights[static_cast<size_t>(row)] = sight(first + row);
+      run_best<Softmax<Element>>(
+          scores + first * columns, probabilities + first * columns, logsumexps + first, scale,
+          ScoreRows{count, columns, columns, sights.data(), drop_factors(sights.data(), count, columns)});
     });
   });
 }
@@ -235,7 +340,7 @@ void softmax_sighted_rows_backward(const at::Tensor& scores_GRC, const SightOfRo
     each_row(scores_GRC, {false, 0}, [&](int64_t row, int64_t) {
       const int64_t at = row * columns;
       const RowSight seen = sight(row);
-      const float* factors = drop_factors(seen, columns);
+      const float* factors = drop_factors(&seen, 1, columns);
       run_best<SightedSoftmaxBackward<Element>>(scores + at, probabilities + at, gradients + at,
                                                 dbiased ? dbiased + at : nullptr, columns, logsumexps[row], dots[row], scale,
                                                 seen, factors);
@@ -243,19 +348,52 @@ void softmax_sighted_rows_backward(const at::Tensor& scores_GRC, const SightOfRo
   });
 }
 
-at::Tensor row_dots(const at::Tensor& a_GRD, const at::Tensor& b_GRD) {
-  at::Tensor dots_GR = at::empty({a_GRD.size(0), a_GRD.size(1)}, a_GRD.options().dtype(at::kFloat));
-  const int64_t dim = a_GRD.size(2);
+at::Tensor row_dots(const at::Tensor& a_BHRD, const at::Tensor& b_BHRD) {
+  const auto dense = [](const at::Tensor& cut) { return cut.stride(3) == 1 ? cut : cut.contiguous(); };
+  const at::Tensor a_cut = dense(a_BHRD), b_cut = dense(b_BHRD);
+  const int64_t heads = a_cut.size(1), rows = a_cut.size(2), dim = a_cut.size(3);
+  at::Tensor dots_GR = at::empty({a_cut.size(0) * heads, rows}, a_cut.options().dtype(at::kFloat));
   auto* dots = dots_GR.data_ptr<float>();
-  with_float_type(a_GRD.scalar_type(), [&](auto* type) {
+  with_float_type(a_cut.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
-    const Element* a = a_GRD.data_ptr<Element>();
-    const Element* b = b_GRD.data_ptr<Element>();
-    at::parallel_for(0, dots_GR.numel(), grain_rows(dim), [&](int64_t first, int64_t last) {
-      for (int64_t row = first; row < last; row++) dots[row] = run_best<Dot<Element>>(a + row * dim, b + row * dim, dim);
+    const HeadRows<const Element> a(a_cut), b(b_cut);
+    at::parallel_for(0, dots_GR.size(0), grain_rows(rows * dim), [&](int64_t first, int64_t last) {
+      for (int64_t head = first; head < last; head++) {
+        run_best<Dots<Element>>(a.of(head), a.row_stride, b.of(head), b.row_stride, dots + head * rows, rows, dim);
+      }
     });
   });
   return dots_GR;
+}
+
+at::Tensor pack_heads(const at::Tensor& cut, at::ScalarType dtype) {
+  const at::Tensor packed = at::empty(cut.sizes(), cut.options().dtype(dtype));
+  copy_heads(cut, packed);
+  return packed.view({cut.size(0) * cut.size(1), cut.size(2), cut.size(3)});
+}
+
+void unpack_heads(const at::Tensor& packed_GRD, const at::Tensor& cut) { copy_heads(packed_GRD.view(cut.sizes()), cut); }
+
+at::Tensor projected_heads(at::IntArrayRef sizes_BHTD, const at::TensorOptions& options) {
+  return at::empty({sizes_BHTD[0], sizes_BHTD[2], sizes_BHTD[1], sizes_BHTD[3]}, options).transpose(1, 2);
+}
+
+KeyGradients::KeyGradients(const at::Tensor& keys_BHSD, bool once)
+    : once_(once),
+      options_(keys_BHSD.options()),
+      sums_(once ? projected_heads(keys_BHSD.sizes(), options_)
+                 : at::zeros(keys_BHSD.sizes(), options_.dtype(at::kFloat))) {}
+
+void KeyGradients::add(const at::Tensor& share_GSD, const at::Tensor& cut_of_sums) {
+  if (once_) {
+    unpack_heads(share_GSD, cut_of_sums);
+  } else {
+    at::Tensor(cut_of_sums).add_(share_GSD.view(cut_of_sums.sizes()));
+  }
+}
+
+at::Tensor KeyGradients::rounded() const {
+  return once_ ? sums_ : projected_heads(sums_.sizes(), options_).copy_(sums_);
 }
 
 }  // namespace troupe

@@ -66,7 +66,37 @@ void softmax_sighted_rows_backward(const at::Tensor& scores_GRC, const SightOfRo
                                    const at::Tensor& probabilities_GRC, const at::Tensor& dprobabilities_GRC,
                                    const at::Tensor& dbiased_GRC);
 
-// The sum over the last dim of a * b, float32.
-at::Tensor row_dots(const at::Tensor& a_GRD, const at::Tensor& b_GRD);
+// The sum over the last dim of a * b, [B * H, R] float32, of cuts [B,H,R,D] with any strides.
+at::Tensor row_dots(const at::Tensor& a_BHRD, const at::Tensor& b_BHRD);
+
+// A copy [B * H, R, D] of a cut [B,H,R,D] with any strides, in the dtype given: what batched products take.
+at::Tensor pack_heads(const at::Tensor& cut_BHRD, at::ScalarType dtype);
+
+// The way back: overwrites the cut, in its own dtype.
+void unpack_heads(const at::Tensor& packed_GRD, const at::Tensor& cut_BHRD);
+
+// Not initialised: laid out as [B,T,H,D], the way projections read and write it, and seen as [B,H,T,D].
+at::Tensor projected_heads(at::IntArrayRef sizes_BHTD, const at::TensorOptions& options);
+
+// The gradient of keys or values: what every block of query rows adds to, in float32. Where one block has all rows that see
+// a key, there is nothing to add to, and it is written where it belongs at once.
+class KeyGradients {
+ public:
+  // `once`: each key gets one share, and every key does.
+  KeyGradients(const at::Tensor& keys_BHSD, bool once);
+
+  // Of which `add` is given a cut.
+  const at::Tensor& sums() const { return sums_; }
+
+  void add(const at::Tensor& share_GSD, const at::Tensor& cut_of_sums);
+
+  // In the dtype of the keys, laid out as `projected_heads`.
+  at::Tensor rounded() const;
+
+ private:
+  bool once_;
+  at::TensorOptions options_;
+  at::Tensor sums_;
+};
 
 }  // namespace troupe

@@ -163,9 +163,19 @@ struct Block {
   }
 };
 
+int64_t rows_of_block(const Sizes& sizes) {
+  return std::min(sizes.rows, std::max<int64_t>(8, kProductRows / sizes.readers()));
+}
+
+// Whether every key is one block's, and of no other.
+bool one_block_has_all(const Sizes& sizes, const Sight& sight) {
+  const Block all{sizes, sight, 0, sizes.batches, 0, sizes.groups, 0, sizes.rows};
+  return rows_of_block(sizes) == sizes.rows && all.begin(0) == 0 && all.end(sizes.rows - 1) == sizes.keys;
+}
+
 template <class Body>
 void each_block(const Sizes& sizes, const Sight& sight, const Body& body) {
-  const int64_t block_rows = std::min(sizes.rows, std::max<int64_t>(8, kProductRows / sizes.readers()));
+  const int64_t block_rows = rows_of_block(sizes);
   const int64_t scores = std::max<int64_t>(1, sizes.readers() * block_rows * sizes.keys);
   const int64_t at_a_time = std::max<int64_t>(1, kScoresAtATime / scores);  // groups, over batches
   const int64_t some_groups = std::min(at_a_time, sizes.groups);
@@ -190,18 +200,16 @@ void each_block(const Sizes& sizes, const Sight& sight, const Body& body) {
 
 // A copy of a cut [B,N,R,D] in the dtype given, its leading dims joined: what products take. N heads of one group make one
 // matrix of their rows.
-at::Tensor packed(const at::Tensor& cut, at::ScalarType dtype, int64_t matrices) {
-  const at::Tensor dense = cut.to(dtype, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous).contiguous();
-  return dense.view({matrices, cut.size(0) * cut.size(1) * cut.size(2) / matrices, cut.size(3)});
+at::Tensor packed(const Block& block, const at::Tensor& cut, at::ScalarType dtype) {
+  const int64_t matrices = block.num_batches * block.num_groups;
+  return pack_heads(cut, dtype).view({matrices, cut.size(0) * cut.size(1) * cut.size(2) / matrices, cut.size(3)});
 }
 
-at::Tensor packed_queries(const Block& block, const at::Tensor& x, at::ScalarType dtype) {
-  return packed(block.queries(x), dtype, block.num_batches * block.num_groups);
+at::Tensor packed_queries(const Block& block, const at::Tensor& x) {
+  return packed(block, block.queries(x), x.scalar_type());
 }
 
-at::Tensor packed_keys(const Block& block, const at::Tensor& x, at::ScalarType dtype) {
-  return packed(block.keys(x), dtype, block.num_batches * block.num_groups);
-}
+at::Tensor packed_keys(const Block& block, const at::Tensor& x) { return packed(block, block.keys(x), x.scalar_type()); }
 
 // [batches * heads, rows, keys] of what products made for groups.
 at::Tensor by_heads(const Block& block, const at::Tensor& of_groups) {
@@ -212,15 +220,9 @@ at::Tensor by_groups(const Block& block, const at::Tensor& of_heads) {
   return of_heads.view({block.num_batches * block.num_groups, -1, of_heads.size(2)});
 }
 
-at::Tensor block_scores(const Block& block, const at::Tensor& q, const at::Tensor& k) {
-  const at::Tensor scores =
-      at::bmm(packed_queries(block, q, at::kFloat), packed_keys(block, k, at::kFloat).transpose(1, 2)).contiguous();
-  return by_heads(block, scores);
-}
-
-// Laid out as [B,T,H,D], the way projections read and write it, and seen as [B,H,T,D].
-at::Tensor projected(at::IntArrayRef sizes_BHTD, const at::TensorOptions& options) {
-  return at::empty({sizes_BHTD[0], sizes_BHTD[2], sizes_BHTD[1], sizes_BHTD[3]}, options).transpose(1, 2);
+// Float32 products of what was packed.
+at::Tensor block_scores(const Block& block, const at::Tensor& queries, const at::Tensor& keys) {
+  return by_heads(block, at::bmm(queries.to(at::kFloat), keys.to(at::kFloat).transpose(1, 2)).contiguous());
 }
 
 struct MaskedAttended {
@@ -231,19 +233,18 @@ struct MaskedAttended {
 MaskedAttended attend_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight) {
   const Sizes sizes(q, k);
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
-  const MaskedAttended result{projected(q.sizes(), q.options()),
+  const MaskedAttended result{projected_heads(q.sizes(), q.options()),
                               at::empty({sizes.batches, sizes.heads, sizes.rows, 1}, float_options)};
   if (sizes.keys == 0) result.out_BHTD.zero_();
   if (sizes.keys == 0 || q.numel() == 0) return result;
   each_block(sizes, sight, [&](const Block& block) {
-    const at::Tensor scores = block_scores(block, q, k);
+    const at::Tensor scores = block_scores(block, packed_queries(block, q), packed_keys(block, k));
     const at::Tensor probabilities = at::empty(scores.sizes(), q.options());
     const at::Tensor logsumexp = at::empty({scores.size(0), block.num_rows}, float_options);
     softmax_sighted_rows(scores, [&](int64_t row) { return block.of(row); }, sight.scale, probabilities, logsumexp);
-    const at::Tensor mixed = at::bmm(by_groups(block, probabilities), packed_keys(block, v, v.scalar_type()));
-    const at::Tensor out = block.queries(result.out_BHTD), kept = block.queries(result.logsumexp_BHT1);
-    at::Tensor(out).copy_(mixed.view(out.sizes()));
-    at::Tensor(kept).copy_(logsumexp.view(kept.sizes()));
+    const at::Tensor mixed = at::bmm(by_groups(block, probabilities), packed_keys(block, v));
+    unpack_heads(mixed, block.queries(result.out_BHTD));
+    unpack_heads(logsumexp, block.queries(result.logsumexp_BHT1));
   });
   return result;
 }
@@ -273,35 +274,30 @@ MaskedGradients attend_masked_backward(const at::Tensor& dout, const at::Tensor&
                                        const MaskedAttended& saved, const Sight& sight, bool wants_bias) {
   const Sizes sizes(q, k);
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
-  const at::ScalarType dtype = q.scalar_type();
-  const at::Tensor dq = projected(q.sizes(), q.options());
-  // Every block of rows adds to the gradients of the keys: in float32.
-  const at::Tensor dk = at::zeros(k.sizes(), float_options), dv = at::zeros(v.sizes(), float_options);
+  const at::Tensor dq = projected_heads(q.sizes(), q.options());
+  const bool once = sizes.keys != 0 && q.numel() != 0 && one_block_has_all(sizes, sight);
+  KeyGradients dk(k, once), dv(v, once);
   const at::Tensor dbias = wants_bias ? at::zeros(sight.bias.sizes(), float_options) : at::Tensor();
   if (sizes.keys == 0) dq.zero_();
   if (sizes.keys != 0 && q.numel() != 0) each_block(sizes, sight, [&](const Block& block) {
-    const at::Tensor packed_dout = packed_queries(block, dout, dtype);
-    const at::Tensor dots =
-        row_dots(by_heads(block, packed_dout), by_heads(block, packed_queries(block, saved.out_BHTD, dtype)));
-    const at::Tensor scores = block_scores(block, q, k);
+    const at::Tensor block_q = packed_queries(block, q), block_k = packed_keys(block, k);
+    const at::Tensor block_dout = packed_queries(block, dout);
+    const at::Tensor dots = row_dots(block.queries(dout), block.queries(saved.out_BHTD));
+    const at::Tensor scores = block_scores(block, block_q, block_k);
     const at::Tensor dscores =
-        by_heads(block, at::bmm(packed_dout, packed_keys(block, v, dtype).transpose(1, 2)).contiguous());
+        by_heads(block, at::bmm(block_dout, packed_keys(block, v).transpose(1, 2)).contiguous());
     const at::Tensor probabilities = at::empty_like(dscores);
     const at::Tensor dbiased = wants_bias ? at::empty(dscores.sizes(), float_options) : at::Tensor();
-    const at::Tensor logsumexp = packed_queries(block, saved.logsumexp_BHT1, at::kFloat);
+    const at::Tensor logsumexp = packed_queries(block, saved.logsumexp_BHT1);
     softmax_sighted_rows_backward(scores, [&](int64_t row) { return block.of(row); }, sight.scale, logsumexp, dots,
                                   probabilities, dscores, dbiased);
     const at::Tensor of_groups = by_groups(block, dscores);
-    const at::Tensor dq_block = block.queries(dq), dk_block = block.keys(dk), dv_block = block.keys(dv);
-    at::Tensor(dq_block).copy_(at::bmm(of_groups, packed_keys(block, k, dtype)).view(dq_block.sizes()));
-    const at::Tensor dk_part = at::bmm(of_groups.transpose(1, 2), packed_queries(block, q, dtype));
-    const at::Tensor dv_part = at::bmm(by_groups(block, probabilities).transpose(1, 2), packed_dout);
-    at::Tensor(dk_block).add_(dk_part.view(dk_block.sizes()));
-    at::Tensor(dv_block).add_(dv_part.view(dv_block.sizes()));
+    unpack_heads(at::bmm(of_groups, block_k), block.queries(dq));
+    dk.add(at::bmm(of_groups.transpose(1, 2), block_q), block.keys(dk.sums()));
+    dv.add(at::bmm(by_groups(block, probabilities).transpose(1, 2), block_dout), block.keys(dv.sums()));
     if (wants_bias) add_to_bias(block, dbiased, dbias);
   });
-  const auto narrowed = [&](const at::Tensor& sum) { return projected(k.sizes(), k.options()).copy_(sum); };
-  return {dq, narrowed(dk), narrowed(dv), dbias};
+  return {dq, dk.rounded(), dv.rounded(), dbias};
 }
 
 Sight sight_of(const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal, int64_t window,
