@@ -1,6 +1,7 @@
 // mm, addmm and bmm in libtorch's dispatcher: what this processor has a quicker way for than libtorch takes, float32 and
 // bfloat16 each, is multiplied that way; all else, and every mistake, is libtorch's. Where neither is so, nothing is replaced.
 
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
@@ -8,9 +9,12 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <torch/library.h>
 
+#include <cstring>
+
 #include "core/silence_warnings.h"
 #include "kernels/cpu/bfloat16_matmul.h"
 #include "kernels/cpu/float32_matmul.h"
+#include "kernels/cpu/isa.h"
 
 namespace troupe {
 namespace {
@@ -32,6 +36,21 @@ void multiply(Way way, const at::Tensor& a, const at::Tensor& b, const at::Tenso
   } else {
     multiply_bfloat16(a, b, out, add);
   }
+}
+
+// Every row of `sum` becomes `row`. libtorch's copy of an expanded row takes twice as long.
+void fill_rows(const at::Tensor& sum, const at::Tensor& row) {
+  const bool plain = row.dim() == 1 && row.is_contiguous() && row.size(0) == sum.size(1);
+  if (!plain) {
+    at::Tensor(sum).copy_(row.expand(sum.sizes()));
+    return;
+  }
+  const size_t bytes = static_cast<size_t>(row.nbytes());
+  const void* from = row.data_ptr();
+  char* to = static_cast<char*>(sum.data_ptr());
+  at::parallel_for(0, sum.size(0), grain_rows(sum.size(1)), [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) std::memcpy(to + static_cast<size_t>(i) * bytes, from, bytes);
+  });
 }
 
 at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
@@ -58,7 +77,7 @@ at::Tensor addmm(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& 
                      bias.scalar_type() == a.scalar_type();
   if (!plain) return at::cpu::addmm(bias, a, b, beta, alpha);
   const at::Tensor sum = at::empty({a.size(0), b.size(1)}, a.options());
-  sum.copy_(bias.expand({a.size(0), b.size(1)}));
+  fill_rows(sum, bias);
   multiply(way, a, b, sum, true);
   return sum;
 }
