@@ -7,10 +7,15 @@ import type { FlatBlock } from "../blocks/flat-block.ts";
  * A micro-batch is summed by itself in the compute dtype, as autograd would; micro-batches are added to each other in
  * float32, one after the other. So a rank that accumulates k micro-batches adds in the order in which k ranks are
  * reduced, and gets the same bits.
+ *
+ * Contributions to different parameters are collected at once: of a model's root, whose embeddings' gradients come long after its
+ * head's, a buffer of zeros would be written first and read again for the sum.
  */
 export class GradientBuckets {
   readonly #layouts: readonly FlatBlock[];
   readonly #dtype: DType;
+  /** What was contributed and is not in a buffer yet: at most once to each parameter. */
+  readonly #waiting = new Map<number, (Tensor | undefined)[]>();
   readonly #micro = new Map<number, Tensor>();
   readonly #sums = new Map<number, Tensor>();
 
@@ -22,19 +27,25 @@ export class GradientBuckets {
 
   /** Adds gradients in the order of the block's parameters to the present micro-batch's; `null` counts as zero. */
   contribute(block: number, gradients: readonly (Tensor | null)[]): void {
-    const layout = this.#layouts[block] as FlatBlock;
-    const offsets = layout.parameters.map((parameter) => parameter.offset);
-    const present = this.#micro.get(block);
-    const flat =
-      present ??
-      tagMemory("gradients", () => hold(() => emptyShared([layout.numel], { dtype: this.#dtype })));
-    const given = gradients.map((gradient) => gradient ?? undefined);
-    ops.troupe.collectGradients_(flat, given, offsets, present !== undefined);
-    this.#micro.set(block, flat);
+    const waiting = this.#waiting.get(block);
+    if (waiting?.some((one, index) => one !== undefined && gradients[index] !== null))
+      this.#collectWaiting(block);
+    else if (waiting === undefined && !gradients.includes(null)) {
+      this.#collect(block, gradients as readonly Tensor[]);
+      return;
+    }
+    const before = this.#waiting.get(block);
+    this.#waiting.set(
+      block,
+      gradients.map((gradient, index) =>
+        gradient === null ? before?.[index] : hold(() => gradient.alias()),
+      ),
+    );
   }
 
   /** Ends the present micro-batch for `block`. */
   endMicroBatch(block: number): void {
+    this.#collectWaiting(block);
     const micro = this.#micro.get(block);
     if (micro === undefined) return;
     this.#micro.delete(block);
@@ -50,6 +61,25 @@ export class GradientBuckets {
     this.#sums.set(block, wide);
   }
 
+  #collectWaiting(block: number): void {
+    const waiting = this.#waiting.get(block);
+    if (waiting === undefined) return;
+    this.#waiting.delete(block);
+    this.#collect(block, waiting);
+    for (const gradient of waiting) gradient?.dispose();
+  }
+
+  #collect(block: number, gradients: readonly (Tensor | undefined)[]): void {
+    const layout = this.#layouts[block] as FlatBlock;
+    const offsets = layout.parameters.map((parameter) => parameter.offset);
+    const present = this.#micro.get(block);
+    const flat =
+      present ??
+      tagMemory("gradients", () => hold(() => emptyShared([layout.numel], { dtype: this.#dtype })));
+    ops.troupe.collectGradients_(flat, gradients, offsets, present !== undefined);
+    this.#micro.set(block, flat);
+  }
+
   /** @returns the block's summed flat gradient, zeros where nothing was contributed; now the caller's */
   take(block: number): Tensor {
     const sum = this.#sums.get(block);
@@ -60,7 +90,9 @@ export class GradientBuckets {
 
   /** Forgets everything of a pass that will not be finished. */
   clear(): void {
-    for (const tensor of [...this.#micro.values(), ...this.#sums.values()]) tensor.dispose();
+    const waiting = [...this.#waiting.values()].flat();
+    for (const tensor of [...waiting, ...this.#micro.values(), ...this.#sums.values()]) tensor?.dispose();
+    this.#waiting.clear();
     this.#micro.clear();
     this.#sums.clear();
   }
