@@ -150,6 +150,7 @@ ${learnt.join("\n") || "| not run | | | | | | | | |"}
 
 The fastest ten steps in a row, which judge, as others' work on a machine only ever slows one down; in brackets the medians. Both ways round in
 turn. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
+Where the time goes: [step-time.md](step-time.md).
 
 | case | Troupe, s a step | eager | FSDP2 | × eager | × FSDP2 | peak, MB | FSDP2's | share |
 | ---- | ---------------- | ----- | ----- | ------- | ------- | -------- | ------- | ----- |
