@@ -1221,18 +1221,6 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "a loop's backward reaches parameters that it was to leave",
-    file: "src/engine/rank/granted-step.ts",
-    from: "engine.backward(open.key, [gradient], undefined, only);",
-    to: "engine.backward(open.key, [gradient], undefined);",
-    caughtBy: [
-      by(
-        "test/examples/gan.test.ts",
-        "two models learn by one loop, to the same bits on 2 ranks at ZeRO 0 and at ZeRO 3, of whose processes one is killed",
-      ),
-    ],
-  },
-  {
     name: "of losses of one name the last is told",
     file: "src/engine/rank/granted-step.ts",
     from: "sums[name] = (sums[name] ?? 0) + value;",
