@@ -474,8 +474,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a layer that is used again keeps the gradient of its last use",
     file: "src/parallel/rank/gradient-buckets.ts",
-    from: "ops.troupe.collectGradients_(flat, given, offsets, present !== undefined);",
-    to: "ops.troupe.collectGradients_(flat, given, offsets, false);",
+    from: "ops.troupe.collectGradients_(flat, gradients, offsets, present !== undefined);",
+    to: "ops.troupe.collectGradients_(flat, gradients, offsets, false);",
     caughtBy: [
       by(blocks, "sum the gradients of all uses of a layer that stands in the list three times"),
       by(
@@ -723,8 +723,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a parameter that nothing used has a gradient of one",
     file: "src/parallel/rank/gradient-buckets.ts",
-    from: "gradients.map((gradient) => gradient ?? undefined);",
-    to: "gradients.map((given, index) => given ?? zeros(layout.parameters[index].shape, { dtype: this.#dtype }).add(1));",
+    from: "    const offsets = layout.parameters.map((parameter) => parameter.offset);\n",
+    to: "    const offsets = layout.parameters.map((parameter) => parameter.offset);\n    gradients = gradients.map((given, index) => given ?? zeros(layout.parameters[index].shape, { dtype: this.#dtype }).add(1));\n",
     caughtBy: [
       by(
         blocks,
