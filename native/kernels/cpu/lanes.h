@@ -23,9 +23,12 @@ template <int N, class T, class Term, class Join>
 TROUPE_INLINE void take_rest(T* lanes, int64_t first, int64_t last, const Term& term, const Join& join) {
   if constexpr (N > 1) {
     constexpr int kHalf = N / 2;
-    if (last - first < kHalf) return take_rest<kHalf>(lanes, first, last, term, join);
-    for (int lane = 0; lane < kHalf; lane++) lanes[lane] = join(lanes[lane], term(first + lane));
-    take_rest<kHalf>(lanes + kHalf, first + kHalf, last, term, join);
+    if (last - first >= kHalf) {
+      for (int lane = 0; lane < kHalf; lane++) lanes[lane] = join(lanes[lane], term(first + lane));
+      lanes += kHalf;
+      first += kHalf;
+    }
+    take_rest<kHalf>(lanes, first, last, term, join);  // one call: two would double the code at each halving
   }
 }
 
