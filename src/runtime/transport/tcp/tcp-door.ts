@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { connect as connectTls, createServer as createTlsServer, type TlsOptions } from "node:tls";
+import type { TlsOptions } from "node:tls";
 import { TroupeError } from "../../../errors.ts";
 import type { Door, Heartbeat } from "../hub/door.ts";
 
@@ -27,6 +27,9 @@ export interface Keys {
 /** Codes of OpenSSL, and of Node where it has looked at a certificate. */
 const ofTrust = /^(?:ERR_SSL|ERR_TLS|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
+/** Loaded where keys are given only: it costs a process 14 to 60 ms, of the 0.7 s in which two begin again. */
+const tls = () => process.getBuiltinModule("node:tls");
+
 const usualHeartbeat: Heartbeat = { everyMs: 200, lostAfter: 9 };
 
 /** A TCP socket, for processes of several hosts. */
@@ -40,7 +43,7 @@ export class TcpDoor implements Door {
     this.#network = network;
     this.heartbeat = network.heartbeat ?? usualHeartbeat;
     this.#keys = network.tls && { ...network.tls, requestCert: true, rejectUnauthorized: true };
-    this.#server = this.#keys === undefined ? createServer() : createTlsServer(this.#keys);
+    this.#server = this.#keys === undefined ? createServer() : tls().createServer(this.#keys);
   }
 
   get address(): string {
@@ -70,7 +73,7 @@ export class TcpDoor implements Door {
     const socket =
       this.#keys === undefined
         ? connect({ host, port })
-        : connectTls({ ...this.#network.tls, host, port, checkServerIdentity: () => undefined });
+        : tls().connect({ ...this.#network.tls, host, port, checkServerIdentity: () => undefined });
     socket.setNoDelay(true);
     return socket;
   }
