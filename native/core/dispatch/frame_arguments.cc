@@ -23,7 +23,7 @@ class FrameReader {
   FrameReader(Frame frame, const char* op) : at_(frame.data), end_(frame.data + frame.length), op_(op) {}
 
   double number() {
-    if (at_ == end_) throw CodedError("NATIVE_MISMATCH", std::string("[") + op_ + "] the argument frame is too short");
+    if (at_ == end_) refuse_end();
     return *at_++;
   }
   // 0 for whatever cannot be a handle, so that the table says what is wrong.
@@ -33,17 +33,22 @@ class FrameReader {
   }
   int64_t integer(const std::string& argument) {
     const double value = number();
-    if (!(std::trunc(value) == value && std::abs(value) <= kMaxExact)) {
-      // What JavaScript leaves out is no number either.
-      const std::string got = std::isnan(value) ? "none" : std::to_string(value);
-      throw CodedError("TENSOR_ARGUMENT",
-                       std::string("[") + op_ + "] expected " + argument + " to be a whole number, got " + got);
-    }
+    if (!(std::trunc(value) == value && std::abs(value) <= kMaxExact)) refuse(argument, value);
     return static_cast<int64_t>(value);
   }
   bool flag() { return number() != 0; }
 
  private:
+  // Apart from who reads, which stays small enough to be inlined.
+  [[noreturn]] void refuse(const std::string& argument, double value) const {
+    // What JavaScript leaves out is no number either.
+    const std::string got = std::isnan(value) ? "none" : std::to_string(value);
+    throw CodedError("TENSOR_ARGUMENT", std::string("[") + op_ + "] expected " + argument + " to be a whole number, got " + got);
+  }
+  [[noreturn]] void refuse_end() const {
+    throw CodedError("NATIVE_MISMATCH", std::string("[") + op_ + "] the argument frame is too short");
+  }
+
   const double* at_;
   const double* end_;
   const char* op_;

@@ -23,7 +23,7 @@ bool is_lent(const Guard& guard) {
 
 }  // namespace
 
-Handle HandleTable::put(at::Tensor tensor, Guard guard) {
+Handle HandleTable::put(at::Tensor tensor, const Guard& guard) {
   if (free_.empty()) {
     if (slots_.size() == kMaxSlots) {
       throw CodedError("TENSOR_TOO_MANY", "[tensor] at most 2097152 tensors at once in one thread: all are in use (open a "
@@ -36,7 +36,7 @@ Handle HandleTable::put(at::Tensor tensor, Guard guard) {
   free_.pop_back();
   Slot& slot = slots_[index];
   slot.tensor = std::move(tensor);
-  slot.guard = std::move(guard);
+  if (!guard.is_plain()) slot.guard = guard;  // a free slot's is plain
   slot.used = true;
   ++live_;
   return static_cast<Handle>(slot.generation << kSlotBits | index);
@@ -94,7 +94,7 @@ bool HandleTable::release(Handle handle) {
   // Out of the slot first: the destructor may run autograd code of any depth.
   const at::Tensor dying = std::move(slot.tensor);
   slot.tensor = at::Tensor();
-  slot.guard = Guard{};
+  if (!slot.guard.is_plain()) slot.guard = Guard{};
   slot.used = false;
   slot.generation = slot.generation == kMaxGeneration ? 1 : slot.generation + 1;
   free_.push_back(slot_of(handle));

@@ -29,13 +29,19 @@ struct Guard {
   std::weak_ptr<const Loan> lent;        // others read ours
   bool offloaded = false;                // its memory is given up for a while
   std::shared_ptr<Departures> departures{};  // of those who read ours; null where nobody did, and for host memory
+
+  // Nothing is to be known of the tensor, as of nearly all.
+  bool is_plain() const {
+    const std::weak_ptr<const Loan> none;
+    return !read_only && !borrowed && !offloaded && !departures && !lent.owner_before(none) && !none.owner_before(lent);
+  }
 };
 
 // Not thread-safe: each environment has its own.
 class HandleTable {
  public:
   // Names a tensor. Throws CodedError TENSOR_TOO_MANY when the thread holds 2^21 already.
-  Handle put(at::Tensor tensor, Guard guard = {});
+  Handle put(at::Tensor tensor, const Guard& guard = {});
 
   // The tensor as a place in the graph: its memory may be away. Throws TENSOR_DISPOSED.
   const at::Tensor& identity(Handle handle, const char* op) const { return expect(handle, op, "self").tensor; }
