@@ -101,5 +101,5 @@ export default defineJob({
   loss: task.loss,
   predict: task.predict,
   optimizer: (parameters, { lr }) => new AdamW(parameters, { lr, weightDecay: 0.05 }),
-  schedule: (optimizer, { steps }) => new Cosine(optimizer, { warmup: 50, end: steps, minLr: 1e-5 }),
+  schedule: (optimizer, { steps }) => new Cosine(optimizer, { warmup: steps / 16, end: steps, minLr: 1e-5 }),
 });

@@ -279,7 +279,7 @@ export class Conductor {
         this.#all.ask("shards", "finish", { step }),
       ]),
     );
-    return { ranks: stepped, shards: updated, requests };
+    return { ranks: stepped, shards: updated, requests, atMs: performance.now() };
   }
 
   /** To be called in the order of the steps: ranks answer one after the other. */
@@ -329,10 +329,13 @@ export class Conductor {
       // A rank answers once its rows have arrived: after all of them have, all rows are there.
       const scored = work.then(async (shares) => ({
         shares,
+        atMs: performance.now(),
         metrics: isLast ? await this.#scores(step, split, batches) : undefined,
       }));
-      await this.#pipeline.add(scored, ({ shares, metrics }) => {
+      await this.#pipeline.add(scored, ({ shares, metrics, atMs }) => {
         evaluation.add(shares);
+        // While the dataset scores them the ranks go on.
+        this.#report.restartClock(atMs);
         if (isLast) this.#reportEvaluation(step, split, evaluation.loss, metrics);
       });
     }
@@ -354,7 +357,6 @@ export class Conductor {
     if (split === this.#options.schedule.evaluation[0]?.split) this.#evaluationLossNats = evaluated.lossNats;
     const named = metrics && { metrics };
     this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named });
-    this.#report.restartClock();
   }
 
   async #sample(step: number): Promise<string> {

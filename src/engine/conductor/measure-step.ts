@@ -8,7 +8,7 @@ export type StepMeasures = Omit<
   "kind" | "step" | "lossNats" | "losses" | "metrics" | "residentBytes" | "timeMs" | "schemaVersion"
 >;
 
-/** Joins what the ranks and the shards measured in one step. @param durationMs - since the step before it was told */
+/** Joins what the ranks and the shards measured in one step. @param durationMs - since the step before it, or the evaluation, was done */
 export function measureStep(
   ranks: readonly RankStepped[],
   shards: readonly StepUpdated[],

@@ -16,6 +16,8 @@ export interface StepDone {
   readonly ranks: readonly RankStepped[];
   readonly shards: readonly StepUpdated[];
   readonly requests: readonly InspectionRequest[];
+  /** When the last of them had answered, as `performance.now()` tells it: what waits for its turn to be told is not timed by that. */
+  readonly atMs: number;
 }
 
 /** Whom steps are told to, and how much of them. */
@@ -33,15 +35,15 @@ export interface StepReportOptions {
 /** Reports what came of steps, one after the other, and how long each took. */
 export class StepReport {
   readonly #options: StepReportOptions;
-  #reportedAtMs = 0;
+  #doneAtMs = 0;
 
   constructor(options: StepReportOptions) {
     this.#options = options;
   }
 
-  /** The next step begins now: what went before is none of it. */
-  restartClock(): void {
-    this.#reportedAtMs = performance.now();
+  /** The next step begins at `atMs`: what went before is none of it. */
+  restartClock(atMs = performance.now()): void {
+    this.#doneAtMs = atMs;
   }
 
   /**
@@ -49,10 +51,14 @@ export class StepReport {
    * @param step - steps done, this one included
    * @returns its loss, mean over all ranks
    */
-  emit(step: number, { ranks, shards, requests }: StepDone, parameters: DeclaredModel["parameters"]): number {
+  emit(
+    step: number,
+    { ranks, shards, requests, atMs }: StepDone,
+    parameters: DeclaredModel["parameters"],
+  ): number {
     const { emit, listener, inspections, memoryEverySteps } = this.#options;
-    const durationMs = performance.now() - this.#reportedAtMs;
-    this.#reportedAtMs += durationMs;
+    const durationMs = atMs - this.#doneAtMs;
+    this.#doneAtMs = atMs;
     const lossNats = meanLoss(ranks);
     const residentBytes = this.#options.residentBytes();
     const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
