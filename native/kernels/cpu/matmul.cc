@@ -38,7 +38,7 @@ void multiply(Way way, const at::Tensor& a, const at::Tensor& b, const at::Tenso
   }
 }
 
-// Every row of `sum` becomes `row`. libtorch's copy of an expanded row takes twice as long.
+// Every row of `sum` becomes `row`.
 void fill_rows(const at::Tensor& sum, const at::Tensor& row) {
   const bool plain = row.dim() == 1 && row.is_contiguous() && row.size(0) == sum.size(1);
   if (!plain) {
