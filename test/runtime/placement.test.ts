@@ -103,7 +103,7 @@ test("a thread gets its name and its limits, and what it imports lets no young g
   expect(await hungry.ask("threadName", null, { deadlineMs })).toBe("hungry");
   expect(await hungry.ask("limits", null, { deadlineMs })).toMatchObject({
     maxOldGenerationSizeMb: 16,
-    maxYoungGenerationSizeMb: 6,
+    maxYoungGenerationSizeMb: 12,
   });
   const answer = hungry.ask("hold", null, { deadlineMs });
   hungry.tell("eat", null);
