@@ -1101,6 +1101,13 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
+    name: "a shard takes a peer's message before it knows what carries tensors",
+    file: "src/engine/shard/shard-groups.ts",
+    from: "if (this.#early === undefined) take();",
+    to: "if (this.#rank >= 0) take();",
+    caughtBy: [by("test/engine/shard-groups.test.ts", "waits for that, and is taken")],
+  },
+  {
     name: "a batch with many that count weighs as one with few in evaluation",
     file: "src/engine/conductor/evaluation.ts",
     from: "const weights = this.#batches.map(({ weight }) => weightOf(weight, name));",

@@ -5,8 +5,8 @@ import type { ActorRef, Down } from "../../runtime/index.ts";
 import { groupName, ShardGroup } from "./shard-group.ts";
 
 /**
- * All the groups one shard belongs to, made as they are first met: by the shard itself, or by the message of a peer
- * that was faster.
+ * All the groups one shard belongs to, made as they are first met: by the shard itself, or by the message of a peer that was
+ * faster. What comes before this shard knows what carries tensors waits for that: a group is what its carrier makes of it.
  */
 export class ShardGroups implements Disposable {
   readonly #rank: number;
@@ -14,6 +14,8 @@ export class ShardGroups implements Disposable {
   #peers: readonly ActorRef<ShardGroupProtocol>[] = [];
   #carrier: Carrier = ALIAS;
   #reduction: Reduction = "ordered";
+  /** Messages that came before the carrier was known; undefined from then on. */
+  #early: (() => void)[] | undefined = [];
   #ended: Down | undefined;
 
   /** @param rank - of the world */
@@ -34,6 +36,19 @@ export class ShardGroups implements Disposable {
     this.#carrier = carrier;
     this.#reduction = reduction;
     if (this.#ended !== undefined) carrier.abort(reasonOf(this.#ended));
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const take of early) take();
+  }
+
+  /** Takes in a peer's message. */
+  contributed(message: ShardGroupProtocol["contribute"]["in"]): void {
+    this.#onceCarried(() => this.at(message.group).contributed(message));
+  }
+
+  /** Takes in what the first member of a group gives. */
+  owned(message: ShardGroupProtocol["own"]["in"]): void {
+    this.#onceCarried(() => this.at(message.group).owned(message));
   }
 
   /** @returns the group of these ranks of the world, this one's among them */
@@ -62,6 +77,11 @@ export class ShardGroups implements Disposable {
     this.#carrier.abort(reasonOf(down));
     const reasons = [...this.#groups.values()].map((group) => group.abort(down));
     return reasons[0] ?? this.of([this.#rank]).abort(down);
+  }
+
+  #onceCarried(take: () => void): void {
+    if (this.#early === undefined) take();
+    else this.#early.push(take);
   }
 
   [Symbol.dispose](): void {
