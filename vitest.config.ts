@@ -18,6 +18,7 @@ const slow = [
   "test/trainer/nccl.test.ts",
   // What the actors of threads promise, by those of processes and of hosts.
   "test/runtime/process.test.ts",
+  "test/runtime/last-words.test.ts",
   "test/runtime/processes.test.ts",
   "test/runtime/hosts.test.ts",
   "test/trainer/process.test.ts",

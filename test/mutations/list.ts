@@ -1294,6 +1294,18 @@ export const mutations: readonly Mutation[] = [
       ),
     ],
   },
+  {
+    name: "a process leaves before it has been heard to the end",
+    file: "src/runtime/hosting/process-host.ts",
+    from: "    await this.#open.leave(system);\n",
+    to: "",
+    caughtBy: [
+      by(
+        "test/runtime/last-words.test.ts",
+        "DL-4 the last words of an actor are heard however late and long, the first that its process says there too, by %s",
+      ),
+    ],
+  },
 ];
 
 /** Tests that a register names and no mutation makes fail, with the reason. */

@@ -9,8 +9,10 @@ import type { HostedBoot, News, Order } from "./process-orders.ts";
 import { endOf, type StartedProcess } from "./started-process.ts";
 import type { Warmup, WorkerHandle } from "./thread.ts";
 
-// A thread that does not end when it is made to, or a process that does not leave when it is empty, is ended with its process.
+// A thread that does not end when it is made to, or a process that nobody hears any more, is ended with its process.
 const patienceMs = 500;
+// A process that leaves waits until its peers have read what it said last, over a slow link and on a busy machine too.
+const farewellMs = 10_000;
 // What a process said before its end is a matter of microseconds when its end is known.
 const lastWordsMs = 50;
 // It answers in some milliseconds, or after a second where native code keeps the actor's thread; one that is stopped never does.
@@ -142,7 +144,7 @@ export class HostProcess {
   async leave(): Promise<void> {
     this.#isLeaving = true;
     if (this.#isReady) this.order({ kind: "leave" });
-    this.#endBy(this.#isReady ? patienceMs : 0);
+    this.#endBy(this.#isReady ? farewellMs : 0);
     await this.ended;
   }
 

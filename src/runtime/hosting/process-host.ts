@@ -89,7 +89,7 @@ export class ProcessHost {
     else if (order.kind === "terminate") void this.#actors.get(order.uid)?.worker.terminate();
     else if (order.kind === "stack") void this.#tellStack(order.uid);
     else if (order.kind === "lost") this.#open.lose(order.index);
-    else if (order.kind === "leave") process.exit(0);
+    else if (order.kind === "leave") void this.#leave();
     else this.#open.afterRoute(order.route, () => this.#actors.get(order.uid)?.tell(order.packet, []));
   }
 
@@ -172,6 +172,11 @@ export class ProcessHost {
 
   #report(news: News): void {
     this.#open.control(system, packControl(news));
+  }
+
+  async #leave(): Promise<void> {
+    await this.#open.leave(system);
+    process.exit(0);
   }
 
   /** Whoever started this process is gone, and nobody else will clear up. A thread in native code would hold up an exit. */

@@ -1,4 +1,4 @@
-import { type ActorRef, defineActor } from "../../../src/runtime/index.ts";
+import { type ActorRef, type Addressed, defineActor } from "../../../src/runtime/index.ts";
 import type { SinkProtocol, Taken } from "./sink.ts";
 
 /** Sends numbered messages to a sink. */
@@ -14,6 +14,10 @@ export type SenderProtocol = {
   fork: { in: { to: ActorRef<SinkProtocol>; via: ActorRef<SenderProtocol> } };
   /** Answers once the sink has handled every item sent to it from here, with all it has taken. */
   settle: { in: { to: ActorRef<SinkProtocol> }; out: Taken };
+  /** Answers once what it sends goes straight to that actor. */
+  connect: { in: Addressed; out: null };
+  /** Sends one item under this name, and stops. */
+  farewell: { in: { to: ActorRef<SinkProtocol>; as: string; value: number } };
   /** Emits, then fails. */
   lastWords: { in: string };
 };
@@ -43,6 +47,14 @@ export default defineActor<SenderProtocol>({
           to.tell("item", [context.name, 2]);
         },
         settle: ({ to }) => to.ask("taken", null, { deadlineMs: 20_000 }),
+        async connect(to) {
+          await context.connect(to);
+          return null;
+        },
+        farewell({ to, as, value }) {
+          to.tell("item", [as, value]);
+          context.stop();
+        },
         lastWords(text) {
           context.emit(text);
           throw new Error(text);

@@ -158,7 +158,22 @@ export class Hub {
     this.#inbound.get(index)?.socket.destroy(error);
   }
 
-  /** Leaves: nothing is sent or received after it. */
+  /**
+   * Says its last to all but `staying`; resolves when each of them has taken in all that this process has said to it, or is lost.
+   * What is under way when a process ends may end with it: a call that is not answered yet, and what no socket holds.
+   */
+  async leave(staying: number): Promise<void> {
+    const calls = [...this.#outbound].filter(([to]) => to !== staying);
+    await Promise.all(
+      calls.map(async ([, { socket }]) => {
+        socket.end();
+        // Who has read to the end of a call ends it too.
+        if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
+      }),
+    );
+  }
+
+  /** Nothing is sent or received after it. */
   close(): void {
     clearInterval(this.#heart);
     this.#options.door.close();
@@ -178,7 +193,7 @@ export class Hub {
 
   /** Says to all who are called that this process is there. */
   #beat(): void {
-    const calls = [...this.#outbound.values()];
+    const calls = [...this.#outbound.values()].filter(({ socket }) => socket.writable);
     for (const { socket } of calls) socket.cork();
     this.#options.onBeat?.();
     for (const call of calls) writeFrame(call, controlRoute, frameFlag.beat, sentNow());
