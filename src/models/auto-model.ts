@@ -7,7 +7,7 @@ import { Data2VecAudioForCTC, Data2VecAudioForSequenceClassification } from "./d
 import * as data2vecText from "./data2vec-text/model.ts";
 import { GPTJForCausalLM } from "./gpt-j/model.ts";
 import { GPTNeoXForCausalLM } from "./gpt-neox/model.ts";
-import { GPT2LMHeadModel } from "./gpt2/gpt2.ts";
+import { GPT2LMHeadModel } from "./gpt2/model.ts";
 import { LlamaForCausalLM } from "./llama/model.ts";
 import * as megatronBert from "./megatron-bert/model.ts";
 import { OPTForCausalLM } from "./opt/model.ts";

@@ -35,7 +35,7 @@ export { GPTJForCausalLM } from "./gpt-j/model.ts";
 export { type GPTNeoXConfig, gptNeoXConfig } from "./gpt-neox/config.ts";
 export { GPTNeoXForCausalLM } from "./gpt-neox/model.ts";
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
-export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";
+export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/model.ts";
 export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
 export type { CausalBatch, LanguageModel, Logits, Loss, TextPlaces, TextTargets } from "./language-model.ts";
 export { type LlamaConfig, llamaConfig } from "./llama/config.ts";

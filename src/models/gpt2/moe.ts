@@ -21,7 +21,7 @@ import { type Tensor, zeros } from "../../tensor/index.ts";
 import type { LanguageModel, Logits, Loss, TextPlaces, TextRequest, TextTargets } from "../language-model.ts";
 import { checkTokenIds, placesIn, targetsOf } from "../token-ids.ts";
 import { type GPT2Config, gpt2Config } from "./config.ts";
-import { GPT2Attention, GPT2MLP } from "./gpt2.ts";
+import { GPT2Attention, GPT2MLP } from "./model.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, V vocabulary.
