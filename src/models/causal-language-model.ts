@@ -1,4 +1,4 @@
-import { Module, type TensorPlan, type VocabularyHead } from "../nn/index.ts";
+import { below, type Embedding, Module, type TensorPlan, VocabularyHead, vocabulary } from "../nn/index.ts";
 import type { Tensor } from "../tensor/index.ts";
 import {
   type CausalBatch,
@@ -14,22 +14,71 @@ import type { ModelOutputs, TaskModel } from "./task-model.ts";
 import { targetsOf } from "./token-ids.ts";
 import type { NamedState, StateNaming } from "./weights.ts";
 
+/** What an output layer reads of a configuration. */
+export interface CausalConfig {
+  readonly vocab_size: number;
+  /** Whether the output layer is the token embedding itself. */
+  readonly tie_word_embeddings: boolean;
+}
+
+/** A family of causal stacks: how its files name one that has an output layer, and how it is split. */
+export interface CausalFamily<Config extends CausalConfig> {
+  /** The name of the stack in a model with an output layer: `transformer`. */
+  readonly prefix: string;
+  /** Longest context. */
+  maxPositions(config: Config): number;
+  /** Of the stack. */
+  plan(config: Config): TensorPlan;
+  /** @param withoutHead - whether an output layer that a file may hold is none of the model's parameters */
+  naming(withoutHead: boolean): StateNaming;
+  configJson(config: Config): NamedState["configJson"];
+}
+
 /** A causal stack with an output layer over its vocabulary: it predicts the next token. A family says which stack. */
-export abstract class CausalLanguageModel extends Module implements LanguageModel, TaskModel {
+export abstract class CausalLanguageModel<Config extends CausalConfig = CausalConfig>
+  extends Module
+  implements LanguageModel, TaskModel
+{
+  readonly config: Config;
+  readonly #family: CausalFamily<Config>;
   abstract readonly lm_head: VocabularyHead;
 
+  constructor(family: CausalFamily<Config>, config: Config) {
+    super();
+    this.config = config;
+    this.#family = family;
+  }
+
   /** Tokens it knows: ids lie below it. */
-  abstract get vocabSize(): number;
+  get vocabSize(): number {
+    return this.config.vocab_size;
+  }
 
   /** Longest context. */
-  abstract get maxPositions(): number;
+  get maxPositions(): number {
+    return this.#family.maxPositions(this.config);
+  }
 
   /** How Hugging Face's files name these parameters. */
-  abstract get stateNaming(): StateNaming;
+  get stateNaming(): StateNaming {
+    return this.#family.naming(this.config.tie_word_embeddings);
+  }
 
-  abstract get configJson(): NamedState["configJson"];
+  get configJson(): NamedState["configJson"] {
+    return this.#family.configJson(this.config);
+  }
 
-  abstract get tensorPlan(): TensorPlan;
+  get tensorPlan(): TensorPlan {
+    return { ...below(this.#family.prefix, this.#family.plan(this.config)), lm_head: vocabulary() };
+  }
+
+  /** The output layer over the words of an embedding: as wide, begun alike, and the embedding itself where they are tied. */
+  protected headOver({ weight }: Embedding, options: { readonly bias?: boolean } = {}): VocabularyHead {
+    const [numWords = 0, width = 0] = weight.shape;
+    const head = new VocabularyHead(width, numWords, weight.init, options);
+    if (this.config.tie_word_embeddings) head.weight = weight;
+    return head;
+  }
 
   /** What the output layer reads: [B, T] → [B, T, D]. @throws {TroupeError} `MODEL_INPUT` */
   protected abstract states(inputIds: Tensor, places: TextPlaces): Tensor;

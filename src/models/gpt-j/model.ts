@@ -17,19 +17,17 @@ import {
   rotate,
   seenBy,
   splitHeads,
-  type TensorPlan,
-  VocabularyHead,
+  type VocabularyHead,
   withPast,
   zeros,
 } from "../../nn/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
-import { CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
-import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPTJConfig, gptJConfig } from "./config.ts";
 import { gptJConfigJson, gptJNaming } from "./state-dict-adapter.ts";
-import { gptJPlan } from "./tensor-plan.ts";
+import { gptJStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), R turned features of a head, I inner width, V vocabulary. H, I
 // and, within a layer's halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
@@ -147,46 +145,27 @@ class GPTJModel extends Module {
   }
 }
 
+const gptJ: CausalFamily<GPTJConfig> = {
+  prefix: "transformer",
+  maxPositions: ({ n_positions }) => n_positions,
+  plan: gptJStackPlan,
+  naming: gptJNaming,
+  configJson: gptJConfigJson,
+};
+
 /**
  * GPT-J that predicts the next token.
  * @see Wang and Komatsuzaki 2021, "GPT-J-6B", https://github.com/kingoflolz/mesh-transformer-jax
  */
-export class GPTJForCausalLM extends CausalLanguageModel {
-  readonly config: GPTJConfig;
+export class GPTJForCausalLM extends CausalLanguageModel<GPTJConfig> {
   readonly transformer: GPTJModel;
   override readonly lm_head: VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super();
-    this.config = gptJConfig(fields);
+    super(gptJ, gptJConfig(fields));
     this.transformer = new GPTJModel(this.config);
-    const { n_embd, vocab_size, initializer_range, tie_word_embeddings } = this.config;
-    this.lm_head = new VocabularyHead(n_embd, vocab_size, normal(0, initializer_range), { bias: true });
-    if (tie_word_embeddings) this.lm_head.weight = this.transformer.wte.weight;
-  }
-
-  /** How Hugging Face's files name these parameters. */
-  override get stateNaming(): StateNaming {
-    return gptJNaming(this.config);
-  }
-
-  override get configJson(): NamedState["configJson"] {
-    return gptJConfigJson(this.config);
-  }
-
-  override get tensorPlan(): TensorPlan {
-    return gptJPlan(this.config);
-  }
-
-  /** Tokens it knows: ids lie below it. */
-  override get vocabSize(): number {
-    return this.config.vocab_size;
-  }
-
-  /** Longest context. */
-  override get maxPositions(): number {
-    return this.config.n_positions;
+    this.lm_head = this.headOver(this.transformer.wte, { bias: true });
   }
 
   protected override states(inputIds: Tensor, places: TextPlaces): Tensor {

@@ -1,27 +1,24 @@
-import { below, column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
 import type { GPTJConfig } from "./config.ts";
 
-/** How tensor parallelism splits GPT-J: attention by heads, the feed-forward halves by inner features, the words by themselves. */
-export function gptJPlan({ n_embd, n_head }: GPTJConfig): TensorPlan {
+/** How tensor parallelism splits GPT-J's stack: attention by heads, the feed-forward halves by inner features, the words by themselves. */
+export function gptJStackPlan({ n_embd, n_head }: GPTJConfig): TensorPlan {
   const unit = n_embd / n_head;
   const uneven = true;
   const heads = column({ unit, uneven });
   return {
-    ...below("transformer", {
-      wte: vocabulary(),
-      drop: sequence({ input: "whole" }),
-      "h.*.ln_1": sequence(),
-      "h.*.attn.q_proj": heads,
-      "h.*.attn.k_proj": heads,
-      "h.*.attn.v_proj": heads,
-      "h.*.attn.attn_dropout": mask(1, n_head), // [B, H, T, T]
-      "h.*.attn.out_proj": row({ unit, uneven }),
-      "h.*.attn.resid_dropout": sequence(),
-      "h.*.mlp.fc_in": column({ uneven }),
-      "h.*.mlp.fc_out": row({ uneven }),
-      "h.*.mlp.dropout": sequence(),
-      ln_f: sequence(),
-    }),
-    lm_head: vocabulary(),
+    wte: vocabulary(),
+    drop: sequence({ input: "whole" }),
+    "h.*.ln_1": sequence(),
+    "h.*.attn.q_proj": heads,
+    "h.*.attn.k_proj": heads,
+    "h.*.attn.v_proj": heads,
+    "h.*.attn.attn_dropout": mask(1, n_head), // [B, H, T, T]
+    "h.*.attn.out_proj": row({ unit, uneven }),
+    "h.*.attn.resid_dropout": sequence(),
+    "h.*.mlp.fc_in": column({ uneven }),
+    "h.*.mlp.fc_out": row({ uneven }),
+    "h.*.mlp.dropout": sequence(),
+    ln_f: sequence(),
   };
 }

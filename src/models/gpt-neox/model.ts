@@ -1,7 +1,6 @@
 import {
   anglesAt,
   attention,
-  below,
   Dropout,
   Embedding,
   joinHeads,
@@ -18,13 +17,12 @@ import {
   splitHeads,
   type TensorPlan,
   type TensorSplittable,
-  VocabularyHead,
-  vocabulary,
+  type VocabularyHead,
   withPast,
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
@@ -180,43 +178,24 @@ export class GPTNeoXModel extends Module implements NamedState, TensorSplittable
   }
 }
 
+const gptNeoX: CausalFamily<GPTNeoXConfig> = {
+  prefix: "gpt_neox",
+  maxPositions: longestContext,
+  plan: gptNeoXStackPlan,
+  naming: gptNeoXNaming,
+  configJson: (config) => gptNeoXConfigJson(config, "ForCausalLM"),
+};
+
 /** GPT-NeoX that predicts the next token. */
-export class GPTNeoXForCausalLM extends CausalLanguageModel {
-  readonly config: GPTNeoXConfig;
+export class GPTNeoXForCausalLM extends CausalLanguageModel<GPTNeoXConfig> {
   readonly gpt_neox: GPTNeoXModel;
   override readonly lm_head: VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Fields = {}) {
-    super();
-    this.gpt_neox = new GPTNeoXModel(fields);
-    this.config = this.gpt_neox.config;
-    const { hidden_size, vocab_size, initializer_range, tie_word_embeddings } = this.config;
-    this.lm_head = new VocabularyHead(hidden_size, vocab_size, normal(0, initializer_range));
-    if (tie_word_embeddings) this.lm_head.weight = this.gpt_neox.embed_in.weight;
-  }
-
-  /** How Hugging Face's files name these parameters. */
-  override get stateNaming(): StateNaming {
-    return gptNeoXNaming(this.config.tie_word_embeddings);
-  }
-
-  override get configJson(): NamedState["configJson"] {
-    return gptNeoXConfigJson(this.config, "ForCausalLM");
-  }
-
-  override get tensorPlan(): TensorPlan {
-    return { ...below("gpt_neox", gptNeoXStackPlan(this.config)), lm_head: vocabulary() };
-  }
-
-  /** Tokens it knows: ids lie below it. */
-  override get vocabSize(): number {
-    return this.config.vocab_size;
-  }
-
-  /** Longest context. */
-  override get maxPositions(): number {
-    return longestContext(this.config);
+    super(gptNeoX, gptNeoXConfig(fields));
+    this.gpt_neox = new GPTNeoXModel(this.config);
+    this.lm_head = this.headOver(this.gpt_neox.embed_in);
   }
 
   protected override states(inputIds: Tensor, places: TextPlaces): Tensor {

@@ -99,16 +99,6 @@ export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
   return { ...config, ...Object.fromEntries(tokens.map((name) => [name, given[name]])) };
 }
 
-const END_OF_TEXT = 50256;
-
-/** The config.json of a folder that `transformers` reads as this model. */
-export function gpt2ConfigJson(config: GPT2Config, architecture: string) {
-  // Readers assume GPT-2's own end-of-text token unless told that there is none.
-  const endOfText = config.vocab_size > END_OF_TEXT ? END_OF_TEXT : null;
-  const tokens = { bos_token_id: endOfText, eos_token_id: endOfText };
-  return { architectures: [architecture], model_type: "gpt2", ...tokens, ...config };
-}
-
 function isSize(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 1;
 }

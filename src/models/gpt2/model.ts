@@ -1,6 +1,5 @@
 import {
   attention,
-  below,
   Conv1D,
   Dropout,
   Embedding,
@@ -16,16 +15,16 @@ import {
   splitHeads,
   type TensorPlan,
   type TensorSplittable,
-  VocabularyHead,
-  vocabulary,
+  type VocabularyHead,
   withPast,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
+import { type GPT2Config, gpt2Config } from "./config.ts";
+import { gpt2ConfigJson, gpt2Naming } from "./state-dict-adapter.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, within a layer's
@@ -167,43 +166,24 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
   }
 }
 
+const gpt2: CausalFamily<GPT2Config> = {
+  prefix: "transformer",
+  maxPositions: ({ n_positions }) => n_positions,
+  plan: gpt2StackPlan,
+  naming: gpt2Naming,
+  configJson: (config) => gpt2ConfigJson(config, "GPT2LMHeadModel"),
+};
+
 /** GPT-2 that predicts the next token. */
-export class GPT2LMHeadModel extends CausalLanguageModel {
-  readonly config: GPT2Config;
+export class GPT2LMHeadModel extends CausalLanguageModel<GPT2Config> {
   readonly transformer: GPT2Model;
   override readonly lm_head: VocabularyHead;
 
   /** @throws `MODEL_CONFIG` for fields out of range */
   constructor(fields: Partial<GPT2Config> = {}) {
-    super();
-    this.transformer = new GPT2Model(fields);
-    this.config = this.transformer.config;
-    const { n_embd, vocab_size, initializer_range, tie_word_embeddings } = this.config;
-    this.lm_head = new VocabularyHead(n_embd, vocab_size, normal(0, initializer_range));
-    if (tie_word_embeddings) this.lm_head.weight = this.transformer.wte.weight;
-  }
-
-  /** How Hugging Face's files name these parameters. */
-  override get stateNaming(): StateNaming {
-    return gpt2Naming(this.config.tie_word_embeddings);
-  }
-
-  override get configJson(): NamedState["configJson"] {
-    return gpt2ConfigJson(this.config, "GPT2LMHeadModel");
-  }
-
-  override get tensorPlan(): TensorPlan {
-    return { ...below("transformer", gpt2StackPlan(this.config)), lm_head: vocabulary() };
-  }
-
-  /** Tokens it knows: ids lie below it. */
-  override get vocabSize(): number {
-    return this.config.vocab_size;
-  }
-
-  /** Longest context. */
-  override get maxPositions(): number {
-    return this.config.n_positions;
+    super(gpt2, gpt2Config(fields));
+    this.transformer = new GPT2Model(this.config);
+    this.lm_head = this.headOver(this.transformer.wte);
   }
 
   protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
@@ -214,10 +194,4 @@ export class GPT2LMHeadModel extends CausalLanguageModel {
 // Radford et al. 2019 §2.3: the 2·n_layer additions to the residual stream keep its variance.
 function residualInit(config: GPT2Config) {
   return normal(0, config.initializer_range / Math.sqrt(2 * config.n_layer));
-}
-
-// Old files hold the causal mask as buffers, and some the output layer although it is the embedding.
-function gpt2Naming(withoutHead: boolean): StateNaming {
-  const buffers = /^h\.\d+\.attn\.(bias|masked_bias)$/;
-  return { prefix: "transformer.", ignored: withoutHead ? [buffers, /^lm_head\.weight$/] : [buffers] };
 }

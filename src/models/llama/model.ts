@@ -1,7 +1,6 @@
 import {
   anglesAt,
   attention,
-  below,
   Dropout,
   Embedding,
   gated,
@@ -20,13 +19,12 @@ import {
   splitHeads,
   type TensorPlan,
   type TensorSplittable,
-  VocabularyHead,
-  vocabulary,
+  type VocabularyHead,
   withPast,
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
@@ -188,43 +186,24 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
   }
 }
 
+const llama: CausalFamily<LlamaConfig> = {
+  prefix: "model",
+  maxPositions: longestContext,
+  plan: llamaStackPlan,
+  naming: llamaNaming,
+  configJson: (config) => llamaConfigJson(config, "ForCausalLM"),
+};
+
 /** LLaMA, Mistral or Qwen2 that predicts the next token. */
-export class LlamaForCausalLM extends CausalLanguageModel {
-  readonly config: LlamaConfig;
+export class LlamaForCausalLM extends CausalLanguageModel<LlamaConfig> {
   readonly model: LlamaModel;
   override readonly lm_head: VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Fields = {}) {
-    super();
-    this.model = new LlamaModel(fields);
-    this.config = this.model.config;
-    const { hidden_size, vocab_size, initializer_range, tie_word_embeddings } = this.config;
-    this.lm_head = new VocabularyHead(hidden_size, vocab_size, normal(0, initializer_range));
-    if (tie_word_embeddings) this.lm_head.weight = this.model.embed_tokens.weight;
-  }
-
-  /** How Hugging Face's files name these parameters. */
-  override get stateNaming(): StateNaming {
-    return llamaNaming(this.config.tie_word_embeddings);
-  }
-
-  override get configJson(): NamedState["configJson"] {
-    return llamaConfigJson(this.config, "ForCausalLM");
-  }
-
-  override get tensorPlan(): TensorPlan {
-    return { ...below("model", llamaStackPlan(this.config)), lm_head: vocabulary() };
-  }
-
-  /** Tokens it knows: ids lie below it. */
-  override get vocabSize(): number {
-    return this.config.vocab_size;
-  }
-
-  /** Longest context. */
-  override get maxPositions(): number {
-    return longestContext(this.config);
+    super(llama, llamaConfig(fields));
+    this.model = new LlamaModel(this.config);
+    this.lm_head = this.headOver(this.model.embed_tokens);
   }
 
   protected override states(inputIds: Tensor, places: TextPlaces): Tensor {

@@ -11,19 +11,17 @@ import {
   numPast,
   type PackedRow,
   positionsHere,
-  type TensorPlan,
-  VocabularyHead,
+  type VocabularyHead,
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
-import type { NamedState, StateNaming } from "../weights.ts";
 import { hasLastNorm, type OPTConfig, optConfig } from "./config.ts";
 import { optConfigJson, optNaming } from "./state-dict-adapter.ts";
-import { optPlan } from "./tensor-plan.ts";
+import { optStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions of a pass, S positions so far, D width, E width of the words, I inner width, V vocabulary.
 
@@ -134,46 +132,27 @@ class OPTModel extends Module {
   }
 }
 
+const opt: CausalFamily<OPTConfig> = {
+  prefix: "model",
+  maxPositions: ({ max_position_embeddings }) => max_position_embeddings,
+  plan: optStackPlan,
+  naming: optNaming,
+  configJson: optConfigJson,
+};
+
 /**
  * OPT that predicts the next token. Its positions are counted over what is no padding.
  * @see Zhang et al. 2022, https://arxiv.org/abs/2205.01068
  */
-export class OPTForCausalLM extends CausalLanguageModel {
-  readonly config: OPTConfig;
+export class OPTForCausalLM extends CausalLanguageModel<OPTConfig> {
   readonly model: OPTModel;
   override readonly lm_head: VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super();
-    this.config = optConfig(fields);
+    super(opt, optConfig(fields));
     this.model = new OPTModel(this.config);
-    const { word_embed_proj_dim, vocab_size, init_std, tie_word_embeddings } = this.config;
-    this.lm_head = new VocabularyHead(word_embed_proj_dim, vocab_size, normal(0, init_std));
-    if (tie_word_embeddings) this.lm_head.weight = this.model.decoder.embed_tokens.weight;
-  }
-
-  /** How Hugging Face's files name these parameters. */
-  override get stateNaming(): StateNaming {
-    return optNaming(this.config);
-  }
-
-  override get configJson(): NamedState["configJson"] {
-    return optConfigJson(this.config);
-  }
-
-  override get tensorPlan(): TensorPlan {
-    return optPlan(this.config);
-  }
-
-  /** Tokens it knows: ids lie below it. */
-  override get vocabSize(): number {
-    return this.config.vocab_size;
-  }
-
-  /** Longest context. */
-  override get maxPositions(): number {
-    return this.config.max_position_embeddings;
+    this.lm_head = this.headOver(this.model.decoder.embed_tokens);
   }
 
   protected override states(inputIds: Tensor, places: TextPlaces): Tensor {

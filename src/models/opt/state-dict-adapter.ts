@@ -2,9 +2,9 @@ import { configJsonOf } from "../config-fields.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { OPTConfig } from "./config.ts";
 
-/** How OPT's files name its parameters. Old ones hold the output layer although it is the embedding. */
-export function optNaming({ tie_word_embeddings: tied }: OPTConfig): StateNaming {
-  return { prefix: "model.", ignored: tied ? [/^lm_head\.weight$/] : [] };
+/** How OPT's files name its parameters. Old ones hold the output layer although it is tied. */
+export function optNaming(withoutHead: boolean): StateNaming {
+  return { prefix: "model.", ignored: withoutHead ? [/^lm_head\.weight$/] : [] };
 }
 
 /** The config.json that goes with such a file. */

@@ -2,25 +2,22 @@ import { below, column, row, sequence, type TensorPlan, vocabulary } from "../..
 import { attentionPlan } from "../projected-attention.ts";
 import { hasLastNorm, type OPTConfig } from "./config.ts";
 
-/** How tensor parallelism splits OPT: attention by heads, the feed-forward halves by inner features, the words by themselves. */
-export function optPlan(config: OPTConfig): TensorPlan {
+/** How tensor parallelism splits OPT's stack: attention by heads, the feed-forward halves by inner features, the words by themselves. */
+export function optStackPlan(config: OPTConfig): TensorPlan {
   const { hidden_size, num_attention_heads, word_embed_proj_dim } = config;
   const uneven = true;
-  return {
-    ...below("model.decoder", {
-      embed_tokens: vocabulary(),
-      start: sequence({ input: "whole" }),
-      ...below("layers.*", {
-        ...below("self_attn", attentionPlan(hidden_size, num_attention_heads)),
-        self_attn_layer_norm: sequence(),
-        dropout: sequence(),
-        fc1: column({ uneven }),
-        fc2: row({ uneven }),
-        final_layer_norm: sequence(),
-      }),
-      ...(hasLastNorm(config) && { final_layer_norm: sequence() }),
-      ...(word_embed_proj_dim !== hidden_size && { project_out: sequence() }),
+  return below("decoder", {
+    embed_tokens: vocabulary(),
+    start: sequence({ input: "whole" }),
+    ...below("layers.*", {
+      ...below("self_attn", attentionPlan(hidden_size, num_attention_heads)),
+      self_attn_layer_norm: sequence(),
+      dropout: sequence(),
+      fc1: column({ uneven }),
+      fc2: row({ uneven }),
+      final_layer_norm: sequence(),
     }),
-    lm_head: vocabulary(),
-  };
+    ...(hasLastNorm(config) && { final_layer_norm: sequence() }),
+    ...(word_embed_proj_dim !== hidden_size && { project_out: sequence() }),
+  });
 }
