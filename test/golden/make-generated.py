@@ -1,10 +1,10 @@
 """Writes what transformers generates with the reference states that can, for the tests of generation.
 
-    python test/golden/make-generated.py GOLDEN test/golden/generated.json
+    python test/golden/make-generated.py GOLDEN... test/golden/generated.json
 
-Wants torch, transformers and safetensors. GOLDEN is the folder that test/golden/make.py writes, or ../shared/golden. Of each
-folder: prompts of unequal lengths (padded on the left for a decoder, on the right for an encoder), and for each setting the
-tokens that follow, without padding.
+Wants torch, transformers and safetensors. GOLDEN are test/golden/states, ../shared/golden, or what test/golden/make.py writes. Of each
+folder there: prompts of unequal lengths (padded on the left for a decoder, on the right for an encoder), and for each setting the
+tokens that follow, without padding. A penalty of transformers' counts a decoder's padding as text, so there each prompt stands alone.
 """
 
 import json
@@ -26,16 +26,17 @@ SETTINGS = {
 NEW_TOKENS = 12
 
 
-def stopping(model, inputs, pad, tokens_of):
+def stopping(model, inputs, pad, begun):
     """Ends at a token that a greedy text has in its middle, so that rows end at different places; the config's own beside it."""
     out = model.generate(**inputs, max_new_tokens=NEW_TOKENS, do_sample=False, use_cache=False, pad_token_id=pad, eos_token_id=None)
-    return int(tokens_of(out)[0][NEW_TOKENS // 2])
+    return int(out[0, begun + NEW_TOKENS // 2])
 
 
-def main(golden, target):
+def main(*places):
+    *goldens, target = places
     told = {}
-    for name in sorted(os.listdir(golden)):
-        path = os.path.join(golden, name)
+    for path in sorted((os.path.join(golden, name) for golden in goldens for name in os.listdir(golden)), key=os.path.basename):
+        name = os.path.basename(path)
         if not os.path.exists(os.path.join(path, "config.json")):
             continue
         config = json.load(open(os.path.join(path, "config.json")))
@@ -54,18 +55,20 @@ def main(golden, target):
         rows = [(row + [pad] * (longest - len(row))) if is_reply else ([pad] * (longest - len(row)) + row) for row in prompts]
         mask = [[int(place < len(row)) if is_reply else int(place >= longest - len(row)) for place in range(longest)] for row in prompts]
         inputs = dict(input_ids=torch.tensor(rows), attention_mask=torch.tensor(mask))
-        begun = 1 if is_reply else longest
-        tokens_of = lambda out: out[:, begun:].tolist()
-        stop = stopping(model, inputs, pad, tokens_of)
+        alone = [dict(input_ids=torch.tensor([row])) for row in prompts]
+        stop = stopping(model, inputs, pad, 1 if is_reply else longest)
         results = {}
         for setting, options in SETTINGS.items():
             for stops in ([], [stop]):
-                with torch.no_grad():
-                    out = model.generate(
-                        **inputs, max_new_tokens=NEW_TOKENS, do_sample=False, use_cache=False, pad_token_id=pad,
-                        eos_token_id=stops or None, **options,
-                    )
-                texts = [cut(text, stops) for text in tokens_of(out)]
+                texts = []
+                for batch in alone if "repetition_penalty" in options and not is_reply else [inputs]:
+                    begun = 1 if is_reply else batch["input_ids"].shape[1]
+                    with torch.no_grad():
+                        out = model.generate(
+                            **batch, max_new_tokens=NEW_TOKENS, do_sample=False, use_cache=False, pad_token_id=pad,
+                            eos_token_id=stops or None, **options,
+                        )
+                    texts += [cut(text, stops) for text in out[:, begun:].tolist()]
                 results[setting + (", stopped" if stops else "")] = texts
         told[name] = dict(prompts=prompts, pad=pad, stop=stop, new_tokens=NEW_TOKENS, results=results)
         print(name, stop, results["greedy, stopped"], results["4 beams, stopped"])

@@ -305,11 +305,11 @@ def tiny(rng):
         inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
         return name, model_class(config), inputs
     yield causal("opt", hf.OPTForCausalLM, hf.OPTConfig(vocab_size=19, hidden_size=12, num_attention_heads=3, num_hidden_layers=2, ffn_dim=15, max_position_embeddings=24,
-                 word_embed_proj_dim=8, dropout=0, init_std=0.1))
+                 word_embed_proj_dim=8, dropout=0, init_std=0.4))
     yield causal("gpt-neox", hf.GPTNeoXForCausalLM, hf.GPTNeoXConfig(vocab_size=19, hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=15,
-                 max_position_embeddings=24, bos_token_id=0, eos_token_id=0, initializer_range=0.1))
+                 max_position_embeddings=24, bos_token_id=0, eos_token_id=0, initializer_range=0.4))
     yield causal("gpt-j", hf.GPTJForCausalLM, hf.GPTJConfig(vocab_size=19, n_embd=12, n_head=3, n_layer=2, n_inner=15, rotary_dim=2, n_positions=24, bos_token_id=0,
-                 eos_token_id=0, initializer_range=0.1))
+                 eos_token_id=0, initializer_range=0.4))
 
 
 def corners(rng):
