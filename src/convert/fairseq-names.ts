@@ -5,12 +5,18 @@ import { cut, type LazyTensor } from "./lazy-tensor.ts";
 
 type NamedTensors = ReadonlyMap<string, LazyTensor>;
 
-/** Whether tensors of these names are those of a FairSeq model. Hugging Face's have a shared table of words or a prefix. */
+/** Whether tensors of these names are those of a FairSeq model. Hugging Face's have a shared table of words, a prefix, or other names. */
 export function looksLikeFairseq(names: Iterable<string>): boolean {
-  const signs =
-    /^((encoder|decoder)\.sentence_encoder|w2v_encoder|post_extract_proj|(model\.)?encoder\.embed_tokens)\./;
+  const signs = [
+    /^((encoder|decoder)\.sentence_encoder|w2v_encoder|post_extract_proj|(model\.)?encoder\.embed_tokens)\./,
+    /^(model\.)?decoder\.(version$|(output_projection|layer_norm)\.)/,
+    /\.qkv_proj\./,
+  ];
   const all = [...names];
-  return all.some((name) => signs.test(name)) && !all.some((name) => name.endsWith("shared.weight"));
+  return (
+    all.some((name) => signs.some((sign) => sign.test(name))) &&
+    !all.some((name) => name.endsWith("shared.weight"))
+  );
 }
 
 /**
@@ -79,12 +85,13 @@ function renamedBy(
   return undefined;
 }
 
-/** Old releases have queries, keys and values in one matrix. */
+/** Old releases of FairSeq have queries, keys and values in one matrix; metaseq has keys, values and queries. */
 function separated([name, tensor]: [string, LazyTensor]): [string, LazyTensor][] {
-  const [, attention, kind] = /^(.*)\.in_proj_(weight|bias)$/.exec(name) ?? [];
+  const [, attention, form, kind] = /^(.*)\.(in_proj_|qkv_proj\.)(weight|bias)$/.exec(name) ?? [];
   if (attention === undefined) return [[name, tensor]];
+  const maps = form === "in_proj_" ? ["q_proj", "k_proj", "v_proj"] : ["k_proj", "v_proj", "q_proj"];
   const numRows = (tensor.shape[0] ?? 0) / 3;
-  return ["q_proj", "k_proj", "v_proj"].map((map, place) => [
+  return maps.map((map, place) => [
     `${attention}.${map}.${kind}`,
     cut(tensor, 0, place * numRows, (place + 1) * numRows),
   ]);

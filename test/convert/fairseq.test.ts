@@ -140,6 +140,31 @@ const published: readonly Published[] = [
       { "decoder.output_projection.weight": [words, width] },
     ),
   },
+  {
+    title: "OPT, its words narrower than its layers",
+    config: {
+      model_type: "opt",
+      architectures: ["OPTForCausalLM"],
+      vocab_size: words,
+      hidden_size: width,
+      ffn_dim: inner,
+      num_hidden_layers: 2,
+      num_attention_heads: 2,
+      max_position_embeddings: places,
+      word_embed_proj_dim: 4,
+    },
+    tensors: merged(
+      {
+        "decoder.embed_tokens.weight": [words, 4],
+        "decoder.embed_positions.weight": [places + 2, width],
+        "decoder.project_in_dim.weight": [width, 4],
+        "decoder.project_out_dim.weight": [4, width],
+        "decoder.output_projection.weight": [words, 4],
+      },
+      layers("decoder"),
+      both("decoder.layer_norm", width),
+    ),
+  },
   ...[false, true].map((isLayer) => ({
     title: `wav2vec 2 normed by ${isLayer ? "layer" : "group"}, tuned to write`,
     config: {
@@ -255,6 +280,31 @@ describe("FairSeq's names", () => {
     for (const name of ["now", "old"])
       await convert(join(folder, `${name}.safetensors`), join(folder, name), { to: "hf", config });
     expect(await contentAt(join(folder, "old"))).toEqual(await contentAt(join(folder, "now")));
+  });
+
+  test("of metaseq's OPT, with keys, values and queries in one matrix and no output layer, become the same", async () => {
+    const { config, tensors } = published.find((each) => each.config.model_type === "opt") as Published;
+    const folder = await temporaryFolder();
+    const now = tensorsOf(tensors);
+    const bytesOf = (name: string) => now.find((tensor) => tensor.name === name)?.read() as Uint8Array;
+    const fused = now
+      .filter(({ name }) => !/\.(k|v)_proj\.|output_projection/.test(name))
+      .map((tensor): TensorSource => {
+        const [, attention_, kind] = /^(.*self_attn)\.q_proj\.(weight|bias)$/.exec(tensor.name) ?? [];
+        if (attention_ === undefined) return tensor;
+        const parts = ["k", "v", "q"].map((map) => bytesOf(`${attention_}.${map}_proj.${kind}`));
+        return {
+          ...tensor,
+          name: `${attention_}.qkv_proj.${kind}`,
+          shape: [3 * width, ...tensor.shape.slice(1)],
+          read: () => new Uint8Array(Buffer.concat(parts)),
+        };
+      });
+    await writeSafetensors(join(folder, "now.safetensors"), now);
+    await writeSafetensors(join(folder, "fused.safetensors"), fused);
+    for (const name of ["now", "fused"])
+      await convert(join(folder, `${name}.safetensors`), join(folder, name), { to: "hf", config });
+    expect(await contentAt(join(folder, "fused"))).toEqual(await contentAt(join(folder, "now")));
   });
 
   test("are refused where the model has none such, and what FairSeq has no place for", async () => {

@@ -1,6 +1,7 @@
 import { TroupeError } from "../../errors.ts";
 import { fairseqBart } from "./bart.ts";
 import type { FairseqModel } from "./fairseq-model.ts";
+import { fairseqOpt } from "./opt.ts";
 import { type FairseqSpeechConfig, fairseqSpeech } from "./speech.ts";
 import { type FairseqEncoderConfig, fairseqTextEncoder } from "./text-encoder.ts";
 
@@ -14,6 +15,7 @@ const families: Readonly<Record<string, (config: Fields, isClassifier: boolean) 
   "data2vec-text": (config, isClassifier) =>
     fairseqTextEncoder(config as unknown as FairseqEncoderConfig, "data2vec_text", isClassifier),
   bart: (config) => fairseqBart(config as unknown as { readonly vocab_size: number }),
+  opt: fairseqOpt,
   wav2vec2: (config) => fairseqSpeech(config as unknown as FairseqSpeechConfig),
   "data2vec-audio": (config) => fairseqSpeech(config as unknown as FairseqSpeechConfig),
 };
