@@ -2,7 +2,6 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import {
   type JsonObject,
-  parseJsonObject,
   pytorchMetadata,
   SafetensorsFile,
   type TensorFile,
@@ -12,6 +11,7 @@ import {
 import { TroupeError } from "../errors.ts";
 import { makeFolder } from "../make-folder.ts";
 import { megatronModel } from "../models/index.ts";
+import { findConfig } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import {
@@ -44,7 +44,7 @@ export async function openMegatron(
   given: { readonly config?: JsonObject | undefined; readonly version?: number | undefined },
 ): Promise<ConvertSource> {
   const { folder, iteration } = await iterationFolder(path);
-  const config = given.config ?? (await findConfig([folder, path, join(folder, "..")]));
+  const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "..")]));
   await using opening = new AsyncDisposableStack();
   const shards: MegatronShard[] = [];
   const versions = new Set<number>();
@@ -186,20 +186,6 @@ function layoutOf(
       "its files are of different checkpoints",
     );
   return { tp, pp, version };
-}
-
-async function findConfig(folders: readonly string[]): Promise<JsonObject> {
-  for (const folder of folders) {
-    const path = join(folder, "config.json");
-    const text = await readFile(path, "utf8").catch(() => undefined);
-    if (text !== undefined) return parseJsonObject(text, path);
-  }
-  throw refusal(
-    "the model's Hugging Face config.json",
-    folders[0] ?? "",
-    "none",
-    "Megatron-LM keeps none: put it there or give --config",
-  );
 }
 
 function refusal(expected: string, path: string, got: string, advice: string): TroupeError {

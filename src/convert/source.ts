@@ -15,6 +15,7 @@ import type { ConvertSource } from "./convert-source.ts";
 import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
+import { looksLikeNeoX, openNeoX } from "./neox-folder.ts";
 
 /** How files of `torch.save` are called. */
 const torchFile = /\.(pt|pth|bin|ckpt)$/;
@@ -28,7 +29,7 @@ export interface SourceHints {
 
 /**
  * Opens what a path names: a checkpoint or the folder or bucket of a run, a Hugging Face model folder, a checkpoint of
- * Megatron-LM, or one file of safetensors or of `torch.save`, of FairSeq's names where a config.json says which model's.
+ * Megatron-LM or GPT-NeoX, or one file of safetensors or of `torch.save`, of FairSeq's names where a config.json says which model's.
  * @throws {TroupeError} `CONVERT` for what is none of them; what reading it throws
  */
 export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
@@ -42,6 +43,7 @@ export async function openSource(path: string, hints: SourceHints = {}): Promise
     return fromCheckpoint(await openCheckpoint(path));
   }
   if (looksLikeMegatron(entries)) return openMegatron(path, hints);
+  if (looksLikeNeoX(entries)) return openNeoX(path, hints.config);
   if (entries.some((entry) => /^(model\.safetensors|pytorch_model\.bin)(\.index\.json)?$/.test(entry)))
     return fromHuggingFace(path);
   throw unknownSource(path, `a folder with ${entries.slice(0, 5).join(", ") || "nothing in it"}`);
@@ -109,7 +111,7 @@ function unknownSource(path: string, got: string): TroupeError {
     "CONVERT",
     {
       where: "convert",
-      expected: `a checkpoint, a Hugging Face folder, a Megatron-LM folder or a file of safetensors or torch.save at ${path}`,
+      expected: `a checkpoint, a Hugging Face folder, one of Megatron-LM or GPT-NeoX, or a file of safetensors or torch.save at ${path}`,
       got,
       hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
     },

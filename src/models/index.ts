@@ -42,6 +42,7 @@ export { type LlamaConfig, llamaConfig } from "./llama/config.ts";
 export { LlamaAttention, LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
 export { megatronModel } from "./megatron/megatron-model.ts";
 export type { MegatronModel, MegatronTensor } from "./megatron/megatron-tensor.ts";
+export { type NeoXModel, neoxModel } from "./megatron/neox.ts";
 export {
   MegatronBertForMaskedLM,
   MegatronBertForPreTraining,

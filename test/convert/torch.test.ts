@@ -1,4 +1,4 @@
-import { copyFile, cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -31,6 +31,18 @@ const roberta = {
 } as const satisfies JsonObject;
 
 const gpt2 = { model_type: "gpt2", n_layer: 1, n_head: 2, n_embd: 4, n_positions: 6, vocab_size: 5 } as const;
+
+const neox = {
+  model_type: "gpt_neox",
+  architectures: ["GPTNeoXForCausalLM"],
+  vocab_size: 5,
+  hidden_size: 4,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  intermediate_size: 6,
+  rotary_pct: 1,
+  max_position_embeddings: 8,
+} as const;
 
 async function contentAt(path: string): Promise<Record<string, string>> {
   const source = await openSource(path);
@@ -97,6 +109,45 @@ describe("what torch.save wrote", () => {
     const model_ = [...was.tensors.keys()].filter((name) => name.startsWith("model."));
     expect([...is.tensors.keys()].toSorted()).toEqual(model_.toSorted());
     for (const name of model_) expect(await is.read(name), name).toEqual(await was.read(name));
+  });
+
+  test("of GPT-NeoX, a file for each layer of its pipeline or one for all, becomes a model that transformers names so", async () => {
+    const folder = await temporaryFolder();
+    const source = join(folder, "neox");
+    await cp(join(fixtures, "neox"), source, { recursive: true });
+    const config = JSON.stringify(neox);
+    await writeFile(join(source, "config.json"), config);
+    const { from, step } = await convert(source, join(folder, "hf"), { to: "hf" });
+    expect([from, step]).toEqual(["gpt-neox", 9]);
+    const model = autoModel("causal_lm", neox);
+    materialize(model, { seed: 0 });
+    await using hf = await HuggingFaceFolder.open(join(folder, "hf"));
+    await loadWeights(model, hf);
+    const valuesOf = (name: string) =>
+      [...(model.namedParameters().get(name)?.tensor.toTypedArray() ?? [])].map(Number);
+    const from0 = (count: number) => Array.from({ length: count }, (_, at) => at);
+    expect(valuesOf("lm_head.weight")).toEqual(from0(20));
+    expect(valuesOf("gpt_neox.layers.0.attention.query_key_value.weight")).toEqual(
+      from0(48).map((at) => at + 8),
+    );
+    dematerialize(model);
+    const whole = join(folder, "whole");
+    await mkdir(whole);
+    await cp(join(fixtures, "neox", "mp_rank_00_model_states.pt"), join(whole, "mp_rank_00_model_states.pt"));
+    await writeFile(join(whole, "config.json"), config);
+    await convert(whole, join(folder, "same"), { to: "hf" });
+    expect(await contentAt(join(folder, "same"))).toEqual(await contentAt(join(folder, "hf")));
+
+    const rank = (name: string) => join(source, "global_step9", name);
+    const refused = async () =>
+      (await refusal(() => convert(source, join(folder, "out"), { to: "hf" }))).message;
+    await copyFile(rank("layer_00-model_00-model_states.pt"), rank("layer_00-model_01-model_states.pt"));
+    expect(await refused()).toMatch(/expected one model-parallel rank in .*, got 2/);
+    await rm(rank("layer_00-model_01-model_states.pt"));
+    await writeFile(join(source, "config.json"), JSON.stringify({ ...neox, tie_word_embeddings: true }));
+    expect(await refused()).toMatch(/expected the model's tensors alone in .*, got 5\.final_linear\.weight/);
+    await rm(rank("layer_04-model_00-model_states.pt"));
+    expect(await refused()).toMatch(/expected 4\.norm\.weight/);
   });
 
   test("of a Hugging Face folder, in one file or in several, is read as its safetensors would be", async () => {

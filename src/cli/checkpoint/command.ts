@@ -59,7 +59,7 @@ export function addCheckpointCommand(program: Command): void {
     )
     .argument(
       "<source>",
-      "a checkpoint, a Hugging Face folder, a Megatron-LM folder of safetensors, or one .safetensors (FairSeq's with --config)",
+      "a checkpoint, a Hugging Face folder, a folder of Megatron-LM or GPT-NeoX, or one file of safetensors or torch.save (FairSeq's with --config)",
     )
     .argument("<target>", "where nothing is yet")
     .requiredOption("--to <form>", "hf, megatron, fairseq, safetensors or troupe")
