@@ -16,8 +16,11 @@ describe.skipIf(!nativeInfo().gloo)("a process that comes in a lost one's place 
     const farewell = head.farewell([1_000], end);
     const heartbeat = { everyMs: 200, lostAfter: 9 };
     // Without the word of the head it would wait for as long as a host may take to come.
-    await takePart({ launch: of(1), about: "", deadlineMs: 600_000, trust, heartbeat });
-    await farewell;
+    try {
+      await takePart({ launch: of(1), about: "", deadlineMs: 600_000, trust, heartbeat });
+    } finally {
+      await farewell;
+    }
   }
 
   it("hears that at once, and ends as the run did", async () => {
