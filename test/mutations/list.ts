@@ -678,13 +678,14 @@ export const mutations: readonly Mutation[] = [
     file: "src/collectives/differentiable.ts",
     from: "return ops.troupe.groupReduceScatter(x, comm.number, reductionCode(op));",
     to: 'return ops.troupe.groupReduceScatter(x, comm.number, reductionCode("avg"));',
-    caughtBy: [
-      by(
-        adjoints,
-        "of a reduce-scatter are gathered (BMTrain's nccl_backward, %j)",
-        "of %s equal finite differences",
-      ),
-    ],
+    caughtBy: [by(adjoints, "of a reduce-scatter are gathered (BMTrain's nccl_backward, %j)")],
+  },
+  {
+    name: "the gradient of a mean over ranks is that of their sum",
+    file: "native/comm/differentiable_collectives.cc",
+    from: "case Reduction::avg: return gradient.div(member.size());",
+    to: "case Reduction::avg: return gradient;",
+    caughtBy: [by(adjoints, "of %s equal finite differences")],
   },
   {
     name: "the gradient of what was gathered stays with each rank's own",
