@@ -13,6 +13,7 @@ import {
   zeros,
 } from "../nn/index.ts";
 import type { Tensor } from "../tensor/index.ts";
+import { FirstPositions, type Reads } from "./heads/index.ts";
 
 // What the layers of BERT, Megatron's BERT and ViT are made of, wherever their norms stand.
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width. H, I and, within a layer's halves, T are
@@ -28,15 +29,17 @@ export interface SelfAttentionConfig {
   readonly qkv_bias?: boolean;
 }
 
-/** Attention of all positions to all, before the heads are mixed. */
+/** Attention to all positions, before the heads are mixed: of all, or of each sample's first. */
 export class EncoderSelfAttention extends Module {
   readonly query: Linear;
   readonly key: Linear;
   readonly value: Linear;
   readonly dropout: Dropout;
+  readonly first: FirstPositions | null;
   readonly headWidth: number;
 
-  constructor(config: SelfAttentionConfig) {
+  /** @param reads - which positions are read of what it answers */
+  constructor(config: SelfAttentionConfig, reads: Reads = "all") {
     super();
     const { hidden_size: width, qkv_bias: bias = true } = config;
     const options = { init: initOf(config), biasInit: zeros, bias };
@@ -45,11 +48,17 @@ export class EncoderSelfAttention extends Module {
     this.key = new Linear(width, width, options);
     this.value = new Linear(width, width, options);
     this.dropout = new Dropout(config.attention_probs_dropout_prob);
+    this.first = reads === "first" ? new FirstPositions() : null;
   }
 
-  /** @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen; or who shares the row */
+  /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be seen; or who shares the row */
   override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     return selfAttention(this, this.dropout, x, mask);
+  }
+
+  /** The positions of a stream beside it, [B, T, D], that it answers for. */
+  answered(stream: Tensor, mask?: Tensor | PackedRow): Tensor {
+    return this.first?.forward(stream, mask) ?? stream;
   }
 }
 
@@ -59,20 +68,24 @@ export interface SelfAttentionMaps {
   readonly key: Linear;
   readonly value: Linear;
   readonly headWidth: number;
+  /** Where queries are of first positions alone. */
+  readonly first?: FirstPositions | null;
 }
 
 /**
- * All positions' attention to all, before the heads are mixed: [B, T, D] → [B, T, H·K].
+ * Attention to all positions, before the heads are mixed: [B, T, D] → [B, T, H·K], or of the positions that have queries.
  * @param dropout - of the attention weights
- * @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen; or who shares the row
+ * @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be seen; or who shares the row
  */
 export function selfAttention(
-  { query, key, value, headWidth }: SelfAttentionMaps,
+  { query, key, value, headWidth, first }: SelfAttentionMaps,
   dropout: Dropout,
   x: Tensor,
   mask: Tensor | PackedRow | undefined,
 ): Tensor {
-  const features = Linear.each([query, key, value], x); // [B, T, H·K] each
+  const features = first
+    ? [query.forward(first.forward(x, mask)), ...Linear.each([key, value], x)]
+    : Linear.each([query, key, value], x); // [B, T, H·K] each
   const [q, k, v] = features.map((part) => splitHeads(part, headWidth)) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
   return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout }));
 }

@@ -125,6 +125,7 @@ export {
   sequence,
   type TensorPlan,
   type TensorSplittable,
+  unshared,
   type VocabularyRule,
   vocabulary,
   type WholeRule,

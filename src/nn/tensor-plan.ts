@@ -148,6 +148,7 @@ export function mask(dim: number, size?: number): MaskRule {
 
 /** @returns whether a module's full name is one that a rule of a plan, by its pattern, means */
 export function planTest(pattern: string): (name: string) => boolean {
+  if (!pattern.includes("*")) return (name) => name === pattern;
   const parts = pattern.split(".");
   return (name) => {
     const given = name.split(".");
@@ -155,6 +156,17 @@ export function planTest(pattern: string): (name: string) => boolean {
       given.length === parts.length && parts.every((part, place) => part === "*" || part === given[place])
     );
   };
+}
+
+/** The same plan where every rank has all positions, whether others of the model are shared or not. */
+export function unshared(plan: TensorPlan): TensorPlan {
+  return Object.fromEntries(
+    Object.entries(plan).flatMap(([name, rule]): [string, SplitRule][] => {
+      if (rule.kind === "sequence" || rule.kind === "whole") return [];
+      if (rule.kind === "column" || rule.kind === "vocabulary") return [[name, { ...rule, input: "whole" }]];
+      return [[name, rule.kind === "row" ? { ...rule, output: "whole" } : rule]];
+    }),
+  );
 }
 
 /** The same plan for a model that stands below `name` in another. */

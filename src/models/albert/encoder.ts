@@ -11,7 +11,7 @@ import {
 import type { Tensor } from "../../tensor/index.ts";
 import { BertEmbeddings, positionsFromZero } from "../bert/encoder.ts";
 import { initOf, linear, selfAttention } from "../encoder-parts.ts";
-import { firstPosition } from "../heads/index.ts";
+import { firstOf } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { AlbertConfig } from "./config.ts";
@@ -151,8 +151,8 @@ export class AlbertModel extends Module {
     return this.encoder.forward(this.embeddings.forward(batch, positionsFromZero(inputIds)), mask);
   }
 
-  /** The first position through an affine map and tanh: [B, T, D] → [B, D]. */
-  pool(hidden: Tensor): Tensor {
-    return (this.pooler as Linear).forward(firstPosition(hidden));
+  /** [B, T, D] → [B, D]. The last layer makes all positions: its parameters stand in the places of others too, split as there. */
+  first(hidden: Tensor): Tensor {
+    return firstOf(hidden);
   }
 }

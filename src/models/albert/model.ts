@@ -22,7 +22,7 @@ const albert: TextEncoderFamily<AlbertConfig> = {
   prefix: "albert",
   architecture: "Albert",
   configOf: (fields) => albertConfig(fields),
-  build: (config, pooled) => new AlbertModel(config, { pooled }),
+  build: (config, { pooled }) => new AlbertModel(config, { pooled }),
   dropoutOf: (config) => config.classifier_dropout_prob,
   plan: albertPlan,
   naming: (tied) => encoderNaming("albert.", tied),
@@ -52,7 +52,7 @@ export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Fields = {}) {
-    super(albert, fields, "ForMaskedLM", false);
+    super(albert, fields, "ForMaskedLM");
     this.predictions = new AlbertPredictions(this.config, this.wordEmbedding);
   }
 

@@ -13,7 +13,7 @@ import {
 } from "../../nn/index.ts";
 import { arange, ops, type Tensor } from "../../tensor/index.ts";
 import { EncoderIntermediate, EncoderOutput, EncoderSelfAttention, initOf } from "../encoder-parts.ts";
-import { Pooler } from "../heads/index.ts";
+import { firstOf, Pooler, type Reads, readOfEach } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { BertConfig } from "./config.ts";
@@ -99,14 +99,14 @@ class BertAttention extends Module {
   readonly self: EncoderSelfAttention;
   readonly output: BertOutput;
 
-  constructor(config: BertConfig) {
+  constructor(config: BertConfig, reads: Reads) {
     super();
-    this.self = new EncoderSelfAttention(config);
+    this.self = new EncoderSelfAttention(config, reads);
     this.output = new BertOutput(config.hidden_size, config);
   }
 
   override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
-    return this.output.forward(this.self.forward(x, mask), x); // [B, T, D]
+    return this.output.forward(this.self.forward(x, mask), this.self.answered(x, mask)); // [B, T, D]
   }
 }
 
@@ -116,14 +116,14 @@ class BertLayer extends Module {
   readonly intermediate: EncoderIntermediate;
   readonly output: BertOutput;
 
-  constructor(config: BertConfig) {
+  constructor(config: BertConfig, reads: Reads) {
     super();
-    this.attention = new BertAttention(config);
+    this.attention = new BertAttention(config, reads);
     this.intermediate = new EncoderIntermediate(config);
     this.output = new BertOutput(config.intermediate_size, config);
   }
 
-  /** @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen; or who shares the row */
+  /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be seen; or who shares the row */
   override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const attended = this.attention.forward(x, mask);
     return this.output.forward(this.intermediate.forward(attended), attended); // [B, T, D]
@@ -132,7 +132,7 @@ class BertLayer extends Module {
 
 /** What a stack of layers is to the model around it. */
 export interface EncoderLayers extends Module {
-  /** @param mask - bool, broadcast to [B, H, T, T] @returns [B, T, D] */
+  /** @param mask - bool, broadcast to [B, 1, 1, T] @returns [B, T, D], or what is read of it */
   forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor;
 }
 
@@ -141,11 +141,11 @@ class BertEncoder extends Module implements EncoderLayers {
   /** Where the residual stream ends. */
   readonly end: Identity;
 
-  constructor(config: BertConfig) {
+  constructor(config: BertConfig, reads: Reads) {
     super();
     this.end = new Identity();
     this.layer = new ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new BertLayer(config)),
+      readOfEach(config.num_hidden_layers, reads).map((each) => new BertLayer(config, each)),
     );
   }
 
@@ -158,6 +158,8 @@ class BertEncoder extends Module implements EncoderLayers {
 
 /** How an encoder differs from BERT's own. */
 export interface EncoderOptions {
+  /** Which positions are read of it. */
+  readonly reads: Reads;
   /** Whether the first position is pooled for a head. */
   readonly pooled: boolean;
   /** Where positions are counted otherwise than from 0 on. */
@@ -177,6 +179,7 @@ export class BertModel extends Module {
   readonly encoder: EncoderLayers;
   readonly pooler: Pooler | null;
   readonly #config: BertConfig;
+  readonly #reads: Reads;
   readonly #positionsOf: PositionsOf;
   readonly #maxPositions: number;
 
@@ -184,15 +187,16 @@ export class BertModel extends Module {
     super();
     const { parts } = options;
     this.embeddings = parts?.embeddings ?? new BertEmbeddings(config, config.hidden_size, options);
-    this.encoder = parts?.encoder ?? new BertEncoder(config);
+    this.encoder = parts?.encoder ?? new BertEncoder(config, options.reads);
     this.pooler = options.pooled ? new Pooler(config.hidden_size, initOf(config)) : null;
     this.#config = config;
+    this.#reads = options.reads;
     this.#maxPositions = config.max_position_embeddings - ((options.paddedPositions ?? -1) + 1);
     this.#positionsOf = options.positionsOf ?? positionsFromZero;
   }
 
   /**
-   * @returns hidden states [B, T, D]
+   * @returns hidden states [B, T, D], or of first positions alone [B, 1, D], and [1, n, D] of n samples that share a row
    * @throws {TroupeError} `MODEL_INPUT` for ids outside the vocabulary or rows that are too long
    */
   override forward(batch: EncoderBatch): Tensor {
@@ -204,9 +208,10 @@ export class BertModel extends Module {
     return this.encoder.forward(this.embeddings.forward(batch, this.#positionsOf(inputIds, segments)), mask);
   }
 
-  /** The pooled first position of hidden states: [B, T, D] → [B, D]; of each sample where some share the row. */
-  pool(hidden: Tensor, { segments, inputIds }: EncoderBatch): Tensor {
-    return (this.pooler as Pooler).forward(hidden, segments && packedRow(segments, inputIds));
+  /** The first position of what forward returned: [B, D]; of each sample where some share the row. */
+  first(hidden: Tensor, { segments, inputIds }: EncoderBatch): Tensor {
+    if (this.#reads === "first") return hidden.flatten(0, 1);
+    return firstOf(hidden, segments && packedRow(segments, inputIds));
   }
 }
 

@@ -19,7 +19,7 @@ const bert: TextEncoderFamily<BertConfig> = {
   prefix: "bert",
   architecture: "Bert",
   configOf: (fields) => bertConfig(fields),
-  build: (config, pooled) => new BertModel(config, { pooled }),
+  build: (config, needs) => new BertModel(config, needs),
   dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
   plan: encoderPlan,
   naming: (tied) => encoderNaming("bert.", tied),
@@ -34,7 +34,7 @@ export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
-    super(family, fields, "ForMaskedLM", false);
+    super(family, fields, "ForMaskedLM");
     this.cls = new MaskedWords(this.config, this.wordEmbedding);
   }
 
@@ -63,7 +63,7 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
-    super(family, fields, "ForPreTraining", true);
+    super(family, fields, "ForPreTraining", { reads: "all", pooled: true });
     this.cls = new PretrainingHeads(this.config, this.wordEmbedding);
   }
 

@@ -1,36 +1,45 @@
-import { below, column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import type { Reads } from "../heads/index.ts";
+import { stackPlan } from "../stack-plan.ts";
 
 /** What of a configuration the plan depends on. */
 export interface EncoderShape {
   readonly hidden_size: number;
   readonly num_attention_heads: number;
+  readonly num_hidden_layers: number;
 }
 
 /**
  * How tensor parallelism splits an encoder of BERT's kind: attention by heads, the feed-forward half by inner features, the
- * embedding by words; two reductions a layer in each direction. Heads get all positions.
+ * embedding by words; two reductions a layer in each direction. Heads get all positions that they read.
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
-export function encoderPlan(config: EncoderShape): TensorPlan {
+export function encoderPlan(config: EncoderShape, reads: Reads): TensorPlan {
   const unit = config.hidden_size / config.num_attention_heads;
   const uneven = true;
+  const layer: TensorPlan = {
+    "attention.self.query": column({ unit, uneven }),
+    "attention.self.key": column({ unit, uneven }),
+    "attention.self.value": column({ unit, uneven }),
+    "attention.self.dropout": mask(1, config.num_attention_heads), // [B, H, T, T]
+    "attention.output.dense": row({ unit, uneven }),
+    "attention.output.dropout": sequence(),
+    "attention.output.LayerNorm": sequence(),
+    "intermediate.dense": column({ uneven }),
+    "output.dense": row({ uneven }),
+    "output.dropout": sequence(),
+    "output.LayerNorm": sequence(),
+  };
   return {
     "embeddings.word_embeddings": vocabulary(),
     "embeddings.dropout": sequence({ input: "whole" }),
-    ...below("encoder.layer.*", {
-      "attention.self.query": column({ unit, uneven }),
-      "attention.self.key": column({ unit, uneven }),
-      "attention.self.value": column({ unit, uneven }),
-      "attention.self.dropout": mask(1, config.num_attention_heads), // [B, H, T, T]
-      "attention.output.dense": row({ unit, uneven }),
-      "attention.output.dropout": sequence(),
-      "attention.output.LayerNorm": sequence(),
-      "intermediate.dense": column({ uneven }),
-      "output.dense": row({ uneven }),
-      "output.dropout": sequence(),
-      "output.LayerNorm": sequence(),
+    ...stackPlan("encoder.layer", layer, {
+      numLayers: config.num_hidden_layers,
+      reads,
+      first: "attention.self.first",
+      ofAll: ["attention.self.key", "attention.self.value"],
     }),
-    "encoder.end": sequence({ output: "whole" }),
+    ...(reads === "all" && { "encoder.end": sequence({ output: "whole" }) }),
   };
 }
 

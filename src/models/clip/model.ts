@@ -18,7 +18,7 @@ import {
 } from "../../nn/index.ts";
 import { arange, ops, type Tensor } from "../../tensor/index.ts";
 import { configJsonOf } from "../config-fields.ts";
-import { firstPosition } from "../heads/index.ts";
+import { firstOf } from "../heads/index.ts";
 import { checkPixels } from "../pixels.ts";
 import { type AttentionRequest, ProjectedAttention } from "../projected-attention.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
@@ -204,7 +204,7 @@ class ClipVisionModel extends Module {
     const embedded = this.pre_layrnorm.forward(this.embeddings.forward(pixels)); // [B, P + 1, D]
     const state = this.encoder.forward(embedded, {}, carried);
     return {
-      pooled: firstPosition(this.post_layernorm.forward(state.hidden)),
+      pooled: firstOf(this.post_layernorm.forward(state.hidden)),
       carried: state.carried ?? carried,
     };
   }

@@ -1,2 +1,3 @@
+export { FirstPositions, firstOf, type Reads, readOfEach } from "./first-positions.ts";
 export { type ProblemType, rowLoss, spanLoss } from "./losses.ts";
-export { firstPosition, Pooler } from "./pooler.ts";
+export { Pooler } from "./pooler.ts";

@@ -1,4 +1,4 @@
-import { firstPositions, type Initializer, Linear, Module, type PackedRow, zeros } from "../../nn/index.ts";
+import { type Initializer, Linear, Module, zeros } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 
 /** What stands for a whole row: its first position, through an affine map and tanh. */
@@ -10,13 +10,8 @@ export class Pooler extends Module {
     this.dense = new Linear(width, width, { init, biasInit: zeros, activation: "tanh" });
   }
 
-  /** @param hidden - [B, T, D] @returns [B, D]; [n, D] of n samples that share a row */
-  override forward(hidden: Tensor, segments?: PackedRow): Tensor {
-    return this.dense.forward(segments ? firstPositions(hidden, segments) : firstPosition(hidden));
+  /** @param first - [B, D] @returns [B, D] */
+  override forward(first: Tensor): Tensor {
+    return this.dense.forward(first);
   }
-}
-
-/** [B, T, D] → [B, D]. */
-export function firstPosition(hidden: Tensor): Tensor {
-  return hidden.select(1, 0);
 }

@@ -2,6 +2,8 @@ import { LayerNorm, Module, ModuleList, type PackedRow } from "../../nn/index.ts
 import type { Tensor } from "../../tensor/index.ts";
 import { BertModel, EncoderEmbeddings, type EncoderLayers } from "../bert/encoder.ts";
 import { EncoderIntermediate, EncoderSelfAttention, PlainOutput } from "../encoder-parts.ts";
+import { type Reads, readOfEach } from "../heads/index.ts";
+import type { HeadNeeds } from "../text-encoder/index.ts";
 import type { MegatronBertConfig } from "./config.ts";
 
 // B batch, T positions, D width, I inner width.
@@ -11,10 +13,10 @@ class MegatronBertAttention extends Module {
   readonly self: EncoderSelfAttention;
   readonly output: PlainOutput;
 
-  constructor(config: MegatronBertConfig) {
+  constructor(config: MegatronBertConfig, reads: Reads) {
     super();
     this.ln = new LayerNorm(config.hidden_size, config.layer_norm_eps);
-    this.self = new EncoderSelfAttention(config);
+    this.self = new EncoderSelfAttention(config, reads);
     this.output = new PlainOutput(config.hidden_size, config);
   }
 
@@ -30,10 +32,10 @@ class MegatronBertLayer extends Module {
   readonly intermediate: EncoderIntermediate;
   readonly output: PlainOutput;
 
-  constructor(config: MegatronBertConfig) {
+  constructor(config: MegatronBertConfig, reads: Reads) {
     super();
     const { hidden_size, intermediate_size, layer_norm_eps } = config;
-    this.attention = new MegatronBertAttention(config);
+    this.attention = new MegatronBertAttention(config, reads);
     this.ln = new LayerNorm(hidden_size, layer_norm_eps);
     this.intermediate = new EncoderIntermediate(config);
     this.output = new PlainOutput(intermediate_size, config);
@@ -41,7 +43,7 @@ class MegatronBertLayer extends Module {
 
   override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const attended = this.attention.forward(x, mask); // [B, T, D]
-    const [sum, normed] = this.ln.addThenNorm(attended, x);
+    const [sum, normed] = this.ln.addThenNorm(attended, this.attention.self.answered(x, mask));
     return sum.add(this.output.forward(this.intermediate.forward(normed)));
   }
 }
@@ -50,10 +52,10 @@ class MegatronBertEncoder extends Module implements EncoderLayers {
   readonly layer: ModuleList<MegatronBertLayer>;
   readonly ln: LayerNorm;
 
-  constructor(config: MegatronBertConfig) {
+  constructor(config: MegatronBertConfig, reads: Reads) {
     super();
     this.layer = new ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new MegatronBertLayer(config)),
+      readOfEach(config.num_hidden_layers, reads).map((each) => new MegatronBertLayer(config, each)),
     );
     this.ln = new LayerNorm(config.hidden_size, config.layer_norm_eps);
   }
@@ -69,12 +71,12 @@ class MegatronBertEncoder extends Module implements EncoderLayers {
  * Megatron-LM's BERT, whose norms stand before the halves of a layer, without a head.
  * @see Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053, section 5.3
  */
-export function megatronBertModel(config: MegatronBertConfig, pooled: boolean): BertModel {
+export function megatronBertModel(config: MegatronBertConfig, needs: HeadNeeds): BertModel {
   return new BertModel(config, {
-    pooled,
+    ...needs,
     parts: {
       embeddings: new EncoderEmbeddings(config, config.hidden_size),
-      encoder: new MegatronBertEncoder(config),
+      encoder: new MegatronBertEncoder(config, needs.reads),
     },
   });
 }

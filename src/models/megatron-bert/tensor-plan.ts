@@ -1,26 +1,37 @@
-import { below, column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
 import type { EncoderShape } from "../bert/tensor-plan.ts";
+import type { Reads } from "../heads/index.ts";
+import { stackPlan } from "../stack-plan.ts";
 
 /** How tensor parallelism splits Megatron's BERT: as BERT, its norms where they stand. */
-export function megatronBertPlan({ hidden_size, num_attention_heads }: EncoderShape): TensorPlan {
+export function megatronBertPlan(
+  { hidden_size, num_attention_heads, num_hidden_layers }: EncoderShape,
+  reads: Reads,
+): TensorPlan {
   const unit = hidden_size / num_attention_heads;
   const uneven = true;
+  const layer: TensorPlan = {
+    "attention.ln": sequence(),
+    "attention.self.query": column({ unit, uneven }),
+    "attention.self.key": column({ unit, uneven }),
+    "attention.self.value": column({ unit, uneven }),
+    "attention.self.dropout": mask(1, num_attention_heads), // [B, H, T, T]
+    "attention.output.dense": row({ unit, uneven }),
+    "attention.output.dropout": sequence(),
+    ln: sequence(),
+    "intermediate.dense": column({ uneven }),
+    "output.dense": row({ uneven }),
+    "output.dropout": sequence(),
+  };
   return {
     "embeddings.word_embeddings": vocabulary(),
     "embeddings.dropout": sequence({ input: "whole" }),
-    ...below("encoder.layer.*", {
-      "attention.ln": sequence(),
-      "attention.self.query": column({ unit, uneven }),
-      "attention.self.key": column({ unit, uneven }),
-      "attention.self.value": column({ unit, uneven }),
-      "attention.self.dropout": mask(1, num_attention_heads), // [B, H, T, T]
-      "attention.output.dense": row({ unit, uneven }),
-      "attention.output.dropout": sequence(),
-      ln: sequence(),
-      "intermediate.dense": column({ uneven }),
-      "output.dense": row({ uneven }),
-      "output.dropout": sequence(),
+    ...stackPlan("encoder.layer", layer, {
+      numLayers: num_hidden_layers,
+      reads,
+      first: "attention.self.first",
+      ofAll: ["attention.ln", "attention.self.key", "attention.self.value"],
     }),
-    "encoder.ln": sequence({ output: "whole" }),
+    ...(reads === "all" && { "encoder.ln": sequence({ output: "whole" }) }),
   };
 }

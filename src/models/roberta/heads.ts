@@ -1,17 +1,7 @@
-import {
-  Dropout,
-  firstPositions,
-  LayerNorm,
-  Linear,
-  Module,
-  type PackedRow,
-  type Parameter,
-  zeros,
-} from "../../nn/index.ts";
+import { Dropout, LayerNorm, Linear, Module, type Parameter, zeros } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { initOf, linear } from "../encoder-parts.ts";
-import { firstPosition } from "../heads/index.ts";
 import { type HeadConfig, WordHead } from "../text-encoder/index.ts";
 
 /** RoBERTa's masked words: what stood at each position. */
@@ -46,9 +36,8 @@ export class RobertaClassificationHead extends Module {
     this.out_proj = linear(width, numLabels(config), config);
   }
 
-  /** @param hidden - [B, T, D] @param packed - the samples, where they share a row @returns [B, C] */
-  override forward(hidden: Tensor, packed?: PackedRow): Tensor {
-    const first = packed ? firstPositions(hidden, packed) : firstPosition(hidden); // [B, D]
+  /** @param first - [B, D] @returns [B, C] */
+  override forward(first: Tensor): Tensor {
     const features = this.dense.forward(this.dropout.forward(first)); // [B, D]
     return this.out_proj.forward(this.dropout.forward(features));
   }

@@ -1,4 +1,4 @@
-import { packedRow, positionsIn, type TensorPlan } from "../../nn/index.ts";
+import { positionsIn, type TensorPlan } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { BertModel } from "../bert/encoder.ts";
 import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
@@ -32,9 +32,9 @@ export function robertaFamily({
     prefix,
     architecture,
     configOf: (fields) => robertaConfig(fields, { where: `${architecture}Config`, modelType }),
-    build: (config, pooled) =>
+    build: (config, needs) =>
       new BertModel(config, {
-        pooled,
+        ...needs,
         paddedPositions: config.pad_token_id,
         positionsOf: (inputIds, segments) =>
           segments === undefined
@@ -68,7 +68,7 @@ export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
-    super(family, fields, "ForMaskedLM", false);
+    super(family, fields, "ForMaskedLM");
     this.lm_head = new RobertaLMHead(this.config, this.wordEmbedding);
   }
 
@@ -91,14 +91,13 @@ export class RobertaForSequenceClassification extends EncoderWithHead<RobertaCon
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
-    super(family, fields, "ForSequenceClassification", false);
+    super(family, fields, "ForSequenceClassification", { reads: "first", pooled: false });
     this.classifier = new RobertaClassificationHead(this.config, this.dropoutProbability);
   }
 
   /** @returns `loss` where labels are given (see `rowLoss`), else `logits` [B, C] */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
-    const packed = batch.segments && packedRow(batch.segments, batch.inputIds);
-    const logits = this.classifier.forward(this.encode(batch), packed);
+    const logits = this.classifier.forward(this.first(this.encode(batch), batch)); // [B, C]
     return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
   }
 }

@@ -24,7 +24,7 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
-    super(family, fields, "ForSequenceClassification", true);
+    super(family, fields, "ForSequenceClassification", { reads: "first", pooled: true });
     this.dropout = new Dropout(this.dropoutProbability);
     this.classifier = outputs(this.config, numLabels(this.config));
   }
@@ -47,7 +47,7 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
-    super(family, fields, "ForTokenClassification", false);
+    super(family, fields, "ForTokenClassification");
     this.dropout = new Dropout(this.dropoutProbability);
     this.classifier = outputs(this.config, numLabels(this.config));
   }
@@ -75,7 +75,7 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
-    super(family, fields, "ForQuestionAnswering", false);
+    super(family, fields, "ForQuestionAnswering");
     this.qa_outputs = outputs(this.config, 2);
   }
 

@@ -2,7 +2,7 @@ import { below, Module, type Parameter, type TensorPlan } from "../../nn/index.t
 import type { Tensor } from "../../tensor/index.ts";
 import type { EncoderBatch, ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import type { HeadConfig, TextEncoder, TextEncoderFamily } from "./text-encoder.ts";
+import type { HeadConfig, HeadNeeds, TextEncoder, TextEncoderFamily } from "./text-encoder.ts";
 
 /** An encoder, under its family's name, and behind it the head of a task. */
 export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
@@ -13,23 +13,24 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
   readonly #family: TextEncoderFamily<Config>;
   readonly #encoder: TextEncoder;
   readonly #suffix: string;
+  readonly #needs: HeadNeeds;
 
   /**
    * @param suffix - of the architecture's name: `ForMaskedLM`
-   * @param pooled - whether the head wants one vector a row
    * @throws {TroupeError} `MODEL_CONFIG` for fields out of range
    */
   constructor(
     family: TextEncoderFamily<Config>,
     fields: Readonly<Record<string, unknown>>,
     suffix: string,
-    pooled: boolean,
+    needs: HeadNeeds = { reads: "all", pooled: false },
   ) {
     super();
     this.config = family.configOf(fields);
     this.#family = family;
     this.#suffix = suffix;
-    this.#encoder = family.build(this.config, pooled);
+    this.#needs = needs;
+    this.#encoder = family.build(this.config, needs);
     Object.assign(this, { [family.prefix]: this.#encoder }); // a module's name is its property's
   }
 
@@ -45,7 +46,10 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
   }
 
   get tensorPlan(): TensorPlan {
-    return { ...below(this.#family.prefix, this.#family.plan(this.config)), ...this.headPlan };
+    return {
+      ...below(this.#family.prefix, this.#family.plan(this.config, this.#needs.reads)),
+      ...this.headPlan,
+    };
   }
 
   /** How the head is split; whole on every rank unless told otherwise. */
@@ -68,13 +72,18 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
     return this.#encoder.embeddings.word_embeddings.weight;
   }
 
-  /** [B, T, D]. */
+  /** [B, T, D]; of a head that reads the first position there may be no others. */
   protected encode(batch: EncoderBatch): Tensor {
     return this.#encoder.forward(batch);
   }
 
-  /** [B, T, D] → [B, D]. */
+  /** What {@link encode} returned → [B, D]. */
+  protected first(hidden: Tensor, batch: EncoderBatch): Tensor {
+    return this.#encoder.first(hidden, batch);
+  }
+
+  /** The same, pooled, where the head needs that. */
   protected pool(hidden: Tensor, batch: EncoderBatch): Tensor {
-    return this.#encoder.pool(hidden, batch);
+    return (this.#encoder.pooler as NonNullable<TextEncoder["pooler"]>).forward(this.first(hidden, batch));
   }
 }

@@ -1,20 +1,26 @@
 import type { Embedding, Module, TensorPlan } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { LabelNames } from "../config-fields.ts";
-import type { ProblemType } from "../heads/index.ts";
+import type { ProblemType, Reads } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 
 /** A stack that reads text both ways. */
 export interface TextEncoder extends Module {
   readonly embeddings: Module & { readonly word_embeddings: Embedding };
-  /** @returns hidden states [B, T, D] */
+  /** What makes one vector a sample of its first position, [B, D] → [B, D]; null where no head asked for it. */
+  readonly pooler: (Module & { forward(first: Tensor): Tensor }) | null;
+  /** @returns hidden states [B, T, D]; where the first position alone is read there may be no others */
   forward(batch: EncoderBatch): Tensor;
-  /**
-   * One vector for each row of hidden states: [B, T, D] → [B, D]; for each sample of a batch whose samples share a row. Only
-   * where it was built to.
-   */
-  pool(hidden: Tensor, batch: EncoderBatch): Tensor;
+  /** The first position of what forward returned, [B, D]; of each sample of a batch whose samples share a row. */
+  first(hidden: Tensor, batch: EncoderBatch): Tensor;
+}
+
+/** What a head takes of an encoder. */
+export interface HeadNeeds {
+  readonly reads: Reads;
+  /** Whether the first position is pooled for it. */
+  readonly pooled: boolean;
 }
 
 /** What heads read of a configuration. */
@@ -37,11 +43,10 @@ export interface TextEncoderFamily<Config extends HeadConfig = HeadConfig> {
   readonly architecture: string;
   /** @throws {TroupeError} `MODEL_CONFIG` */
   configOf(fields: Readonly<Record<string, unknown>>): Config;
-  /** @param pooled - whether a head wants one vector a row */
-  build(config: Config, pooled: boolean): TextEncoder;
+  build(config: Config, needs: HeadNeeds): TextEncoder;
   /** Of classification heads. */
   dropoutOf(config: Config): number;
-  plan(config: Config): TensorPlan;
+  plan(config: Config, reads: Reads): TensorPlan;
   /** @param tied - names of output layers that are tied to others */
   naming(tied: readonly string[]): StateNaming;
   configJson(config: Config, architecture: string): NamedState["configJson"];

@@ -12,7 +12,7 @@ import {
 import { ops, type Tensor } from "../../tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { EncoderIntermediate, EncoderSelfAttention, initOf, linear, PlainOutput } from "../encoder-parts.ts";
-import { firstPosition, rowLoss } from "../heads/index.ts";
+import { type Reads, readOfEach, rowLoss } from "../heads/index.ts";
 import { checkPixels } from "../pixels.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
@@ -69,9 +69,9 @@ class ViTAttention extends Module {
   readonly attention: EncoderSelfAttention;
   readonly output: PlainOutput;
 
-  constructor(config: ViTConfig) {
+  constructor(config: ViTConfig, reads: Reads) {
     super();
-    this.attention = new EncoderSelfAttention(config);
+    this.attention = new EncoderSelfAttention(config, reads);
     this.output = new PlainOutput(config.hidden_size, config);
   }
 
@@ -88,10 +88,10 @@ class ViTLayer extends Module {
   readonly layernorm_before: LayerNorm;
   readonly layernorm_after: LayerNorm;
 
-  constructor(config: ViTConfig) {
+  constructor(config: ViTConfig, reads: Reads) {
     super();
     const { hidden_size, intermediate_size, layer_norm_eps } = config;
-    this.attention = new ViTAttention(config);
+    this.attention = new ViTAttention(config, reads);
     this.intermediate = new EncoderIntermediate(config);
     this.output = new PlainOutput(intermediate_size, config);
     this.layernorm_before = new LayerNorm(hidden_size, layer_norm_eps);
@@ -100,7 +100,7 @@ class ViTLayer extends Module {
 
   override forward(x: Tensor): Tensor {
     const attended = this.attention.forward(this.layernorm_before.forward(x)); // [B, P + 1, D]
-    const [sum, normed] = this.layernorm_after.addThenNorm(attended, x);
+    const [sum, normed] = this.layernorm_after.addThenNorm(attended, this.attention.attention.answered(x));
     return sum.add(this.output.forward(this.intermediate.forward(normed)));
   }
 }
@@ -110,7 +110,9 @@ class ViTEncoder extends Module {
 
   constructor(config: ViTConfig) {
     super();
-    this.layer = new ModuleList(Array.from({ length: config.num_hidden_layers }, () => new ViTLayer(config)));
+    this.layer = new ModuleList(
+      readOfEach(config.num_hidden_layers, "first").map((reads) => new ViTLayer(config, reads)),
+    );
   }
 
   override forward(x: Tensor): Tensor {
@@ -140,12 +142,12 @@ export class ViTModel extends Module {
 
   /**
    * @param pixels - [B, C, height, width], float
-   * @returns [B, P + 1, D], the picture's own position first
+   * @returns [B, D], of the picture's own position
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(pixels: Tensor): Tensor {
     checkPixels("ViTModel", pixels, this.#pictures);
-    return this.layernorm.forward(this.encoder.forward(this.embeddings.forward(pixels)));
+    return this.layernorm.forward(this.encoder.forward(this.embeddings.forward(pixels))).squeeze(1);
   }
 }
 
@@ -185,7 +187,7 @@ export class ViTForImageClassification extends Module implements TaskModel {
     readonly labels?: Tensor | undefined;
   }): ModelOutputs {
     const { pixelValues, labels } = batch;
-    const logits = this.classifier.forward(firstPosition(this.vit.forward(pixelValues)));
+    const logits = this.classifier.forward(this.vit.forward(pixelValues));
     return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
   }
 }

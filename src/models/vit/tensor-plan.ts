@@ -1,25 +1,31 @@
-import { below, column, mask, row, sequence, type TensorPlan } from "../../nn/index.ts";
+import { column, mask, row, sequence, type TensorPlan } from "../../nn/index.ts";
+import { stackPlan } from "../stack-plan.ts";
 import type { ViTConfig } from "./config.ts";
 
 /** How tensor parallelism splits ViT: attention by heads, the feed-forward half by inner features; patches stay whole. */
-export function vitPlan({ hidden_size, num_attention_heads }: ViTConfig): TensorPlan {
+export function vitPlan({ hidden_size, num_attention_heads, num_hidden_layers }: ViTConfig): TensorPlan {
   const unit = hidden_size / num_attention_heads;
   const uneven = true;
+  const layer: TensorPlan = {
+    layernorm_before: sequence(),
+    "attention.attention.query": column({ unit, uneven }),
+    "attention.attention.key": column({ unit, uneven }),
+    "attention.attention.value": column({ unit, uneven }),
+    "attention.attention.dropout": mask(1, num_attention_heads), // [B, H, T, T]
+    "attention.output.dense": row({ unit, uneven }),
+    "attention.output.dropout": sequence(),
+    layernorm_after: sequence(),
+    "intermediate.dense": column({ uneven }),
+    "output.dense": row({ uneven }),
+    "output.dropout": sequence(),
+  };
   return {
     "embeddings.dropout": sequence({ input: "whole" }),
-    ...below("encoder.layer.*", {
-      layernorm_before: sequence(),
-      "attention.attention.query": column({ unit, uneven }),
-      "attention.attention.key": column({ unit, uneven }),
-      "attention.attention.value": column({ unit, uneven }),
-      "attention.attention.dropout": mask(1, num_attention_heads), // [B, H, T, T]
-      "attention.output.dense": row({ unit, uneven }),
-      "attention.output.dropout": sequence(),
-      layernorm_after: sequence(),
-      "intermediate.dense": column({ uneven }),
-      "output.dense": row({ uneven }),
-      "output.dropout": sequence(),
+    ...stackPlan("encoder.layer", layer, {
+      numLayers: num_hidden_layers,
+      reads: "first",
+      first: "attention.attention.first",
+      ofAll: ["layernorm_before", "attention.attention.key", "attention.attention.value"],
     }),
-    layernorm: sequence({ output: "whole" }),
   };
 }

@@ -2,7 +2,7 @@ import { TroupeError } from "../../errors.ts";
 import { arange, type DType, gradEnabled, ops, type Tensor } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 import type { Dropout } from "../layers/dropout.ts";
-import { type PackedRow, withinSamples } from "./packed-row.ts";
+import { isQueriedBy, type PackedRow, withinSamples } from "./packed-row.ts";
 
 // B batch, H query heads, G key/value heads, T queries, S keys, K head width. Query head h reads key/value head
 // ⌊h · G / H⌋.
@@ -18,7 +18,7 @@ export interface AttentionOptions {
   readonly window?: number | undefined;
   /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. */
   readonly mask?: Tensor | undefined;
-  /** Samples that share one row, none of which sees another. Without a bias or a mask. */
+  /** Samples that share one row, none of which sees another; of each all queries, or one. Without a bias or a mask. */
   readonly packed?: PackedRow | undefined;
   /** Float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. */
   readonly bias?: Tensor | undefined;
@@ -170,10 +170,10 @@ function checkShapes(
   const isAlone = mask === undefined && bias === undefined;
   if (
     packed !== undefined &&
-    !(isAlone && batch === 1 && numQueries === packed.length && numKeys === numQueries)
+    !(isAlone && batch === 1 && numKeys === packed.length && isQueriedBy(packed, numQueries))
   )
     throw argumentError(
-      `samples in a row of ${packed.length} positions over one row of as many, without mask and bias`,
+      `samples in a row of ${packed.length} positions over one row of as many, or one query each, without mask and bias`,
       `[${q.shape}] and [${k.shape}]${isAlone ? "" : " with one of them"}`,
     );
   if (mask !== undefined && mask.dtype !== "bool")

@@ -66,6 +66,11 @@ export function rowsOfTheirOwn(x: Tensor, row: PackedRow, fill: number): Tensor 
   return padded.indexSelect(0, tensor(places, { dtype: "int64" })).view([lengths.length, longest, width]);
 }
 
+/** Whether so many queries are all positions of a row, or one of each sample. */
+export function isQueriedBy({ bounds, length }: PackedRow, numQueries: number): boolean {
+  return numQueries === length || numQueries === bounds.length - 1;
+}
+
 /** What attention is told of either: a mask of padding, or who shares a row. */
 export function seenBy(mask: Tensor | PackedRow | undefined): {
   readonly mask?: Tensor;
@@ -78,17 +83,20 @@ export function seenBy(mask: Tensor | PackedRow | undefined): {
 /**
  * Attention within each segment by itself: what a mask would hide is never computed, so that a row costs what its samples
  * would cost alone, without a mask in memory.
- * @param attend - of q, k and v, [1, H, t, K] each
- * @returns [1, H, T, K]
+ * @param heads - q [1, H, T, K], or [1, H, n, K] of one query a sample; k and v [1, G, T, K]
+ * @param attend - of one sample's q, k and v
+ * @returns as q
  */
 export function withinSamples(
   row: PackedRow,
   heads: readonly [q: Tensor, k: Tensor, v: Tensor],
   attend: (q: Tensor, k: Tensor, v: Tensor) => Tensor,
 ): Tensor {
+  const [queries, ...seen] = heads;
   const lengths = lengthsOf(row);
   // Cut at once: the gradient of each cut by itself would be as large as the row.
-  const [q, k, v] = heads.map((each) => each.split(lengths, 2)) as [Tensor[], Tensor[], Tensor[]];
+  const [k, v] = seen.map((each) => each.split(lengths, 2)) as [Tensor[], Tensor[]];
+  const q = queries.split(queries.shape[2] === row.length ? lengths : 1, 2);
   const parts = q.map((own, index) => attend(own, k[index] as Tensor, v[index] as Tensor).transpose(1, 2));
   return ops.cat(parts, 1).transpose(1, 2); // laid out as projections read it
 }

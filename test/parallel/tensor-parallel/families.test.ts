@@ -162,6 +162,42 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
     init_std: 0.2,
     activation_dropout: 0.1,
   };
+  const { vocab_size: _, max_position_embeddings: __, ...pictured } = encoder;
+  // The last layer makes its first position alone, whoever shares the others: 5 positions of a picture, 13 of a text.
+  const readFirst = [
+    ...["bert", "roberta", "megatron-bert", "albert"].flatMap((model_type) =>
+      [2, 3, 4].map((size) => ({
+        title: `${model_type} that tells what a row is about, with dropout, on ${size} ranks, ${size === 3 ? "whole" : "shared"} positions`,
+        size,
+        trial: {
+          ...causal(
+            { ...encoder, model_type, attention_probs_dropout_prob: 0.1, hidden_dropout_prob: 0.2 },
+            { sequence: size !== 3, lengths: [13, 9] },
+          ),
+          task: "sequence_classification",
+        } as const,
+      })),
+    ),
+    ...[2, 4].map((size) => ({
+      title: `ViT with dropout on ${size} ranks, shared positions`,
+      size,
+      trial: {
+        ...causal(
+          {
+            ...pictured,
+            model_type: "vit",
+            image_size: 8,
+            patch_size: 4,
+            num_channels: 2,
+            attention_probs_dropout_prob: 0.1,
+            hidden_dropout_prob: 0.2,
+          },
+          { sequence: true },
+        ),
+        task: "image_classification",
+      } as const,
+    })),
+  ];
   const uneven = [
     ...["bert", "roberta", "albert"].map((model_type) => ({
       title: `${model_type} of 5 heads and 37 inner features on 2 ranks, 13 positions`,
@@ -214,7 +250,7 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
     })),
   ];
 
-  test.each([...groups, ...others, ...uneven])("$title", async ({ size, trial }) => {
+  test.each([...groups, ...others, ...readFirst, ...uneven])("$title", async ({ size, trial }) => {
     const [one] = await ranks.run("compute", 1, trial);
     const all = await ranks.run("compute", size, trial);
     if (one === undefined) throw new Error("no answer");
