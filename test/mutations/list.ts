@@ -1296,6 +1296,18 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
+    name: "an actor stops before its links are there",
+    file: "src/runtime/messaging/connections.ts",
+    from: "      await connection.opened;\n",
+    to: "",
+    caughtBy: [
+      by(
+        "test/runtime/stop.test.ts",
+        "DL-13 what an actor says last arrives before it is gone, to whomever it says something for the first time too (thread)",
+      ),
+    ],
+  },
+  {
     name: "a process leaves before it has been heard to the end",
     file: "src/runtime/hosting/process-host.ts",
     from: "    await this.#open.leave(system);\n",

@@ -1,10 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { FakeClock } from "../../src/runtime/index.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { ChildInit, ChildProtocol } from "./actors/child.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
+import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
-import { actorModule, closedGate, startSystem } from "./start-system.ts";
+import { actorModule, closedGate, sharedWords, startSystem } from "./start-system.ts";
 
 const deadlineMs = 20_000;
 
@@ -25,6 +26,50 @@ test("DL-13 what has arrived is handled, then the stop hook runs, then the actor
   expect(log.events.at(-1)).toMatchObject({ kind: "actor.stopped", actor: "a", forced: false });
   expect(system.deadLetters.count()).toBe(0);
 });
+
+test.each(["main", "thread"] as const)(
+  "DL-13 what an actor says last arrives before it is gone, to whomever it says something for the first time too (%s)",
+  async (placement) => {
+    const { system, log } = startSystem();
+    const { path: countsPath, words: counts } = sharedWords(1);
+    const sender = await system.spawn<SenderProtocol>({
+      name: "sender",
+      module: actorModule("sender"),
+      placement,
+    });
+    const to = await system.spawn<SinkProtocol, SinkInit>({
+      name: "sink",
+      module: actorModule("sink"),
+      init: { countsPath },
+    });
+    sender.tell("farewell", { to, as: "sender", value: 0 });
+    await log.until(({ kind }) => kind === "actor.stopped");
+    await vi.waitFor(() => expect(counts[0]).toBe(1), { timeout: deadlineMs });
+    expect(system.deadLetters.count()).toBe(0);
+  },
+);
+
+test.each(["main", "thread"] as const)(
+  "DL-1 what an actor says for the first time when it fails is a dead letter, for its link is not there yet (%s)",
+  async (placement) => {
+    const { system, log } = startSystem();
+    const sender = await system.spawn<SenderProtocol>({
+      name: "sender",
+      module: actorModule("sender"),
+      placement,
+    });
+    const to = await system.spawn<SinkProtocol, SinkInit>({
+      name: "sink",
+      module: actorModule("sink"),
+      init: {},
+    });
+    sender.tell("farewell", { to, as: "sender", value: 0, failure: "no more" });
+    await log.until(({ kind }) => kind === "actor.failed");
+    expect(system.deadLetters.latest(() => true)).toMatchObject([
+      { reason: "Stopped", messageKind: "item", from: "sender#1", to: "sink#1" },
+    ]);
+  },
+);
 
 test.each(["main", "thread"] as const)(
   "DL-13 an actor that never stops is ended at the deadline, its siblings in order (%s)",

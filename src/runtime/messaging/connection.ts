@@ -124,10 +124,11 @@ export class Connection {
     return this.#lanes[laneIndex.telemetry].takeDropped();
   }
 
-  /** Reports every message that still waits for credit as lost: its sender is about to end. */
+  /** Reports every message that still waits for the link or for credit as lost: its sender is about to end. */
   abandonWaiting(): void {
     for (const lane of this.#lanes) {
-      for (const message of lane.abandonWaiting()) this.#onLost({ message });
+      const messages = this.#link === undefined ? lane.abandon(undefined) : lane.abandonWaiting();
+      for (const message of messages) this.#onLost({ message });
     }
   }
 

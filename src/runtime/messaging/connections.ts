@@ -97,13 +97,16 @@ export class Connections {
     }
   }
 
-  /** Resolves when nothing waits for credit anywhere. */
+  /** Resolves when nothing waits for a link or for credit anywhere. */
   async allReady(): Promise<void> {
     this.flush();
-    for (const connection of this.#byUid.values()) await connection.ready();
+    for (const connection of this.#byUid.values()) {
+      await connection.opened;
+      await connection.ready();
+    }
   }
 
-  /** Turns what waits for credit into dead letters: their sender is about to end. */
+  /** Turns what waits for a link or for credit into dead letters: their sender is about to end. */
   abandonWaiting(): void {
     for (const connection of this.#byUid.values()) connection.abandonWaiting();
   }

@@ -16,8 +16,8 @@ export type SenderProtocol = {
   settle: { in: { to: ActorRef<SinkProtocol> }; out: Taken };
   /** Answers once what it sends goes straight to that actor. */
   connect: { in: Addressed; out: null };
-  /** Sends one item under this name, and stops. */
-  farewell: { in: { to: ActorRef<SinkProtocol>; as: string; value: number } };
+  /** Sends one item under this name, and stops, or fails with what is said. */
+  farewell: { in: { to: ActorRef<SinkProtocol>; as: string; value: number; failure?: string } };
   /** Emits, then fails. */
   lastWords: { in: string };
 };
@@ -51,8 +51,9 @@ export default defineActor<SenderProtocol>({
           await context.connect(to);
           return null;
         },
-        farewell({ to, as, value }) {
+        farewell({ to, as, value, failure }) {
           to.tell("item", [as, value]);
+          if (failure !== undefined) throw new Error(failure);
           context.stop();
         },
         lastWords(text) {
