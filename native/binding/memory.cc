@@ -8,6 +8,7 @@
 #include "core/memory/kept_mappings.h"
 #include "core/dispatch/meter.h"
 #include "devices/cuda/cuda.h"
+#include "kernels/meta/autocast.h"
 
 namespace troupe {
 namespace {
@@ -72,6 +73,7 @@ Napi::Value ReleaseCachedMemory(const Napi::CallbackInfo& info) {
 
 // startMeter(ofGpu)
 Napi::Value StartMeter(const Napi::CallbackInfo& info) {
+  install_metered_casts();
   start_meter(info[0].ToBoolean().Value());
   return info.Env().Undefined();
 }

@@ -128,6 +128,8 @@ Metered read_meter() {
           counts.num_rings, counts.unruled};
 }
 
+bool meters() { return meter.counts != nullptr; }
+
 bool meters_gpu() { return meter.counts && meter.of_gpu; }
 
 void reset_meter_peak() {

@@ -24,6 +24,8 @@ void start_meter(bool of_gpu);
 // It counts no more; what it has made may outlive that.
 void stop_meter();
 Metered read_meter();
+// Whether the calling thread counts.
+bool meters();
 // Whether the calling thread counts what a GPU's kernels take.
 bool meters_gpu();
 void reset_meter_peak();

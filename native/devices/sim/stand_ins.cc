@@ -39,12 +39,6 @@ c10::Storage over_nothing(size_t bytes) {
 
 }  // namespace
 
-bool is_list_of_maybe_tensors(const c10::IValue& value) {
-  if (!value.isList()) return false;
-  const auto optional = value.toList().elementType()->cast<c10::OptionalType>();
-  return optional != nullptr && optional->getElementType()->kind() == c10::TypeKind::TensorType;
-}
-
 c10::Storage StandIns::memory_of(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.storage();
   for (const Memory& memory : memories_) {

@@ -8,6 +8,8 @@
 
 #include <vector>
 
+#include "core/tensors/arguments.h"
+
 namespace troupe::sim {
 
 inline bool is_sim(const at::Tensor& tensor) { return tensor.defined() && tensor.device().is_privateuseone(); }
@@ -44,34 +46,5 @@ class StandIns {
   };
   std::vector<Memory> memories_;
 };
-
-// Of a list with gaps, whoever made its type: IValue::isOptionalTensorList knows only libtorch's own.
-bool is_list_of_maybe_tensors(const c10::IValue& value);
-
-// Changes the tensors of an argument, in lists too.
-template <class Change>
-c10::IValue changed(const c10::IValue& value, const Change& change) {
-  if (value.isTensor()) return value.toTensor().defined() ? c10::IValue(change(value.toTensor())) : value;
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(tensor.defined() ? change(tensor) : tensor);
-    return list;
-  }
-  if (is_list_of_maybe_tensors(value)) {
-    c10::impl::GenericList list(value.toList().elementType());
-    for (const c10::IValue element : value.toList()) list.push_back(changed(element, change));
-    return list;
-  }
-  return value;
-}
-
-// Visits them.
-template <class Visit>
-void each_tensor(const c10::IValue& value, const Visit& visit) {
-  changed(value, [&](const at::Tensor& tensor) {
-    visit(tensor);
-    return tensor;
-  });
-}
 
 }  // namespace troupe::sim

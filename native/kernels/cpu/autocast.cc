@@ -7,16 +7,17 @@
 #include <torch/library.h>
 
 #include "core/autograd/autocast.h"
+#include "core/dispatch/meter.h"
 #include "core/torch_version.h"
 
 namespace troupe {
 namespace {
 
-// float64 is left alone, as by libtorch.
+// float64 is left alone, as by libtorch; so are the shapes that stand for what other ranks hold, unless they are metered.
 bool is_castable(const c10::IValue& value) {
   if (!value.isTensor()) return false;
   const at::Tensor& tensor = value.toTensor();
-  return tensor.defined() && !tensor.is_meta() && tensor.is_floating_point() && tensor.scalar_type() != at::kDouble;
+  return tensor.defined() && (!tensor.is_meta() || meters()) && tensor.is_floating_point() && tensor.scalar_type() != at::kDouble;
 }
 
 template <class Choose>
@@ -61,6 +62,9 @@ TORCH_LIBRARY_IMPL(troupe, AutocastCUDA, m) { cast_arguments(m); }
 
 #if TROUPE_TORCH_AT_LEAST(2, 4)
 TORCH_LIBRARY_IMPL(troupe, AutocastPrivateUse1, m) { cast_arguments(m); }
+
+// kMeteredAutocast
+TORCH_LIBRARY_IMPL(troupe, AutocastHPU, m) { cast_arguments(m); }
 #endif
 
 }  // namespace troupe
