@@ -28,6 +28,11 @@ export type Collate<T, B> = (samples: readonly T[], place: BatchPlace) => B;
 export interface LengthBuckets {
   /** Samples of a window; the same for a run's whole life. */
   readonly window: number;
+  /**
+   * Whether a window is what one step reads, in batches of one size. Those then do not come shortest first, but so that replicas, each
+   * of which reads several that stand side by side, have about as much to do: the step takes as long as the slowest.
+   */
+  readonly isStep?: boolean;
   /** Length of the sample of `train` at `index`. */
   readonly lengthOf: (index: number) => number;
 }
@@ -64,8 +69,6 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
     return shuffle ? permute(place, length, seed, Math.floor(position / length)) : place;
   };
   const ordered = buckets === undefined ? drawn : byLength(buckets, drawn);
-  const indexOf = (split: string, position: number, length: number) =>
-    split === "train" ? ordered(position, length) : position;
   return {
     facts,
     splits: Object.fromEntries(
@@ -73,8 +76,11 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
     ),
     batch(split, position, numSamples) {
       const samples = splits[split] as Samples<T>;
+      const isTrained = split === "train";
+      const first =
+        isTrained && buckets?.isStep === true ? dealt(buckets.window, position, numSamples) : position;
       const indices = Array.from({ length: numSamples }, (_, index) =>
-        indexOf(split, position + index, samples.length),
+        isTrained ? ordered(first + index, samples.length) : first + index,
       );
       return scopeUnlessAsync((): Awaitable<B> => {
         const taken = indices.map((index) => samples.at(index));
@@ -108,6 +114,24 @@ function byLength({ window, lengthOf }: LengthBuckets, drawn: (position: number,
     }
     return sorted[position % window] as number;
   };
+}
+
+/** @returns where the batch at `position` of a step's begins in its window, which is sorted */
+function dealt(window: number, position: number, numSamples: number): number {
+  const inWindow = position % window;
+  if (window % numSamples !== 0 || inWindow % numSamples !== 0) return position;
+  const batch = inEvenTurns(window / numSamples)[inWindow / numSamples] as number;
+  return position - inWindow + batch * numSamples;
+}
+
+/**
+ * Numbers from 0 to below `count` so that neighbours add up alike: each with its counterpart from the other end, those pairs with
+ * theirs, and so on. Of 8: 0 7 3 4 1 6 2 5.
+ */
+function inEvenTurns(count: number): readonly number[] {
+  if (count <= 2) return Array.from({ length: count }, (_, number) => number);
+  const pairs = inEvenTurns(Math.ceil(count / 2));
+  return pairs.flatMap((pair) => [...new Set([pair, count - 1 - pair])]);
 }
 
 function checkOptions<T, B extends Batch, F extends DatasetFacts>({

@@ -44,6 +44,11 @@ export function batchSizeOf({ globalBatchSize }: Arguments): number {
   throw argumentError("--global-batch-size or --micro-batch-size", "neither");
 }
 
+/** What `--dynamic-shapes` sorts at a time: the samples of one step, unless a batch that grows has several steps in it. */
+export function stepWindow(args: Arguments): { readonly window: number; readonly isStep: boolean } {
+  return { window: batchSizeOf(args), isStep: args.rampupBatchSize === "" };
+}
+
 /**
  * How the batch grows; undefined where it does not.
  * @throws {TroupeError} `ARGUMENTS` unless by three numbers that reach the global batch, in a run counted in samples

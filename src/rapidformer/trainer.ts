@@ -29,6 +29,7 @@ import {
   refuseShapes,
   scheduleOf,
   stepsOf,
+  stepWindow,
 } from "./run-parts.ts";
 
 /** What a model provider returns: the model, declared, and how it is optimized; null for what the flags say. */
@@ -204,7 +205,7 @@ export class Finetuner extends Trainer {
       throw argumentError("--dynamic-shapes with a template that has a lengthOf(sample)", "none");
     const lengths: number[] = [];
     for (let index = 0; index < train.length; index++) lengths.push(this.lengthOf(await train.at(index)));
-    return { buckets: { window: batchSizeOf(args), lengthOf: (index) => lengths[index] ?? 0 } };
+    return { buckets: { ...stepWindow(args), lengthOf: (index) => lengths[index] ?? 0 } };
   }
 
   #loop(rank: RankContext): void {

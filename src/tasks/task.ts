@@ -20,6 +20,8 @@ export interface TaskFacts extends DatasetFacts {
 export interface DynamicShapes {
   /** Samples that are sorted by length at a time, such as a step's batch: see `LengthBuckets`. */
   readonly window: number;
+  /** Whether that is what one step reads: see there. */
+  readonly isStep?: boolean;
   /** What lengths are rounded up to, such as 8, or the ranks that share positions. */
   readonly multiple: number;
   /** Whether the samples of a batch stand side by side in one row, none of which sees another, in place of a row each. */

@@ -130,7 +130,8 @@ export class TextRows {
   /** How `sampleDataset` brings rows of training together by length, where shapes are dynamic. */
   bucketsOf(train: readonly TextTokens[]): { readonly buckets?: LengthBuckets } {
     if (this.#dynamic === undefined || this.#dynamic.isPacked === true) return {};
-    return { buckets: { window: this.#dynamic.window, lengthOf: (index) => train[index]?.ids.length ?? 0 } };
+    const { window, isStep = false } = this.#dynamic;
+    return { buckets: { window, isStep, lengthOf: (index) => train[index]?.ids.length ?? 0 } };
   }
 
   /** @returns the longest of rows */

@@ -67,13 +67,13 @@ function smallGpt(dir: string, vocabulary: string): string {
   return dir;
 }
 
-const indicesOf = (size: number, window?: number) => {
+const indicesOf = (size: number, window?: number, isStep = false) => {
   const dataset = sampleDataset({
     facts,
     splits: { train: Array.from({ length: size }, (_, index) => index) },
     collate: (items: readonly number[]) => ({ items }) as Batch,
     seed: 3,
-    ...(window !== undefined && { buckets: { window, lengthOf } }),
+    ...(window !== undefined && { buckets: { window, isStep, lengthOf } }),
   });
   return (position: number, numSamples: number) =>
     (dataset.batch("train", position, numSamples) as { items: number[] }).items;
@@ -116,6 +116,37 @@ describe("dynamic shapes", () => {
       ),
       { seed: 6, numRuns: 60 },
     );
+  });
+
+  it("deal a step's batches so that replicas have as much to do, each batch of samples that are neighbours by length", () => {
+    const batchesOf = (numBatches: number, share: number) => {
+      const window = numBatches * share;
+      const [sorted, dealt] = [indicesOf(200, window), indicesOf(200, window, true)];
+      const inOrder = sorted(window, window);
+      return Array.from({ length: numBatches }, (_, batch) => {
+        const items = dealt(window + batch * share, share);
+        const place = inOrder.indexOf(items[0] as number);
+        expect(items).toEqual(inOrder.slice(place, place + share));
+        return place / share;
+      });
+    };
+    expect(batchesOf(4, 16)).toEqual([0, 3, 1, 2]);
+    expect(batchesOf(8, 4)).toEqual([0, 7, 3, 4, 1, 6, 2, 5]);
+    for (const numBatches of [1, 2, 3, 5, 6, 12, 16]) {
+      const order = batchesOf(numBatches, 3);
+      expect(order.toSorted((a, b) => a - b)).toEqual(order.map((_, batch) => batch));
+      // Of an even number of batches each, replicas have the same sum of places.
+      for (const replicas of [2, 4].filter((number) => (numBatches / number) % 2 === 0)) {
+        const each = numBatches / replicas;
+        const sums = Array.from({ length: replicas }, (_, replica) =>
+          order.slice(replica * each, (replica + 1) * each).reduce((sum, place) => sum + place, 0),
+        );
+        expect(new Set(sums).size).toBe(1);
+      }
+    }
+    // Batches that do not fill a window come shortest first.
+    const [sorted, dealt] = [indicesOf(200, 10), indicesOf(200, 10, true)];
+    expect(dealt(20, 4)).toEqual(sorted(20, 4));
   });
 
   it("refuse a window without samples", () => {

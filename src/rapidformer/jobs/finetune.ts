@@ -15,6 +15,7 @@ import {
   readModelConfig,
   refuseUnread,
   scheduleOf,
+  stepWindow,
 } from "../run-parts.ts";
 
 const args = (config: Readonly<Record<string, string | number | boolean>>) => config as Arguments;
@@ -80,7 +81,7 @@ function shapesOf(given: Arguments): DynamicShapes {
       given.task,
       "its rows are of one length",
     );
-  return { window: batchSizeOf(given), multiple };
+  return { ...stepWindow(given), multiple };
 }
 
 /** What pre-training and templates read. */
