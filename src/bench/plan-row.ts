@@ -8,6 +8,7 @@ import {
   languageModel,
   largestMemory,
   type PlannedPrecision,
+  passingTogether,
   planMemory,
   shareOfStages,
   stateBytes,
@@ -34,15 +35,15 @@ export function planRow({ options }: BenchRow, size: Sizes): PlannedRow {
   const scheme = byteScheme(precision);
   const shares = shareOfStages(facts, layout);
   const perStage = NUM_RANKS / shares.length;
-  const totalBytes = planMemory(facts, layout, plan).reduce((total, rank, stage) => {
-    const { parameters, master, optimizer, peakBytes } = rank;
-    const passing = peakBytes - parameters - master - optimizer;
-    const states = Array.from({ length: perStage }, (_, index) => {
+  const memory = planMemory(facts, layout, plan);
+  const states = memory.flatMap((_, stage) =>
+    Array.from({ length: perStage }, (__, index) => {
       const of = stateBytes(shares[stage]?.layouts ?? [], scheme, "process", stage * perStage + index);
-      return of.parameters + of.master + of.optimizer + passing;
-    });
-    return total + states.reduce((sum, bytes) => sum + bytes, 0);
-  }, 0);
+      return of.parameters + of.master + of.optimizer;
+    }),
+  );
+  const passing = perStage * passingTogether(memory, layout);
+  const totalBytes = states.reduce((sum, bytes) => sum + bytes, passing);
   const cluster = calibrated(clusters.cpu, {});
   const { stepS } = estimateStep(facts, layout, { ...plan, cluster });
   // Its vocabulary is padded to 128 for each rank that splits a layer.

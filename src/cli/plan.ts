@@ -187,7 +187,8 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
   const estimate = estimateStep(facts, layout, options);
   const simulation = simulated(facts, layout, flags);
   if (flags.json) {
-    print(JSON.stringify({ layout, memory, estimate, ...(simulation && { simulation }) }));
+    const bytes = memory.map(({ passes: _, ...most }) => most);
+    print(JSON.stringify({ layout, memory: bytes, estimate, ...(simulation && { simulation }) }));
     return;
   }
   const size = { samples: batchSize, tokens: facts.tokensPerSample };

@@ -34,7 +34,6 @@ export {
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./layout/mesh.ts";
 export {
   describeSchedule,
-  maxInFlight,
   type PipelineAction,
   type PipelineShape,
   pipelineSchedule,

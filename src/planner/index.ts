@@ -35,6 +35,7 @@ export {
 } from "./cost/plan-memory.ts";
 export { type ModelEnd, numParametersOf, type StageShare, shareOfStages } from "./cost/rank-share.ts";
 export { type Residence, type StateBytes, snapshotBytes, stateBytes } from "./cost/state-memory.ts";
+export { passingTogether } from "./cost/together.ts";
 export {
   describeBytes,
   describeCount,

@@ -1,7 +1,7 @@
 import type { RuntimeOptions } from "../../src/index.ts";
 import { loadJob } from "../../src/job/index.ts";
 import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
-import { factsOf, type PlannedPrecision, planMemory } from "../../src/planner/index.ts";
+import { factsOf, type PlannedPrecision, passingTogether, planMemory } from "../../src/planner/index.ts";
 import { configure, plannedJob } from "../../src/trainer/index.ts";
 import { peakOfRun } from "../fixtures/peak-of-run.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
@@ -14,10 +14,10 @@ export interface MemoryColumn {
   readonly precision: PlannedPrecision;
 }
 
-/** Stages peak one after the other: the sum of their peaks is a bound, not what a process holds at one moment. */
 export const memoryColumns: readonly MemoryColumn[] = [
   { name: "fp32", options: {}, layout: {}, precision: "fp32" },
   { name: "bf16", options: { precision: "bf16" }, layout: {}, precision: "bf16" },
+  { name: "amp", options: { precision: "amp-bf16" }, layout: {}, precision: "amp" },
   { name: "tp 2", options: { ranks: 2, tp: 2 }, layout: { ranks: 2, tp: 2 }, precision: "fp32" },
   {
     name: "pp 2",
@@ -51,8 +51,11 @@ export async function plannedOverMeasured(
     using planned = await plannedJob(loaded, configure(loaded, config), () => [BATCH / layout.accumulation]);
     const ranks = planMemory(factsOf(planned), layout, { precision, residence: "process" });
     const perStage = layout.ranks / ranks.length;
-    const plannedBytes = ranks.reduce((sum, { peakBytes }) => sum + perStage * peakBytes, 0);
-    return plannedBytes / (await peakOfRun(job, options, config)).peakBytes;
+    const bytes = ranks.reduce(
+      (sum, { parameters, master, optimizer }) => sum + parameters + master + optimizer,
+      passingTogether(ranks, layout),
+    );
+    return (perStage * bytes) / (await peakOfRun(job, options, config)).peakBytes;
   } catch (error) {
     return (error as Error).message;
   }

@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   describeSchedule,
-  maxInFlight,
   type PipelineAction,
   type PipelineShape,
   pipelineSchedule,
@@ -11,6 +10,12 @@ import {
 
 const schedules = (name: ScheduleName, shape: PipelineShape) =>
   Array.from({ length: shape.numStages }, (_, stage) => pipelineSchedule(name, stage, shape));
+
+/** The most activations (one micro-batch through one chunk each) that a stage holds at once. */
+function maxInFlight(actions: readonly PipelineAction[]): number {
+  let held = 0;
+  return Math.max(...actions.map(({ kind }) => (held += kind === "forward" ? 1 : -1)));
+}
 
 const described = (name: ScheduleName, numStages: number, numMicroBatches: number, numChunks = 1) =>
   schedules(name, { numStages, numMicroBatches, numChunks }).map(describeSchedule);

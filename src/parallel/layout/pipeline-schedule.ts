@@ -60,17 +60,6 @@ export function describeSchedule(actions: readonly PipelineAction[]): string {
     .join(" ");
 }
 
-/** @returns the most activations (one micro-batch through one chunk each) a stage holds at once under a schedule */
-export function maxInFlight(actions: readonly PipelineAction[]): number {
-  let held = 0;
-  let most = 0;
-  for (const { kind } of actions) {
-    held += kind === "forward" ? 1 : -1;
-    most = Math.max(most, held);
-  }
-  return most;
-}
-
 /**
  * Forwards before the first backward, not counting the one that is paired with it. A stage runs ahead by as many as it
  * takes the first micro-batch to come back; interleaved, that is twice the way and all chunks but the last.

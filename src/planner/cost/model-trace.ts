@@ -10,6 +10,8 @@ import {
 } from "../../nn/index.ts";
 import { BlockTape, mapTensors, tensorParallel } from "../../parallel/index.ts";
 import {
+  type AutocastDType,
+  autocast,
   type DType,
   hold,
   itemBytes,
@@ -43,6 +45,8 @@ export interface TraceOptions {
   readonly numSamples: number;
   /** What the parameters are bound to. */
   readonly dtype: DType;
+  /** What operators cast to in forward; none where they compute in what they are given. */
+  readonly autocast: AutocastDType | undefined;
   /** Ranks that split a layer. */
   readonly tp: number;
   /** Whether what lies between the split parts of a layer is split as well, along the sequence. */
@@ -117,7 +121,7 @@ export function traceModel(planned: PlannedModel, options: TraceOptions): ModelT
       metered(options.device, (meter) => {
         const recorder = new Recorder(model, meter, options, padded);
         for (const buffer of model.namedBuffers().values()) bindBuffer(buffer);
-        const loss = () => planned.loss(model, options.numSamples);
+        const loss = () => autocast(options.autocast, () => planned.loss(model, options.numSamples));
         const calls = recorder.trace(loss);
         const { unruled } = meter.read();
         return { calls, batchBytes: planned.batchBytes(options.numSamples), unruled };
@@ -160,7 +164,7 @@ class Recorder {
   constructor(
     model: Module,
     meter: Meter,
-    { dtype, recompute }: TraceOptions,
+    { dtype, autocast: cast, recompute }: TraceOptions,
     once: (run: (...args: unknown[]) => unknown) => (...args: unknown[]) => unknown,
   ) {
     const { blocks, rest } = cutBlocks(model);
@@ -171,7 +175,10 @@ class Recorder {
     this.#tape = new BlockTape(this.#hooks(new Set(leaves.flat())), ROOT, (unit) => leaves[unit] ?? []);
     for (const [position, { module }] of blocks.entries()) {
       wrapForward(module, (inner, inputs) => {
-        const run = once(inner as (...args: unknown[]) => unknown);
+        // Backward, which may run it again, casts nothing.
+        const run = once((...args) =>
+          autocast(cast, () => (inner as (...args: unknown[]) => unknown)(...args)),
+        );
         const result = this.#tape.call(position + 1, run, inputs, { recompute });
         this.#close(position, inputs);
         return result as never;

@@ -1,8 +1,9 @@
-import { type FlatBlock, type Layout, maxInFlight, pipelineSchedule } from "../../parallel/index.ts";
+import type { FlatBlock, Layout } from "../../parallel/index.ts";
 import type { MeteredDevice } from "../../tensor/index.ts";
-import { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
+import { byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { TraceOptions } from "./model-trace.ts";
+import { type PassMemory, passMemories } from "./pass-memory.ts";
 import { numParametersOf, ROOT_BLOCK, type StageShare, shareOfStages, tracedCallsOf } from "./rank-share.ts";
 import { type Residence, snapshotBytes, stateBytes } from "./state-memory.ts";
 import { sum } from "./sum.ts";
@@ -50,6 +51,8 @@ export interface RankMemory {
   readonly snapshot: number;
   /** The most that is held at once: gradients grow while activations shrink. */
   readonly peakBytes: number;
+  /** Of a step, in order. */
+  readonly passes: readonly PassMemory[];
 }
 
 /** How far gathers run ahead unless told otherwise, in bytes: what a run does. */
@@ -81,158 +84,50 @@ function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, option
   const away = options.offloadParameters ? awayBytes(share.layouts, scheme.compute, residence, options) : 0;
   const host = (options.offloadRatio ?? 0) * (state.master + state.optimizer) + away;
   const trace = facts.trace(traceOptions(layout, options));
-  const calls = tracedCallsOf(share, trace).map((call) => ({
-    ...call,
-    keptBytes: call.keptBytes + castBytes(share, call.block, options),
-  }));
-  const microBatchBytes = sum(calls.map(({ keptBytes }) => keptBytes));
+  const calls = tracedCallsOf(share, trace);
   const batches = NUM_BATCHES * trace.batchBytes + (options.device === "cuda" ? PRODUCTS_BYTES : 0);
-  const inFlight = (microBatchBytes * mostInFlight(layout, share.stage)) / layout.numChunks;
   const gathered = residence === "device" ? gatheredBytes(share.layouts, scheme.compute, options) : 0;
-  const course = new GradientCourse(share, scheme, state.gradients, layout.accumulation);
-  // Before the first backward all micro-batches in flight are kept, of the step's last one less and less.
-  const moments: number[] = [];
-  let kept = 0;
-  for (const { keptBytes, forwardBytes } of calls) {
-    kept += keptBytes;
-    moments.push(inFlight - microBatchBytes + kept + forwardBytes + course.beforeBackward);
-  }
-  for (const { block, keptBytes, backwardBytes, handOnBytes } of calls.toReversed()) {
-    moments.push(kept + backwardBytes + course.bytes);
-    course.handOn(block);
-    moments.push(kept + handOnBytes + course.bytes);
-    course.leave(block);
-    kept -= keptBytes;
-  }
-  moments.push(course.end);
+  const passes = passMemories(layout, share, { calls, scheme, reducedBytes: state.gradients });
+  const most = (of: (pass: PassMemory) => number) => Math.max(...passes.map(of));
   return {
     stage: share.stage,
     numParameters: numParametersOf(share),
     parameters: state.parameters,
     master: state.master,
     optimizer: state.optimizer,
-    gradients: course.mostBytes,
-    activations: inFlight,
+    gradients: most(({ gradientBytes }) => gradientBytes),
+    activations: most(({ keptBytes }) => keptBytes),
     gathered,
     workspace: batches + Math.max(...calls.map((call) => Math.max(call.forwardBytes, call.backwardBytes))),
     host,
     snapshot: snapshotBytes(share.layouts, scheme),
     peakBytes:
-      state.parameters + state.master + state.optimizer - host + gathered + batches + Math.max(...moments),
+      state.parameters +
+      state.master +
+      state.optimizer -
+      host +
+      gathered +
+      batches +
+      most(({ peakBytes }) => peakBytes),
+    passes,
   };
-}
-
-/**
- * Bytes of gradients along the last backward of a step: the root's flat gradient, which grows to the end; the block's that is on
- * its way to the shard; what is reduced; and with accumulation the sums of the earlier micro-batches, float32, that have not
- * been handed on.
- */
-class GradientCourse {
-  readonly #share: StageShare;
-  readonly #scheme: ByteScheme;
-  readonly #reducedBytes: number;
-  readonly #accumulates: boolean;
-  readonly #whole: number;
-  /** Calls of each block that are still to be walked. */
-  readonly #numCalls = new Map<number, number>();
-  #doneNumel = 0;
-  /** The flat gradients that exist: of the block that was walked last, and of the one before it while its shard sums it. */
-  #onItsWay = 0;
-  #most = 0;
-
-  constructor(share: StageShare, scheme: ByteScheme, reducedBytes: number, accumulation: number) {
-    this.#share = share;
-    this.#scheme = scheme;
-    this.#reducedBytes = reducedBytes;
-    this.#accumulates = accumulation > 1;
-    this.#whole = sum(share.layouts.map(({ numel }) => numel));
-    for (const block of share.chunks.flat()) this.#numCalls.set(block, (this.#numCalls.get(block) ?? 0) + 1);
-  }
-
-  /** While forward runs: sums of the earlier micro-batches. */
-  get beforeBackward(): number {
-    return this.#accumulates ? FLOAT32_BYTES * this.#whole : 0;
-  }
-
-  /** Now. */
-  get bytes(): number {
-    const { gradient } = this.#scheme;
-    const sums = this.#accumulates ? FLOAT32_BYTES * (this.#whole - this.#doneNumel) : 0;
-    const reduced = (this.#reducedBytes * this.#doneNumel) / Math.max(1, this.#whole);
-    const bytes = gradient * (this.#rootNumel + this.#onItsWay) + sums + reduced;
-    this.#most = Math.max(this.#most, bytes);
-    return bytes;
-  }
-
-  /** When the root is reduced, last, while its own flat gradient still exists. */
-  get end(): number {
-    const bytes = this.#scheme.gradient * this.#rootNumel + this.#reducedBytes;
-    this.#most = Math.max(this.#most, bytes);
-    return bytes;
-  }
-
-  get mostBytes(): number {
-    return this.#most;
-  }
-
-  /** The gradients of a call are put into the block's flat one. */
-  handOn(position: number | undefined): void {
-    if (position !== undefined) this.#onItsWay = this.#numelOf(position);
-  }
-
-  /** A call was walked: of the block's first one, its gradient is reduced. */
-  leave(position: number | undefined): void {
-    if (position === undefined) return;
-    const block = this.#share.blocks.indexOf(position) + 1;
-    const rest = (this.#numCalls.get(block) ?? 1) - 1;
-    this.#numCalls.set(block, rest);
-    if (rest === 0) this.#doneNumel += this.#numelOf(position);
-  }
-
-  get #rootNumel(): number {
-    return this.#share.layouts[ROOT_BLOCK]?.numel ?? 0;
-  }
-
-  #numelOf(position: number): number {
-    return this.#share.layouts[this.#share.blocks.indexOf(position) + 1]?.numel ?? 0;
-  }
-}
-
-const FLOAT32_BYTES = 4;
-const HALF_BYTES = 2;
-
-/** What autocast makes of a block's parameters in a call: copies that backward multiplies with, where it computes nothing again. */
-function castBytes(
-  share: StageShare,
-  block: number | undefined,
-  { precision, recompute }: PlanOptions,
-): number {
-  if (precision !== "amp" || recompute === true || block === undefined) return 0;
-  return HALF_BYTES * (share.layouts[share.blocks.indexOf(block) + 1]?.numel ?? 0);
 }
 
 /** @returns how a rank computes a micro-batch under a plan */
 export function traceOptions(layout: Layout, options: PlanOptions): TraceOptions {
   const dp = layout.ranks / (layout.tp * layout.pp);
   const { precision, sequenceParallel = false, recompute = false } = options;
-  const dtypes = { fp32: "float32", bf16: "bfloat16", fp16: "float16", amp: "bfloat16" } as const;
+  // What autocast casts to, bfloat16 or float16, takes the same.
+  const dtypes = { fp32: "float32", bf16: "bfloat16", fp16: "float16", amp: "float32" } as const;
   return {
     numSamples: layout.batchSize / (dp * layout.accumulation),
     dtype: dtypes[precision],
+    autocast: precision === "amp" ? "bfloat16" : undefined,
     tp: layout.tp,
     sequence: sequenceParallel && layout.tp > 1,
     recompute,
     device: options.device ?? "cpu",
   };
-}
-
-/** Micro-batches, or micro-batches of a chunk, whose activations a stage holds at once. */
-function mostInFlight(layout: Layout, stage: number): number {
-  const { pp, schedule, numChunks, accumulation } = layout;
-  if (pp === 1) return 1;
-  return maxInFlight(
-    pipelineSchedule(schedule, stage, { numStages: pp, numMicroBatches: accumulation, numChunks }),
-  );
 }
 
 /**

@@ -1,0 +1,207 @@
+import { type Layout, type PipelineAction, pipelineSchedule } from "../../parallel/index.ts";
+import type { ByteScheme } from "./byte-scheme.ts";
+import type { TracedCall } from "./model-trace.ts";
+import { ROOT_BLOCK, type StageShare } from "./rank-share.ts";
+import { sum } from "./sum.ts";
+
+/** What a rank of a stage takes beside its state in one pass of a step, in bytes. */
+export interface PassMemory {
+  readonly action: PipelineAction;
+  /** At the moments of the pass when there is most, in order. */
+  readonly momentBytes: readonly number[];
+  /** The most of them. */
+  readonly peakBytes: number;
+  /** What stays when it has ended: of micro-batches that are in flight, and sums of gradients. */
+  readonly restBytes: number;
+  /** Of the most, at its own most: gradients. */
+  readonly gradientBytes: number;
+  /** Activations of all micro-batches that are in flight, this one's among them. */
+  readonly keptBytes: number;
+}
+
+/** What passes are counted by. */
+export interface PassCosts {
+  /** What the stage computes of a micro-batch, in forward's order. */
+  readonly calls: readonly TracedCall[];
+  readonly scheme: ByteScheme;
+  /** Of all blocks, as gradients wait for the update. */
+  readonly reducedBytes: number;
+}
+
+/**
+ * Walks a stage's schedule. Before a backward all micro-batches in flight are kept; of the one that is walked less and less, while
+ * gradients grow.
+ * @returns one entry a pass, in order
+ */
+export function passMemories(layout: Layout, share: StageShare, costs: PassCosts): PassMemory[] {
+  const { pp, schedule, numChunks, accumulation } = layout;
+  const shape = { numStages: pp, numMicroBatches: accumulation, numChunks };
+  const actions = pipelineSchedule(pp === 1 ? "1f1b" : schedule, share.stage, shape);
+  const microBatchBytes = sum(costs.calls.map(({ keptBytes }) => keptBytes));
+  const counted = new Map<string, Omit<PassMemory, "action">>();
+  let held = 0;
+  let addsUp = false;
+  return actions.map((action) => {
+    const { kind, microBatch } = action;
+    if (kind === "forward") held++;
+    const pass: Pass = { kind, held, addsUp, handsOn: microBatch === accumulation - 1 };
+    const key = JSON.stringify(pass);
+    const bytes = counted.get(key) ?? passBytes(share, costs, pass, microBatchBytes, numChunks);
+    counted.set(key, bytes);
+    if (kind === "backward") {
+      held--;
+      addsUp = true;
+    }
+    return { action, ...bytes };
+  });
+}
+
+/** One pass of a step as a stage makes it. */
+interface Pass {
+  readonly kind: "forward" | "backward";
+  /** Passes whose activations are held, this one's among them. */
+  readonly held: number;
+  /** Whether sums of earlier micro-batches are there. */
+  readonly addsUp: boolean;
+  /** Whether it is of the last micro-batch, whose backward hands gradients on, block by block. */
+  readonly handsOn: boolean;
+}
+
+function passBytes(
+  share: StageShare,
+  { calls, scheme, reducedBytes }: PassCosts,
+  pass: Pass,
+  microBatchBytes: number,
+  numChunks: number,
+): Omit<PassMemory, "action"> {
+  const keptBytes = (microBatchBytes * pass.held) / numChunks;
+  // A chunk's pass is counted as the whole micro-batch's: how much of it each has is not told apart.
+  const others = Math.max(0, keptBytes - microBatchBytes);
+  const course = new GradientCourse(share, scheme, reducedBytes, pass);
+  if (pass.kind === "forward") {
+    const sums = course.beforeBackward;
+    let kept = others + sums;
+    const moments = calls.map((call) => {
+      kept += call.keptBytes;
+      return kept + call.forwardBytes;
+    });
+    const restBytes = keptBytes + sums;
+    return {
+      momentBytes: moments,
+      peakBytes: Math.max(...moments),
+      restBytes,
+      gradientBytes: sums,
+      keptBytes,
+    };
+  }
+  const moments: number[] = [];
+  let kept = others + microBatchBytes;
+  for (const { block, keptBytes: own, backwardBytes, handOnBytes } of calls.toReversed()) {
+    moments.push(kept + backwardBytes + course.bytes);
+    course.handOn(block);
+    moments.push(kept + handOnBytes + course.bytes);
+    course.leave(block);
+    kept -= own;
+  }
+  moments.push(others + course.end);
+  return {
+    momentBytes: moments,
+    peakBytes: Math.max(...moments),
+    restBytes: others + course.rest,
+    gradientBytes: course.mostBytes,
+    keptBytes,
+  };
+}
+
+/**
+ * Bytes of gradients along one backward: the root's flat gradient, which grows to the end, from the loss on where the stage has
+ * it, else from its first call on, which is walked last; the block's that is on its way to the shard; the sums, float32, of this and earlier micro-batches; and of the last micro-batch what is reduced in their place.
+ */
+class GradientCourse {
+  readonly #share: StageShare;
+  readonly #scheme: ByteScheme;
+  readonly #reducedBytes: number;
+  readonly #pass: Pass;
+  readonly #whole: number;
+  /** Calls of each block that are still to be walked. */
+  readonly #numCalls = new Map<number, number>();
+  #doneNumel = 0;
+  /** The flat gradients that exist: of the block that was walked last, and of the one before it while its shard sums it. */
+  #onItsWay = 0;
+  #most = 0;
+
+  constructor(share: StageShare, scheme: ByteScheme, reducedBytes: number, pass: Pass) {
+    this.#share = share;
+    this.#scheme = scheme;
+    this.#reducedBytes = reducedBytes;
+    this.#pass = pass;
+    this.#whole = sum(share.layouts.map(({ numel }) => numel));
+    for (const block of share.chunks.flat()) this.#numCalls.set(block, (this.#numCalls.get(block) ?? 0) + 1);
+  }
+
+  /** While forward runs: sums of the earlier micro-batches. */
+  get beforeBackward(): number {
+    return this.#pass.addsUp ? FLOAT32_BYTES * this.#whole : 0;
+  }
+
+  /** Now. */
+  get bytes(): number {
+    const { gradient } = this.#scheme;
+    const root = this.#share.ends.includes("last") ? this.#rootNumel : 0;
+    const bytes = gradient * (root + this.#onItsWay) + this.#arrivedBytes;
+    this.#most = Math.max(this.#most, bytes);
+    return bytes;
+  }
+
+  /** When the root is reduced, last, while its own flat gradient still exists. */
+  get end(): number {
+    const bytes = this.#scheme.gradient * this.#rootNumel + this.rest;
+    this.#most = Math.max(this.#most, bytes);
+    return bytes;
+  }
+
+  /** What there is when the pass has ended: the sums, or what is reduced. */
+  get rest(): number {
+    return this.#pass.handsOn ? this.#reducedBytes : FLOAT32_BYTES * this.#whole;
+  }
+
+  /** What lies in the shard: sums, and what is reduced. */
+  get #arrivedBytes(): number {
+    const { addsUp, handsOn } = this.#pass;
+    const done = this.#doneNumel;
+    if (!handsOn) return FLOAT32_BYTES * (addsUp ? this.#whole : done);
+    const sums = addsUp ? FLOAT32_BYTES * (this.#whole - done) : 0;
+    return sums + (this.#reducedBytes * done) / Math.max(1, this.#whole);
+  }
+
+  get mostBytes(): number {
+    return this.#most;
+  }
+
+  /** The gradients of a call are put into the block's flat one. */
+  handOn(position: number | undefined): void {
+    if (position !== undefined) this.#onItsWay = this.#numelOf(position);
+  }
+
+  /** A call was walked: of the block's first one, its gradient is reduced. */
+  leave(position: number | undefined): void {
+    if (position === undefined) return;
+    const block = this.#share.blocks.indexOf(position) + 1;
+    const rest = (this.#numCalls.get(block) ?? 1) - 1;
+    this.#numCalls.set(block, rest);
+    if (rest > 0) return;
+    this.#doneNumel += this.#numelOf(position);
+    // What is not handed on has been added to the sums, or is their beginning.
+    if (!this.#pass.handsOn) this.#onItsWay = 0;
+  }
+
+  get #rootNumel(): number {
+    return this.#share.layouts[ROOT_BLOCK]?.numel ?? 0;
+  }
+
+  #numelOf(position: number): number {
+    return this.#share.layouts[this.#share.blocks.indexOf(position) + 1]?.numel ?? 0;
+  }
+}
+
+const FLOAT32_BYTES = 4;
