@@ -288,20 +288,6 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(nccl, behindNccl)],
   },
   {
-    name: "what NCCL still reads may be freed",
-    file: "native/comm/nccl/communicator.cc",
-    from: "    use_in_stream(operation_.input);\n",
-    to: "",
-    caughtBy: [by(nccl, behindNccl)],
-  },
-  {
-    name: "what NCCL still writes may be freed",
-    file: "native/comm/nccl/communicator.cc",
-    from: "    use_in_stream(operation_.output);\n",
-    to: "",
-    caughtBy: [by(nccl, behindNccl)],
-  },
-  {
     name: "what NCCL brings is read before it is there",
     file: "native/comm/nccl/communicator.cc",
     from: "      flight_->over.hold_back();\n",

@@ -84,6 +84,7 @@ class Collective {
       : identity_(identity), operation_(operation), channel_(channel) {}
 
   void issue() const {
+    // Its flight holds both until it is over; where it fails, they are let go of before NCCL's kernels have ended.
     use_in_stream(operation_.input);
     use_in_stream(operation_.output);
     switch (operation_.kind) {
