@@ -1,7 +1,7 @@
 import { dirname, resolve } from "node:path";
 import { type Picture, readPng, readRecords, sampleDataset } from "../data/index.ts";
 import { recallAt } from "../metrics/index.ts";
-import type { ModelBatch } from "../models/index.ts";
+import type { CLIPModel, ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
 import { example, mapExamples, textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
@@ -25,8 +25,9 @@ const MEANS = [0.48145466, 0.4578275, 0.40821073];
 const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
 
 /**
- * Which text a picture goes with: of those of a batch each picture is to be nearest to its own, and each text to its own. Scores:
- * the share of held-out texts whose picture is the nearest of all that are held out, and of those with it among five.
+ * Which text a picture goes with: of those of a batch each picture is to be nearest to its own, and each text to its own, among
+ * the micro-batches of all replicas as if they were one. Scores: the share of held-out texts whose picture is the nearest of all
+ * that are held out, and of those with it among five.
  *
  * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, a PNG beside the file.
  */
@@ -83,7 +84,9 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
     });
   },
 
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+  // Of what is held out replicas need not have equally many: each looks among its own.
+  loss: (model, batch, rank) =>
+    (model as CLIPModel).forward(batch, model.training ? rank.axes.dp : undefined).loss as Tensor,
 
   predict: (model, batch) => {
     const { textEmbeds, imageEmbeds } = model.forward(batch as ModelBatch);
