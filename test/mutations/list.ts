@@ -885,6 +885,20 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(layers, "gets the gradient of every rank's tokens, sequence split: %s")],
   },
   {
+    name: "ranks that share positions share the one that is read of a last layer",
+    file: "src/models/stack-plan.ts",
+    from: "...unshared(layer),",
+    to: "...layer,",
+    caughtBy: [by("test/parallel/tensor-parallel/families.test.ts", "bert, an answer a row, 2 ranks")],
+  },
+  {
+    name: "of samples that share a row the first alone is read",
+    file: "src/models/heads/first-positions.ts",
+    from: "isPacked(seen) ? firstPositions(all, seen).unsqueeze(0) : all.narrow(1, 0, 1)",
+    to: "all.narrow(1, 0, 1)",
+    caughtBy: [by("test/models/first-positions.test.ts", "bert, samples and padding in one row")],
+  },
+  {
     name: "BMTrain's Adam of half precision adds its decay to the gradient",
     file: "src/optim/adam.ts",
     from: '"bmtrain-adam": ops.troupe.bmtrainAdam_,',

@@ -163,11 +163,11 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
     activation_dropout: 0.1,
   };
   const { vocab_size: _, max_position_embeddings: __, ...pictured } = encoder;
-  // The last layer makes its first position alone, whoever shares the others: 5 positions of a picture, 13 of a text.
+  // The last layer makes its first position alone and drops the same of it, whoever shares the others: 5 positions of a picture, 13 of a text.
   const readFirst = [
     ...["bert", "roberta", "megatron-bert", "albert"].flatMap((model_type) =>
       [2, 3, 4].map((size) => ({
-        title: `${model_type} that tells what a row is about, with dropout, on ${size} ranks, ${size === 3 ? "whole" : "shared"} positions`,
+        title: `${model_type}, an answer a row, ${size} ranks`,
         size,
         trial: {
           ...causal(
@@ -179,7 +179,7 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
       })),
     ),
     ...[2, 4].map((size) => ({
-      title: `ViT with dropout on ${size} ranks, shared positions`,
+      title: `vit, an answer a row, ${size} ranks`,
       size,
       trial: {
         ...causal(
