@@ -8,6 +8,7 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "binding/under_way.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -27,7 +28,8 @@ Napi::Value CopyBeside(const Napi::CallbackInfo& info) {
                      from.is_contiguous() && into.is_cpu() != from.is_cpu();
   if (!alike) {
     throw CodedError("TENSOR_ARGUMENT",
-                     "[copyBeside] two contiguous tensors of one dtype and size were expected, one of the host and one of a device");
+                     "[copyBeside] expected two contiguous tensors of one dtype and size, one of the host and one of a device, got " +
+                         describe_tensor(into) + " and " + describe_tensor(from));
   }
   // No memory is held by it: it goes when garbage is collected.
   const at::NoGradGuard no_grad;

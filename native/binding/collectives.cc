@@ -23,8 +23,8 @@ std::shared_ptr<comm::StatusSlot> status_slot(const Napi::CallbackInfo& info, si
   const napi_status status = napi_get_typedarray_info(info.Env(), info[memory], &type, &length, &data, &buffer, &offset);
   if (status != napi_ok || type != napi_uint8_array || length < comm::kStatusSlotBytes ||
       reinterpret_cast<uintptr_t>(data) % alignof(double) != 0) {
-    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] " + std::to_string(comm::kStatusSlotBytes) +
-                                                " bytes of aligned memory to tell in were expected: got " + std::to_string(length));
+    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected " + std::to_string(comm::kStatusSlotBytes) +
+                                                " bytes of aligned memory to tell in, got " + std::to_string(length));
   }
   Environment::of(info.Env()).told.push_back(Napi::Persistent(info[memory].As<Napi::Object>()));
   return std::make_shared<comm::StatusSlot>(data, info[group].As<Napi::String>().Utf8Value());

@@ -74,7 +74,7 @@ Napi::Value BeginReading(const Napi::CallbackInfo& info) {
 // endReading(number): a handle of the elements, in host memory; once.
 Napi::Value EndReading(const Napi::CallbackInfo& info) {
   const auto node = Environment::of(info.Env()).late_values.extract(info[0].As<Napi::Number>().DoubleValue());
-  if (node.empty()) throw CodedError("TENSOR_ARGUMENT", "[readLater] expected values that were not asked for yet: got those that were");
+  if (node.empty()) throw CodedError("TENSOR_ARGUMENT", "[readLater] expected values that were not asked for yet, got those that were");
   return Environment::give(info, node.mapped()->wait());
 }
 

@@ -10,6 +10,7 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "binding/under_way.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -26,7 +27,9 @@ Napi::Value CopyOffThread(const Napi::CallbackInfo& info) {
                      into.is_contiguous() && from.device().is_cpu() && into.device().is_cpu();
   if (!alike || begin < 0 || numel < 0 || numel > from.numel() - begin) {
     throw CodedError("TENSOR_ARGUMENT",
-                     "[copyOffThread] a stretch within two contiguous tensors of one dtype and size in host memory was expected");
+                     "[copyOffThread] expected a stretch within two contiguous tensors of one dtype and size in host memory, got " +
+                         std::to_string(numel) + " elements from " + std::to_string(begin) + " on of " + describe_tensor(from) +
+                         " and " + describe_tensor(into));
   }
   const auto item_bytes = static_cast<int64_t>(from.element_size());
   const char* source = static_cast<const char*>(from.data_ptr()) + begin * item_bytes;

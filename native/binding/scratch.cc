@@ -42,7 +42,7 @@ struct AwaitedTransfer {
     std::unique_lock<std::mutex> lock(mutex);
     if (!wake.wait_for(lock, deadline, [this] { return ended; })) {
       throw CodedError("SCRATCH_FILE", "[scratch] expected the disk to answer within " + std::to_string(deadline.count()) +
-                                           " ms: it did not (is it sound?)");
+                                           " ms, got nothing (see whether it is sound)");
     }
     if (error) std::rethrow_exception(error);
   }
@@ -64,7 +64,7 @@ class ScratchFiles {
 
   const std::shared_ptr<const ScratchFile>& at(int32_t id) const {
     const auto found = files_.find(id);
-    if (found == files_.end()) throw CodedError("TENSOR_ARGUMENT", "[scratch] an open file was expected: it was closed");
+    if (found == files_.end()) throw CodedError("TENSOR_ARGUMENT", "[scratch] expected an open file, got one that was closed");
     return found->second;
   }
 
@@ -94,7 +94,7 @@ class ScratchFiles {
 
   void await(int32_t transfer, std::chrono::milliseconds deadline) {
     const auto found = awaited_.find(transfer);
-    if (found == awaited_.end()) throw CodedError("TENSOR_ARGUMENT", "[scratch] a transfer under way was expected: it has ended");
+    if (found == awaited_.end()) throw CodedError("TENSOR_ARGUMENT", "[scratch] expected a transfer under way, got one that has ended");
     const std::shared_ptr<AwaitedTransfer> awaited = found->second;
     awaited_.erase(found);
     awaited->wait(deadline);
@@ -107,12 +107,13 @@ class ScratchFiles {
                        tensor.nbytes() % kPage == 0 && offset_bytes % static_cast<int64_t>(kPage) == 0;
     if (!paged) {
       throw CodedError("TENSOR_ARGUMENT",
-                       "[scratch] whole pages of 4,096 bytes were expected, in memory and in the file (see pageAligned)");
+                       "[scratch] expected whole pages of 4,096 bytes in memory and in the file, got " + std::to_string(tensor.nbytes()) +
+                           " bytes from byte " + std::to_string(offset_bytes) + " on (see pageAligned)");
     }
     const auto end = offset_bytes + static_cast<int64_t>(tensor.nbytes());
     if (offset_bytes < 0 || end > file.size_bytes()) {
-      throw CodedError("TENSOR_ARGUMENT", "[scratch] a place within the file's " + std::to_string(file.size_bytes()) +
-                                              " bytes was expected: bytes " + std::to_string(offset_bytes) + " to " +
+      throw CodedError("TENSOR_ARGUMENT", "[scratch] expected a place within the file's " + std::to_string(file.size_bytes()) +
+                                              " bytes, got bytes " + std::to_string(offset_bytes) + " to " +
                                               std::to_string(end));
     }
   }

@@ -35,7 +35,7 @@ Napi::Value MapShared(const Napi::CallbackInfo& info) {
   }
   if (descriptor >= 0) close(descriptor);
   if (base == MAP_FAILED) {
-    throw CodedError("FILE_UNREADABLE", "[mapShared] a file to be read and written was expected: " + path, {{"path", path}});
+    throw CodedError("FILE_UNREADABLE", "[mapShared] expected a file that can be read and written, got " + path, {{"path", path}});
   }
   const auto length = static_cast<size_t>(status.st_size);
   return Napi::ArrayBuffer::New(info.Env(), base, length, [length](Napi::Env, void* data) { munmap(data, length); });

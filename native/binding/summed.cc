@@ -13,6 +13,7 @@
 #include "binding/init.h"
 #include "binding/typed_array.h"
 #include "binding/under_way.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 #include "io/crc32c.h"
 #include "io/summed_file.h"
@@ -20,7 +21,9 @@
 namespace troupe {
 namespace {
 
-[[noreturn]] void refuse_file(const std::string& expected) { throw CodedError("TENSOR_ARGUMENT", "[file] " + expected); }
+[[noreturn]] void refuse_file(const std::string& expected, const std::string& got) {
+  throw CodedError("TENSOR_ARGUMENT", "[file] expected " + expected + ", got " + got);
+}
 
 // The memory behind an argument, a tensor's handle or a typed array, kept alive with it.
 struct Memory {
@@ -32,7 +35,7 @@ struct Memory {
     if (!info[index].IsNumber()) return of_array(info[index]);
     auto tensor = std::make_shared<at::Tensor>(written ? Environment::writable_tensor(info, index, "file")
                                                        : Environment::tensor(info, index, "file"));
-    if (!tensor->is_contiguous() || !tensor->device().is_cpu()) refuse_file("a contiguous tensor in host memory was expected");
+    if (!tensor->is_contiguous() || !tensor->device().is_cpu()) refuse_file("a contiguous tensor in host memory", describe_tensor(*tensor));
     return {static_cast<char*>(tensor->data_ptr()), static_cast<int64_t>(tensor->nbytes()), tensor};
   }
 
@@ -68,14 +71,14 @@ class SummedFiles {
 
   Open& writer(const Napi::CallbackInfo& info) {
     const auto found = files_.find(info[0].As<Napi::Number>().Int32Value());
-    if (found == files_.end() || !found->second.writer) refuse_file("a file that is being written was expected: it was closed");
-    if (found->second.appending) refuse_file("one append after the other was expected: the last one is under way");
+    if (found == files_.end() || !found->second.writer) refuse_file("a file that is being written", "one that was closed");
+    if (found->second.appending) refuse_file("one append after the other", "a second beside one under way");
     return found->second;
   }
 
   const std::shared_ptr<const SummedReader>& reader(const Napi::CallbackInfo& info) const {
     const auto found = files_.find(info[0].As<Napi::Number>().Int32Value());
-    if (found == files_.end() || !found->second.reader) refuse_file("an open file was expected: it was closed");
+    if (found == files_.end() || !found->second.reader) refuse_file("an open file", "one that was closed");
     return found->second.reader;
   }
 
@@ -116,7 +119,10 @@ Napi::Value AppendSummed(const Napi::CallbackInfo& info) {
   const Memory memory = Memory::of(info, 1, false);
   const int64_t offset = whole_number(info, 2);
   const int64_t size = whole_number(info, 3);
-  if (offset < 0 || size < 0 || size > memory.size_bytes - offset) refuse_file("a stretch within the memory was expected");
+  if (offset < 0 || size < 0 || size > memory.size_bytes - offset) {
+    refuse_file("a stretch within " + std::to_string(memory.size_bytes) + " bytes",
+                std::to_string(size) + " bytes from byte " + std::to_string(offset) + " on");
+  }
   const auto writer = file.writer;
   const auto append = writer->begin(memory.bytes + offset, static_cast<size_t>(size));
   file.appending = true;

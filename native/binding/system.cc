@@ -39,7 +39,8 @@ Napi::Value BindThread(const Napi::CallbackInfo& info) {
   CPU_ZERO(&allowed);
   for (uint32_t i = 0; i < processors.Length(); i++) CPU_SET(processors.Get(i).As<Napi::Number>().Int32Value(), &allowed);
   if (sched_setaffinity(0, sizeof allowed, &allowed) != 0) {
-    throw CodedError("NATIVE_FAILED", std::string("[bindThread] sched_setaffinity: ") + std::strerror(errno));
+    throw CodedError("NATIVE_FAILED", std::string("[bindThread] expected processors that this thread may use, got \"") +
+                                          std::strerror(errno) + "\" (see what the launcher leaves to the program)");
   }
   return info.Env().Undefined();
 }
@@ -71,7 +72,7 @@ Napi::Value NativeInfo(const Napi::CallbackInfo& info) {
 void check_matmul() {
   const at::Tensor a = at::arange(4, at::kFloat).view({2, 2});
   if (at::matmul(a, a).sum().item().toDouble() != 2 + 3 + 6 + 11) {
-    throw CodedError("NATIVE_FAILED", "[selfTest] the sum of a 2x2 matmul must be 22: libtorch computes wrongly");
+    throw CodedError("NATIVE_FAILED", "[selfTest] expected the elements of a 2x2 product to sum to 22, got another sum (libtorch computes wrongly)");
   }
 }
 

@@ -104,7 +104,7 @@ Napi::Value Device(const Napi::CallbackInfo& info) {
 Napi::Value Item(const Napi::CallbackInfo& info) {
   const at::Tensor& tensor = Environment::tensor(info, 0, "item");
   if (tensor.numel() != 1) {
-    throw CodedError("TENSOR_ARGUMENT", "[item] a tensor of one element was expected: it has " + std::to_string(tensor.numel()));
+    throw CodedError("TENSOR_ARGUMENT", "[item] expected a tensor of one element, got " + describe_tensor(tensor));
   }
   if (!tensor.is_cpu()) count_read_back();
   return Napi::Number::New(info.Env(), tensor.item().toDouble());
@@ -137,9 +137,8 @@ Napi::Value FromArray(const Napi::CallbackInfo& info) {
 
 void check_length(const char* op, const at::Tensor& tensor, const at::Tensor& array) {
   if (array.numel() == tensor.numel()) return;
-  throw CodedError("TENSOR_ARGUMENT", std::string("[") + op + "] an array of " + std::to_string(tensor.numel()) +
-                                          " elements was expected for " + describe_tensor(tensor) + ": it has " +
-                                          std::to_string(array.numel()));
+  throw CodedError("TENSOR_ARGUMENT", std::string("[") + op + "] expected an array of " + std::to_string(tensor.numel()) + " elements for " +
+                                          describe_tensor(tensor) + ", got one of " + std::to_string(array.numel()));
 }
 
 // copyFrom(handle, array): overwrites the tensor's elements, converting to its dtype.

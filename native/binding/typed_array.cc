@@ -12,7 +12,7 @@ namespace {
 
 [[noreturn]] void refuse_array(const std::string& came) {
   throw CodedError("TENSOR_ARGUMENT",
-                   "[tensor] a typed array was expected, 16-bit raw ones with dtype bfloat16, float16 or int16: " + came);
+                   "[tensor] expected a typed array, one of raw 16 bits with dtype bfloat16, float16 or int16, got " + came);
 }
 
 bool takes_raw_bits(at::ScalarType dtype) {

@@ -33,7 +33,7 @@ void check_identity(const Communicator::Identity& identity) {
       identity.delay_ms >= 0 && !identity.name.empty()) {
     return;
   }
-  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] a name, 0 <= rank < size and a positive deadline were expected: got \"" +
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected a name, 0 <= rank < size and a positive deadline, got \"" +
                                               identity.name + "\", rank " + std::to_string(identity.rank) + " of " +
                                               std::to_string(identity.size) + ", " +
                                               std::to_string(identity.deadline_ms) + " ms");
@@ -41,7 +41,7 @@ void check_identity(const Communicator::Identity& identity) {
 
 void check_rendezvous(const Communicator::Identity& identity) {
   if (identity.backend != "local" || identity.rendezvous.empty()) return;
-  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] no rendezvous for local, whose ranks share a process, was expected: got " +
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected no rendezvous for local, whose ranks share a process, got " +
                                               identity.rendezvous);
 }
 
@@ -50,7 +50,7 @@ std::shared_ptr<Communicator> make_communicator(Communicator::Identity identity)
   if (backend == "local") return make_local(std::move(identity));
   if (backend == "gloo") return make_gloo(std::move(identity));
   if (backend == "nccl") return make_nccl(std::move(identity));
-  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] one of the backends local, gloo and nccl was expected: got " + backend);
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected one of the backends local, gloo and nccl, got " + backend);
 }
 
 // The memory a rank's part of the whole occupies, where both may be one.
@@ -78,7 +78,7 @@ bool must_copy_input(const Operation& operation, int rank) {
 }  // namespace
 
 void Work::when_done(std::function<void()>) {
-  throw CodedError("COLLECTIVE_ARGUMENT", "[awaitWork] work of a group of gloo or nccl was expected: got that of a group whose "
+  throw CodedError("COLLECTIVE_ARGUMENT", "[awaitWork] expected work of a group of gloo or nccl, got that of a group whose "
                                           "ranks carry it out while they wait (use wait)");
 }
 
@@ -175,7 +175,7 @@ void Communicator::run(Operation operation) {
 
 std::vector<at::Tensor> Communicator::gather_ragged(const at::Tensor& input) {
   if (input.dim() == 0 || input.is_meta()) {
-    throw CodedError("COLLECTIVE_ARGUMENT", "[gatherRagged] a tensor with a dim 0 and with memory was expected: got " +
+    throw CodedError("COLLECTIVE_ARGUMENT", "[gatherRagged] expected a tensor with a dim 0 and with memory, got " +
                                                 describe_tensor(input));
   }
   at::Tensor rows = at::empty({size()}, at::kLong);

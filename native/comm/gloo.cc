@@ -182,7 +182,7 @@ void check_gloo() {
   std::vector<at::Tensor> sum = {at::ones({2})};
   group.allreduce(sum)->wait();
   if (!at::equal(sum[0], at::ones({2}))) {
-    throw CodedError("GLOO_UNAVAILABLE", "[gloo] the sum over one rank equals its input: it does not");
+    throw CodedError("GLOO_UNAVAILABLE", "[gloo] expected the sum over one rank to equal its input, got another (npm run build:native)");
   }
 }
 
@@ -195,7 +195,7 @@ namespace {
 
 [[noreturn]] void throw_not_built() {
   throw CodedError("GLOO_UNAVAILABLE",
-                   "[gloo] an addon built with Gloo: Gloo's headers were not there (apt install libgloo-dev, npm run build:native)");
+                   "[gloo] expected an addon built with Gloo, got one built without its headers (apt install libgloo-dev, npm run build:native)");
 }
 
 }  // namespace

@@ -116,8 +116,8 @@ std::shared_ptr<LocalGroup> join_group(const Communicator::Identity& identity) {
   std::shared_ptr<LocalGroup>& group = groups().by_name[identity.name];
   if (!group) group = std::make_shared<LocalGroup>(identity.name, identity.size);
   if (group->size() != identity.size) {
-    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] the size that " + identity.name + " has (" +
-                                                std::to_string(group->size()) + ") was expected: got " + std::to_string(identity.size));
+    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected the size that " + identity.name + " has (" +
+                                                std::to_string(group->size()) + "), got " + std::to_string(identity.size));
   }
   group->join(identity.rank);
   return group;

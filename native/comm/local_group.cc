@@ -45,8 +45,8 @@ void LocalGroup::join(int rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Member& member = members_[static_cast<size_t>(rank)];
   if (member != Member::absent) {
-    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] one member for rank " + std::to_string(rank) + " of " + name_ +
-                                                " was expected: got another (a group that is built anew takes a new name)");
+    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected one member for rank " + std::to_string(rank) + " of " + name_ +
+                                                ", got another (a group that is built anew takes a new name)");
   }
   member = Member::present;
 }

@@ -18,7 +18,7 @@ constexpr const char* kReductionNames[] = {"sum", "avg", "max", "min", "prod"};
 
 [[noreturn]] void refuse(const Operation& operation, const std::string& expected, const std::string& got) {
   const char* const name = kKindNames[static_cast<int>(operation.kind)];
-  throw CodedError("COLLECTIVE_ARGUMENT", std::string("[") + name + "] " + expected + " was expected: got " + got,
+  throw CodedError("COLLECTIVE_ARGUMENT", std::string("[") + name + "] expected " + expected + ", got " + got,
                    {{"op", name}});
 }
 
@@ -170,7 +170,7 @@ std::string describe(const Signature& signature) {
 
 std::string describe_mismatch(const std::string& group, const std::vector<int>& ranks,
                               const std::vector<Signature>& signatures) {
-  std::string text = "[collective " + group + "] the same operation on every rank was expected: got";
+  std::string text = "[collective " + group + "] expected the same operation on every rank, got";
   for (size_t i = 0; i < ranks.size(); i++) {
     text += (i > 0 ? "; rank " : " rank ") + std::to_string(ranks[i]) + " ";
     text += signatures[i].kind == Signature::kAbsent ? "nothing yet" : describe(signatures[i]);

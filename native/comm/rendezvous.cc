@@ -73,7 +73,7 @@ StorePointer store_at(const Communicator::Identity& identity) {
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 [[noreturn]] void refuse(const Communicator::Identity& identity, const std::string& expected, const std::string& got) {
-  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator " + identity.name + "] " + expected + " was expected: got " + got);
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator " + identity.name + "] expected " + expected + ", got " + got);
 }
 
 [[noreturn]] void throw_late(const Communicator::Identity& identity, const std::string& who) {

@@ -60,7 +60,7 @@ auto with_store(int64_t number, Use use) {
     const auto found = open_stores().by_number.find(number);
     if (found != open_stores().by_number.end()) store = found->second;
   }
-  if (!store) throw CodedError("STORE_UNREACHABLE", "[store] an open store was expected: got one that is closed");
+  if (!store) throw CodedError("STORE_UNREACHABLE", "[store] expected an open store, got one that is closed");
   try {
     return use(*store);
   } catch (const std::exception& error) {
@@ -120,7 +120,7 @@ namespace {
 
 [[noreturn]] void throw_no_store() {
   throw CodedError("GLOO_UNAVAILABLE",
-                   "[store] an addon built with Gloo: Gloo's headers were not there (apt install libgloo-dev, npm run build:native)");
+                   "[store] expected an addon built with Gloo, got one built without its headers (apt install libgloo-dev, npm run build:native)");
 }
 
 }  // namespace

@@ -28,15 +28,15 @@ void run(Communicator& member, Kind kind, const at::Tensor& output, const at::Te
 }
 
 int64_t share_of(const Communicator& member, const at::Tensor& x, int64_t dim, const char* op) {
-  TORCH_CHECK(x.size(dim) % member.size() == 0, "[", op, "] dim ", dim, " of ", x.sizes(), " must be divided by ", member.size(),
-              " ranks: got ", x.size(dim));
+  TORCH_CHECK(x.size(dim) % member.size() == 0, "[", op, "] expected dim ", dim, " of ", x.sizes(), " to be divided by ",
+              member.size(), " ranks, got ", x.size(dim));
   return x.size(dim) / member.size();
 }
 
 }  // namespace
 
 int64_t wrapped(const at::Tensor& x, int64_t dim, const char* op) {
-  TORCH_CHECK(x.dim() > 0 && dim >= -x.dim() && dim < x.dim(), "[", op, "] a dim of x ", x.sizes(), " was expected: got ", dim);
+  TORCH_CHECK(x.dim() > 0 && dim >= -x.dim() && dim < x.dim(), "[", op, "] expected a dim of x ", x.sizes(), ", got ", dim);
   return dim < 0 ? dim + x.dim() : dim;
 }
 
@@ -91,7 +91,7 @@ at::Tensor exchanged(Communicator& member, const at::Tensor& x, const std::vecto
                      const std::vector<int64_t>& input_splits, const char* op) {
   Operation operation;
   operation.kind = Kind::all_to_all;
-  TORCH_CHECK(x.dim() > 0, "[", op, "] a tensor with a dim 0 was expected: got one of no dims");
+  TORCH_CHECK(x.dim() > 0, "[", op, "] expected a tensor with a dim 0, got one of no dims");
   const int64_t rows = output_splits.empty() ? x.size(0) : std::accumulate(output_splits.begin(), output_splits.end(), int64_t{0});
   const at::Tensor y = rows_like(x, rows);
   operation.output = y;

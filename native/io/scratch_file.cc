@@ -104,7 +104,7 @@ void ScratchFile::fail(const char* action, int error) const {
   const std::string reason = std::strerror(error);
   throw CodedError("SCRATCH_FILE",
                    std::string("[scratch] expected to ") + action + " a file of " + std::to_string(size_bytes_) + " bytes in " +
-                       directory_ + ": got \"" + reason + "\" (give a folder of a sound disk with that much room)",
+                       directory_ + ", got \"" + reason + "\" (give a folder of a sound disk with that much room)",
                    {{"action", action}, {"directory", directory_}, {"reason", reason}, {"sizeBytes", std::to_string(size_bytes_)}});
 }
 

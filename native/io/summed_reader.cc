@@ -29,7 +29,7 @@ std::string hex(uint32_t sum) {
 }
 
 [[noreturn]] void unreadable(const std::string& path, const std::string& reason, int error) {
-  throw CodedError("FILE_READ", "[file] expected to read " + path + ": got \"" + reason + "\" (give a regular file of a sound disk)",
+  throw CodedError("FILE_READ", "[file] expected to read " + path + ", got \"" + reason + "\" (give a regular file of a sound disk)",
                    {{"path", path}, {"reason", reason}, {"errorNumber", std::to_string(error)}});
 }
 
@@ -38,7 +38,7 @@ std::string hex(uint32_t sum) {
                               const std::string& expected, const std::string& got) {
   throw CodedError(known ? "CHECKPOINT_DAMAGED" : "FILE_READ",
                    std::string(known ? "[checkpoint]" : "[file]") + " expected " + expected + " in bytes " + std::to_string(begin) +
-                       " to " + std::to_string(end) + " of " + path + ", read for " + what + ": got " + got +
+                       " to " + std::to_string(end) + " of " + path + ", read for " + what + ", got " + got +
                        (known ? " (resume from an older checkpoint, or restore the file)" : " (fetch or save it again)"),
                    {{"path", path},
                     {"what", what},

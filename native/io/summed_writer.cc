@@ -165,7 +165,7 @@ void SummedWriter::write_all(const char* bytes, int64_t size_bytes, int64_t offs
 void SummedWriter::fail(const char* action, int error) const {
   const std::string reason = std::strerror(error);
   throw CodedError("FILE_WRITE",
-                   std::string("[file] expected to ") + action + " " + path_ + ": got \"" + reason +
+                   std::string("[file] expected to ") + action + " " + path_ + ", got \"" + reason +
                        "\" (give a folder of a sound disk with room)",
                    {{"path", path_}, {"action", action}, {"reason", reason}, {"errorNumber", std::to_string(error)}});
 }

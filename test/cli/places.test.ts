@@ -39,7 +39,7 @@ describe("a place that nothing can be written to, or read from", () => {
     [
       "a device that is not there",
       run("--device", "cuda:63"),
-      /\[device cuda:63\] expected a device of this process: got \d+ of this kind/,
+      /\[device cuda:63\] expected a device of this process, got \d+ of this kind/,
     ],
     ["a port below 0", run("--prometheus", "-1"), /whole number from 0 to 65535, got -1/],
     [

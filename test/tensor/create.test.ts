@@ -131,7 +131,7 @@ describe("elements in and out", () => {
     const error = refusal(() => zeros([2, 2]).copyFrom(new Float32Array(3)));
     expect(error).toEqual({
       code: "TENSOR_ARGUMENT",
-      message: "[copyFrom] an array of 4 elements was expected for float32[2,2] (ndim 2): it has 3",
+      message: "[copyFrom] expected an array of 4 elements for float32[2,2] (ndim 2), got one of 3",
     });
   });
 

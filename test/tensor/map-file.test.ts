@@ -52,7 +52,7 @@ describe("mapFile", () => {
   it("says how long a file is that is too short", () => {
     const error = refusal(() => mapFile(path, "int64", 2));
     expect(error?.code).toBe("FILE_TOO_SHORT");
-    expect(error?.message).toContain("it has 10 bytes");
+    expect(error?.message).toContain("got a file of 10 bytes");
     expect(refusal(() => mapFile(path, "int16", 1, { offsetBytes: 11 }))).toMatchObject({
       code: "FILE_TOO_SHORT",
     });

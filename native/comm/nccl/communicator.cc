@@ -289,13 +289,13 @@ class NcclCommunicator final : public ExchangeCommunicator {
     try {
       all_ = open({"nccl", rank(), size()}, wait);
     } catch (const Ended&) {
-      throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + this->identity().name + "] NCCL to connect within " +
-                                                 std::to_string(this->identity().deadline_ms) + " ms was expected: it did not");
+      throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + this->identity().name + "] expected NCCL to connect within " +
+                                                 std::to_string(this->identity().deadline_ms) + " ms, got nothing (see the other ranks)");
     } catch (const CodedError&) {
       throw;
     } catch (const std::exception& error) {
-      throw CodedError("NCCL_UNAVAILABLE", "[openCommunicator " + this->identity().name + "] NCCL to connect devices of which each has one "
-                                               "rank was expected: got " + error.what());
+      throw CodedError("NCCL_UNAVAILABLE", "[openCommunicator " + this->identity().name + "] expected NCCL to connect devices of which each "
+                                               "has one rank, got " + error.what());
     }
   }
   ~NcclCommunicator() override {
@@ -317,8 +317,8 @@ class NcclCommunicator final : public ExchangeCommunicator {
   WorkPointer start(Operation operation, bool waited_for_at_once) override {
     if (operation.device().is_cpu()) return ExchangeCommunicator::start(std::move(operation), waited_for_at_once);
     if (operation.device() != device_) {
-      throw CodedError("COLLECTIVE_ARGUMENT", std::string("[") + kind_name(operation.kind) + "] a tensor of " + device_.str() +
-                                                  ", with which this rank has opened the group, was expected: got one of " +
+      throw CodedError("COLLECTIVE_ARGUMENT", std::string("[") + kind_name(operation.kind) + "] expected a tensor of " + device_.str() +
+                                                  ", with which this rank has opened the group, got one of " +
                                                   operation.device().str());
     }
     failure().throw_if_any();

@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kName = "libnccl.so.2";
 
 [[noreturn]] void throw_unavailable(const std::string& got) {
-  throw CodedError("NCCL_UNAVAILABLE", "[nccl] NCCL's library was expected, beside libtorch's CUDA or where TROUPE_NCCL says: got " +
+  throw CodedError("NCCL_UNAVAILABLE", "[nccl] expected NCCL's library, beside libtorch's CUDA or where TROUPE_NCCL says, got " +
                                            got + " (npm run doctor)");
 }
 

@@ -29,11 +29,11 @@ at::Tensor scaled(const at::Tensor& gradient, const at::Tensor& d, double factor
 
 at::Tensor attach(const at::Tensor& value, at::TensorList inputs, at::TensorList gradients, double factor) {
   TORCH_CHECK(value.dim() <= 1 && inputs.size() == gradients.size(),
-              "[attach_gradients] value must have at most one dim, and every input one gradient: got ", value.sizes(), ", ",
+              "[attach_gradients] expected a value of at most one dim, and a gradient for every input, got ", value.sizes(), ", ",
               inputs.size(), " inputs and ", gradients.size(), " gradients");
   for (size_t i = 0; i < inputs.size(); i++) {
     TORCH_CHECK(inputs[i].sizes() == gradients[i].sizes() && inputs[i].scalar_type() == gradients[i].scalar_type(),
-                "[attach_gradients] a gradient must have its input's shape and dtype: got ", gradients[i].sizes(), " for ",
+                "[attach_gradients] expected a gradient of its input's shape and dtype, got ", gradients[i].sizes(), " for ",
                 inputs[i].sizes());
   }
   const at::Tensor out = value.detach();

@@ -51,7 +51,7 @@ int64_t count_of(KnownKind& known) {
 [[noreturn]] void refuse_device(const std::string& name, const std::string& got) {
   std::string names;
   for (const KnownKind* known : kinds()) names += (names.empty() ? "" : ", ") + std::string(known->kind.name);
-  throw CodedError("DEVICE_UNAVAILABLE", "[device " + name + "] expected a device of this process: got " + got +
+  throw CodedError("DEVICE_UNAVAILABLE", "[device " + name + "] expected a device of this process, got " + got +
                                              " (kinds: " + names + "; npm run doctor tells what the addon was built for)");
 }
 

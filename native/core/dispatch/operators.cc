@@ -69,7 +69,7 @@ std::string display_name(const c10::OperatorName& name) {
 
 [[noreturn]] void changed(const std::string& op, const std::string& what, const c10::FunctionSchema& actual) {
   std::ostringstream message;
-  message << "[" << op << "] " << what << ": libtorch " << TORCH_VERSION << " has " << actual
+  message << "[" << op << "] expected " << what << ", got libtorch " << TORCH_VERSION << ", which has " << actual
           << " (use another libtorch, or generate the operators anew)";
   throw CodedError("TENSOR_OP_CHANGED", message.str(), {{"op", op}, {"torch", TORCH_VERSION}});
 }
@@ -88,7 +88,7 @@ bool makes_from_nothing(const c10::FunctionSchema& schema) {
 
 ArgumentStep fill(const std::string& op, const c10::Argument& argument, const c10::FunctionSchema& actual) {
   if (!argument.default_value().has_value()) {
-    changed(op, "argument " + argument.name() + " was not expected and has no default", actual);
+    changed(op, "no argument " + argument.name() + " without a default", actual);
   }
   const bool places = argument.name() == "device" && makes_from_nothing(actual);
   const auto action = places ? ArgumentStep::Action::place : ArgumentStep::Action::fill;
@@ -96,7 +96,7 @@ ArgumentStep fill(const std::string& op, const c10::Argument& argument, const c1
 }
 
 ArgumentStep must_be_default(const std::string& op, const c10::Argument& argument, const c10::FunctionSchema& actual) {
-  if (!argument.default_value().has_value()) changed(op, "argument " + argument.name() + " was expected", actual);
+  if (!argument.default_value().has_value()) changed(op, "an argument " + argument.name(), actual);
   return {ArgumentStep::Action::must_be_default, argument.name(), argument_type(argument.type()), false,
           *argument.default_value()};
 }
@@ -125,10 +125,10 @@ std::vector<ArgumentStep> merge(const std::string& op, const c10::FunctionSchema
     while (next < actual.arguments().size() && actual.arguments()[next].name() != argument.name()) {
       steps.push_back(fill(op, actual.arguments()[next++], actual));
     }
-    if (next == actual.arguments().size()) changed(op, "argument " + argument.name() + " stands elsewhere", actual);
+    if (next == actual.arguments().size()) changed(op, "argument " + argument.name() + " in its place", actual);
     const auto& installed = actual.arguments()[next++];
     if (!takes(argument_type(installed.type()), argument_type(argument.type()))) {
-      changed(op, "argument " + argument.name() + " of type " + argument.type()->str() + " was expected", actual);
+      changed(op, "argument " + argument.name() + " of type " + argument.type()->str(), actual);
     }
     steps.push_back(pass(installed));
   }
@@ -152,13 +152,13 @@ std::unique_ptr<OperatorPlan> compile(const std::string& text) {
   const auto op = c10::Dispatcher::singleton().findSchema(ours.operator_name());
   if (!op) {
     throw CodedError("TENSOR_OP_MISSING",
-                     "[" + name + "] operator " + c10::toString(ours.operator_name()) + " was expected: libtorch " +
-                         TORCH_VERSION + " has none (use a newer libtorch)",
+                     "[" + name + "] expected operator " + c10::toString(ours.operator_name()) + ", got libtorch " +
+                         TORCH_VERSION + ", which has none (use a newer one)",
                      {{"op", name}, {"torch", TORCH_VERSION}});
   }
   const c10::FunctionSchema& actual = op->schema();
   auto plan = std::make_unique<OperatorPlan>(OperatorPlan{*op, name, merge(name, ours, actual), {}});
-  if (ours.returns().size() != actual.returns().size()) changed(name, "another number of results was expected", actual);
+  if (ours.returns().size() != actual.returns().size()) changed(name, std::to_string(ours.returns().size()) + " results", actual);
   for (const ArgumentStep& step : plan->steps) plan->writes = plan->writes || step.writes;
   for (const auto& output : actual.returns()) plan->keeps_output.push_back(!writes(output));
   plan->returns_views = returns_views(plan->steps, actual);

@@ -45,7 +45,7 @@ thread_local LedgerEntry* thread_entry = nullptr;  // null: untagged
 thread_local int32_t thread_tag = 0;
 
 [[noreturn]] void throw_out_of_memory(Heap& heap, size_t asked_bytes) {
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "[allocator] memory for ", asked_bytes, " bytes: ",
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "[allocator] expected memory for ", asked_bytes, " bytes, got ",
                    heap.ledger.total().use().live_bytes, " bytes in use, ", heap.resident_bytes(), " held, ",
                    heap.limit_bytes, " available (use a smaller batch, more ranks or recomputation)");
 }

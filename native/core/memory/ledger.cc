@@ -6,8 +6,8 @@ namespace troupe {
 
 LedgerEntry& Ledger::entry(int32_t tag) {
   std::lock_guard<std::mutex> lock(mutex_);
-  TORCH_CHECK(tag >= 0 && static_cast<size_t>(tag) < entries_.size(), "[allocator] the tag must be one that allocation_tag ",
-              "returned, 0 to ", entries_.size() - 1, ": got ", tag);
+  TORCH_CHECK(tag >= 0 && static_cast<size_t>(tag) < entries_.size(), "[allocator] expected a tag that allocation_tag returned, ",
+              "0 to ", entries_.size() - 1, ", got ", tag);
   return entries_[static_cast<size_t>(tag)];
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void unreadable(const std::string& path) {
   const std::string reason = std::strerror(errno);
-  throw CodedError("FILE_UNREADABLE", "[mapFile] a readable file was expected: " + path + ": " + reason,
+  throw CodedError("FILE_UNREADABLE", "[mapFile] expected a readable file, got \"" + reason + "\" for " + path,
                    {{"path", path}, {"reason", reason}});
 }
 
@@ -41,8 +41,8 @@ void check_range(const std::string& path, int64_t size_bytes, int64_t offset_byt
                     numel <= (size_bytes - offset_bytes) / item_bytes;
   if (fits) return;
   throw CodedError("FILE_TOO_SHORT",
-                   "[mapFile] " + std::to_string(numel) + " elements of " + std::to_string(item_bytes) + " bytes from byte " +
-                       std::to_string(offset_bytes) + " on were expected in " + path + ": it has " +
+                   "[mapFile] expected " + std::to_string(numel) + " elements of " + std::to_string(item_bytes) +
+                       " bytes from byte " + std::to_string(offset_bytes) + " on in " + path + ", got a file of " +
                        std::to_string(size_bytes) + " bytes",
                    {{"path", path}, {"sizeBytes", std::to_string(size_bytes)}});
 }

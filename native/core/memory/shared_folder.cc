@@ -25,7 +25,7 @@ Place& place() {
 void enter_shared_folder(const std::string& folder, int32_t process_index) {
   if (in_shared_folder()) {
     throw CodedError("SHARED_FOLDER_TAKEN",
-                     "[shared memory] one system with processes at a time: this program is in " + place().folder +
+                     "[shared memory] expected one system with processes at a time, got a second beside that in " + place().folder +
                          " (stop that system first)",
                      {{"folder", place().folder}});
   }

@@ -34,22 +34,22 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free, "words are shared by p
 
 [[noreturn]] void no_memory(int64_t bytes, int error) {
   throw CodedError("SHARED_MEMORY_FULL",
-                   "[shared memory] " + std::to_string(bytes) + " bytes in " + shared_folder() + ": " + std::strerror(error) +
-                       " (give the place more room, as docker run --shm-size does, or use placement \"thread\")",
+                   "[shared memory] expected room for " + std::to_string(bytes) + " bytes in " + shared_folder() + ", got \"" +
+                       std::strerror(error) + "\" (give the place more room, as docker run --shm-size does, or use placement \"thread\")",
                    {{"bytes", std::to_string(bytes)}, {"folder", shared_folder()}});
 }
 
 [[noreturn]] void refuse(int64_t bytes) {
   throw CodedError("SHARED_MEMORY_REFUSED",
-                   "[shared memory] expected no tensor in memory that processes share: got one of " + std::to_string(bytes) +
+                   "[shared memory] expected no tensor in memory that processes share, got one of " + std::to_string(bytes) +
                        " bytes (this process shares none: carry tensors over a group, or as bytes of a message)",
                    {{"bytes", std::to_string(bytes)}});
 }
 
 [[noreturn]] void gone(const std::string& name) {
   throw CodedError("TENSOR_REF_GONE",
-                   "[attach] a tensor under way from another process was expected: " + name +
-                       " was taken or released before, or its sender has ended (a ref can be attached once)",
+                   "[attach] expected a tensor under way from another process, got " + name +
+                       ", which was taken or released before, or whose sender has ended (a ref can be attached once)",
                    {{"name", name}});
 }
 

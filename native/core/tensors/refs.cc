@@ -28,8 +28,8 @@ Table& table() {
 
 [[noreturn]] void gone(RefId ref) {
   throw CodedError("TENSOR_REF_GONE",
-                   "[attach] a live tensor ref was expected: ref " + std::to_string(ref.id) + " generation " +
-                       std::to_string(ref.generation) + " was attached or released before (a ref can be attached once)",
+                   "[attach] expected a live tensor ref, got ref " + std::to_string(ref.id) + " of generation " +
+                       std::to_string(ref.generation) + ", which was attached or released before (a ref can be attached once)",
                    {{"id", std::to_string(ref.id)}, {"generation", std::to_string(ref.generation)}});
 }
 

@@ -85,7 +85,8 @@ DeviceMemory device_memory(int64_t index) {
   const c10::cuda::CUDAGuard guard(device);
   size_t free_bytes = 0, total_bytes = 0;
   const cudaError_t error = cudaMemGetInfo(&free_bytes, &total_bytes);
-  TORCH_CHECK(error == cudaSuccess, "[deviceMemory] CUDA to tell of cuda:", index, " was expected: ", cudaGetErrorString(error));
+  TORCH_CHECK(error == cudaSuccess, "[deviceMemory] expected CUDA to tell of cuda:", index, ", got \"",
+              cudaGetErrorString(error), "\"");
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device);
   return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes), stats.reserved_bytes[0].current,
           stats.allocated_bytes[0].current};

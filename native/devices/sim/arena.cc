@@ -32,7 +32,8 @@ size_t machine_bytes() {
 
 char* mapped(int file, size_t bytes, int protection) {
   void* const begin = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
-  TORCH_CHECK(begin != MAP_FAILED, "[sim] addresses for ", bytes, " bytes of device memory: ", std::strerror(errno));
+  TORCH_CHECK(begin != MAP_FAILED, "[sim] expected addresses for ", bytes, " bytes of device memory, got \"",
+              std::strerror(errno), "\"");
   return static_cast<char*>(begin);
 }
 
@@ -59,8 +60,8 @@ void insert(std::map<size_t, size_t>& ranges, size_t begin, size_t size) {
 
 Arena::Arena(c10::DeviceIndex device) : device(device), capacity_(machine_bytes()) {
   const int file = memfd_create("troupe-sim", MFD_CLOEXEC);
-  TORCH_CHECK(file >= 0 && ftruncate(file, static_cast<off_t>(capacity_)) == 0, "[sim] a file in memory for a device: ",
-              std::strerror(errno));
+  TORCH_CHECK(file >= 0 && ftruncate(file, static_cast<off_t>(capacity_)) == 0, "[sim] expected a file in memory for a device, got \"",
+              std::strerror(errno), "\"");
   guarded_ = mapped(file, capacity_, PROT_NONE);
   reached_ = mapped(file, capacity_, PROT_READ | PROT_WRITE);
   close(file);
@@ -78,8 +79,8 @@ Block* Arena::take(size_t bytes, Queue& owner) {
     merge_all();
     found = take_from(free_[nullptr], size, begin) || grow(size, begin);
   }
-  TORCH_CHECK_WITH(OutOfMemoryError, found, "[sim] memory for ", bytes, " bytes on sim:", static_cast<int>(device), ": ", end_,
-                   " of ", capacity_, " held (use a smaller batch, more ranks or recomputation)");
+  TORCH_CHECK_WITH(OutOfMemoryError, found, "[sim] expected memory for ", bytes, " bytes on sim:", static_cast<int>(device),
+                   ", got ", end_, " of ", capacity_, " held (use a smaller batch, more ranks or recomputation)");
   return new Block{this, begin, size, bytes, &owner, {}, charge_memory(static_cast<int64_t>(bytes), present_tag())};
 }
 

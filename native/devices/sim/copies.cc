@@ -41,7 +41,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, OptionalD
 }
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
-  TORCH_CHECK(!format || *format == at::MemoryFormat::Contiguous, "[resize_] expected contiguous memory on sim");
+  TORCH_CHECK(!format || *format == at::MemoryFormat::Contiguous, "[resize_] expected contiguous memory on sim, got ", *format);
   const size_t bytes = at::detail::computeStorageNbytesContiguous(size, self.itemsize(), static_cast<size_t>(self.storage_offset()));
   if (bytes > self.storage().nbytes()) resize_memory(self.storage(), bytes);
   self.unsafeGetTensorImpl()->set_sizes_contiguous(size);

@@ -64,7 +64,7 @@ class Allocator final : public c10::Allocator {
     return {arena.address(block), block, &free_block, device};
   }
   void copy_data(void*, const void*, size_t) const override {
-    TORCH_CHECK(false, "[sim] device memory is copied by tensors only");
+    TORCH_CHECK(false, "[sim] expected a copy of tensors, got one of bare device memory");
   }
 };
 

@@ -23,7 +23,7 @@ void say(const char* text) {
 // Nothing here may take a lock or memory: the fault can be anywhere.
 void on_fault(int signal, siginfo_t* info, void* context) {
   if (arena_of(info->si_addr) != nullptr) {
-    say("[sim] the CPU touched memory of the device (copy the tensor to the host first); where:\n");
+    say("[sim] expected the CPU to touch its own memory, got a touch of the device's (copy the tensor to the host first); where:\n");
     void* frames[32];
     backtrace_symbols_fd(frames, backtrace(frames, 32), STDERR_FILENO);
   } else if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr) {

@@ -10,7 +10,7 @@ namespace troupe::cuda {
 void check_launch(const char* kernel) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return;
-  throw std::runtime_error("[" + std::string(kernel) + "] CUDA takes the launch: " + cudaGetErrorString(error));
+  throw std::runtime_error("[" + std::string(kernel) + "] expected CUDA to take the launch, got \"" + cudaGetErrorString(error) + "\"");
 }
 
 int64_t row_blocks(int64_t rows) {
