@@ -144,7 +144,7 @@ function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
     });
   }
   try {
-    const engine = new Engine(tokenizer, {});
+    const engine = new Engine({ ...tokenizer, normalizer: withUnicodeStrip(tokenizer.normalizer) }, {});
     const json = tokenizer as unknown as TokenizerJson;
     if (json.model.type === "Unigram" && engine.model !== null) encodeAsUnigram(engine.model, json);
     return engine;
@@ -159,6 +159,28 @@ function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
       { cause },
     );
   }
+}
+
+interface Normalizer {
+  readonly type?: string;
+  readonly strip_left?: boolean;
+  readonly strip_right?: boolean;
+  readonly normalizers?: readonly Normalizer[];
+}
+
+/** The engine strips what JavaScript calls white space, which has U+FEFF and lacks U+0085: the other way round it is Unicode's. */
+function withUnicodeStrip(normalizer: unknown): unknown {
+  const { type, normalizers = [], strip_left: left, strip_right: right } = (normalizer ?? {}) as Normalizer;
+  if (type === "Sequence")
+    return { ...(normalizer as object), normalizers: normalizers.map(withUnicodeStrip) };
+  if (type !== "Strip") return normalizer;
+  // The engine's ^ and $ are those of a line.
+  const ends = [
+    left === true ? "(?<![\\s\\S])\\p{White_Space}+" : "",
+    right === true ? "\\p{White_Space}+(?![\\s\\S])" : "",
+  ];
+  const pattern = { Regex: ends.filter((end) => end !== "").join("|") };
+  return { type: "Replace", pattern, content: "" };
 }
 
 /**

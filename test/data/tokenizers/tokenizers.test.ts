@@ -172,6 +172,25 @@ describe("joinTexts", () => {
     expect(spans.map(([begin, end]) => text.slice(begin, end))).toEqual(["The", "dôg", ",", "😀", "çat"]);
   });
 
+  it("strips Unicode's white space from the ends of a text, not JavaScript's", () => {
+    const model = { type: "Unigram", unk_id: 0, byte_fallback: false };
+    const vocab = ["<unk>", "\u2581", "a", "\u2581a"].map((token, id) => [token, -id]);
+    const tokenizer = new HuggingFaceTokenizer({
+      ...{ version: "1.0", added_tokens: [], decoder: null, post_processor: null },
+      normalizer: {
+        type: "Sequence",
+        normalizers: [{ type: "Strip", strip_left: false, strip_right: true }],
+      },
+      pre_tokenizer: { type: "Metaspace", replacement: "\u2581", prepend_scheme: "always", split: true },
+      model: { ...model, vocab },
+    });
+    const ids = (text: string) => [...tokenizer.encode(text)];
+    expect(ids("a \u0085\u3000")).toEqual([3]);
+    expect(ids("a\n")).toEqual([3]);
+    expect(ids("a \ufeff ")).toEqual([3, 1, 0]);
+    expect(ids("a \n a")).toEqual([3, 1, 0, 3]);
+  });
+
   it("cuts what it is told to cut, and refuses where that is too short", () => {
     const cut = (mostTokens: number, truncation: Truncation) =>
       joinTexts(words(null), ["the cat sat on", "the mat"], { mostTokens, truncation }).sources.join("");
