@@ -1319,6 +1319,39 @@ export const mutations: readonly Mutation[] = [
       ),
     ],
   },
+  {
+    name: "replicas contrast pictures and texts each among its own",
+    file: "src/tasks/image-text.ts",
+    from: "model.training ? rank.axes.dp : undefined",
+    to: "undefined",
+    caughtBy: [
+      by("test/models/clip.test.ts", "is one replica's with the whole batch, gradients too: two replicas"),
+    ],
+  },
+  {
+    name: "metaseq's matrices of keys, values and queries are taken for FairSeq's",
+    file: "src/convert/fairseq-names.ts",
+    from: '["k_proj", "v_proj", "q_proj"]',
+    to: '["q_proj", "k_proj", "v_proj"]',
+    caughtBy: [
+      by(
+        "test/convert/fairseq.test.ts",
+        "of metaseq's OPT, with keys, values and queries in one matrix and no output layer, become the same",
+      ),
+    ],
+  },
+  {
+    name: "GPT-NeoX's checkpoints of several ranks are read as of the last one",
+    file: "src/convert/neox-folder.ts",
+    from: "holding.some(({ rank }) => rank > 0)",
+    to: "false",
+    caughtBy: [
+      by(
+        "test/convert/torch.test.ts",
+        "of GPT-NeoX, a file for each layer of its pipeline or one for all, becomes a model that transformers names so",
+      ),
+    ],
+  },
 ];
 
 /** Tests that a register names and no mutation makes fail, with the reason. */
