@@ -1,7 +1,8 @@
 import { Tokenizer as Engine } from "@huggingface/tokenizers";
 import { TroupeError } from "../../errors.ts";
+import { type BertNormalizer, bertSpans } from "./bert-words.ts";
 import { Gpt2Pieces, literal, type SpecialToken } from "./gpt2-pieces.ts";
-import { type Span, type Spelling, tokenSpans } from "./spans.ts";
+import { type Span, type Spelled, type Spelling, tokenSpans } from "./spans.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
 import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 import { UnigramPieces } from "./unigram.ts";
@@ -9,11 +10,7 @@ import { UnigramPieces } from "./unigram.ts";
 /** The part of a Hugging Face `tokenizer.json` that is read here; the engine reads the rest. */
 interface TokenizerJson {
   readonly added_tokens: readonly (SpecialToken & { readonly id: number })[];
-  readonly normalizer: {
-    readonly type?: string;
-    readonly handle_chinese_chars?: boolean;
-    readonly lowercase?: boolean;
-  } | null;
+  readonly normalizer: ({ readonly type?: string } & BertNormalizer) | null;
   readonly pre_tokenizer: {
     readonly type: string;
     readonly add_prefix_space?: boolean;
@@ -40,7 +37,9 @@ export class HuggingFaceTokenizer implements Tokenizer {
   readonly #engine: Engine;
   readonly #pieces: Gpt2Pieces | undefined;
   readonly #spelling: Spelling;
-  readonly #asBert: NonNullable<TokenizerJson["normalizer"]> | undefined;
+  readonly #asBert: BertNormalizer | undefined;
+  /** As a text has them, the longest first. */
+  readonly #specials: readonly string[];
 
   /**
    * @param tokenizer - content of a `tokenizer.json`
@@ -53,6 +52,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
     this.spec = { kind: "hugging-face", tokenizer };
     this.vocabSize = this.#engine.model?.vocab.length ?? 0;
     this.#asBert = json.normalizer?.type === "BertNormalizer" ? json.normalizer : undefined;
+    this.#specials = json.added_tokens.map(({ content }) => content).sort((a, b) => b.length - a.length);
     const prefixSpace = json.pre_tokenizer?.add_prefix_space === true;
     this.#spelling = spellingOf(json, prefixSpace);
     if (likeGpt2) {
@@ -77,7 +77,16 @@ export class HuggingFaceTokenizer implements Tokenizer {
     const ids = [...this.encode(text)];
     const unknown = this.#engine.model?.unk_token_id;
     const spelled = ids.map((id) => (id === unknown ? undefined : (this.#engine.id_to_token(id) ?? "")));
-    return { ids, spans: tokenSpans(text, spelled, this.#spelling, (character) => this.#isKnown(character)) };
+    const spans = this.#bertSpans(text, spelled);
+    const isKnown = (character: string) => this.#isKnown(character);
+    return { ids, spans: spans ?? tokenSpans(text, spelled, this.#spelling, isKnown) };
+  }
+
+  /** Undefined where words are cut in another way than BERT's. */
+  #bertSpans(text: string, tokens: readonly Spelled[]): Span[] | undefined {
+    const { continuation } = { continuation: undefined, ...this.#spelling };
+    if (this.#asBert === undefined || continuation === undefined) return undefined;
+    return bertSpans(text, tokens, this.#asBert, { specials: this.#specials, continuation });
   }
 
   /** Whether a character by itself would be a token, or a word. */
@@ -163,9 +172,16 @@ function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
 
 interface Normalizer {
   readonly type?: string;
+  readonly prepend?: string;
+  readonly content?: string;
+  readonly pattern?: { readonly String?: string };
   readonly strip_left?: boolean;
   readonly strip_right?: boolean;
   readonly normalizers?: readonly Normalizer[];
+}
+
+function stepsOf(normalizer: Normalizer | null): readonly Normalizer[] {
+  return normalizer?.type === "Sequence" ? (normalizer.normalizers ?? []) : normalizer ? [normalizer] : [];
 }
 
 /** The engine strips what JavaScript calls white space, which has U+FEFF and lacks U+0085: the other way round it is Unicode's. */
@@ -211,13 +227,21 @@ function asTheyRead(value: number): number {
   return sign === "-" ? -magnitude : magnitude;
 }
 
-function spellingOf({ model, pre_tokenizer, post_processor }: TokenizerJson, prefixSpace: boolean): Spelling {
+function spellingOf(json: TokenizerJson, prefixSpace: boolean): Spelling {
+  const { model, normalizer, pre_tokenizer, post_processor } = json;
   if (pre_tokenizer?.type === "ByteLevel")
     return { kind: "bytes", prefixSpace, trimmed: post_processor?.trim_offsets === true };
   const isWordPiece = model.type === "WordPiece";
+  const space = pre_tokenizer?.replacement ?? "\u2581";
+  const steps = stepsOf(normalizer);
+  const isPrepended = steps.some(({ type, prepend }) => type === "Prepend" && prepend === space);
+  const isSpaced = ({ type, content, pattern }: Normalizer) =>
+    type === "Replace" && content === space && pattern?.String === " ";
   return {
     kind: "letters",
-    space: isWordPiece ? undefined : (pre_tokenizer?.replacement ?? "\u2581"),
+    isPlain: isPrepended && steps.every((step) => step.type === "Prepend" || isSpaced(step)),
+    isPrepended,
+    space: isWordPiece ? undefined : space,
     continuation: isWordPiece ? (model.continuing_subword_prefix ?? "##") : undefined,
   };
 }

@@ -15,6 +15,10 @@ export type Spelling =
   | {
       /** Letters, after normalization. */
       readonly kind: "letters";
+      /** Whether normalization changes nothing but spaces. */
+      readonly isPlain: boolean;
+      /** Whether what stands for a space is put in front of a text, one that begins with a space too. */
+      readonly isPrepended: boolean;
       /** What stands for a space, and is counted to the word behind it; undefined where spaces are in no token. */
       readonly space: string | undefined;
       /** Before the tokens that go on with a word. */
@@ -91,12 +95,15 @@ interface Letter {
 function letterSpans(
   text: string,
   tokens: readonly Spelled[],
-  { space, continuation }: Extract<Spelling, { kind: "letters" }>,
+  { space, continuation, isPlain, isPrepended }: Extract<Spelling, { kind: "letters" }>,
   isKnown: (character: string) => boolean,
 ): Span[] {
   const isSpace =
     space === undefined ? ({ isWhite }: Letter) => isWhite : ({ folded }: Letter) => folded === " ";
-  const reader = new LetterReader(text, isSpace);
+  const letters = isPlain ? charactersOf(text) : lettersOf(text);
+  const [first] = letters;
+  if (isPrepended && first !== undefined) letters.unshift({ ...first, folded: " " });
+  const reader = new LetterReader(text, letters, isSpace, isPlain ? (character) => character : fold);
   return tokens.map((token, index) => {
     if (token === undefined) return reader.span(() => reader.takeUnknown(isKnown));
     const byte = /^<0x([0-9A-F]{2})>$/.test(token);
@@ -119,6 +126,7 @@ class LetterReader {
   readonly #text: string;
   readonly #letters: readonly Letter[];
   readonly #isSpaceLetter: (letter: Letter) => boolean;
+  readonly #fold: (character: string) => string;
   #next = 0;
   /** Of the letter that comes, what tokens before had of it: folded characters, or bytes. */
   #taken = 0;
@@ -126,10 +134,16 @@ class LetterReader {
   #begin: number | undefined;
   #end = 0;
 
-  constructor(text: string, isSpace: (letter: Letter) => boolean) {
+  constructor(
+    text: string,
+    letters: readonly Letter[],
+    isSpace: (letter: Letter) => boolean,
+    fold: (character: string) => string,
+  ) {
     this.#text = text;
+    this.#letters = letters;
     this.#isSpaceLetter = isSpace;
-    this.#letters = lettersOf(text);
+    this.#fold = fold;
   }
 
   get firstLength(): number {
@@ -150,15 +164,15 @@ class LetterReader {
 
   /** One character of a token. */
   take(character: string): void {
-    if (fold(character) === "") this.#takeMark();
-    for (const folded of fold(character)) {
+    if (this.#fold(character) === "") this.#takeMark();
+    for (const folded of this.#fold(character)) {
       while (
         this.#letters[this.#next] !== undefined &&
-        this.#letters[this.#next]?.folded[this.#taken] !== folded
+        !this.#letters[this.#next]?.folded.startsWith(folded, this.#taken)
       )
         this.#pass();
       this.#touch();
-      this.#taken++;
+      this.#taken += folded.length;
       if (this.#taken >= (this.#letters[this.#next]?.folded.length ?? 0)) this.#pass();
     }
   }
@@ -214,6 +228,15 @@ class LetterReader {
 
 function isWhite(character: string): boolean {
   return /^[\p{White_Space}\p{Cc}]$/u.test(character);
+}
+
+function charactersOf(text: string): Letter[] {
+  let at = 0;
+  return [...text].map((character) => {
+    const begin = at;
+    at += character.length;
+    return { folded: character, isWhite: isWhite(character), span: [begin, at] };
+  });
 }
 
 function lettersOf(text: string): Letter[] {

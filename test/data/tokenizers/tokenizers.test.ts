@@ -67,9 +67,10 @@ describe.skipIf(python === undefined || data === undefined)("beside Hugging Face
     expect(new Set(Object.values(found).flat())).toEqual(new Set());
   });
 
-  it("says of every token of a real line where it stands", async () => {
+  it("says of every token where it stands; where text is composed anew, as before Unigram, of real lines", async () => {
     for await (const { kind, tokenizer, rows } of kinds()) {
-      for (let i = REAL_LINES[0]; i < REAL_LINES[1]; i++) {
+      const end = kind === "unigram" ? REAL_LINES[1] : lines.length;
+      for (let i = REAL_LINES[0]; i < end; i++) {
         const line = lines[i] as string;
         // Theirs count characters, ours UTF-16 units.
         const units = [0];
@@ -170,6 +171,48 @@ describe("joinTexts", () => {
     const { spans, ids } = words(null).encodeWithSpans(text);
     expect(ids).toEqual([3, 0, 9, 0, 4]);
     expect(spans.map(([begin, end]) => text.slice(begin, end))).toEqual(["The", "dôg", ",", "😀", "çat"]);
+  });
+
+  it("says of an unknown word where it begins and ends, of marks only what its tokens have, and of special tokens all", () => {
+    const { added_tokens: _, ...rest } = words(null).spec.tokenizer;
+    const tokenizer = new HuggingFaceTokenizer({
+      ...rest,
+      added_tokens: [{ id: 2, content: "[SEP]", special: true }],
+    });
+    const text = "I\u00B4m\u0000x cA\u0301ts\u0301[SEP]\u0301 \u3010the";
+    const { spans, ids } = tokenizer.encodeWithSpans(text);
+    expect(ids).toEqual([0, 4, 5, 2, 0, 3]);
+    expect(spans.map(([begin, end]) => text.slice(begin, end))).toEqual([
+      ...["I\u00B4m\u0000x", "cA\u0301t", "s", "[SEP]", "\u3010", "the"],
+    ]);
+  });
+
+  it("says of bytes which character they are of, and of the space in front of a text that it is its first one's", () => {
+    const tokens = ["<unk>", "\u2581", "\u2581a", "\u2581\u2581", "e", "\u0301", "<0xC3>", "<0x9F>"];
+    const tokenizer = new HuggingFaceTokenizer({
+      ...{ version: "1.0", added_tokens: [], pre_tokenizer: null, post_processor: null, decoder: null },
+      normalizer: {
+        type: "Sequence",
+        normalizers: [
+          { type: "Prepend", prepend: "\u2581" },
+          { type: "Replace", pattern: { String: " " }, content: "\u2581" },
+        ],
+      },
+      model: {
+        type: "BPE",
+        vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+        merges: [
+          ["\u2581", "\u2581"],
+          ["\u2581", "a"],
+        ],
+        unk_token: "<unk>",
+        byte_fallback: true,
+      },
+    });
+    const spans = (text: string) => tokenizer.encodeWithSpans(text).spans;
+    // Tokens: two spaces; e; its accent; two bytes of one letter.
+    expect(spans(" e\u0301\u00DF").join(" ")).toBe("0,1 1,2 2,3 3,4 3,4");
+    expect(spans("e").join(" ")).toBe("0,1 0,1");
   });
 
   it("strips Unicode's white space from the ends of a text, not JavaScript's", () => {

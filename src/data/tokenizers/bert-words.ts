@@ -1,0 +1,115 @@
+import type { Span, Spelled } from "./spans.ts";
+
+/** How BERT's tokenizer makes the letters that its vocabulary knows, as a `tokenizer.json` says. */
+export interface BertNormalizer {
+  readonly clean_text?: boolean;
+  readonly handle_chinese_chars?: boolean;
+  /** Left out or null: where it lowercases. */
+  readonly strip_accents?: boolean | null;
+  readonly lowercase?: boolean;
+}
+
+/** A letter of a word, normalized, and the character of the text that it was made of. */
+interface Letter {
+  readonly letter: string;
+  readonly span: Span;
+}
+
+/**
+ * Where the tokens of BERT's tokenizer stand in their text, as Hugging Face's tokenizers say it: a piece from its first letter's
+ * character to its last one's, an unknown word as a whole. Accents and marks that are left out behind the last letter are in no token.
+ * @param tokens - of the whole text, in order
+ * @param specials - that are recognised where the text has them
+ * @returns undefined where tokens are not those of the text's words
+ */
+export function bertSpans(
+  text: string,
+  tokens: readonly Spelled[],
+  normalizer: BertNormalizer,
+  { specials, continuation }: { readonly specials: readonly string[]; readonly continuation: string },
+): Span[] | undefined {
+  const spans: Span[] = [];
+  let next = 0;
+  const isPart = () => tokens[next]?.startsWith(continuation) === true;
+  for (const part of partsOf(text, specials)) {
+    if (part.isSpecial) {
+      spans.push(part.span);
+      next++;
+      continue;
+    }
+    for (const word of wordsOf(text, part.span, normalizer)) {
+      let taken = 0;
+      do {
+        const token = next < tokens.length ? tokens[next] : "";
+        const piece = taken > 0 ? token?.slice(continuation.length) : token;
+        const length = piece === undefined ? word.length : [...piece].length;
+        const letters = word.slice(taken, taken + length);
+        if (piece !== undefined && (piece === "" || letters.map(({ letter }) => letter).join("") !== piece))
+          return undefined;
+        spans.push([(letters[0] as Letter).span[0], (letters.at(-1) as Letter).span[1]]);
+        taken += length;
+        next++;
+      } while (taken < word.length && isPart());
+      if (taken < word.length) return undefined;
+    }
+  }
+  return next === tokens.length ? spans : undefined;
+}
+
+/** A text between its special tokens, and they. */
+function* partsOf(text: string, specials: readonly string[]): Generator<{ span: Span; isSpecial: boolean }> {
+  let begin = 0;
+  for (let at = 0; at < text.length; ) {
+    const special = specials.find((each) => text.startsWith(each, at));
+    if (special === undefined) {
+      at++;
+      continue;
+    }
+    yield { span: [begin, at], isSpecial: false };
+    begin = at + special.length;
+    yield { span: [at, begin], isSpecial: true };
+    at = begin;
+  }
+  yield { span: [begin, text.length], isSpecial: false };
+}
+
+/** White space parts words, a punctuation mark or an ideograph is one by itself. */
+function wordsOf(text: string, [begin, end]: Span, normalizer: BertNormalizer): Letter[][] {
+  const words: Letter[][] = [];
+  let word: Letter[] = [];
+  const endWord = () => {
+    if (word.length > 0) words.push(word);
+    word = [];
+  };
+  let at = begin;
+  for (const character of text.slice(begin, end)) {
+    const span: Span = [at, at + character.length];
+    at = span[1];
+    if (normalizer.clean_text !== false && isDropped(character)) continue;
+    const isApart = normalizer.handle_chinese_chars !== false && ideograph.test(character);
+    for (const letter of normalized(character, normalizer)) {
+      if (isApart || whiteSpace.test(letter) || punctuation.test(letter)) endWord();
+      if (whiteSpace.test(letter)) continue;
+      word.push({ letter, span });
+      if (isApart || punctuation.test(letter)) endWord();
+    }
+  }
+  endWord();
+  return words;
+}
+
+function isDropped(character: string): boolean {
+  return character === "\uFFFD" || (control.test(character) && !"\t\n\r".includes(character));
+}
+
+function normalized(character: string, { strip_accents, lowercase = true }: BertNormalizer): string {
+  const plain = (strip_accents ?? lowercase) ? character.normalize("NFD").replace(/\p{Mn}/gu, "") : character;
+  return lowercase ? plain.toLowerCase() : plain;
+}
+
+const whiteSpace = /\p{White_Space}/u;
+const control = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/u;
+const punctuation = /[!-/:-@[-`{-~\p{P}]/u;
+/** By the ranges of BERT's own tokenizer. */
+const ideograph =
+  /[\u4E00-\u9FFF\u3400-\u4DBF\uF900-\uFAFF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/u;
