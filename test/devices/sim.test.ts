@@ -148,7 +148,9 @@ describe("the pretend device", () => {
       console.log("reached");`;
     const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" });
     expect(child.signal).toBe("SIGSEGV");
-    expect(child.stderr).toContain("[sim] expected the CPU to touch its own memory, got a touch of the device's");
+    expect(child.stderr).toContain(
+      "[sim] expected the CPU to touch its own memory, got a touch of the device's",
+    );
     expect(child.stdout).not.toContain("reached");
   });
 

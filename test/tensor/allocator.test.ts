@@ -88,6 +88,8 @@ describe("the caching allocator", () => {
 
   it("refuses what the machine cannot hold, with the bytes asked for, in use and held", () => {
     const message = refusal(() => bytes(2 ** 50))?.message;
-    expect(message).toMatch(/expected memory for 1125899906842624 bytes, got \d+ bytes in use, \d+ held, \d+ available/);
+    expect(message).toMatch(
+      /expected memory for 1125899906842624 bytes, got \d+ bytes in use, \d+ held, \d+ available/,
+    );
   });
 });
