@@ -8,7 +8,7 @@
  * warm-up: the tensors of a rank, the buckets of DDP and the shards of FSDP among them. Windows are timed without profiler.
  */
 export const peerScript = `
-import contextlib, json, sys, time
+import contextlib, json, os, sys, time
 import torch
 import torch.distributed as dist
 import torch.nn as nn
@@ -257,8 +257,8 @@ with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled
         trained = Parallel() if tp * pp > 1 else Replicated()
     except ImportError as missing:
         if rank == 0:
-            print(json.dumps({"torch": torch.__version__, "none": f"{missing}"}))
-        sys.exit(0)
+            print(json.dumps({"torch": torch.__version__, "none": f"{missing}"}), flush=True)
+        os._exit(0)
     optimizer = optimizer_of(trained.model)
     draws = torch.Generator().manual_seed(7 + trained.replica)
     for _ in range(asked["warmupSteps"]):
@@ -283,6 +283,8 @@ for _ in range(asked["windows"]):
     dist.barrier()
     speeds.append(asked["stepsOfWindow"] * size["batch"] / (time.perf_counter() - began))
 if rank == 0:
-    print(json.dumps({"torch": torch.__version__, "samplesPerSecond": speeds, "peakBytes": peak.item()}))
-dist.destroy_process_group()
+    print(json.dumps({"torch": torch.__version__, "samplesPerSecond": speeds, "peakBytes": peak.item()}), flush=True)
+dist.barrier()
+# All has been told. Gloo's threads abort a process now and then that takes itself down in order.
+os._exit(0)
 `;
