@@ -32,13 +32,13 @@ export function readArguments(usage, options, maxWords = 0) {
 }
 
 /**
- * Ends the process with 2: `[arguments] expected X: got Y`, and the usage.
+ * Ends the process with 2: `[arguments] expected X, got Y`, and the usage.
  * @param {string} usage
  * @param {string} expected
  * @param {string} got
  * @returns {never}
  */
 export function refuse(usage, expected, got) {
-  process.stderr.write(`[arguments] expected ${expected}: got ${got}\n\n${usage.trim()}\n`);
+  process.stderr.write(`[arguments] expected ${expected}, got ${got}\n\n${usage.trim()}\n`);
   process.exit(2);
 }

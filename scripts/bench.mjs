@@ -12,7 +12,12 @@ await main(async () => {
   const script = join(folder, `${name}.ts`);
   if (!/^[\w-]+$/.test(name) || !existsSync(script)) {
     const names = readdirSync(folder).flatMap((file) => /^([\w-]+)\.ts$/.exec(file)?.[1] ?? []);
-    throw new SetupError(`[bench] the name of a benchmark: "${name}" (one of ${names.join(", ")})`);
+    throw new SetupError({
+      where: "bench",
+      expected: "the name of a benchmark",
+      got: `"${name}"`,
+      hint: `there are ${names.join(", ")}`,
+    });
   }
   await setUp();
   process.exitCode = await handOver(productNode(), [script, ...args]);

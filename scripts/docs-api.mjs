@@ -13,7 +13,11 @@ await main(async () => {
   if (!existsSync(join(tool, "node_modules"))) {
     await step("typedoc", "npm ci, 46 MB and 10 s", async () => {
       const { ok, tail } = await capture("npm", ["ci", "--loglevel=error"], { cwd: tool });
-      if (!ok) throw new SetupError("[npm ci] typedoc and its compiler: npm failed (see below)", tail);
+      if (!ok)
+        throw new SetupError(
+          { where: "npm ci", expected: "typedoc and its compiler", got: "a failure of npm" },
+          tail,
+        );
     });
   }
   process.chdir(tool); // where typedoc looks for its options

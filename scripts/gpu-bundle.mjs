@@ -93,7 +93,12 @@ function packProduct(work, folder) {
   }
   const gloo = ["/usr/include/gloo", "/usr/local/include/gloo"].find((headers) => existsSync(headers));
   if (gloo === undefined)
-    throw new SetupError("[gpu-bundle] Gloo's headers go along: there are none (apt install libgloo-dev)");
+    throw new SetupError({
+      where: "gpu-bundle",
+      expected: "Gloo's headers, which go along",
+      got: "none",
+      hint: "apt install libgloo-dev",
+    });
   cpSync(gloo, join(product, "include", "gloo"), { recursive: true, dereference: true });
   run("tar", ["czf", join(folder, "product.tar.gz"), "-C", product, "."]);
 }

@@ -27,7 +27,10 @@ const views = [
 ] as const;
 
 const executable = findChromium();
-if (executable === undefined) throw new Error("no Chromium: apt-get install chromium, or set CHROMIUM_PATH");
+if (executable === undefined)
+  throw new Error(
+    "[pictures] expected a Chromium, got none (apt-get install chromium, or set CHROMIUM_PATH)",
+  );
 mkdirSync(folder, { recursive: true });
 const scratch = mkdtempSync(join(tmpdir(), "troupe-pictures-"));
 

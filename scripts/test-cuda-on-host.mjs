@@ -3,7 +3,7 @@
 // then it says so and does nothing.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { configure } from "./setup/build.mjs";
+import { configure, refusedByCmake } from "./setup/build.mjs";
 import { readBuildInfo } from "./setup/build-info.mjs";
 import { handOver } from "./setup/child.mjs";
 import { layout, productNode } from "./setup/layout.mjs";
@@ -20,7 +20,7 @@ await main(async () => {
   const work = join(layout.build, "native");
   if (!existsSync(join(work, "CMakeCache.txt"))) {
     const reason = await configure(libtorch, layout.build);
-    if (reason !== undefined) throw new SetupError("[libtorch] cmake accepts it: it does not", reason);
+    if (reason !== undefined) throw refusedByCmake(`the libtorch of ${libtorch.configFolder}`, reason);
   }
   const built = await handOver(
     "cmake",
@@ -28,7 +28,11 @@ await main(async () => {
     process.env,
   );
   if (built !== 0)
-    throw new SetupError("[addon] the kernels for CUDA compile for the host: they do not (see above)");
+    throw new SetupError({
+      where: "addon",
+      expected: "the kernels for CUDA to compile for the host",
+      got: "what the compiler says above",
+    });
   const env = { ...process.env, TROUPE_ADDON: join(work, "troupe_on_host.node") };
   const vitest = join(layout.packages, "vitest", "vitest.mjs");
   process.exitCode = await handOver(

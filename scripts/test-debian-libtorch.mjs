@@ -1,7 +1,7 @@
 // node scripts/test-debian-libtorch.mjs: builds the addon against Debian's own libtorch, in a folder of its own, and runs
 // the test suite with it. Proves that the fallback of set-up holds.
 import { join } from "node:path";
-import { build, configure } from "./setup/build.mjs";
+import { build, configure, refusedByCmake } from "./setup/build.mjs";
 import { addonIn } from "./setup/build-info.mjs";
 import { handOver } from "./setup/child.mjs";
 import { layout, productNode } from "./setup/layout.mjs";
@@ -17,10 +17,10 @@ await main(async () => {
     await ensureNpmPackages();
     await ensureTools();
     const libtorch = debianLibtorch() ?? (await installDebian());
-    if (typeof libtorch === "string") throw new SetupError(`[libtorch] Debian's libtorch-dev: ${libtorch}`);
+    if (typeof libtorch === "string")
+      throw new SetupError({ where: "libtorch", expected: "Debian's libtorch-dev", got: libtorch });
     const reason = await configure(libtorch, folder);
-    if (reason !== undefined)
-      throw new SetupError("[libtorch] cmake accepts Debian's libtorch: it does not", reason);
+    if (reason !== undefined) throw refusedByCmake("Debian's libtorch", reason);
     await build(libtorch, folder);
   });
   const vitest = join(layout.packages, "vitest", "vitest.mjs");

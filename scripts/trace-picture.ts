@@ -22,7 +22,7 @@ const drawing: Drawing = drawingOf(readFileSync(tracePath, "utf8"), Number(flags
 const page = readFileSync(new URL("./trace-picture/page.html", import.meta.url), "utf8");
 const chromium = findChromium();
 if (chromium === undefined)
-  throw new Error("[trace-picture] expected a Chromium: got none (set CHROMIUM_PATH)");
+  throw new Error("[trace-picture] expected a Chromium, got none (set CHROMIUM_PATH)");
 const browser = await launchChromium(chromium);
 try {
   const tab = await browser.newPage({

@@ -19,10 +19,10 @@ export async function buildDist() {
   await step("dist/", "tsc and rolldown, 8 s", async () => {
     const compiler = join(layout.packages, "typescript", "bin", "tsc");
     const { ok, tail } = await capture(productNode(), [compiler, "-p", join(root, "tsconfig.dist.json")]);
-    if (!ok) throw new SetupError("[dist] src/ compiles: it does not (see below)", tail);
+    if (!ok) throw new SetupError({ where: "dist", expected: "src/ to compile", got: "errors" }, tail);
     const { ok: isJoined, tail: said } = await capture(productNode(), [joiner]);
     if (!isJoined)
-      throw new SetupError("[dist] the modules of src/ can be joined: they cannot (see below)", said);
+      throw new SetupError({ where: "dist", expected: "to join the modules of src/", got: "errors" }, said);
   });
   const page = join("dashboard", "page");
   cpSync(join(root, "src", page), join(dist, page), {

@@ -39,6 +39,15 @@ export async function configure(libtorch, folder) {
 }
 
 /**
+ * What is thrown where {@link configure} says no to a libtorch that has to do.
+ * @param {string} name - of the libtorch
+ * @param {string} reason - cmake's
+ */
+export function refusedByCmake(name, reason) {
+  return new SetupError({ where: "libtorch", expected: `cmake to accept ${name}`, got: "a refusal" }, reason);
+}
+
+/**
  * Builds what was configured, tries it in a process of its own, and only then puts it in place.
  * @param {Libtorch} libtorch
  * @param {string} folder
@@ -57,7 +66,15 @@ export async function build(libtorch, folder) {
       const args = ["--build", work, "--parallel", String(jobs)];
       const { ok, tail } = await capture("cmake", args, { log: logOf(folder), append: true });
       if (!ok)
-        throw new SetupError(`[addon] native/ compiles: it does not (whole output: ${logOf(folder)})`, tail);
+        throw new SetupError(
+          {
+            where: "addon",
+            expected: "native/ to compile",
+            got: "errors",
+            hint: `whole output: ${logOf(folder)}`,
+          },
+          tail,
+        );
     },
   );
   const candidate = join(folder, `troupe.${process.pid}.node`);
@@ -89,7 +106,7 @@ async function tryAddon(addon) {
   const { ok, stdout, tail } = await capture(productNode(), [script, addon]);
   if (!ok)
     throw new SetupError(
-      "[addon] the new addon loads and multiplies two matrices: it does not (see below)",
+      { where: "addon", expected: "the new addon to load and multiply two matrices", got: "a failure" },
       tail,
     );
   return JSON.parse(stdout);

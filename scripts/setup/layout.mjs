@@ -38,7 +38,7 @@ export function productNode() {
   if (existsSync(layout.node)) return layout.node;
   if (Number.parseInt(process.versions.node, 10) >= nodeFloor) return process.execPath;
   throw new Error(
-    `[set-up] Node ${nodeFloor} or newer: this is ${process.version} and ${layout.node} is missing (npm ci)`,
+    `[set-up] expected Node ${nodeFloor} or newer, got ${process.version}, and no ${layout.node} (npm ci)`,
   );
 }
 

@@ -29,8 +29,13 @@ export async function installLibtorch() {
   const byApt = await installDebian();
   if (typeof byApt !== "string") return byApt;
   throw new SetupError(
-    `[libtorch] a libtorch to build against: none was found, pip and apt brought none (${byApt}). One of these mends it:\n` +
-      `  pip install torch\n  ${aptCommand(debianPackages)}\n  export ${ownVariable}=/path/to/libtorch`,
+    {
+      where: "libtorch",
+      expected: "a libtorch to build against",
+      got: `none, nor by pip or apt: ${byApt}`,
+      hint: "one of these mends it",
+    },
+    `  pip install torch\n  ${aptCommand(debianPackages)}\n  export ${ownVariable}=/path/to/libtorch`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { aptCommand, aptInstall, canApt } from "./apt.mjs";
-import { build, configure } from "./build.mjs";
+import { build, configure, refusedByCmake } from "./build.mjs";
 import { readBuildInfo, sourceHash } from "./build-info.mjs";
 import { ensureGlooHeaders, glooHeadersFound } from "./gloo.mjs";
 import { copyAddon, keptFolder } from "./kept-addon.mjs";
@@ -55,9 +55,19 @@ export async function ensureTools() {
   if (missing.length === 0) return;
   const packages = missing.map(({ debian }) => debian);
   const names = missing.map(({ program }) => program).join(" and ");
-  if (!canApt()) throw new SetupError(`[tools] ${names}: not found, or too old (${aptCommand(packages)})`);
+  if (!canApt())
+    throw new SetupError({
+      where: "tools",
+      expected: names,
+      got: "none, or too old a one",
+      hint: aptCommand(packages),
+    });
   const { ok, tail } = await step(names, "apt install, 1 min", () => aptInstall(packages));
-  if (!ok) throw new SetupError(`[tools] ${names}: apt could not install ${packages.join(" ")}`, tail);
+  if (!ok)
+    throw new SetupError(
+      { where: "tools", expected: `apt to install ${packages.join(" ")}`, got: "a failure" },
+      tail,
+    );
 }
 
 /**
@@ -68,19 +78,19 @@ export async function ensureTools() {
 async function libtorchToBuildWith() {
   for (const { source, path, libtorch, refused } of lookForLibtorch()) {
     if (source === ownVariable && refused !== undefined) {
-      throw new SetupError(
-        `[libtorch] ${ownVariable} names a libtorch: ${path}: ${refused} (npx troupe doctor)`,
-      );
+      throw new SetupError({
+        where: "libtorch",
+        expected: `${ownVariable} to name a libtorch`,
+        got: `${path}: ${refused}`,
+        hint: "npx troupe doctor",
+      });
     }
     if (libtorch === undefined) continue;
     await ensureGlooHeaders();
     const reason = await configure(libtorch, layout.build);
     if (reason === undefined) return libtorch;
     if (source === ownVariable) {
-      throw new SetupError(
-        `[libtorch] cmake accepts the torch ${libtorch.version} of ${path}: it does not`,
-        reason,
-      );
+      throw refusedByCmake(`the torch ${libtorch.version} of ${path}`, reason);
     }
     note(
       `torch ${libtorch.version} of ${path} passed over: cmake refuses it (${join(layout.build, "build.log")})`,
@@ -89,7 +99,6 @@ async function libtorchToBuildWith() {
   const installed = await installLibtorch();
   await ensureGlooHeaders();
   const reason = await configure(installed, layout.build);
-  if (reason !== undefined)
-    throw new SetupError("[libtorch] cmake accepts the installed libtorch: it does not", reason);
+  if (reason !== undefined) throw refusedByCmake("the installed libtorch", reason);
   return installed;
 }

@@ -14,7 +14,10 @@ export async function ensureNpmPackages() {
     await step("npm packages", "npm ci, about 160 MB and 20 s", async () => {
       const { ok, tail } = await capture("npm", ["ci", "--loglevel=error"], { cwd: root });
       if (!ok)
-        throw new SetupError("[npm ci] every package of package-lock.json: npm failed (see below)", tail);
+        throw new SetupError(
+          { where: "npm ci", expected: "every package of package-lock.json", got: "a failure of npm" },
+          tail,
+        );
     });
   }
   if (!nodeIsThere()) await bringNode();
@@ -48,7 +51,12 @@ async function bringNode() {
     const { ok, tail } = await capture(process.execPath, ["installArchSpecificPackage.js"], { cwd });
     if (!ok) {
       throw new SetupError(
-        `[node] Node ${nodeFloor} or newer: npm's \`node\` package did not bring it (install it)`,
+        {
+          where: "node",
+          expected: `Node ${nodeFloor} or newer of npm's \`node\` package`,
+          got: "none",
+          hint: "install it",
+        },
         tail,
       );
     }

@@ -31,11 +31,13 @@ export function note(line) {
 /** What set-up cannot mend by itself: shown as its message alone, without a stack. */
 export class SetupError extends Error {
   /**
-   * @param {string} message - what was expected, what came, what to do
+   * `[where] expected X, got Y (hint)`, and the details below it.
+   * @param {{ where: string, expected: string, got: string, hint?: string }} says - the hint is what to do
    * @param {string} [details] - the last lines of a failed program's output
    */
-  constructor(message, details = "") {
-    super(details === "" ? message : `${message}\n${details}`);
+  constructor({ where, expected, got, hint }, details = "") {
+    const advice = hint === undefined ? "" : ` (${hint})`;
+    super(`[${where}] expected ${expected}, got ${got}${advice}${details === "" ? "" : `\n${details}`}`);
     this.name = "SetupError";
   }
 }

@@ -39,7 +39,7 @@ async function cmake(tree: string, args: readonly string[]): Promise<void> {
     await run("cmake", args, { env, maxBuffer: Number.POSITIVE_INFINITY });
   } catch (error) {
     const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
-    throw new Error(`[mutate] expected native/ to compile: got ${(stdout + stderr).slice(-2000)}`, {
+    throw new Error(`[mutate] expected native/ to compile, got ${(stdout + stderr).slice(-2000)}`, {
       cause: error,
     });
   }

@@ -27,7 +27,7 @@ export function mutate(text: string, { name, file, from, to }: Mutation): string
   const numPlaces = text.split(from).length - 1;
   if (numPlaces === 1 && from !== to) return text.replace(from, () => to);
   throw new Error(
-    `[mutate] expected "${from}" once in ${file}: got it ${numPlaces} times (mend the mutation "${name}")`,
+    `[mutate] expected "${from}" once in ${file}, got it ${numPlaces} times (mend the mutation "${name}")`,
   );
 }
 

@@ -89,7 +89,7 @@ describe("the package", () => {
     const { code, err } = await installed.run("npx", ["troupe", "run", "job.ts"], { env });
     expect(code).toBe(1);
     expect(err).toMatch(
-      /^troupe set-up: \[libtorch\] TROUPE_LIBTORCH names a libtorch: .*my project\/nowhere/m,
+      /^troupe set-up: \[libtorch\] expected TROUPE_LIBTORCH to name a libtorch, got .*my project\/nowhere/m,
     );
     expect(err).toMatch(
       /^troupe: \[native\] expected the built addon at .*, got none \(run `npx troupe doctor`\)$/m,

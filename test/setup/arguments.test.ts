@@ -21,7 +21,7 @@ describe("a script", () => {
       const { status, stdout, stderr } = run(script, "--nonsense");
       expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
       expect(stderr).toMatch(
-        /^\[arguments\] expected options that there are: got unknown option '--nonsense'/,
+        /^\[arguments\] expected options that there are, got unknown option '--nonsense'/,
       );
       expect(stderr).toContain("usage: npm run ");
     },
