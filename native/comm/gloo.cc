@@ -167,8 +167,8 @@ std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, 
   } catch (const CodedError&) {
     throw;
   } catch (const std::exception& error) {
-    throw CodedError("COLLECTIVE_ABORTED", "[openCommunicator " + identity.name + "] every rank to stay until all are connected "
-                                           "was expected: " + reason_of(error));
+    throw CodedError("COLLECTIVE_ABORTED", "[openCommunicator " + identity.name + "] expected every rank to stay until all are connected, got " +
+                                               reason_of(error));
   }
 }
 

@@ -81,8 +81,8 @@ struct Cut {
 
 Cut cut_share(const char* op, const Communicator& member, const at::Tensor& x, int64_t dim, int64_t chunks, int64_t shares) {
   const int64_t parts = chunks * shares;
-  TORCH_CHECK(x.dim() >= 2 && dim >= 0 && dim < x.dim() - 1 && chunks >= 1 && x.size(dim) % parts == 0, "[", op, "] dim ", dim,
-              " of x ", x.sizes(), ", not its last, must be divided by ", parts, ": ", shares, " ranks x ", chunks, " chunks");
+  TORCH_CHECK(x.dim() >= 2 && dim >= 0 && dim < x.dim() - 1 && chunks >= 1 && x.size(dim) % parts == 0, "[", op,
+              "] expected a dim of x ", x.sizes(), ", not its last, that ", shares, " ranks x ", chunks, " chunks divide, got dim ", dim);
   return {dim, member.size(), chunks, x.size(dim) / parts};
 }
 

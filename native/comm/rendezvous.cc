@@ -77,9 +77,9 @@ std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), t
 }
 
 [[noreturn]] void throw_late(const Communicator::Identity& identity, const std::string& who) {
-  throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + identity.name + "] " + std::to_string(identity.size) +
-                                             " ranks within " + std::to_string(identity.deadline_ms) + " ms were expected: " + who +
-                                             " did not come (see whether it runs, or allow more time)");
+  throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + identity.name + "] expected " + std::to_string(identity.size) +
+                                             " ranks within " + std::to_string(identity.deadline_ms) + " ms, got all but " + who +
+                                             " (see whether it runs, or allow more time)");
 }
 
 }  // namespace

@@ -83,8 +83,8 @@ int64_t open_store(const std::string& host, int port, bool listens, int64_t time
     open_stores().by_number.emplace(open_stores().next, std::move(store));
     return open_stores().next++;
   } catch (const std::exception& error) {
-    throw CodedError("STORE_UNREACHABLE", "[store] a store " + std::string(listens ? "to open at " : "that listens at ") + host + ":" +
-                                              std::to_string(port) + " was expected: " + plain_message(error));
+    throw CodedError("STORE_UNREACHABLE", "[store] expected a store " + std::string(listens ? "to open at " : "that listens at ") + host +
+                                              ":" + std::to_string(port) + ", got \"" + plain_message(error) + "\"");
   }
 }
 

@@ -78,8 +78,8 @@ std::shared_ptr<SummedReader::Read> SummedReader::begin(std::vector<Stretch> str
   plan->sums_ = std::move(sums);
   const auto num_chunks = static_cast<size_t>((size_bytes_ + chunk_bytes - 1) / chunk_bytes);
   if (!plan->sums_.empty() && plan->sums_.size() != num_chunks) {
-    throw CodedError("TENSOR_ARGUMENT", "[file] a checksum for each of " + std::to_string(num_chunks) + " chunks of " + path_ +
-                                            " was expected: " + std::to_string(plan->sums_.size()));
+    throw CodedError("TENSOR_ARGUMENT", "[file] expected a checksum for each of " + std::to_string(num_chunks) + " chunks of " +
+                                            path_ + ", got " + std::to_string(plan->sums_.size()));
   }
   std::sort(stretches.begin(), stretches.end(),
             [](const Stretch& a, const Stretch& b) { return a.file_begin < b.file_begin; });
@@ -88,8 +88,8 @@ std::shared_ptr<SummedReader::Read> SummedReader::begin(std::vector<Stretch> str
            stretch.size_bytes <= size_bytes_ - stretch.file_begin && stretch.size_bytes <= memory_bytes - stretch.memory_begin;
   };
   if (!std::all_of(stretches.begin(), stretches.end(), fits)) {
-    throw CodedError("TENSOR_ARGUMENT", "[file] stretches within the " + std::to_string(size_bytes_) + " bytes of " + path_ +
-                                            " and " + std::to_string(memory_bytes) + " of memory were expected");
+    throw CodedError("TENSOR_ARGUMENT", "[file] expected stretches within the " + std::to_string(size_bytes_) + " bytes of " + path_ +
+                                            " and " + std::to_string(memory_bytes) + " of memory, got one beyond");
   }
   for (size_t next = 0; next < stretches.size();) {
     Stretch rest = stretches[next++];

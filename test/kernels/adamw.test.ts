@@ -154,22 +154,22 @@ describe("adamw_", () => {
   });
 
   it.each([
-    ["a gradient of another length", () => new State(zeros(4)).step(zeros(5), 1), "grad must be"],
+    ["a gradient of another length", () => new State(zeros(4)).step(zeros(5), 1), "grad to be"],
     [
       "a gradient of integers",
       () => new State(zeros(4)).step(zeros(4, { dtype: "int64" }), 1),
-      "grad must be float32",
+      "grad to be float32",
     ],
-    ["step 0", () => new State(zeros(4)).step(zeros(4), 0), "steps count from 1"],
+    ["step 0", () => new State(zeros(4)).step(zeros(4), 0), "steps to count from 1"],
     [
       "segments that end early",
       () => new State(zeros(4)).step(zeros(4), 1, { ends: [3] }),
-      "segment_ends must rise",
+      "segment_ends to rise",
     ],
     [
       "parameters in bfloat16",
       () => new State(zeros(4, { dtype: "bfloat16" })).step(zeros(4), 1),
-      "param must be float32",
+      "param to be float32",
     ],
   ])("refuses %s", (_, call, message) => {
     expect(refusal(call)?.message).toContain(message);

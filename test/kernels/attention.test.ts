@@ -110,11 +110,11 @@ describe("attention", () => {
     const q = zeros([1, 2, 3, 8]);
     const k = zeros([1, 2, 7, 8]);
     expect(refusal(() => ops.troupe.attention(q, k, k, true, 1))?.message).toContain(
-      "as many queries as keys: got 3 and 7",
+      "as many queries as keys, got 3 and 7",
     );
-    expect(refusal(() => ops.troupe.attention(q, k, q, false, 1))?.message).toContain("q, k and v must be");
+    expect(refusal(() => ops.troupe.attention(q, k, q, false, 1))?.message).toContain("q, k and v to be");
     expect(refusal(() => ops.troupe.attention(q, q, q.to("bfloat16"), true, 1))?.message).toContain(
-      "must all be float32",
+      "all to be float32",
     );
   });
 });

@@ -56,7 +56,7 @@ describe("bias_gelu", () => {
       "one element per feature",
     );
     expect(refusal(() => ops.troupe.biasGelu(zeros([3, 4]), zeros([4]), "sigmoid"))?.message).toContain(
-      "approximate must be tanh or none: got sigmoid",
+      "approximate to be tanh or none, got sigmoid",
     );
   });
 });

@@ -92,7 +92,7 @@ describe("cross_entropy", () => {
   it.each([4, -1])("refuses target %i of 4 classes before any work, naming it and its row", (bad) => {
     const call = () =>
       ops.troupe.crossEntropy(zeros([3, 4]), tensor([0, 3, bad], { dtype: "int64" }), ignored);
-    expect(refusal(call)?.message).toContain(`within 0 and 3: got ${bad} in row 2`);
+    expect(refusal(call)?.message).toContain(`within 0 and 3, got ${bad} in row 2`);
   });
 
   it("refuses targets that do not fit the rows, and float64 logits", () => {
@@ -101,7 +101,7 @@ describe("cross_entropy", () => {
       "one for each of 2 rows",
     );
     const wide = () => ops.troupe.crossEntropy(zeros([3, 4], { dtype: "float64" }), ids, ignored);
-    expect(refusal(wide)?.message).toContain("logits must be [rows, classes], float32");
+    expect(refusal(wide)?.message).toContain("logits to be [rows, classes], float32");
   });
 });
 
@@ -174,9 +174,9 @@ describe("linear_cross_entropy", () => {
   it("refuses a target outside the vocabulary and widths that differ", () => {
     const ids = tensor([0, 50257], { dtype: "int64" });
     const outside = () => ops.troupe.linearCrossEntropy(zeros([2, 3]), zeros([50257, 3]), ids, ignored);
-    expect(refusal(outside)?.message).toContain("within 0 and 50256: got 50257 in row 1");
+    expect(refusal(outside)?.message).toContain("within 0 and 50256, got 50257 in row 1");
     const uneven = () => ops.troupe.linearCrossEntropy(zeros([2, 3]), zeros([9, 4]), ids, ignored);
-    expect(refusal(uneven)?.message).toContain("hidden must be [rows, width] and weight [classes, width]");
+    expect(refusal(uneven)?.message).toContain("hidden to be [rows, width] and weight [classes, width]");
   });
 });
 

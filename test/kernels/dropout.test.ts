@@ -56,8 +56,8 @@ describe("dropout", () => {
   });
 
   it("refuses a p that is no probability and integers", () => {
-    expect(refusal(() => drop(ones([4]), 1.5))?.message).toContain("p must be a probability");
-    expect(refusal(() => drop(ones([4]), 0.5, 0, 0))?.message).toContain("run must be at least 1");
-    expect(refusal(() => drop(ones([4], { dtype: "int64" })))?.message).toContain("x must be float32");
+    expect(refusal(() => drop(ones([4]), 1.5))?.message).toContain("p to be a probability");
+    expect(refusal(() => drop(ones([4]), 0.5, 0, 0))?.message).toContain("run to be at least 1");
+    expect(refusal(() => drop(ones([4], { dtype: "int64" })))?.message).toContain("x to be float32");
   });
 });

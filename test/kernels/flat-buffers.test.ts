@@ -122,8 +122,8 @@ describe("collect_gradients_", () => {
     const flat = ones([10]);
     const call = (given: number[]) => () =>
       ops.troupe.collectGradients_(flat, [ones([4]), ones([4])], given, false);
-    expect(refusal(call([0, 3]))?.message).toContain("gradients must follow each other");
-    expect(refusal(call([0, 7]))?.message).toContain("gradients must follow each other");
+    expect(refusal(call([0, 3]))?.message).toContain("gradients to follow each other");
+    expect(refusal(call([0, 7]))?.message).toContain("gradients to follow each other");
     expectSame(flat, ones([10]));
   });
 });
@@ -170,6 +170,6 @@ describe("token_windows", () => {
 
   it.each([[8], [-1]])("refuses a window at %i that leaves the tokens", (start) => {
     const call = () => ops.troupe.tokenWindows(zeros([10], { dtype: "uint8" }), [0, start], 2);
-    expect(refusal(call)?.message).toContain(`must lie within 10 tokens: got start ${start}`);
+    expect(refusal(call)?.message).toContain(`to lie within 10 tokens, got start ${start}`);
   });
 });

@@ -23,6 +23,6 @@ describe("instruction sets", () => {
   });
 
   it("must be ones this machine has when forced", async () => {
-    await expect(digests("sse9")).rejects.toThrow(/TROUPE_ISA must be scalar, avx2 or avx512/);
+    await expect(digests("sse9")).rejects.toThrow(/TROUPE_ISA to be scalar, avx2 or avx512/);
   });
 });

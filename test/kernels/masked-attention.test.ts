@@ -168,10 +168,10 @@ describe("masked_attention", () => {
       refusal(() => ops.troupe.maskedAttention(q, keys, keys, mask, bias, false, 0, 1))?.message;
     expect(call(k)).toContain("groups that divide the heads");
     const even = zeros([2, 2, 7, 8]);
-    expect(call(even.to("bfloat16"))).toContain("must all be float32");
-    expect(call(even, zeros([2, 1, 1, 7]))).toContain("mask must be bool");
-    expect(call(even, zeros([2, 1, 1, 6]).gt(0))).toContain("mask must be bool");
-    expect(call(even, undefined, zeros([3, 1, 1, 7]))).toContain("bias must be floating");
+    expect(call(even.to("bfloat16"))).toContain("all to be float32");
+    expect(call(even, zeros([2, 1, 1, 7]))).toContain("mask to be bool");
+    expect(call(even, zeros([2, 1, 1, 6]).gt(0))).toContain("mask to be bool");
+    expect(call(even, undefined, zeros([3, 1, 1, 7]))).toContain("bias to be floating");
   });
 });
 
@@ -282,7 +282,7 @@ describe("dropped_attention", () => {
     const given: Given = { sizes: [1, 2, 2, 3, 7, 8] };
     const own = inputs(given, "float32");
     const message = (draw: Draw) => refusal(() => attendDropped(own, given, draw))?.message;
-    expect(message({ p: 0.1, run: 10 })).toContain("run must be whole rows of 7 keys");
-    expect(message({ p: 1.5 })).toContain("p must be a probability");
+    expect(message({ p: 0.1, run: 10 })).toContain("run to be whole rows of 7 keys");
+    expect(message({ p: 1.5 })).toContain("p to be a probability");
   });
 });

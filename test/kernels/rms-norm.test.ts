@@ -91,8 +91,8 @@ describe("rms_norm", () => {
       () => ops.troupe.rmsNorm(x.to("float64"), zeros([4]), eps),
       () => ops.troupe.addRmsNorm(x, zeros([4]), zeros([4]), eps),
     ].map((call) => refusal(call)?.message);
-    expect(messages[0]).toContain("weight must have");
-    expect(messages[1]).toContain("x must be float32, bfloat16 or float16");
-    expect(messages[2]).toContain("residual must have the shape and dtype of x");
+    expect(messages[0]).toContain("weight to have");
+    expect(messages[1]).toContain("x to be float32, bfloat16 or float16");
+    expect(messages[2]).toContain("residual to have the shape and dtype of x");
   });
 });

@@ -44,8 +44,8 @@ describe("rotary", () => {
   it("refuses angles of other positions, of more features than there are, and of other dtypes", () => {
     const x = zeros([1, 2, 3, 8]);
     const call = (angles: Tensor) => refusal(() => ops.troupe.rotary(x, angles, angles))?.message;
-    expect(call(zeros([4, 4]))).toContain("x must be [batch, heads, time, width]");
-    expect(call(zeros([3, 5]))).toContain("x must be [batch, heads, time, width]");
-    expect(call(zeros([3, 4], { dtype: "float64" }))).toContain("must be float32");
+    expect(call(zeros([4, 4]))).toContain("x to be [batch, heads, time, width]");
+    expect(call(zeros([3, 5]))).toContain("x to be [batch, heads, time, width]");
+    expect(call(zeros([3, 4], { dtype: "float64" }))).toContain("to be float32");
   });
 });

@@ -95,7 +95,7 @@ describe("stochastic rounding", () => {
 
   it("refuses a target that is not narrow, and values of another length", () => {
     expect(refusal(() => ops.troupe.roundStochastic_(empty([4]), empty([4]), 1, 1, 0))?.message).toContain(
-      "out must be bfloat16 or float16",
+      "out to be bfloat16 or float16",
     );
     expect(refusal(() => rounded(empty([4]).to("float64"), "float16"))?.message).toContain("float32");
   });

@@ -210,7 +210,7 @@ describe("a GPT-2", () => {
   test.each([32, -5])("refuses the target %i, which is neither in the vocabulary nor ignored", (target) => {
     scope(() => {
       const compute = () => model.forward(ids([[1, 2]]), { targets: ids([[1, target]]) });
-      expect(compute).toThrow(/targets must be -100 \(ignored\) or within 0 and 31/);
+      expect(compute).toThrow(/targets to be -100 \(ignored\) or within 0 and 31/);
     });
   });
 });

@@ -168,7 +168,7 @@ describe("the cross entropy of a projection", () => {
         () => crossEntropy(x, targets.sub(1), { classWeights: tensor([1, 2]) }),
       ];
       const [target, smoothing, weights] = failing.map((body) => expect(body));
-      target?.toThrow("targets must be -100 (ignored) or within 0 and 4: got 5 in row 1");
+      target?.toThrow("targets to be -100 (ignored) or within 0 and 4, got 5 in row 1");
       smoothing?.toThrow("expected label smoothing in [0, 1), got 1");
       weights?.toThrow("expected class weights of shape [5]");
     });

@@ -14,6 +14,14 @@ describe("errors of operators", () => {
     });
   });
 
+  it("say of Troupe's own what was expected, what came, and all operands", () => {
+    const body = () => ops.troupe.layerNorm(zeros([3, 4]), zeros([3]), undefined, 1e-5);
+    expect(refusal(body)?.message).toBe(
+      "[troupe::layer_norm] expected weight to have one element per feature, the last dim of x [3, 4], got [3] " +
+        "(given x float32[3,4] (ndim 2), weight float32[3] (ndim 1))",
+    );
+  });
+
   it("are TroupeErrors with the operands in fields", () => {
     const body = () => zeros([2]).view([3]);
     expect(body).toThrow(TroupeError);
@@ -41,12 +49,12 @@ describe("errors of operators", () => {
     gone.dispose();
     expect(refusal(() => zeros([2]).add(gone))).toMatchObject({
       code: "TENSOR_DISPOSED",
-      message: expect.stringContaining("[add] other: "),
+      message: expect.stringContaining("[add] expected other to be a live tensor of this thread, got "),
     });
-    expect(refusal(() => gone.add(1))?.message).toContain("[add] self: ");
+    expect(refusal(() => gone.add(1))?.message).toContain("[add] expected self to be");
     expect(refusal(() => ops.cat([zeros([2]), gone]))).toMatchObject({ code: "TENSOR_DISPOSED" });
     expect(refusal(() => ops.linear(zeros([1, 2]), zeros([2, 2]), gone))?.message).toContain(
-      "[linear] bias: ",
+      "[linear] expected bias to be",
     );
     expect(refusal(() => gone.shape)).toMatchObject({ code: "TENSOR_DISPOSED" });
     expect(refusal(() => gone.item())).toMatchObject({ code: "TENSOR_DISPOSED" });

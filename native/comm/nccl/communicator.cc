@@ -527,8 +527,8 @@ std::shared_ptr<Communicator> make_nccl(Communicator::Identity identity) {
 namespace troupe::comm {
 
 std::shared_ptr<Communicator> make_nccl(Communicator::Identity) {
-  throw CodedError("NCCL_UNAVAILABLE", "[nccl] an addon built with Gloo, over which ranks find each other, was expected: Gloo's headers "
-                                       "were not there (apt install libgloo-dev, npm run build:native)");
+  throw CodedError("NCCL_UNAVAILABLE", "[nccl] expected an addon built with Gloo, over which ranks find each other, got one built "
+                                       "without its headers (apt install libgloo-dev, npm run build:native)");
 }
 
 }  // namespace troupe::comm

@@ -30,8 +30,8 @@ struct Recorded final : Node {
   }
 
   variable_list apply(variable_list&& gradients) override {
-    TORCH_CHECK(!at::GradMode::is_enabled(), "[", op, "] gradients of gradients are not available (compute it from ",
-                "libtorch's own operators)");
+    TORCH_CHECK(!at::GradMode::is_enabled(), "[", op, "] expected gradients once, got a call for gradients of gradients ",
+                "(compute it from libtorch's own operators)");
     if (!any_defined(gradients)) return variable_list(num_outputs());
     TORCH_CHECK(!released, torch::autograd::ERR_BACKWARD_TWICE);
     Tensors tensors;

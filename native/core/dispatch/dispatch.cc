@@ -38,7 +38,7 @@ class ResultWriter {
 
  private:
   void push(double number) {
-    if (written_ == frame_.length) throw CodedError("TENSOR_FRAME_FULL", "[tensor] too many results for the argument frame");
+    if (written_ == frame_.length) throw CodedError("TENSOR_FRAME_FULL", "[tensor] expected results that fit the argument frame, got more than " + std::to_string(frame_.length));
     frame_.data[written_++] = number;
   }
   Frame frame_;
@@ -63,13 +63,14 @@ std::string without_own_name(const OperatorPlan& plan, const std::string& reason
   return reason.rfind(own, 0) == 0 ? reason.substr(own.size()) : reason;
 }
 
-// The stack is gone by then: the operands are read off the frame again.
+// The stack is gone by then: the operands are read off the frame again. Our own sentences say what came; libtorch's do not.
 [[noreturn]] void fail(const Call& call, const std::string& reason) {
   const std::string operands = describe_operands(call);
-  throw CodedError(
-      "TENSOR_OP_FAILED",
-      "[" + call.plan.name + "] " + without_own_name(call.plan, reason) + (operands.empty() ? "" : ": got " + operands),
-      {{"op", call.plan.name}, {"operands", operands}});
+  const std::string sentence = without_own_name(call.plan, reason);
+  const bool is_own = sentence.rfind("expected ", 0) == 0;
+  const std::string given = operands.empty() ? "" : is_own ? " (given " + operands + ")" : ": got " + operands;
+  throw CodedError("TENSOR_OP_FAILED", "[" + call.plan.name + "] " + sentence + given,
+                   {{"op", call.plan.name}, {"operands", operands}});
 }
 
 // Empty between calls; kept for its capacity.

@@ -11,7 +11,7 @@ int32_t StringTable::intern(const std::string& text) {
 
 const std::string& StringTable::at(double number, const char* op) const {
   if (!(number >= 0 && number < static_cast<double>(texts_.size()))) {
-    throw CodedError("NATIVE_MISMATCH", std::string("[") + op + "] no such interned string");
+    throw CodedError("NATIVE_MISMATCH", std::string("[") + op + "] expected the number of an interned string, got another");
   }
   return texts_[static_cast<size_t>(number)];
 }

@@ -46,7 +46,7 @@ class FrameReader {
     throw CodedError("TENSOR_ARGUMENT", std::string("[") + op_ + "] expected " + argument + " to be a whole number, got " + got);
   }
   [[noreturn]] void refuse_end() const {
-    throw CodedError("NATIVE_MISMATCH", std::string("[") + op_ + "] the argument frame is too short");
+    throw CodedError("NATIVE_MISMATCH", std::string("[") + op_ + "] expected all arguments in the frame, got a shorter one");
   }
 
   const double* at_;
@@ -104,8 +104,8 @@ c10::IValue number_list(int64_t length, Read read) {
 }
 
 [[noreturn]] void unsupported(const Call& call, const ArgumentStep& step) {
-  throw CodedError("TENSOR_OP_CHANGED", "[" + call.plan.name + "] argument " + step.name +
-                                            " has a type that the argument frame cannot carry");
+  throw CodedError("TENSOR_OP_CHANGED", "[" + call.plan.name + "] expected argument " + step.name +
+                                            " to be of a type that the argument frame carries, got another");
 }
 
 c10::IValue list(Reading& in, const ArgumentStep& step) {
@@ -139,8 +139,8 @@ c10::IValue value(Reading& in, const ArgumentStep& step) {
 }
 
 void refuse_unknown(const Call& call, const ArgumentStep& step) {
-  throw CodedError("TENSOR_OP_CHANGED", "[" + call.plan.name + "] argument " + step.name +
-                                            " must keep its default: the installed libtorch's operator has no such argument");
+  throw CodedError("TENSOR_OP_CHANGED", "[" + call.plan.name + "] expected argument " + step.name +
+                                            " to keep its default, got another (the installed libtorch's operator has no such argument)");
 }
 
 }  // namespace

@@ -175,15 +175,15 @@ void define_operators(const std::vector<std::string>& schemas) {
     all.plans = std::make_unique<std::atomic<const OperatorPlan*>[]>(schemas.size());
     all.ready = true;
   } else if (all.schemas != schemas) {
-    throw CodedError("NATIVE_MISMATCH", "[native] every thread must define the same operators: two versions of troupe are "
-                                        "loaded in this process (install one)");
+    throw CodedError("NATIVE_MISMATCH", "[native] expected every thread to define the same operators, got others (two versions of "
+                                        "troupe are loaded in this process: install one)");
   }
 }
 
 const OperatorPlan& operator_plan(uint32_t index) {
   Registry& all = registry();
   if (!all.ready.load(std::memory_order_acquire) || index >= all.schemas.size()) {
-    throw CodedError("NATIVE_MISMATCH", "[native] operator index out of range: " + std::to_string(index));
+    throw CodedError("NATIVE_MISMATCH", "[native] expected the number of an operator, got " + std::to_string(index));
   }
   if (const OperatorPlan* plan = all.plans[index].load(std::memory_order_acquire)) return *plan;
   const std::lock_guard<std::mutex> lock(all.mutex);

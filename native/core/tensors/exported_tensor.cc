@@ -112,7 +112,7 @@ ExportedTensor export_ref(RefId ref) {
   if (pending.guard.borrowed) {
     slot = segment->claim_slot();
     if (slot == Segment::kNoSlot) {
-      throw CodedError("TENSOR_TOO_MANY", "[attach] at most 1000 loans of one tensor between processes: all are in use");
+      throw CodedError("TENSOR_TOO_MANY", "[attach] expected at most 1000 loans of one tensor between processes, got one more");
     }
   }
   segment->add_name(name);

@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-[[noreturn]] void refuse(const char* code, const char* op, const char* argument, const char* reason) {
-  throw CodedError(code, std::string("[") + op + "] " + argument + ": " + reason, {{"op", op}, {"argument", argument}});
+[[noreturn]] void refuse(const char* code, const char* op, const char* argument, const char* expectation) {
+  throw CodedError(code, std::string("[") + op + "] expected " + argument + " to be " + expectation, {{"op", op}, {"argument", argument}});
 }
 
 // Whether others still use the tensor: those of other processes say so where nobody looks, unless they are in the way.
@@ -26,7 +26,7 @@ bool is_lent(const Guard& guard) {
 Handle HandleTable::put(at::Tensor tensor, const Guard& guard) {
   if (free_.empty()) {
     if (slots_.size() == kMaxSlots) {
-      throw CodedError("TENSOR_TOO_MANY", "[tensor] at most 2097152 tensors at once in one thread: all are in use (open a "
+      throw CodedError("TENSOR_TOO_MANY", "[tensor] expected at most 2097152 tensors at once in one thread, got one more (open a "
                                           "scope() around what repeats)");
     }
     free_.push_back(static_cast<uint32_t>(slots_.size()));
@@ -53,7 +53,7 @@ const HandleTable::Slot& HandleTable::expect(Handle handle, const char* op, cons
   const Slot* slot = find(handle);
   if (slot == nullptr) {
     refuse("TENSOR_DISPOSED", op, argument,
-           "a live tensor of this thread was expected: it was disposed, or its scope has ended (return it from the scope, "
+           "a live tensor of this thread, got one that was disposed, or whose scope has ended (return it from the scope, "
            "or keep() it)");
   }
   return *slot;
@@ -63,7 +63,7 @@ const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* ar
   const Slot& slot = expect(handle, op, argument);
   if (slot.guard.offloaded) {
     refuse("TENSOR_OFFLOADED", op, argument,
-           "a tensor with its memory was expected: offloaded, a block's input is away until backward and its parameters are "
+           "a tensor with its memory, got one that is offloaded, as a block's input is until backward and its parameters are "
            "between its calls (read them within the block, or leave that offload out)");
   }
   return slot.tensor;
@@ -72,7 +72,7 @@ const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* ar
 const at::Tensor& HandleTable::get_exclusive(Handle handle, const char* op, const char* argument) const {
   const at::Tensor& tensor = get(handle, op, argument);
   if (is_lent(guard(handle))) {
-    refuse("TENSOR_SHARED", op, argument, "another thread still reads this tensor (wait until it has released its ref)");
+    refuse("TENSOR_SHARED", op, argument, "read by nobody else, got one that another thread still reads (wait until it has released its ref)");
   }
   // Who has let go of it may still be reading in its stream.
   if (guard(handle).departures) guard(handle).departures->hold_back();
@@ -83,7 +83,7 @@ const at::Tensor& HandleTable::get_writable(Handle handle, const char* op, const
   const at::Tensor& tensor = get_exclusive(handle, op, argument);
   if (guard(handle).read_only) {
     refuse("TENSOR_READ_ONLY", op, argument,
-           "a tensor that may be written was expected: it is shared by another thread or mapped from a file (clone() it)");
+           "a tensor that may be written, got one that another thread shares or that is mapped from a file (clone() it)");
   }
   return tensor;
 }

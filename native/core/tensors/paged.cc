@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <string>
 
 #include "core/memory/allocator.h"
@@ -43,7 +45,8 @@ Pages* pages_of(const at::Tensor& tensor) {
 
 at::Tensor pages_of_this_process(int64_t bytes) {
   void* base = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  TORCH_CHECK_WITH(OutOfMemoryError, base != MAP_FAILED, "[paged] address space for ", bytes, " bytes was expected");
+  TORCH_CHECK_WITH(OutOfMemoryError, base != MAP_FAILED, "[paged] expected address space for ", bytes, " bytes, got \"", std::strerror(errno),
+                   "\"");
   madvise(base, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   auto* pages = new Pages{base, bytes, charge_memory(bytes, present_tag())};
   c10::DataPtr data(base, pages, &release_pages, c10::Device(c10::DeviceType::CPU));

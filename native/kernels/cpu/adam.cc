@@ -93,7 +93,7 @@ AdamNumbers bmtrain_coefficients_of(const Moments& numbers, double lr, double we
 
 template <template <class, class> class Body, class Coefficients, class CoefficientsOf>
 void run(const Step& step, const Moments& numbers, const CoefficientsOf& of) {
-  TORCH_CHECK(numbers.step >= 1, "[", step.op, "] steps count from 1: got ", numbers.step);
+  TORCH_CHECK(numbers.step >= 1, "[", step.op, "] expected steps to count from 1, got ", numbers.step);
   run_step<Body>(step, [&](double lr, double weight_decay) { return Coefficients{of(numbers, lr, weight_decay)}; });
 }
 

@@ -31,13 +31,13 @@ struct Options {
 void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal) {
   TORCH_CHECK(q.dim() == 4 && k.sizes() == v.sizes() && k.dim() == 4 && q.size(0) == k.size(0) && q.size(1) == k.size(1) &&
                   q.size(3) == k.size(3),
-              "[attention] q, k and v must be [batch, heads, time, width] with equal batch, heads and width: got ",
+              "[attention] expected q, k and v to be [batch, heads, time, width] with equal batch, heads and width, got ",
               q.sizes(), ", ", k.sizes(), " and ", v.sizes());
-  TORCH_CHECK(!causal || q.size(2) == k.size(2), "[attention] causal attention must have as many queries as keys: got ",
+  TORCH_CHECK(!causal || q.size(2) == k.size(2), "[attention] expected causal attention to have as many queries as keys, got ",
               q.size(2), " and ", k.size(2));
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type() &&
                   with_float_type(q.scalar_type(), [](auto*) {}),
-              "[attention] q, k and v must all be float32, bfloat16 or float16: got ", q.scalar_type(), ", ",
+              "[attention] expected q, k and v all to be float32, bfloat16 or float16, got ", q.scalar_type(), ", ",
               k.scalar_type(), " and ", v.scalar_type());
 }
 

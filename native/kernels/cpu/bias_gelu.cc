@@ -86,11 +86,11 @@ struct BiasGeluBackward {
 };
 
 void check(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
-  TORCH_CHECK(x.dim() >= 1 && bias.dim() == 1 && bias.size(0) == x.size(-1), "[bias_gelu] bias must have one element per ",
-              "feature, the last dim of x ", x.sizes(), ": got ", bias.sizes());
-  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[bias_gelu] x must be float32, bfloat16 or float16: got ",
+  TORCH_CHECK(x.dim() >= 1 && bias.dim() == 1 && bias.size(0) == x.size(-1), "[bias_gelu] expected bias to have one element per ",
+              "feature, the last dim of x ", x.sizes(), ", got ", bias.sizes());
+  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[bias_gelu] expected x to be float32, bfloat16 or float16, got ",
               x.scalar_type());
-  TORCH_CHECK(approximate == "tanh" || approximate == "none", "[bias_gelu] approximate must be tanh or none: got ",
+  TORCH_CHECK(approximate == "tanh" || approximate == "none", "[bias_gelu] expected approximate to be tanh or none, got ",
               std::string(approximate.data(), approximate.size()));
 }
 

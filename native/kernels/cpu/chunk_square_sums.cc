@@ -37,7 +37,7 @@ struct ChunkSquareSums {
 };
 
 at::Tensor chunk_square_sums(const at::Tensor& flat) {
-  TORCH_CHECK(flat.is_contiguous(), "[chunk_square_sums] flat must be contiguous: got strides ", flat.strides());
+  TORCH_CHECK(flat.is_contiguous(), "[chunk_square_sums] expected flat to be contiguous, got strides ", flat.strides());
   const int64_t num_chunks = (flat.numel() + kChunk - 1) / kChunk;
   at::Tensor sums = at::empty({num_chunks}, flat.options().dtype(at::kDouble));
 #if HAVE_CUDA
@@ -54,7 +54,7 @@ at::Tensor chunk_square_sums(const at::Tensor& flat) {
       run_best<ChunkSquareSums<Element>>(from, to, flat.numel(), first, last);
     });
   });
-  TORCH_CHECK(known, "[chunk_square_sums] flat must be float32, bfloat16 or float16: got ", flat.scalar_type());
+  TORCH_CHECK(known, "[chunk_square_sums] expected flat to be float32, bfloat16 or float16, got ", flat.scalar_type());
   return sums;
 }
 

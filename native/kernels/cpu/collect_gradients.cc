@@ -23,14 +23,14 @@ int64_t numel_of(const c10::optional<at::Tensor>& gradient) {
 
 void check(const at::Tensor& flat, const OptionalTensors& gradients, at::IntArrayRef offsets) {
   TORCH_CHECK(flat.dim() == 1 && flat.is_contiguous() && at::isFloatingType(flat.scalar_type()),
-              "[collect_gradients_] flat must be one contiguous row of floats: got ", flat.sizes());
-  TORCH_CHECK(gradients.size() == offsets.size(), "[collect_gradients_] each gradient must have an offset: got ",
+              "[collect_gradients_] expected flat to be one contiguous row of floats, got ", flat.sizes());
+  TORCH_CHECK(gradients.size() == offsets.size(), "[collect_gradients_] expected each gradient to have an offset, got ",
               gradients.size(), " and ", offsets.size());
   int64_t taken = 0;
   for (size_t i = 0; i < offsets.size(); i++) {
     const int64_t end = offsets[i] + numel_of(gradients.get(i));
-    TORCH_CHECK(offsets[i] >= taken && end <= flat.numel(), "[collect_gradients_] gradients must follow each other within ",
-                flat.numel(), " elements: got number ", i, " at ", offsets[i], " to ", end, ", where ", taken, " are taken");
+    TORCH_CHECK(offsets[i] >= taken && end <= flat.numel(), "[collect_gradients_] expected gradients to follow each other within ",
+                flat.numel(), " elements, got number ", i, " at ", offsets[i], " to ", end, ", where ", taken, " are taken");
     taken = end;
   }
 }

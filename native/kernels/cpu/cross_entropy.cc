@@ -17,7 +17,7 @@ namespace {
 
 void check_logits(const at::Tensor& logits) {
   TORCH_CHECK(logits.dim() == 2 && with_float_type(logits.scalar_type(), [](auto*) {}),
-              "[cross_entropy] logits must be [rows, classes], float32, bfloat16 or float16: got ", logits.scalar_type(), " ",
+              "[cross_entropy] expected logits to be [rows, classes], float32, bfloat16 or float16, got ", logits.scalar_type(), " ",
               logits.sizes());
 }
 

@@ -30,15 +30,15 @@ struct Gradient {
 Targets check_targets(const char* op, const at::Tensor& targets, int64_t num_rows, int64_t num_classes,
                       int64_t ignore_index) {
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.dim() == 1 && targets.size(0) == num_rows, "[", op,
-              "] targets must be int64, one for each of ", num_rows, " rows: got ", targets.scalar_type(), " ",
+              "] expected targets to be int64, one for each of ", num_rows, " rows, got ", targets.scalar_type(), " ",
               targets.sizes());
   // A copy of its own: ids that were checked here are indices there, in backward too.
   Targets checked{targets.clone(at::MemoryFormat::Contiguous), ignore_index, 0};
   const int64_t* ids = checked.ids.data_ptr<int64_t>();
   for (int64_t row = 0; row < num_rows; row++) {
     if (ids[row] == ignore_index) continue;
-    TORCH_CHECK_INDEX(ids[row] >= 0 && ids[row] < num_classes, "[", op, "] targets must be ", ignore_index,
-                      " (ignored) or within 0 and ", num_classes - 1, ": got ", ids[row], " in row ", row);
+    TORCH_CHECK_INDEX(ids[row] >= 0 && ids[row] < num_classes, "[", op, "] expected targets to be ", ignore_index,
+                      " (ignored) or within 0 and ", num_classes - 1, ", got ", ids[row], " in row ", row);
     checked.num_counted++;
   }
   return checked;

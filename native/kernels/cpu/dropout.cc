@@ -53,7 +53,7 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
       }
     });
   });
-  TORCH_CHECK(known, "[dropout] x must be float32, bfloat16 or float16: got ", x.scalar_type());
+  TORCH_CHECK(known, "[dropout] expected x to be float32, bfloat16 or float16, got ", x.scalar_type());
   return to;
 }
 

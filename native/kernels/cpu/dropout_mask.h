@@ -47,9 +47,9 @@ TROUPE_INLINE void each_dropped(DropoutMask mask, int64_t begin, int64_t end, co
 }
 
 inline void check_dropout(const char* op, double p, DropoutPlaces places) {
-  TORCH_CHECK(p >= 0 && p <= 1, "[", op, "] p must be a probability, 0 to 1: got ", p);
+  TORCH_CHECK(p >= 0 && p <= 1, "[", op, "] expected p to be a probability, 0 to 1, got ", p);
   TORCH_CHECK(places.offset >= 0 && places.run >= 1 && places.stride >= 0,
-              "[", op, "] offset and stride must not be negative, run must be at least 1: got ", places.offset, ", ",
+              "[", op, "] expected offset and stride not to be negative and run to be at least 1, got ", places.offset, ", ",
               places.stride, ", ", places.run);
 }
 

@@ -21,10 +21,10 @@ namespace {
 constexpr int kSquareLanes = 16;
 
 void check(const char* op, const at::Tensor& flat, at::IntArrayRef ends) {
-  TORCH_CHECK(flat.is_contiguous() && flat.scalar_type() == at::kFloat, "[", op, "] flat must be contiguous float32: got ",
+  TORCH_CHECK(flat.is_contiguous() && flat.scalar_type() == at::kFloat, "[", op, "] expected flat to be contiguous float32, got ",
               flat.scalar_type(), " with strides ", flat.strides());
   TORCH_CHECK(std::is_sorted(ends.begin(), ends.end()) && (ends.empty() || (ends[0] >= 0 && ends.back() <= flat.numel())),
-              "[", op, "] ends must rise to at most the number of elements, ", flat.numel(), ": got ", ends);
+              "[", op, "] expected ends to rise to at most the number of elements, ", flat.numel(), ", got ", ends);
 }
 
 struct LargestMagnitude {
@@ -74,7 +74,7 @@ struct SquareSums {
 
 at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::ArrayRef<double> bounds) {
   check("exact_square_sums", flat, ends);
-  TORCH_CHECK(ends.size() == bounds.size(), "[exact_square_sums] each segment must have a bound: got ", ends.size(), " and ",
+  TORCH_CHECK(ends.size() == bounds.size(), "[exact_square_sums] expected each segment to have a bound, got ", ends.size(), " and ",
               bounds.size());
 #if HAVE_CUDA
   if (cuda::holds(flat)) {
@@ -125,7 +125,7 @@ std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, 
                                                         double scale, double bound) {
   check("factored_square_sums", grad, {});
   TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
-              "[factored_square_sums] grad must lie within ", shape, ": got ", grad.numel(), " elements from ", begin);
+              "[factored_square_sums] expected grad to lie within ", shape, ", got ", grad.numel(), " elements from ", begin);
 #if HAVE_CUDA
   if (cuda::holds(grad)) {
     const ExactBins bins(bound);

@@ -39,25 +39,25 @@ namespace detail {
 
 inline void check_flat(const char* op, const at::Tensor& tensor, const char* name, int64_t numel,
                        c10::Device device) {
-  TORCH_CHECK(tensor.is_contiguous() && tensor.numel() == numel && tensor.device() == device, "[", op, "] ", name,
-              " must be a contiguous tensor of ", numel, " elements on ", device, " as param is: got ", tensor.sizes(), " on ",
+  TORCH_CHECK(tensor.is_contiguous() && tensor.numel() == numel && tensor.device() == device, "[", op, "] expected ", name,
+              " to be a contiguous tensor of ", numel, " elements on ", device, " as param is, got ", tensor.sizes(), " on ",
               tensor.device());
 }
 
 inline void check_master(const char* op, const at::Tensor& tensor, const char* name, int64_t numel,
                          c10::Device device) {
   check_flat(op, tensor, name, numel, device);
-  TORCH_CHECK(tensor.scalar_type() == at::kFloat, "[", op, "] ", name, " must be float32: got ", tensor.scalar_type());
+  TORCH_CHECK(tensor.scalar_type() == at::kFloat, "[", op, "] expected ", name, " to be float32, got ", tensor.scalar_type());
 }
 
 inline void check_segments(const char* op, const Segments& segments, int64_t numel) {
   const at::IntArrayRef ends = segments.ends;
   TORCH_CHECK(ends.size() == segments.learning_rates.size() && ends.size() == segments.weight_decays.size(), "[", op,
-              "] each segment must have an end, a learning rate and a weight decay: got ", ends.size(), ", ",
+              "] expected each segment to have an end, a learning rate and a weight decay, got ", ends.size(), ", ",
               segments.learning_rates.size(), " and ", segments.weight_decays.size());
   TORCH_CHECK(std::is_sorted(ends.begin(), ends.end()) && (ends.empty() || ends[0] >= 0) &&
                   (ends.empty() ? numel == 0 : ends.back() == numel),
-              "[", op, "] segment_ends must rise to the number of elements, ", numel, ": got ", ends);
+              "[", op, "] expected segment_ends to rise to the number of elements, ", numel, ", got ", ends);
 }
 
 template <size_t num_states>
@@ -71,7 +71,7 @@ void check(const FlatStep<num_states>& step) {
     check_flat(step.op, *step.low_precision, "low_precision", numel, device);
     const auto dtype = step.low_precision->scalar_type();
     TORCH_CHECK(dtype == at::kBFloat16 || dtype == at::kHalf, "[", step.op,
-                "] low_precision must be bfloat16 or float16: got ", dtype);
+                "] expected low_precision to be bfloat16 or float16, got ", dtype);
   }
   check_segments(step.op, step.segments, numel);
 }
@@ -129,7 +129,7 @@ void run_step(const FlatStep<num_states>& step, const CoefficientsOf& coefficien
       detail::launch<Body, Grad>(step, step.low_precision->template data_ptr<at::Half>(), coefficients);
     }
   });
-  TORCH_CHECK(known, "[", step.op, "] grad must be float32, bfloat16 or float16: got ", step.grad.scalar_type());
+  TORCH_CHECK(known, "[", step.op, "] expected grad to be float32, bfloat16 or float16, got ", step.grad.scalar_type());
 }
 
 }  // namespace troupe

@@ -29,7 +29,7 @@ Isa chosen_isa() {
   for (Isa candidate : {Isa::scalar, Isa::avx2, Isa::avx512}) {
     if (std::string(forced) == kNames[static_cast<int>(candidate)] && candidate <= best) return candidate;
   }
-  TORCH_CHECK(false, "[isa] TROUPE_ISA must be scalar, avx2 or avx512, and one that this machine has: ", forced,
+  TORCH_CHECK(false, "[isa] expected TROUPE_ISA to be scalar, avx2 or avx512, and one that this machine has, got ", forced,
               " (unset it to use the best)");
 }
 

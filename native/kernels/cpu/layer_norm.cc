@@ -84,11 +84,11 @@ using cuda::Normalized;
 using cuda::NormGradients;
 
 void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias) {
-  TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] weight must have one element ",
-              "per feature, the last dim of x ", x.sizes(), ": got ", weight.sizes());
-  TORCH_CHECK(!bias || bias->sizes() == weight.sizes(), "[", op, "] bias must have the shape of weight, ", weight.sizes(),
-              ": got ", bias ? bias->sizes() : at::IntArrayRef());
-  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[", op, "] x must be float32, bfloat16 or float16: got ",
+  TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] expected weight to have one element ",
+              "per feature, the last dim of x ", x.sizes(), ", got ", weight.sizes());
+  TORCH_CHECK(!bias || bias->sizes() == weight.sizes(), "[", op, "] expected bias to have the shape of weight, ", weight.sizes(),
+              ", got ", bias ? bias->sizes() : at::IntArrayRef());
+  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[", op, "] expected x to be float32, bfloat16 or float16, got ",
               x.scalar_type());
 }
 
@@ -163,7 +163,7 @@ at::Tensor layer_norm_autograd(const at::Tensor& x, const at::Tensor& weight, co
 
 void check_residual(const at::Tensor& x, const at::Tensor& residual) {
   TORCH_CHECK(x.sizes() == residual.sizes() && x.scalar_type() == residual.scalar_type(),
-              "[add_layer_norm] residual must have the shape and dtype of x, ", x.sizes(), " ", x.scalar_type(), ": got ",
+              "[add_layer_norm] expected residual to have the shape and dtype of x, ", x.sizes(), " ", x.scalar_type(), ", got ",
               residual.sizes(), " ", residual.scalar_type());
 }
 

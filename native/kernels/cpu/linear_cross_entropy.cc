@@ -42,10 +42,10 @@ float deferred_factor(const at::Tensor& hidden, const Targets& targets) {
 
 void check_factors(const at::Tensor& hidden, const at::Tensor& weight) {
   TORCH_CHECK(hidden.dim() == 2 && weight.dim() == 2 && hidden.size(1) == weight.size(1),
-              "[linear_cross_entropy] hidden must be [rows, width] and weight [classes, width]: got ", hidden.sizes(),
+              "[linear_cross_entropy] expected hidden to be [rows, width] and weight [classes, width], got ", hidden.sizes(),
               " and ", weight.sizes());
   TORCH_CHECK(hidden.scalar_type() == weight.scalar_type() && with_float_type(hidden.scalar_type(), [](auto*) {}),
-              "[linear_cross_entropy] hidden and weight must both be float32, bfloat16 or float16: got ",
+              "[linear_cross_entropy] expected hidden and weight both to be float32, bfloat16 or float16, got ",
               hidden.scalar_type(), " and ", weight.scalar_type());
 }
 

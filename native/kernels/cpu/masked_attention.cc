@@ -67,20 +67,20 @@ void check_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const c10::optional<at::Tensor>& bias, int64_t window) {
   TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
                   k.size(1) > 0 && q.size(1) % k.size(1) == 0,
-              "[masked_attention] q must be [batch, heads, time, width], k and v [batch, groups, keys, width] with groups that "
-              "divide the heads: got ", q.sizes(), ", ", k.sizes(), " and ", v.sizes());
+              "[masked_attention] expected q to be [batch, heads, time, width], k and v [batch, groups, keys, width] with groups that "
+              "divide the heads, got ", q.sizes(), ", ", k.sizes(), " and ", v.sizes());
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type() &&
                   with_float_type(q.scalar_type(), [](auto*) {}),
-              "[masked_attention] q, k and v must all be float32, bfloat16 or float16: got ", q.scalar_type(), ", ",
+              "[masked_attention] expected q, k and v all to be float32, bfloat16 or float16, got ", q.scalar_type(), ", ",
               k.scalar_type(), " and ", v.scalar_type());
   const Sizes sizes(q, k);
   TORCH_CHECK(!mask || (mask->scalar_type() == at::kBool && spans(*mask, sizes)),
-              "[masked_attention] mask must be bool [batch or 1, heads or 1, time or 1, keys]: got ",
+              "[masked_attention] expected mask to be bool [batch or 1, heads or 1, time or 1, keys], got ",
               mask ? mask->sizes() : at::IntArrayRef());
   TORCH_CHECK(!bias || (bias->is_floating_point() && spans(*bias, sizes)),
-              "[masked_attention] bias must be floating [batch or 1, heads or 1, time or 1, keys]: got ",
+              "[masked_attention] expected bias to be floating [batch or 1, heads or 1, time or 1, keys], got ",
               bias ? bias->sizes() : at::IntArrayRef());
-  TORCH_CHECK(window >= 0, "[masked_attention] window must not be negative: got ", window);
+  TORCH_CHECK(window >= 0, "[masked_attention] expected window not to be negative, got ", window);
 }
 
 // A row of a mask or bias: the first element of (batch, head, row), dims of size 1 standing for all.
@@ -358,8 +358,8 @@ Sight dropped_sight(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   check_masked(q, k, v, mask, bias, window);
   check_dropout("dropped_attention", p, places);
   TORCH_CHECK(k.size(2) == 0 || places.run % k.size(2) == 0,
-              "[dropped_attention] run must be whole rows of ", k.size(2), " keys: got ", places.run);
-  TORCH_CHECK(!q.is_cuda(), "[dropped_attention] q must be on the host: got ", q.device());
+              "[dropped_attention] expected run to be whole rows of ", k.size(2), " keys, got ", places.run);
+  TORCH_CHECK(!q.is_cuda(), "[dropped_attention] expected q to be on the host, got ", q.device());
   Sight sight = sight_of(mask, bias, causal, window, scale);
   sight.dropout = WeightDropout{DropoutMask::of(p, seed, stream), places};
   return sight;

@@ -63,8 +63,8 @@ struct Normal {
 
 template <template <class> class Body>
 at::Tensor& fill(at::Tensor& self, float first, float second, int64_t seed, int64_t stream, int64_t offset) {
-  TORCH_CHECK(at::isFloatingType(self.scalar_type()), "[philox] self must be floating point: got ", self.scalar_type());
-  TORCH_CHECK(offset >= 0, "[philox] offset must not be negative: got ", offset);
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()), "[philox] expected self to be floating point, got ", self.scalar_type());
+  TORCH_CHECK(offset >= 0, "[philox] expected offset not to be negative, got ", offset);
   const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
   const bool direct = self.is_contiguous() && with_float_type(self.scalar_type(), [&](auto* type) {
     using To = std::remove_pointer_t<decltype(type)>;

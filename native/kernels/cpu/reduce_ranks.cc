@@ -17,15 +17,15 @@ namespace {
 constexpr int64_t kSumBlock = 4096;  // of the result; stays in the first-level cache while the ranks are added to it
 
 void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool accumulate) {
-  TORCH_CHECK(out.scalar_type() == at::kFloat && out.is_contiguous(), "[reduce_ranks_] out must be contiguous float32: got ",
+  TORCH_CHECK(out.scalar_type() == at::kFloat && out.is_contiguous(), "[reduce_ranks_] expected out to be contiguous float32, got ",
               out.scalar_type(), " with strides ", out.strides());
-  TORCH_CHECK(!sources.empty(), "[reduce_ranks_] there must be at least one source: got none");
-  TORCH_CHECK(begin >= 0, "[reduce_ranks_] begin must not be negative: got ", begin);
+  TORCH_CHECK(!sources.empty(), "[reduce_ranks_] expected at least one source, got none");
+  TORCH_CHECK(begin >= 0, "[reduce_ranks_] expected begin not to be negative, got ", begin);
   for (const at::Tensor& source : sources) {
-    TORCH_CHECK(source.is_contiguous() && begin + out.numel() <= source.numel(), "[reduce_ranks_] each source must be ",
-                "contiguous and reach element ", begin + out.numel(), ": got ", source.sizes());
+    TORCH_CHECK(source.is_contiguous() && begin + out.numel() <= source.numel(), "[reduce_ranks_] expected each source to be ",
+                "contiguous and reach element ", begin + out.numel(), ", got ", source.sizes());
     TORCH_CHECK(with_float_type(source.scalar_type(), [](auto*) {}),
-                "[reduce_ranks_] sources must be float32, bfloat16 or float16: got ", source.scalar_type());
+                "[reduce_ranks_] expected sources to be float32, bfloat16 or float16, got ", source.scalar_type());
   }
 #if HAVE_CUDA
   if (cuda::holds(out)) {

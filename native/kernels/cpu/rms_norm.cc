@@ -78,9 +78,9 @@ struct RmsNormGradients {
 };
 
 void check_rms(const char* op, const at::Tensor& x, const at::Tensor& weight) {
-  TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] weight must have one element ",
-              "per feature, the last dim of x ", x.sizes(), ": got ", weight.sizes());
-  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[", op, "] x must be float32, bfloat16 or float16: got ",
+  TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] expected weight to have one element ",
+              "per feature, the last dim of x ", x.sizes(), ", got ", weight.sizes());
+  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[", op, "] expected x to be float32, bfloat16 or float16, got ",
               x.scalar_type());
 }
 
@@ -153,7 +153,7 @@ at::Tensor rms_norm_autograd(const at::Tensor& x, const at::Tensor& weight, doub
 
 void check_rms_residual(const at::Tensor& x, const at::Tensor& residual) {
   TORCH_CHECK(x.sizes() == residual.sizes() && x.scalar_type() == residual.scalar_type(),
-              "[add_rms_norm] residual must have the shape and dtype of x, ", x.sizes(), " ", x.scalar_type(), ": got ",
+              "[add_rms_norm] expected residual to have the shape and dtype of x, ", x.sizes(), " ", x.scalar_type(), ", got ",
               residual.sizes(), " ", residual.scalar_type());
 }
 

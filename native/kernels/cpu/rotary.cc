@@ -34,11 +34,11 @@ struct Rotary {
 void check_rotary(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines) {
   TORCH_CHECK(x.dim() == 4 && cosines.dim() == 2 && cosines.sizes() == sines.sizes() && cosines.size(0) == x.size(2) &&
                   2 * cosines.size(1) <= x.size(3),
-              "[rotary] x must be [batch, heads, time, width], cosines and sines [time, at most width / 2]: got ", x.sizes(),
+              "[rotary] expected x to be [batch, heads, time, width], cosines and sines [time, at most width / 2], got ", x.sizes(),
               ", ", cosines.sizes(), " and ", sines.sizes());
   TORCH_CHECK(cosines.scalar_type() == at::kFloat && sines.scalar_type() == at::kFloat,
-              "[rotary] cosines and sines must be float32: got ", cosines.scalar_type(), " and ", sines.scalar_type());
-  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[rotary] x must be float32, bfloat16 or float16: got ",
+              "[rotary] expected cosines and sines to be float32, got ", cosines.scalar_type(), " and ", sines.scalar_type());
+  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[rotary] expected x to be float32, bfloat16 or float16, got ",
               x.scalar_type());
 }
 

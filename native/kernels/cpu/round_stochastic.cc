@@ -46,9 +46,9 @@ void launch(const at::Tensor& out, const at::Tensor& values, PhiloxRow row, int6
 void round_stochastic_(at::Tensor out, const at::Tensor& values, int64_t seed, int64_t stream, int64_t offset) {
   TORCH_CHECK(values.scalar_type() == at::kFloat && values.is_contiguous() && out.is_contiguous() &&
                   values.numel() == out.numel(),
-              "[round_stochastic_] values must be contiguous float32, of as many elements as out: got ",
+              "[round_stochastic_] expected values to be contiguous float32, of as many elements as out, got ",
               values.scalar_type(), " ", values.sizes(), " for ", out.sizes());
-  TORCH_CHECK(offset >= 0, "[round_stochastic_] offset must not be negative: got ", offset);
+  TORCH_CHECK(offset >= 0, "[round_stochastic_] expected offset not to be negative, got ", offset);
   const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
 #if HAVE_CUDA
   const bool narrow = out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kHalf;
@@ -58,7 +58,7 @@ void round_stochastic_(at::Tensor out, const at::Tensor& values, int64_t seed, i
     case at::kBFloat16: return launch<at::BFloat16>(out, values, row, offset);
     case at::kHalf: return launch<at::Half>(out, values, row, offset);
     default:
-      TORCH_CHECK(false, "[round_stochastic_] out must be bfloat16 or float16: got ", out.scalar_type());
+      TORCH_CHECK(false, "[round_stochastic_] expected out to be bfloat16 or float16, got ", out.scalar_type());
   }
 }
 

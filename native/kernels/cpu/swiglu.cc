@@ -46,9 +46,9 @@ struct SwigluBackward {
 
 void check_swiglu(const at::Tensor& gate, const at::Tensor& up) {
   TORCH_CHECK(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type(),
-              "[swiglu] gate and up must have one shape and dtype: got ", gate.sizes(), " ", gate.scalar_type(), " and ",
+              "[swiglu] expected gate and up to have one shape and dtype, got ", gate.sizes(), " ", gate.scalar_type(), " and ",
               up.sizes(), " ", up.scalar_type());
-  TORCH_CHECK(with_float_type(gate.scalar_type(), [](auto*) {}), "[swiglu] gate must be float32, bfloat16 or float16: got ",
+  TORCH_CHECK(with_float_type(gate.scalar_type(), [](auto*) {}), "[swiglu] expected gate to be float32, bfloat16 or float16, got ",
               gate.scalar_type());
 }
 

@@ -34,13 +34,13 @@ void widen_window(const at::Tensor& tokens, int64_t start, int64_t* inputs, int6
 std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::IntArrayRef starts, int64_t length) {
   const at::ScalarType dtype = tokens.scalar_type();
   TORCH_CHECK(dtype == at::kByte || dtype == at::kShort || dtype == at::kInt,
-              "[token_windows] tokens must be uint8, int16 (read as unsigned) or int32: got ", dtype);
-  TORCH_CHECK(tokens.dim() == 1 && tokens.is_contiguous(), "[token_windows] tokens must be one contiguous row: got ",
+              "[token_windows] expected tokens to be uint8, int16 (read as unsigned) or int32, got ", dtype);
+  TORCH_CHECK(tokens.dim() == 1 && tokens.is_contiguous(), "[token_windows] expected tokens to be one contiguous row, got ",
               tokens.sizes());
-  TORCH_CHECK(length >= 0, "[token_windows] length must not be negative: got ", length);
+  TORCH_CHECK(length >= 0, "[token_windows] expected length not to be negative, got ", length);
   for (int64_t start : starts) {
-    TORCH_CHECK(start >= 0 && start + length < tokens.numel(), "[token_windows] a window of ", length,
-                " tokens and its last target must lie within ", tokens.numel(), " tokens: got start ", start);
+    TORCH_CHECK(start >= 0 && start + length < tokens.numel(), "[token_windows] expected a window of ", length,
+                " tokens and its last target to lie within ", tokens.numel(), " tokens, got start ", start);
   }
 #if HAVE_CUDA
   if (cuda::holds(tokens)) return cuda::token_windows(tokens, starts, length);

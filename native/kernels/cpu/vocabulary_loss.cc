@@ -61,15 +61,16 @@ bool has_rows(const at::Tensor& logits) {
 Classes check(const char* op, const at::Tensor& logits, const at::Tensor& targets, int64_t first,
               const c10::optional<at::Tensor>& weights) {
   TORCH_CHECK(logits.dim() == 2 && has_rows(logits) && with_float_type(logits.scalar_type(), [](auto*) {}), "[", op,
-              "] logits must be [rows, classes], each row contiguous, float32, bfloat16 or float16: got ", logits.scalar_type(), " ",
+              "] expected logits to be [rows, classes], each row contiguous, float32, bfloat16 or float16, got ", logits.scalar_type(), " ",
               logits.sizes());
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.is_contiguous() && targets.dim() == 1 &&
                   targets.size(0) == logits.size(0),
-              "[", op, "] targets must be int64, one for each of ", logits.size(0), " rows: got ", targets.scalar_type(), " ",
+              "[", op, "] expected targets to be int64, one for each of ", logits.size(0), " rows, got ", targets.scalar_type(), " ",
               targets.sizes());
   TORCH_CHECK(!weights || (weights->scalar_type() == at::kFloat && weights->is_contiguous() && weights->dim() == 1 &&
                            weights->size(0) == logits.size(1)),
-              "[", op, "] weights must be float32, one for each of ", logits.size(1), " classes");
+              "[", op, "] expected weights to be float32, one for each of ", logits.size(1), " classes, got ",
+              weights ? weights->scalar_type() : at::kFloat, " ", weights ? weights->sizes() : at::IntArrayRef());
   return {targets.data_ptr<int64_t>(), first, weights ? weights->data_ptr<float>() : nullptr};
 }
 
@@ -85,8 +86,8 @@ at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64
   const int64_t num_rows = logits.size(0), num_classes = logits.size(1);
   for (int64_t row = 0; row < num_rows; row++) {
     const int64_t id = classes.targets[row];
-    TORCH_CHECK_INDEX(id == ignore_index || (id >= 0 && id < num_all_classes), "[vocabulary_statistics] targets must be ",
-                      ignore_index, " (ignored) or within 0 and ", num_all_classes - 1, ": got ", id, " in row ", row);
+    TORCH_CHECK_INDEX(id == ignore_index || (id >= 0 && id < num_all_classes), "[vocabulary_statistics] expected targets to be ",
+                      ignore_index, " (ignored) or within 0 and ", num_all_classes - 1, ", got ", id, " in row ", row);
   }
   const at::Tensor out = at::empty({4, num_rows}, logits.options().dtype(at::kFloat));
   auto* to = out.data_ptr<float>();
@@ -123,7 +124,7 @@ void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::T
   TORCH_CHECK(logsumexp.scalar_type() == at::kFloat && logsumexp.is_contiguous() && logsumexp.numel() == num_rows &&
                   coefficients.scalar_type() == at::kFloat && coefficients.is_contiguous() &&
                   coefficients.numel() == 3 * num_rows,
-              "[vocabulary_gradient_] logsumexp must be float32 [rows] and coefficients float32 [3, rows]: got ",
+              "[vocabulary_gradient_] expected logsumexp to be float32 [rows] and coefficients float32 [3, rows], got ",
               logsumexp.sizes(), " and ", coefficients.sizes());
 #if HAVE_CUDA
   if (cuda::holds(logits)) {

@@ -35,7 +35,7 @@ struct LambDirection {
 void lamb_direction_(at::Tensor grad, at::Tensor param, at::Tensor exp_avg, at::Tensor exp_avg_sq,
                      at::IntArrayRef segment_ends, at::ArrayRef<double> weight_decays, double beta1, double beta2,
                      double eps, int64_t step, double grad_scale) {
-  TORCH_CHECK(step >= 1, "[lamb_direction_] steps count from 1: got ", step);
+  TORCH_CHECK(step >= 1, "[lamb_direction_] expected steps to count from 1, got ", step);
   const Segments segments{segment_ends, weight_decays, weight_decays};
   const auto n = static_cast<double>(step);
   run_step<LambDirection>(
@@ -132,7 +132,7 @@ struct MatrixRow {
 void adafactor_matrix_(at::Tensor grad, const at::Tensor& row_factors, const at::Tensor& column_factors,
                        at::IntArrayRef shape, int64_t begin, double grad_scale) {
   TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
-              "[adafactor_matrix_] grad must lie within ", shape, ": got ", grad.numel(), " elements from ", begin);
+              "[adafactor_matrix_] expected grad to lie within ", shape, ", got ", grad.numel(), " elements from ", begin);
   const int64_t rows = shape[1], columns = shape[2];
   detail::check_master("adafactor_matrix_", grad, "grad", grad.numel(), grad.device());
   detail::check_master("adafactor_matrix_", row_factors, "row_factors", shape[0] * rows, grad.device());

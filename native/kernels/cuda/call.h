@@ -33,7 +33,7 @@ inline Format format_of(c10::ScalarType dtype) {
     case c10::ScalarType::Float: return Format::float32;
     case c10::ScalarType::BFloat16: return Format::bfloat16;
     case c10::ScalarType::Half: return Format::float16;
-    default: TORCH_CHECK(false, "[cuda] float32, bfloat16 or float16 was expected: got ", dtype);
+    default: TORCH_CHECK(false, "[cuda] expected float32, bfloat16 or float16, got ", dtype);
   }
 }
 

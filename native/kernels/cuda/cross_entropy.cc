@@ -45,7 +45,7 @@ CountedTargets count_targets(const char* op, const Call& call, const at::Tensor&
                              int64_t ignore_index) {
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.dim() == 1 && targets.size(0) == rows.size(0) &&
                   targets.device() == rows.device(),
-              "[", op, "] targets must be int64, one for each of ", rows.size(0), " rows, on ", rows.device(), ": got ",
+              "[", op, "] expected targets to be int64, one for each of ", rows.size(0), " rows, on ", rows.device(), ", got ",
               targets.scalar_type(), " ", targets.sizes(), " on ", targets.device());
   const at::TensorOptions options = rows.options();
   const CountedTargets counted{targets.clone(at::MemoryFormat::Contiguous), at::empty({}, options.dtype(at::kFloat)),

@@ -309,7 +309,7 @@ at::Tensor attach_gradients(const at::Tensor& value, at::TensorList inputs, at::
 
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const Optional& bias, at::IntArrayRef stride,
                        at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef, int64_t) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!transposed, "[convolution] of tensors without memory there are no transposed ones");
+  TORCH_CHECK_NOT_IMPLEMENTED(!transposed, "[convolution] expected no transposed one of tensors without memory, got one");
   at::DimVector sizes{x.size(0), weight.size(0)};
   const auto of = [](at::IntArrayRef given, size_t dim) { return given[given.size() == 1 ? 0 : dim]; };
   for (size_t dim = 0; dim + 2 < static_cast<size_t>(x.dim()); dim++) {
