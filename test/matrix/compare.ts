@@ -1,13 +1,14 @@
 // npm run matrix:compare -- TREE [SWITCH]: trains every pair of switches that TREE (another checkout, set up) knows, in both
 // trees at once, and tells every loss that differs in a bit. For refactorings: what computes the same must give the same.
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { makeOwnedFolder, removeOwnedFolder } from "../../src/runtime/hosting/owned-folder.ts";
+import { joinInto } from "../joined/run-joined.ts";
 import { pairs, type Switch, switches } from "./switches.ts";
 
 /** A tree's answer to the names of a combination: what it had not trained before. */
@@ -27,19 +28,14 @@ class Tree {
    * @param name - of a folder in it
    */
   constructor(folder: string, work: string, name: string) {
-    const script = (file: string) => fileURLToPath(new URL(file, import.meta.url));
-    const [sources, joined] = [join(folder, "src/"), join(work, name)];
-    execFileSync(process.execPath, [script("../joined/join.ts"), joined, sources]);
-    const preload = `--import=${new URL("../joined/preload.mjs", import.meta.url)}`;
-    this.#trainer = spawn(process.execPath, [script("./losses.ts"), folder], {
+    const script = fileURLToPath(new URL("./losses.ts", import.meta.url));
+    this.#trainer = spawn(process.execPath, [script, folder], {
       cwd: folder,
       stdio: ["pipe", "pipe", "inherit"],
       env: {
         ...process.env,
-        NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} ${preload}`,
+        ...joinInto(join(work, name), join(folder, "src/")),
         NODE_COMPILE_CACHE: join(work, "node-compile-cache"),
-        JOINED_SOURCES: joined,
-        JOINED_OF: pathToFileURL(sources).href,
         TMPDIR: work,
         // The other tree wants the cores that idle threads would spin on.
         OMP_WAIT_POLICY: "passive",

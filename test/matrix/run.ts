@@ -2,9 +2,11 @@
 // npm run matrix -- --families [FAMILY]: trains every family of models under every parallelism, and writes the docs' table.
 // npm run matrix -- --memory [FAMILY]: the planner's peaks beside the ledger's, of every family.
 import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { familyNames } from "../fixtures/jobs/family.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
+import { isJoined, runJoined } from "../joined/run-joined.ts";
 import { type Cell, cellHolds, columns, familiesPage, tryCell } from "./families.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
 import { memoryColumns, plannedOverMeasured } from "./memory.ts";
@@ -32,12 +34,18 @@ const options = {
 } as const;
 const { positionals, values } = readArguments(usage, options, 1);
 const [filter] = positionals;
-if (values.families === true || values.memory === true) {
-  const { device, shard } = values;
+const { device = "cpu", shard } = values;
+const areFamilies = values.families === true || values.memory === true;
+if (areFamilies) {
   if (values.families === values.memory) refuse(usage, "--families or --memory", "both");
-  if (device !== undefined || shard !== "1/1")
-    refuse(usage, "families without --device and --shard", device ?? shard);
+  if (values.device !== undefined || shard !== "1/1")
+    refuse(usage, "families without --device and --shard", values.device ?? shard);
 }
+if (filter !== undefined && !(areFamilies ? familyNames : names).includes(filter))
+  refuse(usage, areFamilies ? "a family" : "a switch", filter);
+const [, part = 0, parts = 0] = (/^(\d+)\/(\d+)$/.exec(shard) ?? []).map(Number);
+if (part < 1 || part > parts) refuse(usage, "--shard K/N, K from 1 to N", shard);
+if (!isJoined()) process.exit(await runJoined(fileURLToPath(import.meta.url), process.argv.slice(2)));
 if (values.families === true) {
   await trainFamilies(filter);
   process.exit();
@@ -46,13 +54,8 @@ if (values.memory === true) {
   await planFamilies(filter);
   process.exit();
 }
-if (filter !== undefined && !names.includes(filter)) refuse(usage, "a switch", filter);
-
 using workspace = new Workspace();
 const matrix = new Matrix(workspace, values.device);
-const { device = "cpu", shard } = values;
-const [, part = 0, parts = 0] = (/^(\d+)\/(\d+)$/.exec(shard) ?? []).map(Number);
-if (part < 1 || part > parts) refuse(usage, "--shard K/N, K from 1 to N", shard);
 const all = [...switches.map((each) => [each]), ...pairs()].filter(
   (on) => filter === undefined || on.some(({ name }) => name === filter),
 );
@@ -61,8 +64,10 @@ const combinations = all.filter((on) => device === "cpu" || on.every(({ isOfHost
 const width = 2 + Math.max(...combinations.map((on) => on.map(({ name }) => name).join(" + ").length));
 let numBroken = 0;
 let numTried = 0;
-for (const [index, on] of combinations.entries()) {
-  if (index % parts !== part - 1) continue;
+// Neighbours are compared with the same runs: each part is a stretch.
+const placeOf = (boundary: number) => Math.floor((combinations.length * boundary) / parts);
+for (let index = placeOf(part - 1); index < placeOf(part); index += 1) {
+  const on = combinations[index] as (typeof combinations)[number];
   numTried += 1;
   const outcome = await matrix.try(on);
   if (!holds(outcome)) numBroken += 1;
@@ -80,7 +85,6 @@ function describe({ failure, sameBits, deviationNats, toleranceNats }: Outcome):
 }
 
 async function trainFamilies(only: string | undefined): Promise<void> {
-  if (only !== undefined && !familyNames.includes(only)) refuse(usage, "a family", only);
   using workspace = new Workspace();
   const cells: Cell[] = [];
   for (const family of familyNames.filter((name) => only === undefined || name === only)) {
@@ -101,7 +105,6 @@ async function trainFamilies(only: string | undefined): Promise<void> {
 }
 
 async function planFamilies(only: string | undefined): Promise<void> {
-  if (only !== undefined && !familyNames.includes(only)) refuse(usage, "a family", only);
   using workspace = new Workspace();
   for (const family of familyNames.filter((name) => only === undefined || name === only)) {
     for (const column of memoryColumns) {
