@@ -1303,7 +1303,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/runtime/stop.test.ts",
-        "DL-13 what an actor says last arrives before it is gone, to whomever it says something for the first time too (thread)",
+        "DL-13 an actor that has nothing left to do waits for the link that its last words are to go by",
       ),
     ],
   },

@@ -1,4 +1,5 @@
 import { type ActorRef, type Addressed, defineActor } from "../../../src/runtime/index.ts";
+import { mapWords, waitAtGate } from "./shared-words.ts";
 import type { SinkProtocol, Taken } from "./sink.ts";
 
 /** Sends numbered messages to a sink. */
@@ -16,14 +17,24 @@ export type SenderProtocol = {
   settle: { in: { to: ActorRef<SinkProtocol> }; out: Taken };
   /** Answers once what it sends goes straight to that actor. */
   connect: { in: Addressed; out: null };
-  /** Sends one item under this name, and stops, or fails with what is said. */
-  farewell: { in: { to: ActorRef<SinkProtocol>; as: string; value: number; failure?: string } };
+  /** Sends one item under this name, and stops, or fails with what is said; once a gate is open, where there is one. */
+  farewell: {
+    in: { to: ActorRef<SinkProtocol>; as: string; value: number; failure?: string; behind?: Gate };
+  };
   /** Emits, then fails. */
   lastWords: { in: string };
 };
 
+/** Where an actor waits before its last words: shared memory. */
+export interface Gate {
+  readonly gate: string;
+  /** A word that is set when nothing is left to the actor but to leave. */
+  readonly leavingPath: string;
+}
+
 export default defineActor<SenderProtocol>({
   start(context) {
+    let leavingPath: string | undefined;
     return {
       handlers: {
         async burst({ to, from, count }) {
@@ -51,7 +62,13 @@ export default defineActor<SenderProtocol>({
           await context.connect(to);
           return null;
         },
-        farewell({ to, as, value, failure }) {
+        farewell({ to, as, value, failure, behind }) {
+          if (behind !== undefined) {
+            leavingPath = behind.leavingPath;
+            context.emit("at the gate");
+            context.flush();
+            waitAtGate(behind.gate);
+          }
           to.tell("item", [as, value]);
           if (failure !== undefined) throw new Error(failure);
           context.stop();
@@ -60,6 +77,9 @@ export default defineActor<SenderProtocol>({
           context.emit(text);
           throw new Error(text);
         },
+      },
+      stop() {
+        if (leavingPath !== undefined) Atomics.store(mapWords(leavingPath), 0, 1);
       },
     };
   },
