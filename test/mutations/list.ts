@@ -1320,6 +1320,18 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
+    name: "a host leaves before its head has heard it to the end",
+    file: "src/runtime/hosting/host-agent.ts",
+    from: "    await this.#hub?.leave();\n",
+    to: "",
+    caughtBy: [
+      by(
+        "test/runtime/last-words.test.ts",
+        "a host that is let go stays until the one that leads has heard how its processes have ended",
+      ),
+    ],
+  },
+  {
     name: "replicas contrast pictures and texts each among its own",
     file: "src/tasks/image-text.ts",
     from: "model.training ? rank.axes.dp : undefined",

@@ -1,6 +1,22 @@
 import { existsSync, readFileSync } from "node:fs";
-import { expect, test } from "vitest";
-import type { ActorRef, ActorSystem, Addressed, Network } from "../../src/runtime/index.ts";
+import type { Socket } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  firstHostIndex,
+  type HostNews,
+  type HostOrder,
+  unpackHostNews,
+} from "../../src/runtime/hosting/host-orders.ts";
+import { packControl } from "../../src/runtime/hosting/packed-control.ts";
+import {
+  type ActorRef,
+  type ActorSystem,
+  type Addressed,
+  HostAgent,
+  type Network,
+} from "../../src/runtime/index.ts";
+import { Hub } from "../../src/runtime/transport/hub/hub.ts";
+import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
 import { actorModule, type EventLog, sharedWords, startSystem } from "./start-system.ts";
@@ -99,3 +115,89 @@ test.each(doors)(
     expect(counts[0]).toBe(1);
   },
 );
+
+/** A head without a system: what it hears of one host, and that host's call, which it can hold. */
+class BareHead extends TcpDoor {
+  readonly token = "token";
+  readonly maxFrameBytes = 1 << 20;
+  readonly news: HostNews[] = [];
+  readonly calls: Socket[] = [];
+  #hub: Hub | undefined;
+  #host = 0;
+
+  constructor() {
+    super(patient);
+    onTestFinished(() => this.#hub?.close());
+  }
+
+  /** Opens its door, and takes in the host that calls. */
+  async takeIn(): Promise<HostAgent> {
+    const { token, maxFrameBytes } = this;
+    this.#hub = await Hub.open({
+      index: 0,
+      door: this,
+      token,
+      maxFrameBytes,
+      onControl: (from, bytes) => {
+        if (from < firstHostIndex) return; // a process
+        this.#host = from;
+        this.news.push(unpackHostNews(bytes));
+      },
+      onLost: () => {},
+    });
+    const joining = HostAgent.join({
+      invitation: { address: this.address, token, isSealed: false },
+      token: undefined,
+      network: patient,
+      number: 0,
+      place: 1,
+      name: "b",
+      means: { numCores: 1, memoryBytes: 1, devices: [] },
+      about: "",
+      isCompanion: false,
+    });
+    const { address } = await this.heard("host");
+    this.#hub.know(this.#host, address);
+    this.order({ kind: "welcome" });
+    return await joining;
+  }
+
+  override open(onCall: (socket: Socket) => void): Promise<void> {
+    return super.open((socket) => {
+      this.calls.push(socket);
+      onCall(socket);
+    });
+  }
+
+  order(order: HostOrder): void {
+    this.#hub?.control(this.#host, packControl(order));
+  }
+
+  async heard<K extends HostNews["kind"]>(kind: K): Promise<Extract<HostNews, { readonly kind: K }>> {
+    const find = () => this.news.find((news): news is Extract<HostNews, { kind: K }> => news.kind === kind);
+    await until(() => find() !== undefined);
+    return find() as Extract<HostNews, { readonly kind: K }>;
+  }
+}
+
+test("a host that is let go stays until the one that leads has heard how its processes have ended", async () => {
+  const head = new BareHead();
+  const agent = await head.takeIn();
+  const { token, maxFrameBytes, address: systemAddress } = head;
+  const birth = { index: 1, token, preloadUrl: undefined, maxFrameBytes, systemAddress };
+  head.order({ kind: "begin", name: "a", birth });
+  const { pid } = await head.heard("begun");
+  let isOver = false;
+  void agent.over.then(() => {
+    isOver = true;
+  });
+  const [call] = head.calls;
+  call?.pause();
+  head.order({ kind: "dismiss", failure: undefined });
+  await until(() => !existsSync(`/proc/${pid}/stat`));
+  const latestMs = performance.now() + leavesWithinMs;
+  await until(() => isOver || performance.now() > latestMs);
+  call?.resume();
+  await agent.over;
+  expect(head.news.at(-1)).toMatchObject({ kind: "over", index: 1, signalCode: "SIGKILL" });
+});

@@ -57,7 +57,7 @@ export class HostAgent {
   readonly #welcome = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<Failure | undefined>();
   #hub: Hub | undefined;
-  #isLeaving = false;
+  #isEnding = false;
   #failure: Failure | undefined;
 
   private constructor(options: HostAgentOptions) {
@@ -93,7 +93,7 @@ export class HostAgent {
       maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
       onControl: (_from, bytes) => this.#obey(unpackHostOrder(bytes)),
       onLost: (index, error) => {
-        if (index === head) this.#leave(toFailure(isDistrust(error) ? error : headLost(error)));
+        if (index === head) this.#end(toFailure(isDistrust(error) ? error : headLost(error)));
       },
     });
     this.#hub = hub;
@@ -105,7 +105,7 @@ export class HostAgent {
     if (order.kind === "welcome") this.#welcome.resolve();
     else if (order.kind === "begin") this.#begin(order);
     else if (order.kind === "kill") this.#running.get(order.index)?.kill();
-    else this.#leave(order.failure);
+    else this.#end(order.failure);
   }
 
   #begin({ name, birth }: Extract<HostOrder, { readonly kind: "begin" }>): void {
@@ -125,23 +125,25 @@ export class HostAgent {
     const failure = error && toFailure(error);
     const { lastLines } = started;
     this.#tell({ kind: "over", index, exitCode, signalCode, failure, lastLines });
-    this.#endWhereEmpty();
+    if (this.#isEnding) void this.#leaveWhereEmpty();
   }
 
   #tell(news: HostNews): void {
     this.#hub?.control(head, packControl(news));
   }
 
-  #leave(failure: Failure | undefined): void {
-    if (this.#isLeaving) return;
-    this.#isLeaving = true;
+  #end(failure: Failure | undefined): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
     this.#failure = failure;
     for (const started of this.#running.values()) started.kill();
-    this.#endWhereEmpty();
+    void this.#leaveWhereEmpty();
   }
 
-  #endWhereEmpty(): void {
-    if (!this.#isLeaving || this.#running.size > 0) return;
+  /** Goes once nothing runs here any more and the head has heard so: what is under way when a host is gone may go with it. */
+  async #leaveWhereEmpty(): Promise<void> {
+    if (this.#running.size > 0) return;
+    await this.#hub?.leave();
     this.#hub?.close();
     removeOwnedFolder(this.#folder);
     this.#welcome.reject(refusedBy(this.#failure));

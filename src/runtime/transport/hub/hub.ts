@@ -159,10 +159,10 @@ export class Hub {
   }
 
   /**
-   * Says its last to all but `staying`; resolves when each of them has taken in all that this process has said to it, or is lost.
+   * Says its last to all, or all but `staying`; resolves when each of them has taken in all that this process has said to it, or is lost.
    * What is under way when a process ends may end with it: a call that is not answered yet, and what no socket holds.
    */
-  async leave(staying: number): Promise<void> {
+  async leave(staying?: number): Promise<void> {
     const calls = [...this.#outbound].filter(([to]) => to !== staying);
     await Promise.all(
       calls.map(async ([, { socket }]) => {
