@@ -30,6 +30,9 @@ const numJobs = values.jobs === undefined ? Math.min(4, availableParallelism()) 
 if (!Number.isInteger(numJobs) || numJobs < 1)
   refuse(usage, "a whole number of jobs from 1 on", `${values.jobs}`);
 
+const LEAST_LIMIT_MS = 60_000;
+const MOST_TIMES_SLOWER = 20;
+
 /** A mutation and its file's text with the mistake. */
 interface Mutant {
   readonly mutation: Mutation;
@@ -75,21 +78,24 @@ async function missesOf(tree: ScratchTree, { mutation, text }: Mutant): Promise<
     if (shown.has(key)) continue;
     const withoutMistake = keyOf(catcher, tree.read(mutation.file));
     if (!shown.has(withoutMistake)) {
-      const { failed, passed } = await soundly(tree, catcher.file);
+      const { failed, passed, longestMs } = await soundly(tree, catcher.file);
       const wrong = catcher.titles.filter((title) => failed.has(title) || !passed.has(title));
       if (wrong.length > 0) {
         missed.push(`${catcher.file}: ${wrong.join(", ")}: does not pass without it`);
         continue;
       }
-      shown.add(withoutMistake);
+      shown.add(withoutMistake, longestMs);
     }
     tree.write(mutation.file, text);
     const environment = isNative(mutation) ? { TROUPE_ADDON: await buildAddon(tree.path) } : {};
-    const { failed } = await verdictOf(tree.path, catcher, environment);
+    const { failed, longestMs } = await verdictOf(tree.path, catcher, {
+      environment,
+      limitMs: limitFor(shown.longestMs(withoutMistake) ?? 0),
+    });
     tree.write(mutation.file, tree.read(mutation.file));
     const silent = catcher.titles.filter((title) => !failed.has(title));
     if (silent.length > 0) missed.push(`${catcher.file}: ${silent.join(", ")}: passes with it`);
-    else shown.add(key);
+    else shown.add(key, longestMs);
   }
   return missed;
 }
@@ -112,6 +118,11 @@ function soundly(tree: ScratchTree, file: string): Promise<Verdict> {
   const verdict = verdictOf(tree.path, { file, titles });
   sound.set(file, verdict);
   return verdict;
+}
+
+/** What hangs by a mistake is not waited for as long as what is slow on a busy machine. */
+function limitFor(soundMs: number): number {
+  return Math.ceil(Math.max(LEAST_LIMIT_MS, MOST_TIMES_SLOWER * soundMs));
 }
 
 function isNative({ file }: Mutation): boolean {

@@ -1,25 +1,31 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** What was shown before, by keys, kept in a file: a run that was ended goes on where it was. */
+/** What was shown before and in which time, by keys, kept in a file: a run that was ended goes on where it was. */
 export class Shown {
   readonly #path: string;
-  readonly #keys: Set<string>;
+  readonly #milliseconds: Map<string, number>;
 
   /** @param again - forgets what the file has */
   constructor(path: string, again: boolean) {
     this.#path = path;
     const isKept = existsSync(path) && !again;
-    this.#keys = new Set(isKept ? (JSON.parse(readFileSync(path, "utf8")) as string[]) : []);
+    const kept = isKept ? (JSON.parse(readFileSync(path, "utf8")) as Record<string, number>) : {};
+    this.#milliseconds = new Map(Object.entries(kept));
   }
 
   has(key: string): boolean {
-    return this.#keys.has(key);
+    return this.#milliseconds.has(key);
   }
 
-  add(key: string): void {
-    this.#keys.add(key);
+  /** How long the longest of the tests took by which it was shown; undefined where it was not. */
+  longestMs(key: string): number | undefined {
+    return this.#milliseconds.get(key);
+  }
+
+  add(key: string, longestMs: number): void {
+    this.#milliseconds.set(key, longestMs);
     mkdirSync(dirname(this.#path), { recursive: true });
-    writeFileSync(this.#path, JSON.stringify([...this.#keys]));
+    writeFileSync(this.#path, JSON.stringify(Object.fromEntries(this.#milliseconds)));
   }
 }

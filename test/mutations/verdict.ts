@@ -7,28 +7,38 @@ import { type Catcher, titlePattern } from "./mutation.ts";
 export interface Verdict {
   readonly failed: ReadonlySet<string>;
   readonly passed: ReadonlySet<string>;
+  /** How long the longest of them took. */
+  readonly longestMs: number;
+}
+
+/** How a catcher's tests are run. */
+export interface VerdictOptions {
+  /** Added to this process's own. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** What a test may take before it has failed; the suite's own limit unless said. */
+  readonly limitMs?: number;
 }
 
 /**
  * Runs a catcher's tests in a tree. A file that cannot even be loaded fails all of them.
  * @param tree - its folder
- * @param environment - added to this process's own
  */
 export async function verdictOf(
   tree: string,
   { file, titles }: Catcher,
-  environment: Readonly<Record<string, string>> = {},
+  { environment = {}, limitMs }: VerdictOptions = {},
 ): Promise<Verdict> {
   const report = join(tree, "mutate.json");
   const pattern = titles.map((title) => titlePattern(title).source).join("|");
   const vitest = join(tree, "node_modules/vitest/vitest.mjs");
   const args = ["run", runnerOf(file), "-t", pattern, "--reporter=json", `--outputFile=${report}`];
+  if (limitMs !== undefined) args.push(`--testTimeout=${limitMs}`);
   const env = { ...process.env, ...environment };
   await ended(spawn(process.execPath, [vitest, ...args], { cwd: tree, stdio: "ignore", env }));
   const { testResults } = JSON.parse(readFileSync(report, "utf8")) as {
     testResults: {
       status: string;
-      assertionResults: { title: string; fullName: string; status: string }[];
+      assertionResults: { title: string; fullName: string; status: string; duration?: number | null }[];
     }[];
   };
   const results = testResults.flatMap(({ assertionResults }) => assertionResults);
@@ -44,7 +54,8 @@ export async function verdictOf(
   const failed = isBroken
     ? new Set([...ofStatus((status) => status === "failed"), ...titles.filter((title) => !passed.has(title))])
     : ofStatus((status) => status === "failed");
-  return { failed, passed };
+  const longestMs = Math.max(0, ...results.map(({ duration }) => duration ?? 0));
+  return { failed, passed, longestMs };
 }
 
 function ended(child: ReturnType<typeof spawn>): Promise<void> {
