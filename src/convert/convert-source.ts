@@ -3,7 +3,15 @@ import type { LazyTensor } from "./lazy-tensor.ts";
 
 /** Something that holds a model, opened; its tensors by their Hugging Face names. Owns files until `close`. */
 export interface ConvertSource {
-  readonly kind: "troupe" | "hugging-face" | "megatron" | "gpt-neox" | "fairseq" | "safetensors" | "torch";
+  readonly kind:
+    | "troupe"
+    | "hugging-face"
+    | "megatron"
+    | "gpt-neox"
+    | "fairseq"
+    | "model-center"
+    | "safetensors"
+    | "torch";
   readonly path: string;
   /** The model's config.json, where it is known. */
   readonly config: JsonObject | undefined;

@@ -16,10 +16,11 @@ import { toFairseq } from "./fairseq-names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { writeMegatron } from "./megatron-folder.ts";
 import type { MegatronLayout } from "./megatron-layout.ts";
+import { writeModelCenter } from "./model-center-folder.ts";
 import { openSource, type SourceHints } from "./source.ts";
 
 /** What a model can be converted to. */
-export const convertKinds = ["hf", "megatron", "fairseq", "safetensors", "troupe"] as const;
+export const convertKinds = ["hf", "megatron", "fairseq", "modelcenter", "safetensors", "troupe"] as const;
 
 /** How a model is to be written. */
 export interface ConvertOptions extends SourceHints {
@@ -99,6 +100,7 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
   }
   await mkdir(path);
   if (to === "megatron") await writeMegatron(path, { ...source, config }, megatron);
+  else if (to === "modelcenter") await writeModelCenter(path, source, config);
   else {
     const weights = [...source.tensors].map(asSource);
     await saveHuggingFaceFolder(

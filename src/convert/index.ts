@@ -1,4 +1,4 @@
-/** Models from one form of checkpoint to another, bit by bit: Hugging Face, Megatron-LM, safetensors, Troupe's own. */
+/** Models from one form of checkpoint to another, bit by bit: Hugging Face, Megatron-LM, FairSeq, ModelCenter, safetensors, Troupe's own. */
 export { type Converted, type ConvertOptions, convert, convertKinds } from "./convert.ts";
 export type { ConvertSource } from "./convert-source.ts";
 export type { LazyTensor } from "./lazy-tensor.ts";

@@ -1,4 +1,5 @@
 import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
 import {
   type Checkpoint,
   HuggingFaceFolder,
@@ -11,10 +12,13 @@ import {
 import { TroupeError } from "../errors.ts";
 import { fairseqModel } from "../models/index.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
+import { findConfig } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
+import { modelCenterFiles, readModelCenter } from "./model-center-folder.ts";
+import { looksLikeModelCenter } from "./model-center-names.ts";
 import { looksLikeNeoX, openNeoX } from "./neox-folder.ts";
 
 /** How files of `torch.save` are called. */
@@ -29,7 +33,8 @@ export interface SourceHints {
 
 /**
  * Opens what a path names: a checkpoint or the folder or bucket of a run, a Hugging Face model folder, a checkpoint of
- * Megatron-LM or GPT-NeoX, or one file of safetensors or of `torch.save`, of FairSeq's names where a config.json says which model's.
+ * Megatron-LM or GPT-NeoX, a model folder of ModelCenter, or one file of safetensors or of `torch.save`, of FairSeq's or ModelCenter's
+ * names where a config.json says which model's.
  * @throws {TroupeError} `CONVERT` for what is none of them; what reading it throws
  */
 export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
@@ -46,6 +51,11 @@ export async function openSource(path: string, hints: SourceHints = {}): Promise
   if (looksLikeNeoX(entries)) return openNeoX(path, hints.config);
   if (entries.some((entry) => /^(model\.safetensors|pytorch_model\.bin)(\.index\.json)?$/.test(entry)))
     return fromHuggingFace(path);
+  const weights = modelCenterFiles.find((file) => entries.includes(file));
+  if (weights !== undefined) {
+    const config = hints.config ?? (await findConfig("model-center", [path]));
+    return fromFile(join(path, weights), { ...hints, config });
+  }
   throw unknownSource(path, `a folder with ${entries.slice(0, 5).join(", ") || "nothing in it"}`);
 }
 
@@ -84,9 +94,15 @@ async function fromFile(path: string, { config }: SourceHints): Promise<ConvertS
   const file = torchFile.test(path) ? await TorchFile.open(path) : await SafetensorsFile.open(path);
   const byName = modelIn(file);
   const plain = { path, config, step: 0, optimizer: new Map(), close: () => file.close() } as const;
-  if (config === undefined || !looksLikeFairseq(byName.keys()))
-    return { ...plain, kind: file instanceof TorchFile ? "torch" : "safetensors", tensors: byName };
+  const own = {
+    ...plain,
+    kind: file instanceof TorchFile ? "torch" : "safetensors",
+    tensors: byName,
+  } as const;
+  if (config === undefined) return own;
   try {
+    if (looksLikeModelCenter(byName.keys())) return { ...plain, ...readModelCenter(byName, config) };
+    if (!looksLikeFairseq(byName.keys())) return own;
     return { ...plain, kind: "fairseq", tensors: fromFairseq(byName, fairseqModel(config)) };
   } catch (error) {
     await file.close();
@@ -111,7 +127,7 @@ function unknownSource(path: string, got: string): TroupeError {
     "CONVERT",
     {
       where: "convert",
-      expected: `a checkpoint, a Hugging Face folder, one of Megatron-LM or GPT-NeoX, or a file of safetensors or torch.save at ${path}`,
+      expected: `a checkpoint, a Hugging Face folder, one of Megatron-LM, GPT-NeoX or ModelCenter, or a file of safetensors or torch.save at ${path}`,
       got,
       hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
     },

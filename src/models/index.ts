@@ -50,6 +50,17 @@ export {
   MegatronBertForSequenceClassification,
   MegatronBertForTokenClassification,
 } from "./megatron-bert/model.ts";
+export {
+  fromModelCenterConfig,
+  isModelCenterConfig,
+  type ModelCenterModel,
+  type ModelCenterTensor,
+  type ModelCenterType,
+  modelCenterModel,
+  modelCenterType,
+  modelCenterTypeOf,
+  toModelCenterConfig,
+} from "./model-center/index.ts";
 export { type OPTConfig, optConfig } from "./opt/config.ts";
 export { OPTForCausalLM } from "./opt/model.ts";
 export {

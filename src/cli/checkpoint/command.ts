@@ -55,14 +55,14 @@ export function addCheckpointCommand(program: Command): void {
   checkpoint
     .command("convert")
     .description(
-      "write a model in another form, bit by bit: Hugging Face, Megatron-LM, FairSeq, safetensors, a checkpoint",
+      "write a model in another form, bit by bit: Hugging Face, Megatron-LM, FairSeq, ModelCenter, safetensors, a checkpoint",
     )
     .argument(
       "<source>",
-      "a checkpoint, a Hugging Face folder, a folder of Megatron-LM or GPT-NeoX, or one file of safetensors or torch.save (FairSeq's with --config)",
+      "a checkpoint, a Hugging Face folder, a folder of Megatron-LM, GPT-NeoX or ModelCenter, or one file of safetensors or torch.save (FairSeq's with --config)",
     )
     .argument("<target>", "where nothing is yet")
-    .requiredOption("--to <form>", "hf, megatron, fairseq, safetensors or troupe")
+    .requiredOption("--to <form>", "hf, megatron, fairseq, modelcenter, safetensors or troupe")
     .option("--config <file>", "the model's config.json, where the source has none")
     .option("--max-file-size <size>", "largest file of weights, such as 5GiB (default: 5GiB)", bytes)
     .option("--with-optimizer", "with --to safetensors: what the optimizer keeps, too", false)
