@@ -26,6 +26,7 @@ export {
   type TextOptions,
   type TokenizerChoice,
 } from "./prepare-text.ts";
+export { fitPicture, type PictureSize, type ResizeFilter, resizePixels } from "./resize.ts";
 export {
   type BatchPlace,
   type Collate,

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { type IdxArray, openIdx, sampleDataset } from "../data/index.ts";
+import { type IdxArray, openIdx, type PictureSize, resizePixels, sampleDataset } from "../data/index.ts";
 import { accuracy, topAccuracy } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
@@ -7,7 +7,7 @@ import { example } from "./example.ts";
 import { eachSplit, filesAt } from "./files.ts";
 import { Labels } from "./labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
-import type { TaskDefinition } from "./task.ts";
+import type { Fields, TaskDefinition } from "./task.ts";
 
 /** A picture of one channel, and what it shows. */
 export interface LabelledPicture {
@@ -29,7 +29,8 @@ export type LabelledPictures = {
 /**
  * What a picture shows. Scores: accuracy, and whether the label is among the five most likely.
  *
- * Files: MNIST's four, gzipped or not, by their own names (`train-images…`, `t10k-labels…`) or with `test` for `t10k`.
+ * Files: MNIST's four, gzipped or not, by their own names (`train-images…`, `t10k-labels…`) or with `test` for `t10k`. Pictures of
+ * another size than the configuration's `image_size` are resized, as ViT's image processor does.
  */
 export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictures> = {
   task: "image_classification",
@@ -54,20 +55,21 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
     });
   },
 
-  dataset(examples, { source, seed }) {
+  dataset(examples, { source, seed, config }) {
+    const size = sizeOf(config);
     const labels = new Labels(examples.train.map(({ label }) => label));
     return sampleDataset({
       facts: { source, fields: labels.fields, numTrain: examples.train.length },
       splits: examples,
       seed,
       collate: (batch): LabelledPictures => {
-        const [{ height, width }] = batch as [LabelledPicture];
-        const size = height * width;
-        const values = new Float32Array(batch.length * size);
-        batch.forEach(({ pixels }, row) => {
-          const bytes = pixels instanceof Uint8Array ? pixels : pixels();
-          for (let place = 0; place < size; place++)
-            values[row * size + place] = (bytes[place] as number) / 127.5 - 1;
+        const { height, width } = size ?? (batch[0] as LabelledPicture);
+        const area = height * width;
+        const values = new Float32Array(batch.length * area);
+        batch.forEach((picture, row) => {
+          const bytes = pixelsOf(picture, { height, width });
+          for (let place = 0; place < area; place++)
+            values[row * area + place] = (bytes[place] as number) / 127.5 - 1;
         });
         return {
           pixelValues: tensor(values, { shape: [batch.length, 1, height, width] }),
@@ -89,6 +91,19 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
 
   predict: (model, { pixelValues }) => ({ logits: model.forward({ pixelValues }).logits as Tensor }),
 };
+
+/** Pixels along each side of what the model sees; undefined where its configuration says nothing: those of the pictures then. */
+function sizeOf({ image_size: size }: Fields): PictureSize | undefined {
+  if (size === undefined) return undefined;
+  const [height, width] = Array.isArray(size) ? size : [size, size];
+  return { height: Number(height), width: Number(width) };
+}
+
+function pixelsOf({ pixels, ...own }: LabelledPicture, to: PictureSize): Uint8Array {
+  const bytes = pixels instanceof Uint8Array ? pixels : pixels();
+  const isFitting = own.height === to.height && own.width === to.width;
+  return isFitting ? bytes : resizePixels(bytes, own, to, "bilinear");
+}
 
 function picturesOf(path: string, images: IdxArray, labels: IdxArray): LabelledPicture[] {
   const [count = 0, height = 0, width = 0] = images.shape;

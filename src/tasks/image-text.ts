@@ -1,9 +1,9 @@
 import { dirname, resolve } from "node:path";
-import { type Picture, readPng, readRecords, sampleDataset } from "../data/index.ts";
+import { fitPicture, type Picture, readPng, readRecords, sampleDataset } from "../data/index.ts";
 import { recallAt } from "../metrics/index.ts";
 import type { CLIPModel, ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
-import { example, mapExamples, textIn } from "./example.ts";
+import { mapExamples, textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
@@ -29,7 +29,8 @@ const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
  * the micro-batches of all replicas as if they were one. Scores: the share of held-out texts whose picture is the nearest of all
  * that are held out, and of those with it among five.
  *
- * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, a PNG beside the file.
+ * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, a PNG beside the file, of any size: what the model sees is
+ * the square in its middle, resized as CLIP's image processor does.
  */
 export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
   task: "image_text",
@@ -49,13 +50,8 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
     const rows = new TextRows(options);
     const size = sizeOf(options.config);
     const encoded = mapExamples(examples, ({ text, ...picture }) => {
-      if (picture.height !== size || picture.width !== size)
-        throw example(
-          options.source,
-          `pictures of ${size} × ${size}`,
-          `${picture.height} × ${picture.width}`,
-        );
-      return { row: rows.join(text), colours: picture.colours };
+      const isFitting = picture.height === size && picture.width === size;
+      return { row: rows.join(text), colours: (isFitting ? picture : fitPicture(picture, size)).colours };
     });
     const all = Object.values(encoded).flat();
     const length = options.length ?? rows.longest(all.map(({ row }) => row));
