@@ -17,6 +17,7 @@ export { checkDataset, checkFingerprint, checkNumTokens, checkScores } from "./c
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
+export { type FrameMaskOptions, type MaskedFrames, maskFrames } from "./mask-frames.ts";
 export * from "./megatron/index.ts";
 export {
   checkVocabulary,

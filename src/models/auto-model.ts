@@ -15,7 +15,11 @@ import * as roberta from "./roberta/model.ts";
 import { T5ForConditionalGeneration } from "./t5/model.ts";
 import type { Task, TaskModel } from "./task-model.ts";
 import { ViTForImageClassification } from "./vit/model.ts";
-import { Wav2Vec2ForCTC, Wav2Vec2ForSequenceClassification } from "./wav2vec2/model.ts";
+import {
+  Wav2Vec2ForCTC,
+  Wav2Vec2ForPreTraining,
+  Wav2Vec2ForSequenceClassification,
+} from "./wav2vec2/model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type TaskModelClass = new (fields: Fields) => TaskModel;
@@ -63,6 +67,7 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
     audio_classification: Data2VecAudioForSequenceClassification,
   },
   wav2vec2: {
+    pretraining: Wav2Vec2ForPreTraining,
     speech_recognition: Wav2Vec2ForCTC,
     audio_classification: Wav2Vec2ForSequenceClassification,
   },

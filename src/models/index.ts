@@ -77,7 +77,13 @@ export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskMo
 export { ViTForImageClassification } from "./vit/model.ts";
 export type { Wav2Vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
-export { Wav2Vec2ForCTC, Wav2Vec2ForSequenceClassification } from "./wav2vec2/model.ts";
+export {
+  Wav2Vec2ForCTC,
+  Wav2Vec2ForPreTraining,
+  Wav2Vec2ForSequenceClassification,
+} from "./wav2vec2/model.ts";
+export { GumbelQuantizer, type Quantized } from "./wav2vec2/quantizer.ts";
+export type { MaskedSpeech } from "./wav2vec2/speech-for-pretraining.ts";
 export type { SpeechBatch } from "./wav2vec2/speech-with-head.ts";
 export {
   bareName,

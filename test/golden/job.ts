@@ -33,6 +33,7 @@ export default defineJob({
   data: (config) => goldenData(modelsOf(config.models), config.replicas),
   model: (config) => new Together(modelsOf(config.models)),
   loss: (model, { models }) => {
+    model.eval(); // as the reference states are: one family's codes are drawn while training
     const answers = model.forward(batchesIn(models).map(({ asked }) => asked));
     return Object.fromEntries(answers.map(({ loss }, index) => [keyOf(index), loss as Tensor]));
   },

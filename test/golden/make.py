@@ -310,6 +310,69 @@ def tiny(rng):
                  max_position_embeddings=24, bos_token_id=0, eos_token_id=0, initializer_range=0.4))
     yield causal("gpt-j", hf.GPTJForCausalLM, hf.GPTJConfig(vocab_size=19, n_embd=12, n_head=3, n_layer=2, n_inner=15, rotary_dim=2, n_positions=24, bos_token_id=0,
                  eos_token_id=0, initializer_range=0.4))
+    yield pretrained("wav2vec2-pretraining", rng, samples=160, hidden_size=12, conv_dim=(6, 6), intermediate_size=15, num_codevectors_per_group=7)
+
+
+def pretrained(name, rng, rows=3, samples=400, padded=True, probability=0.5, span=2, others=5, **fields):
+    """
+    wav2vec 2 that learns from recordings alone, with frames masked and negatives drawn as transformers draws them. There are so many codes
+    that two frames seldom have the same: transformers tells that by the bits of products, whose last ones depend on the row.
+    """
+    from transformers.models.wav2vec2 import modeling_wav2vec2 as wav2vec2
+    import numpy
+    numpy.random.seed(rng.randrange(2**31))
+    given = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=35, conv_dim=(10, 14), conv_kernel=(8, 3), conv_stride=(5, 3),
+                 num_conv_pos_embeddings=6, num_conv_pos_embedding_groups=2, hidden_dropout=0, activation_dropout=0, attention_dropout=0, feat_proj_dropout=0,
+                 final_dropout=0, layerdrop=0, mask_time_prob=0.2, num_codevectors_per_group=53, num_codevector_groups=2, codevector_dim=10, proj_codevector_dim=9,
+                 num_negatives=others)
+    config = hf.Wav2Vec2Config(**{**given, **fields})
+    model = hf.Wav2Vec2ForPreTraining(config)
+    mask = torch.ones(rows, samples, dtype=torch.long)
+    if padded:
+        mask[1, samples * 2 // 3:] = 0
+    lengths = model._get_feat_extract_output_lengths(mask.sum(-1))
+    frames = int(model._get_feat_extract_output_lengths(samples))
+    seen = (torch.arange(frames)[None] < lengths[:, None]).long()
+    hidden = wav2vec2._compute_mask_indices((rows, frames), probability, span, attention_mask=seen, min_masks=2)
+    negatives = wav2vec2._sample_negative_indices((rows, frames), others, hidden)
+    inputs = dict(input_values=torch.randn(rows, samples) * mask, mask_time_indices=torch.tensor(hidden).long(),
+                  sampled_negative_indices=torch.tensor(negatives).long())
+    return name, model, dict(inputs, attention_mask=mask) if padded else inputs
+
+
+def firsts(rng):
+    """Heads that read one position of the last layer, which is all there is of it: few layers, odd heads, padding in front. name → (model, inputs)"""
+    encoders = (("bert", hf.BertConfig, hf.BertForSequenceClassification, {}), ("roberta", hf.RobertaConfig, hf.RobertaForSequenceClassification, {}),
+                ("data2vec-text", hf.Data2VecTextConfig, hf.Data2VecTextForSequenceClassification, {}),
+                ("megatron-bert", hf.MegatronBertConfig, hf.MegatronBertForSequenceClassification, {}),
+                ("albert", hf.AlbertConfig, hf.AlbertForSequenceClassification, dict(embedding_size=13, num_hidden_groups=1, classifier_dropout_prob=0)))
+    for name, config_class, model_class, more in encoders:
+        for layers, left, labels, act in ((1, True, 1, "relu"), (3, True, 5, "gelu"), (1, False, 3, "gelu_new")):
+            config = config_class(vocab_size=61, hidden_size=27, num_attention_heads=3, num_hidden_layers=layers, intermediate_size=41, max_position_embeddings=32,
+                                  type_vocab_size=2, hidden_act=act, hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05, num_labels=labels, **more)
+            inputs = text(rng, config, left=left)
+            rows = inputs["input_ids"].shape[0]
+            inputs["labels"] = torch.randn(rows) if labels == 1 else torch.randint(0, labels, (rows,))
+            yield f"{name}-first-{layers}-{labels}", model_class(config), inputs
+    for layers in (1, 3):
+        config = hf.BertConfig(vocab_size=61, hidden_size=45, num_attention_heads=5, num_hidden_layers=layers, intermediate_size=37, max_position_embeddings=32,
+                               hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05)
+        inputs = text(rng, config, left=layers == 3)
+        inputs.update(labels=masked(rng, inputs), next_sentence_label=torch.tensor([0, 1, -100]))
+        yield f"bert-pretraining-{layers}", hf.BertForPreTraining(config), inputs
+        config = hf.ViTConfig(hidden_size=45, num_attention_heads=5, num_hidden_layers=layers, intermediate_size=37, image_size=(9, 15), patch_size=3, num_channels=5,
+                              qkv_bias=layers == 1, num_labels=7, hidden_act="relu", layer_norm_eps=1e-4)
+        yield f"vit-first-{layers}", hf.ViTForImageClassification(config), dict(pixel_values=torch.randn(4, 5, 9, 15), labels=torch.tensor([0, 6, 2, 3]))
+    for layers, heads, groups, width in ((1, 9, 3, 6), (3, 3, 1, 10)):
+        config = hf.LlamaConfig(vocab_size=61, hidden_size=27, num_attention_heads=heads, num_key_value_heads=groups, head_dim=width, num_hidden_layers=layers, intermediate_size=43,
+                                attention_dropout=0, bos_token_id=0, eos_token_id=0, initializer_range=0.05, attention_bias=layers == 1, tie_word_embeddings=layers == 3)
+        inputs = text(rng, config, types=False, left=layers == 1)
+        inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        yield f"llama-groups-{groups}", hf.LlamaForCausalLM(config), inputs
+    yield pretrained("wav2vec2-pretraining", rng)
+    yield pretrained("wav2vec2-pretraining-stable", rng, rows=2, samples=333, padded=False, probability=0.7, span=3, others=11, do_stable_layer_norm=True, feat_extract_norm="layer",
+                     num_hidden_layers=3, num_codevectors_per_group=19, num_codevector_groups=3, codevector_dim=12, contrastive_logits_temperature=0.3, diversity_loss_weight=0.7)
+    yield pretrained("wav2vec2-pretraining-one", rng, others=2, num_hidden_layers=1, num_codevectors_per_group=97, codevector_dim=6, hidden_act="relu")
 
 
 def corners(rng):
@@ -681,7 +744,8 @@ def record(folder, model, inputs, more, decay):
     outputs.loss.backward()
     tensors = {f"input.{name}": value.contiguous() for name, value in inputs.items()}
     wanted = ("logits", "start_logits", "end_logits", "prediction_logits", "seq_relationship_logits", "logits_per_image",
-              "logits_per_text", "image_embeds", "text_embeds")
+              "logits_per_text", "image_embeds", "text_embeds",
+              "projected_states", "projected_quantized_states", "codevector_perplexity", "contrastive_loss", "diversity_loss")
     for name in wanted:
         if outputs.get(name) is not None:
             tensors[f"output.{name}"] = outputs[name].detach().contiguous().clone()
@@ -708,7 +772,7 @@ def main():
         folder = os.path.join(root, name)
         os.makedirs(folder, exist_ok=True)
         return folder
-    for states in (tiny,) if word == "tiny" else (models, shapes, corners, decoders):
+    for states in (tiny,) if word == "tiny" else (models, shapes, corners, decoders, firsts):
         for name, model, inputs in states(random.Random(seed)):
             if word in name or states is tiny:
                 write(place(name), model, inputs)

@@ -74,6 +74,20 @@ const wav2vec2Fields = {
   num_conv_pos_embeddings: size(128),
   /** Whether norms stand before the halves of a layer. */
   do_stable_layer_norm: flag(false),
+  /** Pre-training alone reads what follows. Codes that a codebook has, and codebooks: a frame's target is one code of each. */
+  num_codevectors_per_group: size(320),
+  num_codevector_groups: size(2),
+  /** Width of all of a frame's codes side by side. */
+  codevector_dim: size(256),
+  /** Width in which states and targets are compared. */
+  proj_codevector_dim: size(256),
+  feat_quantizer_dropout: probability(0),
+  /** What cosines are divided by. */
+  contrastive_logits_temperature: positive(0.1),
+  /** Other frames that each masked one is to be told from: for who draws them. */
+  num_negatives: size(100),
+  /** What an even use of the codes counts beside the contrast. */
+  diversity_loss_weight: share(0.1),
 } as const;
 
 /** What the parts of a speech model read of its configuration. */

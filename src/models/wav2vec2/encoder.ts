@@ -24,6 +24,28 @@ import { SpecAugment } from "./spec-augment.ts";
 /** What frames are told of where they stand: [B, T, D] → [B, T, D]. */
 export type Positions = Module & { forward(x: Tensor): Tensor };
 
+/** Tensors by name that go from stage to stage of a pipeline with the states, through every layer. */
+export type Carried = Readonly<Record<string, Tensor>>;
+
+/** States, and what is carried beside them. */
+export interface CarryingStates {
+  /** [B, T, D]. */
+  readonly hidden: Tensor;
+  readonly carried: Carried | undefined;
+}
+
+function handedOn(carried: Carried): Carried {
+  return Object.fromEntries(Object.entries(carried).map(([name, tensor]) => [name, tensor.alias()]));
+}
+
+/** What pre-training asks of the stack beside its states. */
+export interface StackOptions {
+  /** bool [B, T]: which frames are masked; drawn while training where undefined. */
+  readonly masked?: Tensor | undefined;
+  /** What is made of the frames, normed, before they are masked, and needed behind the layers: [B, T, C] → tensors. */
+  readonly carry?: (normed: Tensor) => Carried;
+}
+
 class FeedForward extends Module {
   readonly intermediate_dropout: Dropout;
   readonly intermediate_dense: Linear;
@@ -70,8 +92,10 @@ class EncoderLayer extends Module {
     this.#normFirst = config.do_stable_layer_norm;
   }
 
-  override forward(x: Tensor, mask?: Tensor): Tensor {
-    return this.layerdrop.forward(this.#transform(x, mask), x);
+  /** @param carried - handed on as it is */
+  override forward(x: Tensor, mask?: Tensor, carried?: Carried): CarryingStates {
+    const hidden = this.layerdrop.forward(this.#transform(x, mask), x);
+    return { hidden, carried: carried && handedOn(carried) };
   }
 
   #transform(x: Tensor, mask: Tensor | undefined): Tensor {
@@ -107,14 +131,15 @@ class Encoder extends Module {
   }
 
   /** @param present - bool [B, T]: which frames are no padding */
-  override forward(frames: Tensor, present: Tensor | undefined): Tensor {
+  override forward(frames: Tensor, present: Tensor | undefined, carried?: Carried): CarryingStates {
     const clean = present === undefined ? frames : frames.maskedFill(present.logicalNot().unsqueeze(-1), 0);
     const placed = clean.add(this.pos_conv_embed.forward(clean)); // [B, T, D]
     const mask = present && paddingMask(present);
-    let hidden = this.dropout.forward(this.#normFirst ? placed : this.layer_norm.forward(placed));
-    for (const layer of this.layers) hidden = layer.forward(hidden, mask);
-    const ended = this.end.forward(hidden);
-    return this.#normFirst ? this.layer_norm.forward(ended) : ended;
+    const first = this.dropout.forward(this.#normFirst ? placed : this.layer_norm.forward(placed));
+    let states: CarryingStates = { hidden: first, carried };
+    for (const layer of this.layers) states = layer.forward(states.hidden, mask, states.carried);
+    const ended = this.end.forward(states.hidden);
+    return { hidden: this.#normFirst ? this.layer_norm.forward(ended) : ended, carried: states.carried };
   }
 }
 
@@ -142,15 +167,19 @@ export class SpeechModel extends Module {
     this.#config = config;
   }
 
-  /** @returns [B, T, D], of the adapter's frames and width where there is one */
-  override forward(samples: Tensor, attentionMask: Tensor | undefined): Tensor {
+  /** @returns `hidden` [B, T, D], of the adapter's frames and width where there is one, and what `carry` made */
+  override forward(
+    samples: Tensor,
+    attentionMask: Tensor | undefined,
+    { masked, carry }: StackOptions = {},
+  ): CarryingStates {
     const frames = this.feature_extractor.forward(samples); // [B, T, C]
     const length = frames.shape[1] ?? 0;
     const lengths = attentionMask && numFrames(attentionMask.to("int64").sum([1]), this.#config); // [B]
     const present = lengths && arange(length, { dtype: "int64" }).unsqueeze(0).lt(lengths.unsqueeze(1)); // [B, T]
-    const projected = this.feature_projection.forward(frames);
-    const augmented = this.spec_augment.forward(projected, lengths, this.masked_spec_embed?.tensor);
-    const hidden = this.encoder.forward(augmented, present);
-    return this.adapter === null ? hidden : this.adapter.forward(hidden);
+    const { normed, projected } = this.feature_projection.forward(frames);
+    const augmented = this.spec_augment.forward(projected, lengths, this.masked_spec_embed?.tensor, masked);
+    const { hidden, carried } = this.encoder.forward(augmented, present, carry?.(normed));
+    return { hidden: this.adapter === null ? hidden : this.adapter.forward(hidden), carried };
   }
 }

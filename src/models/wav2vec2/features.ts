@@ -81,8 +81,10 @@ export class FeatureProjection extends Module {
     this.dropout = new Dropout(config.feat_proj_dropout);
   }
 
-  override forward(frames: Tensor): Tensor {
-    return this.dropout.forward(this.projection.forward(this.layer_norm.forward(frames))); // [B, T, D]
+  /** @returns `projected` [B, T, D], and `normed` [B, T, C], what it is made of */
+  override forward(frames: Tensor): { readonly normed: Tensor; readonly projected: Tensor } {
+    const normed = this.layer_norm.forward(frames);
+    return { normed, projected: this.dropout.forward(this.projection.forward(normed)) };
   }
 }
 

@@ -4,6 +4,7 @@ import { PositionalConvolution } from "./features.ts";
 import type { SpeechFamily } from "./speech-family.ts";
 import { SpeechForSequenceClassification } from "./speech-for-classification.ts";
 import { SpeechForCTC } from "./speech-for-ctc.ts";
+import { SpeechForPreTraining } from "./speech-for-pretraining.ts";
 
 const wav2vec2: SpeechFamily<Wav2Vec2Config> = {
   prefix: "wav2vec2",
@@ -17,6 +18,14 @@ const wav2vec2: SpeechFamily<Wav2Vec2Config> = {
  * @see Baevski et al. 2020, https://arxiv.org/abs/2006.11477
  */
 export class Wav2Vec2ForCTC extends SpeechForCTC<Wav2Vec2Config> {
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super(wav2vec2, fields);
+  }
+}
+
+/** wav2vec 2 that learns from recordings alone. */
+export class Wav2Vec2ForPreTraining extends SpeechForPreTraining {
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
     super(wav2vec2, fields);

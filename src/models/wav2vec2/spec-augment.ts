@@ -42,18 +42,24 @@ export class SpecAugment extends Drawing {
    * @param frames - [B, T, D]
    * @param lengths - int64 [B], of which frames behind it are padding; all T of each row where undefined
    * @param vector - [D], what stands for a masked frame
+   * @param given - bool [B, T], which frames are masked, also in evaluation; drawn where undefined
    * @throws {TroupeError} `MODEL_INPUT` for fewer frames than a span has; `RANDOMNESS_UNBOUND`
    */
-  override forward(frames: Tensor, lengths: Tensor | undefined, vector: Tensor | undefined): Tensor {
+  override forward(
+    frames: Tensor,
+    lengths: Tensor | undefined,
+    vector: Tensor | undefined,
+    given?: Tensor,
+  ): Tensor {
     const { device } = frames;
-    if (!this.training || !this.#isOn || device === "meta") return frames;
+    if (!this.#isOn || device === "meta") return frames;
     const [batch = 0, numFrames = 0, width = 0] = frames.shape;
     let masked = frames;
-    if (this.#time.share > 0 && vector !== undefined) {
-      const seen = this.#masked("time", this.#time, [batch, numFrames], lengths, device);
+    if (vector !== undefined && (given !== undefined || (this.training && this.#time.share > 0))) {
+      const seen = given ?? this.#masked("time", this.#time, [batch, numFrames], lengths, device);
       masked = ops.where(seen.unsqueeze(2), vector.to(frames.dtype), masked);
     }
-    if (this.#features.share > 0) {
+    if (this.training && this.#features.share > 0) {
       const seen = this.#masked("features", this.#features, [batch, width], undefined, device);
       masked = masked.maskedFill(seen.unsqueeze(1), 0);
     }

@@ -3,7 +3,7 @@ import type { Tensor } from "../../tensor/index.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { SpeechConfig } from "./config.ts";
-import { SpeechModel } from "./encoder.ts";
+import { type CarryingStates, SpeechModel, type StackOptions } from "./encoder.ts";
 import { checkSamples } from "./features.ts";
 import type { SpeechFamily } from "./speech-family.ts";
 import { speechNaming } from "./state-dict-adapter.ts";
@@ -52,8 +52,13 @@ export abstract class SpeechWithHead<Config extends SpeechConfig> extends Module
    * @returns [B, T, D]
    * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame
    */
-  protected states({ inputValues, attentionMask }: SpeechBatch): Tensor {
+  protected states(batch: SpeechBatch): Tensor {
+    return this.run(batch).hidden;
+  }
+
+  /** The same with what is carried beside. */
+  protected run({ inputValues, attentionMask }: SpeechBatch, options: StackOptions = {}): CarryingStates {
     checkSamples(this.constructor.name, inputValues, this.config);
-    return this.#stack.forward(inputValues, attentionMask);
+    return this.#stack.forward(inputValues, attentionMask, options);
   }
 }

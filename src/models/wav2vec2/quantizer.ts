@@ -1,0 +1,92 @@
+import { Drawing, Linear, normal, Parameter, uniform, zeros } from "../../nn/index.ts";
+import { type Device, ops, type Tensor } from "../../tensor/index.ts";
+import type { Wav2Vec2Config } from "./config.ts";
+
+// B recordings, T frames, F width of frames, G codebooks of V codes each, C width of a frame's codes side by side.
+
+/** Frames as codes. */
+export interface Quantized {
+  /** [B, T, C], the codes' vectors. */
+  readonly vectors: Tensor;
+  /** int64 [B, T], one number for the code of each codebook: equal where all of them are. */
+  readonly codes: Tensor;
+  /** float32 scalar: how many codes of each codebook the masked frames seem to use, summed over the codebooks; at most G · V. */
+  readonly perplexity: Tensor;
+}
+
+/**
+ * Says of every frame which code of each codebook it is. While training codes are drawn, with noise of Gumbel's, and gradients are those of
+ * the probabilities; in evaluation the likeliest is taken, and nothing comes back to the frames.
+ * @see Jang et al. 2017, https://arxiv.org/abs/1611.01144; Baevski et al. 2020 §2, https://arxiv.org/abs/2006.11477
+ */
+export class GumbelQuantizer extends Drawing {
+  /** [1, G · V, C / G]. */
+  readonly codevectors: Parameter;
+  readonly weight_proj: Linear;
+  /** How far from the likeliest codes are drawn, above 0. A job may lower it while it trains. */
+  temperature = 2;
+  readonly #numGroups: number;
+  readonly #numCodes: number;
+
+  constructor(config: Wav2Vec2Config) {
+    super();
+    const { num_codevector_groups: groups, num_codevectors_per_group: codes, codevector_dim } = config;
+    this.#numGroups = groups;
+    this.#numCodes = codes;
+    this.codevectors = new Parameter([1, groups * codes, codevector_dim / groups], uniform(0, 1));
+    this.weight_proj = new Linear(config.conv_dim.at(-1) ?? 0, groups * codes, {
+      init: normal(0, 1),
+      biasInit: zeros,
+    });
+  }
+
+  /**
+   * @param frames - [B, T, F]
+   * @param masked - bool [B, T], the frames that perplexity is told of; all where undefined
+   * @throws {TroupeError} `RANDOMNESS_UNBOUND` while training where nothing is bound
+   */
+  override forward(frames: Tensor, masked: Tensor | undefined): Quantized {
+    const [batch = 0, length = 0] = frames.shape;
+    const [groups, numCodes] = [this.#numGroups, this.#numCodes];
+    const logits = this.weight_proj.forward(frames).to("float32").view([-1, groups, numCodes]); // [B · T, G, V]
+    const isDrawn = this.training && frames.device !== "meta";
+    const scores = isDrawn ? logits.add(this.#noise(logits)).div(this.temperature) : logits;
+    const chosen = scores.detach().argmax(-1); // [B · T, G]
+    const hard = ops.oneHot(chosen, numCodes).to("float32");
+    const soft = this.training ? scores.softmax(-1) : undefined;
+    const shares = soft === undefined ? hard : hard.sub(soft.detach()).add(soft); // the value of the one, the other's gradient
+    const table = this.codevectors.tensor.view([groups, numCodes, -1]);
+    const vectors = shares.to(table.dtype).transpose(0, 1).matmul(table); // [G, B · T, C / G]
+    return {
+      vectors: vectors.transpose(0, 1).reshape([batch, length, -1]),
+      codes: numbered(chosen, numCodes).view([batch, length]),
+      perplexity: perplexityOf(this.training ? logits.softmax(-1) : hard, masked),
+    };
+  }
+
+  /** Of Gumbel's distribution. 0, which a draw of float32 may be, has no logarithm. */
+  #noise(logits: Tensor): Tensor {
+    const drawn = this.uniform(logits.shape, logits.device as Device).clamp(2 ** -24);
+    return drawn.log().neg().log().neg();
+  }
+}
+
+/** int64 [N, G], each below `base` → [N]. */
+function numbered(chosen: Tensor, base: number): Tensor {
+  return chosen.unbind(1).reduce((sum, code) => sum.mul(base).add(code));
+}
+
+/** What has a logarithm in float32, times which 0 is 0. */
+const SMALLEST = 1e-30;
+
+/** @param shares - [N, G, V], of each frame @param masked - bool [B, T], N together */
+function perplexityOf(shares: Tensor, masked: Tensor | undefined): Tensor {
+  const means =
+    masked === undefined
+      ? shares.mean([0])
+      : shares
+          .mul(masked.reshape([-1, 1, 1]).to("float32"))
+          .sum([0])
+          .div(masked.sum().to("float32")); // [G, V]
+  return means.mul(means.clamp(SMALLEST).log()).sum([-1]).neg().exp().sum();
+}
