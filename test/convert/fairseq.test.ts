@@ -187,6 +187,34 @@ const published: readonly Published[] = [
     ),
   })),
   {
+    title: "wav2vec 2 as it is pre-trained, codes and all",
+    config: {
+      model_type: "wav2vec2",
+      architectures: ["Wav2Vec2ForPreTraining"],
+      ...speech,
+      feat_extract_norm: "layer",
+      num_conv_pos_embeddings: 4,
+      num_codevectors_per_group: 3,
+      codevector_dim: 6,
+      proj_codevector_dim: 4,
+    },
+    tensors: below(
+      "w2v_encoder.w2v_model.",
+      merged(
+        wav2vec2(true),
+        {
+          "encoder.pos_conv.0.weight_g": [1, 1, 4],
+          "encoder.pos_conv.0.weight_v": [width, width / 2, 4],
+          "encoder.pos_conv.0.bias": [width],
+          "quantizer.vars": [1, 6, 3],
+        },
+        both("quantizer.weight_proj", 6, 5),
+        both("project_q", 4, 6),
+        both("final_proj", 4, width),
+      ),
+    ),
+  },
+  {
     title: "data2vec's model of speech, tuned to write",
     config: {
       model_type: "data2vec-audio",

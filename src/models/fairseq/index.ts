@@ -9,15 +9,20 @@ export type { FairseqModel } from "./fairseq-model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const families: Readonly<Record<string, (config: Fields, isClassifier: boolean) => FairseqModel>> = {
-  roberta: (config, isClassifier) =>
-    fairseqTextEncoder(config as unknown as FairseqEncoderConfig, "roberta", isClassifier),
-  "data2vec-text": (config, isClassifier) =>
-    fairseqTextEncoder(config as unknown as FairseqEncoderConfig, "data2vec_text", isClassifier),
+const families: Readonly<Record<string, (config: Fields, architecture: string) => FairseqModel>> = {
+  roberta: (config, architecture) =>
+    fairseqTextEncoder(config as unknown as FairseqEncoderConfig, "roberta", isClassifier(architecture)),
+  "data2vec-text": (config, architecture) =>
+    fairseqTextEncoder(
+      config as unknown as FairseqEncoderConfig,
+      "data2vec_text",
+      isClassifier(architecture),
+    ),
   bart: (config) => fairseqBart(config as unknown as { readonly vocab_size: number }),
   opt: fairseqOpt,
-  wav2vec2: (config) => fairseqSpeech(config as unknown as FairseqSpeechConfig),
-  "data2vec-audio": (config) => fairseqSpeech(config as unknown as FairseqSpeechConfig),
+  wav2vec2: (config, architecture) => fairseqSpeech(config as unknown as FairseqSpeechConfig, architecture),
+  "data2vec-audio": (config, architecture) =>
+    fairseqSpeech(config as unknown as FairseqSpeechConfig, architecture),
 };
 
 /**
@@ -31,7 +36,11 @@ export function fairseqModel(config: Fields): FairseqModel {
   if (config.tie_word_embeddings === false)
     throw refusal("tie_word_embeddings", "true, as in FairSeq", config.tie_word_embeddings);
   const [architecture = ""] = (config.architectures ?? []) as readonly string[];
-  return family(config, architecture.endsWith("ForSequenceClassification"));
+  return family(config, architecture);
+}
+
+function isClassifier(architecture: string): boolean {
+  return architecture.endsWith("ForSequenceClassification");
 }
 
 function refusal(field: string, expected: string, got: unknown): TroupeError {

@@ -26,12 +26,24 @@ const positions: Readonly<Record<FairseqSpeechConfig["model_type"], readonly Nam
   "data2vec-audio": [["pos_conv.*.0", "pos_conv_embed.layers.*.conv"]],
 };
 
-/** wav2vec 2, or data2vec's model of speech: pretrained alone, or below the model that was tuned to write what is said. */
-export function fairseqSpeech({
-  model_type,
-  feat_extract_norm = "group",
-}: FairseqSpeechConfig): FairseqModel {
+/** What wav2vec 2's pre-training has beside the stack. */
+const preTraining: readonly NamePair[] = [
+  ["quantizer.vars", "quantizer.codevectors"],
+  ["quantizer.weight_proj", "quantizer.weight_proj"],
+  ["project_q", "project_q"],
+  ["final_proj", "project_hid"],
+];
+
+/**
+ * wav2vec 2, or data2vec's model of speech: pretrained alone, or below the model that was tuned to write what is said.
+ * @param architecture - of Hugging Face's names: where it is `Wav2Vec2ForPreTraining`, what pretraining alone needs is kept
+ */
+export function fairseqSpeech(
+  { model_type, feat_extract_norm = "group" }: FairseqSpeechConfig,
+  architecture: string,
+): FairseqModel {
   const isData2Vec = model_type === "data2vec-audio";
+  const isPreTraining = architecture === "Wav2Vec2ForPreTraining";
   const prefix = isData2Vec ? "data2vec_audio" : "wav2vec2";
   const norms: NamePair =
     isData2Vec || feat_extract_norm === "layer"
@@ -52,10 +64,18 @@ export function fairseqSpeech({
         ]),
       ]),
       ["w2v_encoder.proj", "lm_head"],
+      ...(isPreTraining
+        ? preTraining.map(([there, here]): NamePair => [`w2v_encoder.w2v_model.${there}`, here])
+        : []),
     ],
     renamed: [[/^(?!w2v_encoder\.)(w2v_model\.)?/, "w2v_encoder.w2v_model."]],
     // What pretraining alone needs, and the averaged teacher.
-    ignored: [...bookkeeping, /^w2v_encoder\.w2v_model\.(quantizer|project_q|final_proj|target_glu|_ema)\b/],
+    ignored: [
+      ...bookkeeping,
+      isPreTraining
+        ? /^w2v_encoder\.w2v_model\.(target_glu|_ema)\b/
+        : /^w2v_encoder\.w2v_model\.(quantizer|project_q|final_proj|target_glu|_ema)\b/,
+    ],
     zeros: {},
   };
 }
