@@ -13,8 +13,9 @@ namespace troupe {
 namespace {
 
 // The rights that views of an argument inherit: a view of a shared tensor is as read-only as the tensor itself.
-Guard inherited(const Call& call) {
-  return call.plan.returns_views ? call.handles.guard(static_cast<Handle>(call.frame.data[0])) : Guard{};
+const Guard& inherited(const Call& call) {
+  static const Guard plain;
+  return call.plan.returns_views ? call.handles.guard(static_cast<Handle>(call.frame.data[0])) : plain;
 }
 
 class ResultWriter {
@@ -48,7 +49,7 @@ class ResultWriter {
 };
 
 double collect_results(const Call& call, torch::jit::Stack& stack) {
-  const Guard guard = inherited(call);
+  const Guard& guard = inherited(call);
   ResultWriter writer(call.frame, call.handles, guard);
   const size_t first = stack.size() - call.plan.keeps_output.size();
   for (size_t i = 0; i < call.plan.keeps_output.size(); ++i) {

@@ -36,10 +36,22 @@ Handle HandleTable::put(at::Tensor tensor, const Guard& guard) {
   free_.pop_back();
   Slot& slot = slots_[index];
   slot.tensor = std::move(tensor);
-  if (!guard.is_plain()) slot.guard = guard;  // a free slot's is plain
+  if (!guard.is_plain()) slot.guard = std::make_unique<Guard>(guard);
   slot.used = true;
   ++live_;
   return static_cast<Handle>(slot.generation << kSlotBits | index);
+}
+
+const Guard& HandleTable::guard(Handle handle) const {
+  static const Guard plain;
+  const auto& guard = slots_[slot_of(handle)].guard;
+  return guard ? *guard : plain;
+}
+
+Guard& HandleTable::changeable_guard(Handle handle) {
+  auto& guard = slots_[slot_of(handle)].guard;
+  if (!guard) guard = std::make_unique<Guard>();
+  return *guard;
 }
 
 const HandleTable::Slot* HandleTable::find(Handle handle) const {
@@ -61,7 +73,7 @@ const HandleTable::Slot& HandleTable::expect(Handle handle, const char* op, cons
 
 const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* argument) const {
   const Slot& slot = expect(handle, op, argument);
-  if (slot.guard.offloaded) {
+  if (slot.guard && slot.guard->offloaded) {
     refuse("TENSOR_OFFLOADED", op, argument,
            "a tensor with its memory, got one that is offloaded, as a block's input is until backward and its parameters are "
            "between its calls (read them within the block, or leave that offload out)");
@@ -94,7 +106,7 @@ bool HandleTable::release(Handle handle) {
   // Out of the slot first: the destructor may run autograd code of any depth.
   const at::Tensor dying = std::move(slot.tensor);
   slot.tensor = at::Tensor();
-  if (!slot.guard.is_plain()) slot.guard = Guard{};
+  slot.guard.reset();
   slot.used = false;
   slot.generation = slot.generation == kMaxGeneration ? 1 : slot.generation + 1;
   free_.push_back(slot_of(handle));

@@ -51,9 +51,10 @@ class HandleTable {
   const at::Tensor& get_exclusive(Handle handle, const char* op, const char* argument = "self") const;
   // The tensor, to be written: throws also TENSOR_SHARED and TENSOR_READ_ONLY.
   const at::Tensor& get_writable(Handle handle, const char* op, const char* argument = "self") const;
-  // The rights of a live handle, inherited by its views and changed by loans.
-  Guard& guard(Handle handle) { return slots_[slot_of(handle)].guard; }
-  const Guard& guard(Handle handle) const { return slots_[slot_of(handle)].guard; }
+  // The rights of a live handle, inherited by its views.
+  const Guard& guard(Handle handle) const;
+  // The same to be changed, by a loan or an offload.
+  Guard& changeable_guard(Handle handle);
 
   // Forgets a tensor; false when the handle named none.
   bool release(Handle handle);
@@ -61,9 +62,10 @@ class HandleTable {
   int64_t live() const { return live_; }
 
  private:
+  // Small, because every call of an operator goes through some: nearly all tensors have no guard.
   struct Slot {
     at::Tensor tensor;
-    Guard guard;
+    std::unique_ptr<Guard> guard;  // null: a plain one
     uint32_t generation = 1;
     bool used = false;
   };

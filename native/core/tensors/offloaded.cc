@@ -24,7 +24,7 @@ bool give_memory_up(HandleTable& handles, const std::vector<Handle>& aliases) {
     if (tensor.storage().unsafeGetStorageImpl() != memory || tensor.use_count() != 1) return false;
   }
   first.storage().set_data_ptr(at::DataPtr(nullptr, first.device()));
-  for (const Handle alias : aliases) handles.guard(alias).offloaded = true;
+  for (const Handle alias : aliases) handles.changeable_guard(alias).offloaded = true;
   return true;
 }
 
@@ -32,7 +32,7 @@ void take_memory_back(HandleTable& handles, const std::vector<Handle>& aliases) 
   const at::Tensor& first = handles.identity(aliases.front(), "takeMemoryBack");
   const c10::DeviceGuard guard(first.device());
   first.storage().set_data_ptr(c10::GetAllocator(first.device().type())->allocate(first.storage().nbytes()));
-  for (const Handle alias : aliases) handles.guard(alias).offloaded = false;
+  for (const Handle alias : aliases) handles.changeable_guard(alias).offloaded = false;
 }
 
 }  // namespace troupe

@@ -90,7 +90,7 @@ void occupy_pages(const at::Tensor& tensor) {
 void mark_offloaded(HandleTable& handles, const std::vector<Handle>& tensors, bool offloaded) {
   for (const Handle tensor : tensors) {
     handles.identity(tensor, "markOffloaded");
-    handles.guard(tensor).offloaded = offloaded;
+    handles.changeable_guard(tensor).offloaded = offloaded;
   }
 }
 

@@ -68,7 +68,7 @@ RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::str
   const char* const op = kind == RefKind::move ? "moveRef" : "shareRef";
   const at::Tensor& tensor = kind == RefKind::share ? handles.get(handle, op) : handles.get_exclusive(handle, op);
   // Detached: the receiver gets a tensor object of its own over the same memory, without this thread's graph and flags.
-  PendingRef pending{tensor.detach(), receiver_guard(handles.guard(handle), kind, tensor.device()), owner,
+  PendingRef pending{tensor.detach(), receiver_guard(handles.changeable_guard(handle), kind, tensor.device()), owner,
                      Fence::here(tensor.device())};
   if (kind == RefKind::move) handles.release(handle);
   return put_ref(std::move(pending));
