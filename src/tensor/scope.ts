@@ -126,10 +126,11 @@ export function liveTensors(): number {
 }
 
 function close(ended: Scope, survivors: ReadonlySet<TensorHandle>): void {
+  const someSurvive = survivors.size > 0; // else a look into the set for each tensor, for nothing
   let count = 0;
   for (const tensor of ended.tensors) {
     if (tensor.disposed) continue;
-    if (survivors.has(tensor)) {
+    if (someSurvive && survivors.has(tensor)) {
       register(tensor);
       continue;
     }
