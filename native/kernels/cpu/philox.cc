@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/elementary.h"
+#include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/philox.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
