@@ -40,7 +40,7 @@ describe("activations in the host's memory", () => {
         const aliases = activation(value);
         const ticket = offloader.keep(aliases);
         if (ticket === undefined) throw new Error("its memory stays");
-        expect(() => lastOf(aliases[0])).toThrow(/away/);
+        expect(() => lastOf(aliases[0])).toThrow(/offloaded/);
         return { value, aliases, ticket };
       });
       // Takes the memory that was given up.

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
@@ -18,7 +18,13 @@ it("refuses a promise that nobody waits for", () => {
       join(root, ".oxlintrc.json"),
       folder,
     ];
-    const { status, stdout } = spawnSync(process.execPath, lint, { cwd: folder, encoding: "utf8" });
+    // Where the linter looks for the one that knows types; npm has it there, who runs this file alone may not.
+    const path = `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`;
+    const { status, stdout } = spawnSync(process.execPath, lint, {
+      cwd: folder,
+      encoding: "utf8",
+      env: { ...process.env, PATH: path },
+    });
     expect(stdout).toContain("no-floating-promises");
     expect(status).toBe(1);
   } finally {
