@@ -31,8 +31,9 @@ import {
   spreadOf,
   type Timed,
   type Times,
+  unsurenessOf,
 } from "./learning/page.ts";
-import { readPredicted, record } from "./learning/record.ts";
+import { readPredicted, recordRows, recordWeights } from "./learning/record.ts";
 import { median } from "./median.ts";
 
 /** What either side tells of a run. */
@@ -112,28 +113,35 @@ function keep(name: CaseName, part: Partial<Seen>): void {
 async function compareLearning(name: CaseName): Promise<Learnt> {
   const { score, isBetterAbove, chance, chanceIs, ...of }: LearningCase = cases[name];
   const steps = Number(flags.steps ?? of.steps);
-  const [ours, theirs]: [number[], number[]] = [[], []];
+  const numStarts = of.starts ?? 1;
+  const [ours, theirs]: [number[][], number[][]] = [[], []];
   let mostApart = 0;
   for (let seed = 1; seed <= numSeeds; seed++) {
-    const { folder, dataset } = await prepare(name, seed, steps);
-    const run = await runOurs(name, { folder, seed, steps, shuffled: 0, evaluate: 1 });
-    const peer = await runPeer(name, { folder, steps, ranks: 1, predict: 1 });
-    const predicted = await readPredicted(folder);
-    const judged = (await dataset.score?.("validation", predicted)) ?? {};
-    for (const tensor of Object.values(predicted)) tensor.dispose();
-    const apart = Math.max(
-      ...peer.losses
-        .slice(0, COMPARED_STEPS)
-        .map((loss, step) => Math.abs(loss - (run.losses[step] ?? Number.NaN))),
-    );
-    mostApart = Math.max(mostApart, apart);
-    ours.push(run.scores[score] ?? Number.NaN);
-    theirs.push(judged[score] ?? Number.NaN);
-    console.log(
-      `${name}, seed ${seed}: ${steps} steps, loss ${print(run.losses[0])} to ${print(run.losses.at(-1))} (transformers ${print(peer.losses.at(-1))}); ` +
-        `losses of the first ${COMPARED_STEPS} steps at most ${apart.toExponential(1)} apart (bar 1e-4: ${told(apart <= bars.apart)}); ` +
-        `${score} ${print(ours.at(-1))} (transformers ${print(theirs.at(-1))})`,
-    );
+    const { folder, opened } = await prepare(name, seed, steps);
+    const [oursOfSeed, theirsOfSeed]: [number[], number[]] = [[], []];
+    for (let start = 0; start < numStarts; start++) {
+      if (start > 0) await recordWeights(folder, opened, { config: of.config, seed, start });
+      const run = await runOurs(name, { folder, seed, steps, shuffled: 0, evaluate: 1 });
+      const peer = await runPeer(name, { folder, steps, ranks: 1, predict: 1 });
+      const predicted = await readPredicted(folder);
+      const judged = (await opened.dataset.score?.("validation", predicted)) ?? {};
+      for (const tensor of Object.values(predicted)) tensor.dispose();
+      const apart = Math.max(
+        ...peer.losses
+          .slice(0, COMPARED_STEPS)
+          .map((loss, step) => Math.abs(loss - (run.losses[step] ?? Number.NaN))),
+      );
+      mostApart = Math.max(mostApart, apart);
+      oursOfSeed.push(run.scores[score] ?? Number.NaN);
+      theirsOfSeed.push(judged[score] ?? Number.NaN);
+      console.log(
+        `${name}, seed ${seed}${numStarts > 1 ? `, start ${start + 1}` : ""}: ${steps} steps, loss ${print(run.losses[0])} to ${print(run.losses.at(-1))} (transformers ${print(peer.losses.at(-1))}); ` +
+          `losses of the first ${COMPARED_STEPS} steps at most ${apart.toExponential(1)} apart (bar 1e-4: ${told(apart <= bars.apart)}); ` +
+          `${score} ${print(oursOfSeed.at(-1))} (transformers ${print(theirsOfSeed.at(-1))})`,
+      );
+    }
+    ours.push(oursOfSeed);
+    theirs.push(theirsOfSeed);
     rmSync(folder, { recursive: true });
   }
   const { folder } = await prepare(name, 1, 1);
@@ -151,7 +159,7 @@ async function compareLearning(name: CaseName): Promise<Learnt> {
     chanceIs,
   };
   console.log(
-    `${name}: ${score} ${print(mean(ours))} beside ${print(mean(theirs))}, whose ${numSeeds} seeds spread over ${print(spreadOf(learnt))}: ${told(isWithinSpread(learnt))} (${isBetterAbove ? "more" : "less"} is better)`,
+    `${name}: ${score} ${print(mean(ours.flat()))} beside ${print(mean(theirs.flat()))}${numStarts > 1 ? ` (their difference unsure by ${print(unsurenessOf(learnt))} for roundings)` : ""}, whose ${numSeeds} seeds spread over ${print(spreadOf(learnt))}: ${told(isWithinSpread(learnt))} (${isBetterAbove ? "more" : "less"} is better)`,
   );
   console.log(
     `${name}: ${score} ${print(learnt.shuffled)} with shuffled labels, chance is ${chance} (${chanceIs}): ${told(isChance(learnt))}`,
@@ -206,8 +214,10 @@ async function prepare(name: CaseName, seed: number, steps: number) {
   const dataset = task.dataset(examples, { source: name, config, tokenizer, length, seed });
   const schedule = scheduleOf({ lr }, steps);
   const rates = Array.from({ length: steps }, (_, step) => schedule.lrAt(step + 1));
-  await record(folder, { task, dataset }, { config, seed, numRows: steps * batch, rates });
-  return { folder, dataset };
+  const opened = { task, dataset };
+  await recordWeights(folder, opened, { config, seed, start: 0 });
+  await recordRows(folder, opened, { numRows: steps * batch, rates });
+  return { folder, opened };
 }
 
 interface Order {

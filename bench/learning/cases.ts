@@ -34,6 +34,8 @@ export interface LearningCase {
   readonly chanceIs: string;
   /** Whether speed and memory are compared too. True */
   readonly isTimed?: boolean;
+  /** From how many starts each seed is learnt that differ by roundings, where those part two runs of one side. 1 */
+  readonly starts?: number;
 }
 
 export const cases = {
@@ -147,6 +149,7 @@ export const cases = {
     isBetterAbove: false,
     chance: 0.9,
     chanceIs: "nine of ten digits wrong, or nothing said",
+    starts: 3,
   },
   llama: {
     task: "causal_lm",

@@ -1,14 +1,14 @@
 import { cpus } from "node:os";
 import type { CaseName } from "./cases.ts";
 
-/** What a case came to: both sides' scores, one for each seed. */
+/** What a case came to: both sides' scores, of each seed one for each start. */
 export interface Learnt {
   readonly steps: number;
   /** The largest difference between two losses of the first steps, over all seeds. */
   readonly apart: number;
   readonly score: string;
-  readonly ours: readonly number[];
-  readonly theirs: readonly number[];
+  readonly ours: readonly (readonly number[])[];
+  readonly theirs: readonly (readonly number[])[];
   readonly isBetterAbove: boolean;
   /** Ours with labels that were dealt anew. */
   readonly shuffled: number;
@@ -61,14 +61,38 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Between the best and the worst seed of transformers, which chance alone makes. */
+/**
+ * Between the best and the worst seed of transformers, which chance alone makes; where a seed has several starts, the mean over
+ * every choice of one of each.
+ */
 export function spreadOf({ theirs }: Learnt): number {
-  return Math.max(...theirs) - Math.min(...theirs);
+  return mean(choices(theirs).map((chosen) => Math.max(...chosen) - Math.min(...chosen)));
+}
+
+/** Every way to choose one of each. */
+function choices(from: readonly (readonly number[])[]): number[][] {
+  return from.reduce<number[][]>(
+    (before, each) => before.flatMap((chosen) => each.map((one) => [...chosen, one])),
+    [[]],
+  );
 }
 
 /** Whether the two means lie no further apart than that spread. */
 export function isWithinSpread(learnt: Learnt): boolean {
-  return Math.abs(mean(learnt.ours) - mean(learnt.theirs)) <= Math.max(spreadOf(learnt), 1e-6);
+  return Math.abs(mean(learnt.ours.flat()) - mean(learnt.theirs.flat())) <= Math.max(spreadOf(learnt), 1e-6);
+}
+
+/** How far the scores of one seed and side lie about their mean, for roundings alone: a standard deviation. NaN for one start */
+export function roundingOf({ ours, theirs }: Learnt): number {
+  const squares = [...ours, ...theirs].flatMap((scores) =>
+    scores.map((score) => (score - mean(scores)) ** 2 / (scores.length - 1)),
+  );
+  return Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / (ours.length + theirs.length));
+}
+
+/** The standard error, for roundings alone, of the difference between the two means. NaN for one start of each seed */
+export function unsurenessOf(learnt: Learnt): number {
+  return roundingOf(learnt) * Math.sqrt(1 / learnt.ours.flat().length + 1 / learnt.theirs.flat().length);
 }
 
 /** How far above chance labels without sense may end: what 2,000 held-out samples and the choice of a majority leave open. */
@@ -81,7 +105,9 @@ export function isChance({ shuffled, chance, isBetterAbove }: Learnt): boolean {
 
 /** Whether something was learnt of those that belong there, by either side. */
 export function isAboveChance({ ours, theirs, chance, isBetterAbove }: Learnt): boolean {
-  return [mean(ours), mean(theirs)].every((score) => (isBetterAbove ? score > chance : score < chance));
+  return [mean(ours.flat()), mean(theirs.flat())].every((score) =>
+    isBetterAbove ? score > chance : score < chance,
+  );
 }
 
 /** What misses its bar, a line each. */
@@ -100,7 +126,7 @@ function missedOf(learnt: Learnt): string[] {
     ...(isWithinSpread(learnt)
       ? []
       : [
-          `${score} ${short(mean(ours))} beside ${short(mean(theirs))}, further apart than transformers' seeds (${short(spreadOf(learnt))})`,
+          `${score} ${short(mean(ours.flat()))} beside ${short(mean(theirs.flat()))}, further apart than transformers' seeds (${short(spreadOf(learnt))})`,
         ]),
     ...(isChance(learnt)
       ? []
@@ -142,9 +168,14 @@ PyTorch is eager, with as many threads as there are cores. Apart: the largest di
 ${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do. Chance is what one has who learns
 nothing; where neither side is beyond it, it is said.
 
-| case | steps | apart | score | Troupe | transformers | its spread | shuffled labels | chance |
-| ---- | ----- | ----- | ----- | ------ | ------------ | ---------- | --------------- | ------ |
-${learnt.join("\n") || "| not run | | | | | | | | |"}
+Where roundings part two runs of one side, each seed is learnt from several starts, in which the last bit of every weight is drawn
+anew, and both sides have the same ones; in brackets are each seed's means then. By rounding: how far the scores of one seed and one
+side lie about their mean, a standard deviation, and behind ± the standard error that it leaves to the difference of the two means.
+The spread is then the mean over every choice of one start of each seed.
+
+| case | steps | apart | score | Troupe | transformers | its spread | by rounding | shuffled labels | chance |
+| ---- | ----- | ----- | ----- | ------ | ------------ | ---------- | ----------- | --------------- | ------ |
+${learnt.join("\n") || "| not run | | | | | | | | | |"}
 
 ## How fast
 
@@ -164,12 +195,19 @@ function learntRow(name: string, learnt: Learnt): string {
     `${learnt.steps}`,
     `${learnt.apart.toExponential(1)}${mark(learnt.apart <= bars.apart)}`,
     learnt.score,
-    `${short(mean(learnt.ours))}${mark(isWithinSpread(learnt))} (${learnt.ours.map(short).join(", ")})`,
-    `${short(mean(learnt.theirs))} (${learnt.theirs.map(short).join(", ")})`,
+    `${short(mean(learnt.ours.flat()))}${mark(isWithinSpread(learnt))} (${bySeed(learnt.ours)})`,
+    `${short(mean(learnt.theirs.flat()))} (${bySeed(learnt.theirs)})`,
     short(spreadOf(learnt)),
+    learnt.ours[0]?.length === 1
+      ? "one start"
+      : `${short(roundingOf(learnt))}, ${learnt.ours[0]?.length} starts ± ${short(unsurenessOf(learnt))}`,
     `${short(learnt.shuffled)}${mark(isChance(learnt))}`,
     `${short(learnt.chance)}, ${learnt.chanceIs}${isAboveChance(learnt) ? "" : ": nothing is learnt in so few steps"}`,
   ]);
+}
+
+function bySeed(scores: readonly (readonly number[])[]): string {
+  return scores.map((ofSeed) => short(mean(ofSeed))).join(", ");
 }
 
 function timedRow(name: string, timed: Timed): string {

@@ -7,32 +7,46 @@ import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { type TaskFacts, taskModel } from "../../src/tasks/index.ts";
 import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
 import type { OpenCase } from "./cases.ts";
+import { nudged } from "./nudge.ts";
+
+/** A case's task and data. */
+interface Opened {
+  readonly task: OpenCase["task"];
+  readonly dataset: Dataset<Batch, TaskFacts>;
+}
 
 /**
- * Writes what both sides begin with: the model's initial weights, `train.safetensors` with the batches in the order in which
- * they are read, `rates.json` with the learning rate of each step, and `validation.safetensors`.
+ * Writes the model that both sides begin with, in place of one that lies there.
+ * @param start - which of the starts that differ by roundings: see `nudged`
  */
-export async function record(
+export async function recordWeights(
   folder: string,
-  opened: { readonly task: OpenCase["task"]; readonly dataset: Dataset<Batch, TaskFacts> },
+  { task, dataset }: Opened,
   {
     config,
     seed,
-    numRows,
-    rates,
-  }: {
-    readonly config: Readonly<Record<string, unknown>>;
-    readonly seed: number;
-    readonly numRows: number;
-    readonly rates: readonly number[];
-  },
+    start,
+  }: { readonly config: Readonly<Record<string, unknown>>; readonly seed: number; readonly start: number },
 ): Promise<void> {
-  const { task, dataset } = opened;
   const model = taskModel(task, config, dataset.facts);
   materialize(model, { seed });
   // The labels' number is in the folder: the same head for both.
-  await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
+  await saveHuggingFaceFolder(folder, {
+    config: model.configJson,
+    weights: nudged(weightBytes(model), start),
+  });
   dematerialize(model);
+}
+
+/**
+ * Writes what both sides read: `train.safetensors` with the batches in the order in which they are read, `rates.json` with the
+ * learning rate of each step, and `validation.safetensors`.
+ */
+export async function recordRows(
+  folder: string,
+  { dataset }: Opened,
+  { numRows, rates }: { readonly numRows: number; readonly rates: readonly number[] },
+): Promise<void> {
   await writeFile(join(folder, "rates.json"), JSON.stringify(rates));
   await writeRows(join(folder, "train.safetensors"), dataset, "train", numRows);
   await writeRows(
