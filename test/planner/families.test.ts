@@ -16,13 +16,23 @@ describe("planMemory of any model", () => {
   const data = { data: workspace.text, cache: workspace.path("cache") };
 
   it.each<[string, URL, Readonly<Record<string, string | number>>]>([
-    ...["bert", "llama", "vit", "t5", "gpt-2", "albert", "clip", "opt", "gpt-neox", "gpt-2 with experts"].map(
-      (family): [string, URL, { family: string; width: number; layers: number }] => [
-        family,
-        familyJob,
-        { family, width: 64, layers: 4 },
-      ],
-    ),
+    ...[
+      "bert",
+      "llama",
+      "vit",
+      "t5",
+      "gpt-2",
+      "albert",
+      "clip",
+      "opt",
+      "gpt-neox",
+      "wav2vec 2 pre-training",
+      "gpt-2 with experts",
+    ].map((family): [string, URL, { family: string; width: number; layers: number }] => [
+      family,
+      familyJob,
+      { family, width: 64, layers: 4 },
+    ]),
     ["a model of one's own", ownJob, {}],
   ])("is within 5 in 100 of the ledger, and knows the state to the byte: %s", async (_, url, config) => {
     const { peakBytes, byTag } = await peakOfRun(url, {}, { ...data, batch: BATCH, ...config });

@@ -76,7 +76,7 @@ function numbered(chosen: Tensor, base: number): Tensor {
   return chosen.unbind(1).reduce((sum, code) => sum.mul(base).add(code));
 }
 
-/** What has a logarithm in float32, times which 0 is 0. */
+/** What has a logarithm in float32, times which 0 is 0; nothing beside a share that is one. */
 const SMALLEST = 1e-30;
 
 /** @param shares - [N, G, V], of each frame @param masked - bool [B, T], N together */
@@ -88,5 +88,5 @@ function perplexityOf(shares: Tensor, masked: Tensor | undefined): Tensor {
           .mul(masked.reshape([-1, 1, 1]).to("float32"))
           .sum([0])
           .div(masked.sum().to("float32")); // [G, V]
-  return means.mul(means.clamp(SMALLEST).log()).sum([-1]).neg().exp().sum();
+  return means.mul(means.add(SMALLEST).log()).sum([-1]).neg().exp().sum();
 }

@@ -121,10 +121,13 @@ function sameCodes(codes: Tensor, others: Tensor): Tensor {
   return ops.pad(isSame.to("int64"), [1, 0]).ne(0);
 }
 
+/** Of a length that is none: as transformers takes it, and nothing beside any other. */
+const SMALLEST_SQUARE = 1e-16;
+
 /** Rows of length 1, float32; those of no length stay. */
 function unit(rows: Tensor): Tensor {
   const flat = rows.to("float32").reshape([-1, rows.shape.at(-1) ?? 0]);
-  return flat.div(flat.square().sum([1], true).sqrt().clamp(1e-8));
+  return flat.div(flat.square().sum([1], true).add(SMALLEST_SQUARE).sqrt());
 }
 
 function unmasked(where: string): TroupeError {
