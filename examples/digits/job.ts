@@ -27,5 +27,6 @@ export default defineJob({
   loss: task.loss,
   predict: task.predict,
   optimizer: (parameters, { lr }) => new AdamW(parameters, { lr, weightDecay: 0.05 }),
-  schedule: (optimizer, { steps }) => new Cosine(optimizer, { warmup: 100, end: steps, minLr: 1e-5 }),
+  schedule: (optimizer, { steps }) =>
+    new Cosine(optimizer, { warmup: Math.min(100, steps), end: steps, minLr: 1e-5 }),
 });

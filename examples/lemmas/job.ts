@@ -39,5 +39,6 @@ export default defineJob({
   weigh: task.weigh,
   predict: task.predict,
   optimizer: (parameters, { lr }) => new AdamW(parameters, { lr, weightDecay: 0.01 }),
-  schedule: (optimizer, { steps }) => new Cosine(optimizer, { warmup: 100, end: steps, minLr: 1e-5 }),
+  schedule: (optimizer, { steps }) =>
+    new Cosine(optimizer, { warmup: Math.min(100, steps), end: steps, minLr: 1e-5 }),
 });

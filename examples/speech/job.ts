@@ -52,5 +52,6 @@ export default defineJob({
   loss: task.loss,
   predict: task.predict,
   optimizer: (parameters, { lr }) => new AdamW(parameters, { lr }),
-  schedule: (optimizer, { steps }) => new Cosine(optimizer, { warmup: 50, end: steps, minLr: 1e-5 }),
+  schedule: (optimizer, { steps }) =>
+    new Cosine(optimizer, { warmup: Math.min(50, steps), end: steps, minLr: 1e-5 }),
 });
