@@ -1,4 +1,6 @@
-import type { Span, Spelled } from "./spans.ts";
+import type { Span } from "./aligned-text.ts";
+import { partsOf } from "./parts.ts";
+import type { Spelled } from "./spans.ts";
 
 /** How BERT's tokenizer makes the letters that its vocabulary knows, as a `tokenizer.json` says. */
 export interface BertNormalizer {
@@ -56,23 +58,6 @@ export function bertSpans(
   return next === tokens.length ? spans : undefined;
 }
 
-/** A text between its special tokens, and they. */
-function* partsOf(text: string, specials: readonly string[]): Generator<{ span: Span; isSpecial: boolean }> {
-  let begin = 0;
-  for (let at = 0; at < text.length; ) {
-    const special = specials.find((each) => text.startsWith(each, at));
-    if (special === undefined) {
-      at++;
-      continue;
-    }
-    yield { span: [begin, at], isSpecial: false };
-    begin = at + special.length;
-    yield { span: [at, begin], isSpecial: true };
-    at = begin;
-  }
-  yield { span: [begin, text.length], isSpecial: false };
-}
-
 /** White space parts words, a punctuation mark or an ideograph is one by itself. */
 function wordsOf(text: string, [begin, end]: Span, normalizer: BertNormalizer): Letter[][] {
   const words: Letter[][] = [];
@@ -85,9 +70,8 @@ function wordsOf(text: string, [begin, end]: Span, normalizer: BertNormalizer): 
   for (const character of text.slice(begin, end)) {
     const span: Span = [at, at + character.length];
     at = span[1];
-    if (normalizer.clean_text !== false && isDropped(character)) continue;
     const isApart = normalizer.handle_chinese_chars !== false && ideograph.test(character);
-    for (const letter of normalized(character, normalizer)) {
+    for (const letter of bertLetters(character, normalizer)) {
       if (isApart || whiteSpace.test(letter) || punctuation.test(letter)) endWord();
       if (whiteSpace.test(letter)) continue;
       word.push({ letter, span });
@@ -102,7 +86,10 @@ function isDropped(character: string): boolean {
   return character === "\uFFFD" || (control.test(character) && !"\t\n\r".includes(character));
 }
 
-function normalized(character: string, { strip_accents, lowercase = true }: BertNormalizer): string {
+/** @returns what BERT's normalization makes of a character */
+export function bertLetters(character: string, normalizer: BertNormalizer): string {
+  const { clean_text, strip_accents, lowercase = true } = normalizer;
+  if (clean_text !== false && isDropped(character)) return "";
   const plain = (strip_accents ?? lowercase) ? character.normalize("NFD").replace(/\p{Mn}/gu, "") : character;
   return lowercase ? plain.toLowerCase() : plain;
 }

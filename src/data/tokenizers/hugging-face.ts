@@ -1,8 +1,11 @@
 import { Tokenizer as Engine } from "@huggingface/tokenizers";
 import { TroupeError } from "../../errors.ts";
+import { type AlignedText, aligned, plain, type Span } from "./aligned-text.ts";
 import { type BertNormalizer, bertSpans } from "./bert-words.ts";
 import { Gpt2Pieces, literal, type SpecialToken } from "./gpt2-pieces.ts";
-import { type Span, type Spelled, type Spelling, tokenSpans } from "./spans.ts";
+import { type Normalizer, type NormalizerJson, normalizerOf, prepended } from "./normalizers.ts";
+import { partsOf } from "./parts.ts";
+import { type Spelled, type Spelling, tokenSpans } from "./spans.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
 import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 import { UnigramPieces } from "./unigram.ts";
@@ -10,9 +13,10 @@ import { UnigramPieces } from "./unigram.ts";
 /** The part of a Hugging Face `tokenizer.json` that is read here; the engine reads the rest. */
 interface TokenizerJson {
   readonly added_tokens: readonly (SpecialToken & { readonly id: number })[];
-  readonly normalizer: ({ readonly type?: string } & BertNormalizer) | null;
+  readonly normalizer: NormalizerJson | null;
   readonly pre_tokenizer: {
     readonly type: string;
+    readonly prepend_scheme?: "always" | "first" | "never";
     readonly add_prefix_space?: boolean;
     readonly use_regex?: boolean;
     readonly replacement?: string;
@@ -37,6 +41,9 @@ export class HuggingFaceTokenizer implements Tokenizer {
   readonly #engine: Engine;
   readonly #pieces: Gpt2Pieces | undefined;
   readonly #spelling: Spelling;
+  readonly #isUnigram: boolean;
+  readonly #normalizer: Normalizer;
+  readonly #preTokenizer: TokenizerJson["pre_tokenizer"];
   readonly #asBert: BertNormalizer | undefined;
   /** As a text has them, the longest first. */
   readonly #specials: readonly string[];
@@ -51,6 +58,9 @@ export class HuggingFaceTokenizer implements Tokenizer {
     this.#engine = createEngine(likeGpt2 ? { ...tokenizer, pre_tokenizer: wholePieces } : tokenizer);
     this.spec = { kind: "hugging-face", tokenizer };
     this.vocabSize = this.#engine.model?.vocab.length ?? 0;
+    this.#isUnigram = json.model.type === "Unigram";
+    this.#normalizer = normalizerOf(json.normalizer) ?? ((text) => text);
+    this.#preTokenizer = json.pre_tokenizer;
     this.#asBert = json.normalizer?.type === "BertNormalizer" ? json.normalizer : undefined;
     this.#specials = json.added_tokens.map(({ content }) => content).sort((a, b) => b.length - a.length);
     const prefixSpace = json.pre_tokenizer?.add_prefix_space === true;
@@ -74,12 +84,50 @@ export class HuggingFaceTokenizer implements Tokenizer {
 
   /** The tokens of `text` as {@link encode} finds them, and where each stands in it. */
   encodeWithSpans(text: string): { readonly ids: readonly number[]; readonly spans: readonly Span[] } {
+    const { ids, tokens } = this.#spelled(text);
+    const isKnown = (character: string) => this.#isKnown(character);
+    const spans =
+      this.#bertSpans(text, tokens) ?? tokenSpans(this.#letters(text), tokens, this.#spelling, isKnown);
+    return { ids, spans };
+  }
+
+  #spelled(text: string): { readonly ids: readonly number[]; readonly tokens: readonly Spelled[] } {
+    // Of what it does not know Unigram says which characters.
+    if (this.#isUnigram) return this.#engine.encode(text, { add_special_tokens: false });
     const ids = [...this.encode(text)];
     const unknown = this.#engine.model?.unk_token_id;
-    const spelled = ids.map((id) => (id === unknown ? undefined : (this.#engine.id_to_token(id) ?? "")));
-    const spans = this.#bertSpans(text, spelled);
-    const isKnown = (character: string) => this.#isKnown(character);
-    return { ids, spans: spans ?? tokenSpans(text, spelled, this.#spelling, isKnown) };
+    return {
+      ids,
+      tokens: ids.map((id) => (id === unknown ? undefined : (this.#engine.id_to_token(id) ?? ""))),
+    };
+  }
+
+  /** A text as its tokens spell it: special ones as they stand there, what is between them normalized. */
+  #letters(text: string): AlignedText {
+    return [...partsOf(text, this.#specials)].flatMap(({ span: [begin, end], isSpecial }) => {
+      const part = aligned(text.slice(begin, end), begin);
+      return isSpecial ? part : this.#spaced(this.#normalizer(part), begin === 0);
+    });
+  }
+
+  /** With what stands for a space in its place, and in front of words where one is put there. */
+  #spaced(text: AlignedText, isFirst: boolean): AlignedText {
+    if (this.#preTokenizer === null) return text;
+    const {
+      type,
+      add_prefix_space,
+      prepend_scheme = "always",
+      replacement = WORD_BEGIN,
+    } = this.#preTokenizer;
+    if (type === "ByteLevel" && add_prefix_space === true && text[0]?.character !== " ")
+      return prepended(text, " ");
+    if (type !== "Metaspace") return text;
+    const letters = text.map(({ character, span }) => ({
+      character: character === " " ? replacement : character,
+      span,
+    }));
+    const isPrepended = prepend_scheme === "always" || (prepend_scheme === "first" && isFirst);
+    return isPrepended && letters[0]?.character !== replacement ? prepended(letters, replacement) : letters;
   }
 
   /** Undefined where words are cut in another way than BERT's. */
@@ -135,6 +183,9 @@ export class HuggingFaceTokenizer implements Tokenizer {
 const farIdeographs =
   /[\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/gu;
 
+/** What stands for the space in front of a word. */
+const WORD_BEGIN = "\u2581";
+
 /** For an engine that is given one piece at a time. */
 const wholePieces = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
 
@@ -153,9 +204,12 @@ function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
     });
   }
   try {
-    const engine = new Engine({ ...tokenizer, normalizer: withUnicodeStrip(tokenizer.normalizer) }, {});
+    const engine = new Engine({ ...tokenizer, normalizer: withoutNmt(tokenizer.normalizer) }, {});
     const json = tokenizer as unknown as TokenizerJson;
     if (json.model.type === "Unigram" && engine.model !== null) encodeAsUnigram(engine.model, json);
+    const normalizer = json.normalizer?.type === "BertNormalizer" ? undefined : normalizerOf(json.normalizer);
+    if (normalizer !== undefined && engine.normalizer !== null)
+      engine.normalizer._call = (text: string) => plain(normalizer(aligned(text)));
     return engine;
   } catch (cause) {
     throw new TroupeError(
@@ -170,33 +224,12 @@ function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
   }
 }
 
-interface Normalizer {
-  readonly type?: string;
-  readonly prepend?: string;
-  readonly content?: string;
-  readonly pattern?: { readonly String?: string };
-  readonly strip_left?: boolean;
-  readonly strip_right?: boolean;
-  readonly normalizers?: readonly Normalizer[];
-}
-
-function stepsOf(normalizer: Normalizer | null): readonly Normalizer[] {
-  return normalizer?.type === "Sequence" ? (normalizer.normalizers ?? []) : normalizer ? [normalizer] : [];
-}
-
-/** The engine strips what JavaScript calls white space, which has U+FEFF and lacks U+0085: the other way round it is Unicode's. */
-function withUnicodeStrip(normalizer: unknown): unknown {
-  const { type, normalizers = [], strip_left: left, strip_right: right } = (normalizer ?? {}) as Normalizer;
-  if (type === "Sequence")
-    return { ...(normalizer as object), normalizers: normalizers.map(withUnicodeStrip) };
-  if (type !== "Strip") return normalizer;
-  // The engine's ^ and $ are those of a line.
-  const ends = [
-    left === true ? "(?<![\\s\\S])\\p{White_Space}+" : "",
-    right === true ? "\\p{White_Space}+(?![\\s\\S])" : "",
-  ];
-  const pattern = { Regex: ends.filter((end) => end !== "").join("|") };
-  return { type: "Replace", pattern, content: "" };
+/** The engine does not know Nmt, which is made here. */
+function withoutNmt(normalizer: unknown): unknown {
+  const { type, normalizers = [] } = (normalizer ?? {}) as NormalizerJson;
+  if (type === "Nmt") return { type: "Sequence", normalizers: [] };
+  if (type === "Sequence") return { type, normalizers: normalizers.map(withoutNmt) };
+  return normalizer;
 }
 
 /**
@@ -208,7 +241,7 @@ function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJso
     ([token, logProbability]) => [token, asTheyRead(logProbability)] as const,
   );
   const unigram = new UnigramPieces(vocabulary);
-  const { type, split, replacement = "\u2581" } = json.pre_tokenizer ?? {};
+  const { type, split, replacement = WORD_BEGIN } = json.pre_tokenizer ?? {};
   const beforeWord = new RegExp(`(?=${literal(replacement)})`, "u");
   const wordsOf = (piece: string) =>
     type === "Metaspace" && split !== false ? piece.split(beforeWord) : [piece];
@@ -228,20 +261,12 @@ function asTheyRead(value: number): number {
 }
 
 function spellingOf(json: TokenizerJson, prefixSpace: boolean): Spelling {
-  const { model, normalizer, pre_tokenizer, post_processor } = json;
+  const { model, pre_tokenizer, post_processor } = json;
   if (pre_tokenizer?.type === "ByteLevel")
     return { kind: "bytes", prefixSpace, trimmed: post_processor?.trim_offsets === true };
   const isWordPiece = model.type === "WordPiece";
-  const space = pre_tokenizer?.replacement ?? "\u2581";
-  const steps = stepsOf(normalizer);
-  const isPrepended = steps.some(({ type, prepend }) => type === "Prepend" && prepend === space);
-  const isSpaced = ({ type, content, pattern }: Normalizer) =>
-    type === "Replace" && content === space && pattern?.String === " ";
   return {
     kind: "letters",
-    isPlain: isPrepended && steps.every((step) => step.type === "Prepend" || isSpaced(step)),
-    isPrepended,
-    space: isWordPiece ? undefined : space,
     continuation: isWordPiece ? (model.continuing_subword_prefix ?? "##") : undefined,
   };
 }

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../errors.ts";
+import type { Span } from "./aligned-text.ts";
 import type { HuggingFaceTokenizer } from "./hugging-face.ts";
-import type { Span } from "./spans.ts";
 
 /** Which of two texts loses its end where both together are too long; "refuse": none, that is an error. */
 export type Truncation = "longest-first" | "only-first" | "only-second" | "refuse";

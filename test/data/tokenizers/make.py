@@ -9,10 +9,11 @@ pairs under each strategy of truncation.
 import json
 import os
 import random
+import struct
 import sys
 import unicodedata
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 NUM_LINES = 10_000
 data, out, seed = sys.argv[1:]
@@ -141,9 +142,9 @@ def gpt2(prefix, roberta):
     return t
 
 
-def unigram():
+def unigram(*steps):
     t = Tokenizer(models.Unigram())
-    t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(left=False)])
+    t.normalizer = normalizers.Sequence([*steps, normalizers.Strip(left=False)])
     t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     t.decoder = decoders.Metaspace(prepend_scheme="always")
     t.train_from_iterator(
@@ -154,6 +155,52 @@ def unigram():
     )
     t.post_processor = processors.TemplateProcessing("$A </s>", "$A </s> $B </s>", [("</s>", t.token_to_id("</s>"))])
     return t
+
+
+def charsmap():
+    """A table of SentencePiece's kind, of what NFKC makes of characters, of letters with accents as two, and of what is dropped."""
+    replaced = {"\u00ad": "", "\u200b": " ", "\t": " ", "\u3000": " "}
+    for a, b in ranges:
+        for c in map(chr, range(a, b)):
+            made = unicodedata.normalize("NFKC", c)
+            if made != c and unicodedata.category(c) != "Cs":
+                replaced[c] = made
+            parts = unicodedata.normalize("NFD", c)
+            if len(parts) == 2 and unicodedata.normalize("NFC", parts) == c:
+                replaced[parts] = c
+    return double_array({k.encode(): v for k, v in replaced.items()})
+
+
+def double_array(replaced):
+    """Darts' format: a unit is a label, an offset to its children, and whether a key ends there; then what replaces."""
+    replacements, places = b"", {}
+    for made in sorted(set(replaced.values())):
+        places[made] = len(replacements)
+        replacements += made.encode() + b"\0"
+    trie = {}
+    for key, made in replaced.items():
+        node = trie
+        for byte in key:
+            node = node.setdefault(byte, {})
+        node[0] = places[made]
+    units, used, bases, pending = {0: 0}, {0}, set(), [(0, trie)]
+    while pending:
+        place, node = pending.pop()
+        base = len(bases) // 2 + 1
+        # Children of two nodes share no place, and no two nodes a base.
+        while base in bases or any(base ^ place ^ label in used for label in node):
+            base += 1
+        bases.add(base)
+        units[place] |= base << 10 | (0x100 if 0 in node else 0)
+        for label, child in node.items():
+            at = base ^ place ^ label
+            used.add(at)
+            units[at] = child | 0x80000000 if label == 0 else label
+            if label:
+                pending.append((at, child))
+    length = max(units) + 256
+    packed = b"".join(struct.pack("<I", units.get(at, 0)) for at in range(length))
+    return struct.pack("<I", len(packed)) + packed + replacements
 
 
 def llama():
@@ -184,7 +231,12 @@ made = {
     "bert-accents": wordpiece(True, False, False),
     "gpt2": gpt2(False, False),
     "roberta": gpt2(True, True),
-    "unigram": unigram(),
+    "unigram": unigram(normalizers.NFKC()),
+    "nmt": unigram(normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")),
+    "albert": unigram(
+        normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()
+    ),
+    "charsmap": unigram(normalizers.Precompiled(charsmap())),
     "llama": llama(),
 }
 for name, t in made.items():

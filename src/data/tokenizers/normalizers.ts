@@ -1,0 +1,145 @@
+import { type AlignedCharacter, type AlignedText, type Made, madeOf, plain } from "./aligned-text.ts";
+import { type BertNormalizer, bertLetters } from "./bert-words.ts";
+import { Charsmap } from "./charsmap.ts";
+import { literal } from "./gpt2-pieces.ts";
+import { normalForm } from "./unicode-forms.ts";
+
+/** What a `tokenizer.json` says of how text is made into what its vocabulary spells. */
+export interface NormalizerJson extends BertNormalizer {
+  readonly type?: string;
+  readonly normalizers?: readonly NormalizerJson[];
+  readonly prepend?: string;
+  readonly content?: string;
+  readonly pattern?: { readonly String?: string; readonly Regex?: string };
+  readonly strip_left?: boolean;
+  readonly strip_right?: boolean;
+  readonly precompiled_charsmap?: string | null;
+}
+
+/** A step of normalization: makes one text of another, and knows of each character what it was made of. */
+export type Normalizer = (text: AlignedText) => AlignedText;
+
+/** @returns undefined of one that is not known here */
+export function normalizerOf(json: NormalizerJson | null): Normalizer | undefined {
+  switch (json?.type) {
+    case undefined:
+      return (text) => text;
+    case "Sequence": {
+      const steps = (json?.normalizers ?? []).map(normalizerOf);
+      if (steps.includes(undefined)) return undefined;
+      return (text) => steps.reduce((made, step) => (step as Normalizer)(made), text);
+    }
+    case "NFC":
+    case "NFD":
+    case "NFKC":
+    case "NFKD": {
+      const form = json.type;
+      return (text) => madeOf(text, normalForm(plain(text), form));
+    }
+    case "Nmt":
+      return (text) =>
+        mapped(
+          text.filter(({ character }) => !droppedByNmt.test(character)),
+          (character) => character.replace(spaceOfNmt, " "),
+        );
+    case "Precompiled": {
+      const charsmap = new Charsmap(json.precompiled_charsmap ?? "");
+      return (text) => madeOf(text, byCharsmap(plain(text), charsmap));
+    }
+    case "BertNormalizer":
+      return (text) => mapped(text, (character) => bertLetters(character, json));
+    case "Lowercase":
+      return (text) => mapped(text, (character) => character.toLowerCase());
+    case "StripAccents":
+      return (text) => text.filter(({ character }) => !/\p{M}/u.test(character));
+    case "Strip":
+      return (text) => stripped(text, json);
+    case "Prepend":
+      return (text) => prepended(text, json.prepend ?? "");
+    case "Replace":
+      return replacer(json);
+    default:
+      return undefined;
+  }
+}
+
+/** What Neural Machine Translation's normalization leaves out: control characters but those that part lines and words. */
+const droppedByNmt = /(?![\0\t\n\f\r])[\p{Cc}--[\u0080-\u008E\u0090-\u009E]]/v;
+const spaceOfNmt = /[\t\n\f\r\u1680\u200B-\u200F\u2028\u2029\u2581\uFEFF\uFFFD]/u;
+
+/** Whatever a character becomes has its place. */
+function mapped(text: AlignedText, of: (character: string) => string): AlignedText {
+  return text.flatMap(({ character, span }) =>
+    Array.from(of(character), (made) => ({ character: made, span })),
+  );
+}
+
+/** @returns `text` with more in front of it, which has its first character's place; nothing is put in front of nothing */
+export function prepended(text: AlignedText, prefix: string): AlignedText {
+  const [first] = text;
+  if (first === undefined) return text;
+  return [...Array.from(prefix, (character) => ({ ...first, character })), ...text];
+}
+
+function stripped(text: AlignedText, { strip_left, strip_right }: NormalizerJson): AlignedText {
+  const isInk = ({ character }: AlignedCharacter) => !/\p{White_Space}/u.test(character);
+  const begin = strip_left === true ? text.findIndex(isInk) : 0;
+  const end = strip_right === true ? text.findLastIndex(isInk) + 1 : text.length;
+  return begin < 0 ? [] : text.slice(begin, end);
+}
+
+/** What stands for a match has the place of its last character. @returns undefined where JavaScript cannot read the pattern */
+function replacer({ pattern, content = "" }: NormalizerJson): Normalizer | undefined {
+  const matcher = regexOf(pattern?.Regex ?? literal(pattern?.String ?? ""));
+  if (matcher === undefined) return undefined;
+  const characters = [...content];
+  return (text) => {
+    const made: AlignedCharacter[] = [];
+    let [next, unit] = [0, 0];
+    const takeTo = (end: number): AlignedText => {
+      const begin = next;
+      for (; unit < end; next++) unit += (text[next] as AlignedCharacter).character.length;
+      return text.slice(begin, next);
+    };
+    for (const { 0: match, index } of plain(text).matchAll(matcher)) {
+      made.push(...takeTo(index));
+      const last = takeTo(index + match.length).at(-1) ?? made.at(-1);
+      if (last !== undefined) made.push(...characters.map((character) => ({ ...last, character })));
+    }
+    return [...made, ...text.slice(next)];
+  };
+}
+
+function regexOf(source: string): RegExp | undefined {
+  try {
+    return new RegExp(source, "gu");
+  } catch {
+    return undefined;
+  }
+}
+
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+/** In UTF-8: longer ones are looked up character by character. */
+const LONGEST_GRAPHEME_BYTES = 5;
+
+function byCharsmap(text: string, charsmap: Charsmap): Made[] {
+  const made: Made[] = [];
+  for (const { segment } of graphemes.segment(text)) {
+    const isShort = Buffer.byteLength(segment) <= LONGEST_GRAPHEME_BYTES;
+    const whole = isShort ? charsmap.replacementOf(segment) : undefined;
+    if (whole !== undefined) put(made, segment, whole);
+    else
+      for (const character of segment) put(made, character, charsmap.replacementOf(character) ?? character);
+  }
+  return made;
+}
+
+/** Characters take each other's places one by one; what is over is put in, or gone behind the last that there is. */
+function put(made: Made[], replaced: string, replacement: string): void {
+  const numReplaced = [...replaced].length;
+  const characters = [...replacement];
+  made.push(...characters.map((character, index): Made => [character, index < numReplaced ? 0 : 1]));
+  const last = made.at(-1);
+  if (characters.length < numReplaced && last !== undefined)
+    made[made.length - 1] = [last[0], last[1] + characters.length - numReplaced];
+}
