@@ -1,4 +1,5 @@
 import { type Fate, type Flag, flagGroups } from "../src/rapidformer/index.ts";
+import { scriptNames } from "./rapidformer-names.ts";
 
 /** The text of docs/reference/rapidformer.md: every flag, and what becomes of it. */
 export function rapidformerPage(): string {
@@ -14,7 +15,7 @@ ${flags.map(rowOf).join("\n")}
 
 \`rapidformer …\` is \`troupe rapidformer …\`: it takes Rapidformer's flags, and those of Megatron-LM of 2022 that Rapidformer's
 parser knows. \`troupe finetune\` and \`troupe pretrain\` take the same. Those in bold stand in the original document. This page
-is made of \`src/rapidformer/flags.ts\` by \`npm run docs:rapidformer\`.
+is made of \`src/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\` by \`npm run docs:rapidformer\`.
 
 | how | what |
 | --- | --- |
@@ -42,7 +43,23 @@ more stages than ranks. Steps of an epoch are whole batches, and what is left of
 A run that is shorter than its warm-up ends in it. ZeRO 2 goes with a pipeline. "Next sentence" is Megatron's: the two parts
 of one document change places. \`casual_lm\`, \`--vocab\`, \`--dataset-name\` and \`Pretrainer\` are known as other spellings.
 
-${sections.join("\n")}`;
+${sections.join("\n")}
+## Names in scripts
+
+What scripts import, by the names of the original and of Megatron's \`mpu\`; all from \`troupe\`.
+
+| there | here | what |
+| --- | --- | --- |
+${scriptNames
+  .map(
+    ({ theirs, here, meaning }) =>
+      `| ${theirs
+        .split(", ")
+        .map((name) => `\`${name}\``)
+        .join(", ")} | \`${here}\` | ${meaning} |`,
+  )
+  .join("\n")}
+`;
 }
 
 function rowOf({ flag, also, takes, fate, meaning, isShown }: Flag): string {

@@ -74,8 +74,12 @@ export {
   type ForwardStep,
   type GptRecord,
   getArgs,
+  getLogger,
+  getTimers,
   getTokenizer,
+  type Logger,
   type ModelProvided,
+  mpu,
   PreTrainer,
   Pretrainer,
   type PretrainingData,
@@ -83,6 +87,8 @@ export {
   RapidformerEngine,
   readModelConfig,
   type T5Record,
+  type Timer,
+  type Timers,
 } from "./rapidformer/index.ts";
 export * from "./service/index.ts";
 export {

@@ -1,11 +1,11 @@
 import type { Batch, Collate, Samples, TensorBatch } from "../data/index.ts";
 import { type Awaitable, sampleDataset } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
 import { defineLoop, type ForwardResult, type Job, type Rank, type RankContext } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
 import type { NamedShapes, OptimizerSpec, Schedule } from "../optim/index.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
 import { type Arguments, defaultArguments, setArgs } from "./arguments.ts";
+import { currentRank, enterRank, outside } from "./current-rank.ts";
 import type { SettingValue } from "./flag.ts";
 import { epochSteps, optimizerOf, planOf, refuseShapes, scheduleOf } from "./run-parts.ts";
 
@@ -63,7 +63,6 @@ export class RapidformerEngine {
   readonly defaults: Arguments;
   readonly #loaders = new Map<string, Loader>();
   #composition: Composition<Module> | undefined;
-  #rank: RankContext | undefined;
   #batches: Iterator<TensorBatch> | undefined;
   #isTraining = true;
   /** Of the held-out batch at hand, the rows that are this replica's own; the rest only keep it company. */
@@ -76,13 +75,12 @@ export class RapidformerEngine {
 
   /** The rank that runs. @throws {TroupeError} `LOOP_ORDER` outside a run */
   get rank(): RankContext {
-    if (this.#rank !== undefined) return this.#rank;
-    throw outside("a call in a training loop or a hook of a rank");
+    return currentRank();
   }
 
   /** For trainers: the rank whose hooks are called from here on. */
   enter(rank: RankContext): void {
-    this.#rank = rank;
+    enterRank(rank);
   }
 
   /**
@@ -270,8 +268,4 @@ export function factsOf(
 ): Facts {
   const numSamples = Object.fromEntries(Object.entries(splits).map(([name, { length }]) => [name, length]));
   return { source, numSamples, numTrain: numSamples.train ?? 0 };
-}
-
-function outside(expected: string): TroupeError {
-  return new TroupeError("LOOP_ORDER", { where: "rapidformer", expected, got: "none" });
 }

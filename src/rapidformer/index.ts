@@ -13,7 +13,9 @@ export type { Fate, Flag, SettingValue, Takes } from "./flag.ts";
 export { flagGroups, flags } from "./flags.ts";
 export { jobModules } from "./job-modules.ts";
 export { type LeftToRightRow, leftToRightRows } from "./left-to-right-rows.ts";
+export { getLogger, type Logger } from "./logger.ts";
 export { paddedVocabulary, withArchitecture } from "./model-fields.ts";
+export { mpu } from "./mpu.ts";
 export {
   type BertRecord,
   buildTrainValidTestDatasets,
@@ -26,4 +28,5 @@ export {
   type T5Record,
 } from "./pretraining-data.ts";
 export { readModelConfig } from "./run-parts.ts";
+export { getTimers, type Timer, type Timers } from "./timers.ts";
 export { Finetuner, type ForwardStep, type ModelProvided, PreTrainer, Pretrainer } from "./trainer.ts";

@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { scriptNames } from "../../scripts/rapidformer-names.ts";
 import { rapidformerPage } from "../../scripts/rapidformer-page.ts";
 import { readListing } from "../../src/cli/rapidformer/listing.ts";
 import { argvOf, parse } from "../../src/cli/rapidformer/parse.ts";
 import { launchVariables, settle } from "../../src/cli/rapidformer/settle.ts";
+import * as troupe from "../../src/index.ts";
 import { defaultArguments, type Flag, flags } from "../../src/rapidformer/index.ts";
 import { planOf } from "../../src/rapidformer/run-parts.ts";
 import { megatronFlags } from "../fixtures/rapidformer/megatron-flags.ts";
@@ -53,6 +55,23 @@ describe("Rapidformer's command line", () => {
     ]);
     expect(parse(wordsOf("pretrain-bert")).get("--lr-warmup-fraction")).toBe(0.01);
     expect(parse(wordsOf("pretrain-bert-template")).get("--global-batch-size")).toBe(64);
+  });
+
+  it("has an export for every name that scripts import, and says outside of a rank where it is for", () => {
+    for (const { here } of scriptNames) expect(troupe, here).toHaveProperty(here);
+    expect(() => troupe.mpu.getDataParallelRank()).toThrow(
+      "expected a call in a training loop or a hook of a rank",
+    );
+    expect(() => troupe.getLogger().info("x")).toThrow(
+      "expected a call in a training loop or a hook of a rank",
+    );
+    const timer = troupe.getTimers()("a");
+    expect(() => timer.stop()).toThrow('[getTimers()("a")] expected a timer that runs, got one that stands');
+    timer.start();
+    expect(() => timer.start()).toThrow("expected a timer that stands, got one that runs");
+    timer.stop();
+    const elapsedS = timer.elapsed(false);
+    expect([timer.elapsed(), timer.elapsed()]).toEqual([elapsedS, 0]);
   });
 
   it("is not misled by what a shell makes of a backslash before a comment", () => {

@@ -234,8 +234,11 @@ describe("rapidformer", () => {
     ];
     const labels = readFileSync(join(folder, "glue/mrpc/validation.tsv"), "utf8").trim().split("\n").slice(1);
     const inOrder = labels.map((line) => line[0]).join("");
-    for (const finished of runs) {
+    for (const [index, finished] of runs.entries()) {
       expect(lossesOf(finished)).toHaveLength(8);
+      expect(finished.out).toContain(`warning: rank 0 of ${index + 1}, last stage: true`);
+      const timed = [...finished.out.matchAll(/^time \(ms\) \| forward: (\S+) \| backward: 0\.00$/gm)];
+      expect(timed.map(([, ms]) => Number(ms) > 0)).toEqual([true, true]);
       const epochs = finished.out
         .split("\n")
         .flatMap((line) => (line.startsWith('{"epoch"') ? [JSON.parse(line)] : []));

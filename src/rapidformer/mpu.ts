@@ -1,0 +1,41 @@
+import type { TensorBatch } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { MeshAxis } from "../parallel/index.ts";
+import { type DType, Tensor } from "../tensor/index.ts";
+import { currentRank } from "./current-rank.ts";
+
+const placeAlong = (axis: MeshAxis) => () => currentRank().axes[axis].index;
+const sizeOf = (axis: MeshAxis) => () => currentRank().axes[axis].size;
+
+/**
+ * Megatron's `mpu`, as far as scripts ask it: where the rank stands in the mesh, which is `rank.axes`. Inside loops and the hooks of a
+ * rank.
+ * @throws {TroupeError} `LOOP_ORDER` elsewhere
+ */
+export const mpu = {
+  getDataParallelRank: placeAlong("dp"),
+  getDataParallelWorldSize: sizeOf("dp"),
+  getTensorModelParallelRank: placeAlong("tp"),
+  getTensorModelParallelWorldSize: sizeOf("tp"),
+  getPipelineModelParallelRank: placeAlong("pp"),
+  getPipelineModelParallelWorldSize: sizeOf("pp"),
+  isPipelineFirstStage: () => currentRank().axes.pp.index === 0,
+  isPipelineLastStage: () => currentRank().axes.pp.index === currentRank().axes.pp.size - 1,
+  /**
+   * The named tensors of a batch as one dtype. Ranks that split a layer are given the same batch, so nothing is sent.
+   * @throws {TroupeError} `DATA_BATCH` where the batch lacks one
+   */
+  broadcastData<K extends string>(keys: readonly K[], data: TensorBatch, dtype: DType): Record<K, Tensor> {
+    const named = keys.map((key) => {
+      const tensor = data[key];
+      if (tensor instanceof Tensor) return [key, tensor.to(dtype)] as const;
+      const got = Object.keys(data).join(", ");
+      throw new TroupeError("DATA_BATCH", {
+        where: "mpu.broadcastData",
+        expected: `a batch with ${key}`,
+        got,
+      });
+    });
+    return Object.fromEntries(named) as Record<K, Tensor>;
+  },
+} as const;
