@@ -88,14 +88,17 @@ Napi::Value ResetMeterPeak(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// readMeter(): { liveBytes, peakBytes, madeBytes, flops, ringBytes, numRings }
+// readMeter(): { liveBytes, peakBytes, madeBytes, flops, narrowFlops, ringBytes, numRings, unruled }
 Napi::Value ReadMeter(const Napi::CallbackInfo& info) {
   const Metered metered = read_meter();
   Napi::Object result = Napi::Object::New(info.Env());
   result.Set("liveBytes", static_cast<double>(metered.live_bytes));
   result.Set("peakBytes", static_cast<double>(metered.peak_bytes));
-  result.Set("madeBytes", static_cast<double>(metered.made_bytes));
+  Napi::Array made = Napi::Array::New(info.Env());
+  for (const int64_t bytes : metered.made_bytes) made.Set(made.Length(), static_cast<double>(bytes));
+  result.Set("madeBytes", made);
   result.Set("flops", metered.flops);
+  result.Set("narrowFlops", metered.narrow_flops);
   result.Set("ringBytes", static_cast<double>(metered.ring_bytes));
   result.Set("numRings", static_cast<double>(metered.num_rings));
   Napi::Array unruled = Napi::Array::New(info.Env());

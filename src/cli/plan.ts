@@ -37,6 +37,7 @@ import {
   type PlannedPrecision,
   type PlanOptions,
   planMemory,
+  productRate,
   type Simulation,
   simulate,
   suggestLayouts,
@@ -200,7 +201,7 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
   print(
     simulation === undefined
       ? describeEstimate(estimate, size)
-      : describeSimulation(simulation, options.cluster, size),
+      : describeSimulation(simulation, productRate(options.cluster, options.precision), size),
   );
   printCommand(path, layout, flags.recompute === true, flags);
 }
@@ -297,7 +298,12 @@ function planOptionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: Retu
     sequenceParallel,
     offloadRatio: offload,
     offloadParameters,
-    cluster: calibrated(clusters[flags.cluster], flops === undefined ? {} : { flopsPerSecond: flops }),
+    cluster: calibrated(
+      clusters[flags.cluster],
+      flops === undefined
+        ? {}
+        : { [precision === "fp32" ? "float32FlopsPerSecond" : "flopsPerSecond"]: flops },
+    ),
     ...(recompute === undefined ? {} : { recompute }),
   };
 }

@@ -1,5 +1,4 @@
 import type { Layout } from "../parallel/index.ts";
-import type { Cluster } from "./cost/cluster.ts";
 import type { Estimate } from "./cost/estimate.ts";
 import type { RankMemory } from "./cost/plan-memory.ts";
 import type { Simulation } from "./simulation/simulate.ts";
@@ -55,10 +54,13 @@ export function describeEstimate(estimate: Estimate, size: StepSize): string {
   return `step ${describeSeconds(stepS)} (estimated): ${describeShares(shares, stepS)}; ${describeRate(stepS, size)}`;
 }
 
-/** @returns two lines on a simulated step's time, where it goes, and what that makes of the machines */
+/**
+ * @param reachedFlopsPerSecond - by the products of a rank
+ * @returns two lines on a simulated step's time, where it goes, and what that makes of the machines
+ */
 export function describeSimulation(
   simulation: Omit<Simulation, "timeline">,
-  cluster: Cluster,
+  reachedFlopsPerSecond: number,
   size: StepSize,
 ): string {
   const { stepS, computeS, tensorParallelS, exposedS, bubbleS, communicationS, updateS } = simulation;
@@ -72,7 +74,7 @@ export function describeSimulation(
   const rate = simulation.flopsPerSecond;
   return [
     `step ${describeSeconds(stepS)} (simulated, ${describeCount(simulation.numEvents)} events in order): ${describeShares(shares, stepS)}; ${describeRate(stepS, size)}`,
-    `communication ${describeSeconds(communicationS)} and updates ${describeSeconds(updateS)} a rank, ${percent(overlap)} hidden; ${(rate / 1e12).toPrecision(3)} TFLOP/s a rank, ${percent(rate / cluster.flopsPerSecond)} of what its products reach`,
+    `communication ${describeSeconds(communicationS)} and updates ${describeSeconds(updateS)} a rank, ${percent(overlap)} hidden; ${(rate / 1e12).toPrecision(3)} TFLOP/s a rank, ${percent(rate / reachedFlopsPerSecond)} of what its products reach`,
   ].join("\n");
 }
 

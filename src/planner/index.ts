@@ -7,6 +7,7 @@ export {
   clusters,
   type Link,
   linkOf,
+  productRate,
   ringSeconds,
   sendSeconds,
 } from "./cost/cluster.ts";

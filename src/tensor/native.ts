@@ -17,10 +17,12 @@ export interface Metered {
   readonly liveBytes: number;
   /** The most of them at once, since the beginning or the last `resetPeak`. */
   readonly peakBytes: number;
-  /** Bytes of all that were made. */
-  readonly madeBytes: number;
+  /** Bytes of all that were made, by size: at `i` of those of more than 2^(i − 1) bytes and at most 2^i. */
+  readonly madeBytes: readonly number[];
   /** Of matrix products, convolutions and attention, forward and backward: an addition and a multiplication are two. */
   readonly flops: number;
+  /** Of these, of operands of 16 bits. */
+  readonly narrowFlops: number;
   /** Bytes of whole tensors that went round a group of ranks, an all-reduce counted twice. */
   readonly ringBytes: number;
   /** How often something went round. */

@@ -5,6 +5,7 @@
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -13,19 +14,26 @@
 namespace troupe {
 namespace {
 
+size_t size_class(int64_t bytes) {
+  size_t size = 0;
+  while ((int64_t{1} << size) < bytes) size++;
+  return size;
+}
+
 // Memory is freed by whichever thread lets go of it last: what is live is counted with atomics, and lives as long as anything
 // that is charged to it.
 struct Counts {
   std::atomic<int64_t> live_bytes{0};
   std::atomic<int64_t> peak_bytes{0};
-  int64_t made_bytes = 0;
+  std::array<int64_t, kSizeClasses> made_bytes{};
   double flops = 0;
+  double narrow_flops = 0;
   int64_t ring_bytes = 0;
   int64_t num_rings = 0;
   std::set<std::string> unruled;
 
   void charge(int64_t bytes) {
-    made_bytes += bytes;
+    made_bytes[size_class(bytes)] += bytes;
     const int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     if (live > peak_bytes.load(std::memory_order_relaxed)) peak_bytes.store(live, std::memory_order_relaxed);
   }
@@ -102,7 +110,8 @@ std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& call) {
 
 void after(const at::RecordFunction& call, at::ObserverContext* context) {
   if (!meter.counts || context == nullptr || call.outputs().empty() || !call.outputs()[0].isTensor()) return;
-  meter.counts->flops += 2 * static_cast<Terms*>(context)->terms * static_cast<double>(call.outputs()[0].toTensor().numel());
+  const at::Tensor& made = call.outputs()[0].toTensor();
+  count_flops(2 * static_cast<Terms*>(context)->terms * static_cast<double>(made.numel()), made);
 }
 
 }  // namespace
@@ -124,8 +133,8 @@ void stop_meter() {
 Metered read_meter() {
   if (!meter.counts) return {};
   const Counts& counts = *meter.counts;
-  return {counts.live_bytes.load(), counts.peak_bytes.load(), counts.made_bytes, counts.flops, counts.ring_bytes,
-          counts.num_rings, counts.unruled};
+  return {counts.live_bytes.load(), counts.peak_bytes.load(), counts.made_bytes, counts.flops, counts.narrow_flops,
+          counts.ring_bytes, counts.num_rings, counts.unruled};
 }
 
 bool meters() { return meter.counts != nullptr; }
@@ -136,9 +145,10 @@ void reset_meter_peak() {
   if (meter.counts) meter.counts->peak_bytes = meter.counts->live_bytes.load();
 }
 
-
-void count_flops(double flops) {
-  if (meter.counts) meter.counts->flops += flops;
+void count_flops(double flops, const at::Tensor& operand) {
+  if (!meter.counts) return;
+  meter.counts->flops += flops;
+  if (operand.element_size() == 2) meter.counts->narrow_flops += flops;
 }
 
 void count_unruled(const std::string& op) {

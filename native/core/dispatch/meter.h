@@ -2,18 +2,26 @@
 // A thread that has a meter charges every meta tensor it makes to it; without one nothing is counted, and nothing costs.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
 
 namespace troupe {
 
+// Sizes of tensors by powers of two: of a class are those of more than 2^(class - 1) bytes and at most 2^class.
+constexpr size_t kSizeClasses = 64;
+
 // Since `start_meter`.
 struct Metered {
   int64_t live_bytes = 0;  // of meta tensors that are there
   int64_t peak_bytes = 0;  // the most of them at once, since the start or the last `reset_meter_peak`
-  int64_t made_bytes = 0;  // of all that were made
-  double flops = 0;        // of matrix products and convolutions, forward and backward; an addition and a multiplication are two
+  std::array<int64_t, kSizeClasses> made_bytes{};  // of all that were made, by `size_class` of each
+  double flops = 0;         // of matrix products and convolutions, forward and backward; an addition and a multiplication are two
+  double narrow_flops = 0;  // of these, of operands of 16 bits
   int64_t ring_bytes = 0;  // of whole tensors that went round a group, an all-reduce counted twice
   int64_t num_rings = 0;
   std::set<std::string> unruled;  // operators that have no rule of shapes, and keep all that they are given and give
@@ -31,7 +39,7 @@ bool meters_gpu();
 void reset_meter_peak();
 
 // Where the calling thread counts.
-void count_flops(double flops);
+void count_flops(double flops, const at::Tensor& operand);
 void count_unruled(const std::string& op);
 // `passes` of a tensor of `bytes` round the ranks.
 void count_rings(int64_t passes, int64_t bytes);

@@ -169,7 +169,7 @@ std::pair<at::Tensor, at::Tensor> ordered_sums(const at::Tensor& q) {
 // `added` [B,H,T,S or what stretches to it]: the one mask of all that rows see; undefined where they see all, or what came before them.
 at::Tensor attend_on_gpu(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                          const at::Tensor& added, bool causal) {
-  count_flops(attention_flops(q, k, causal, 2));
+  count_flops(attention_flops(q, k, causal, 2), q);
   const at::Tensor out = heads_like(q), logsumexp = wide({q.size(0), q.size(1), q.size(2)}, q);
   const int64_t readers = q.size(1) / std::max<int64_t>(1, k.size(1));  // each has keys and values of its own here
   const auto for_heads = [&](const at::Tensor& x) {
@@ -180,7 +180,7 @@ at::Tensor attend_on_gpu(const char* op, const at::Tensor& q, const at::Tensor& 
          [causal, readers, groups = k.size(1), wants_bias = bias.defined() && bias.requires_grad(),
           bias_sizes = bias.defined() ? bias.sizes().vec() : std::vector<int64_t>()](const Tensors&, const Tensors& saved) -> Tensors {
            const at::Tensor &q = saved[0], &k = saved[1];
-           count_flops(attention_flops(q, k, causal, 5));
+           count_flops(attention_flops(q, k, causal, 5), q);
            const at::Tensor dq = heads_like(q), dk = heads_like(k), dv = heads_like(k);
            const auto sums = ordered_sums(q);
            const auto of_groups = [&](const at::Tensor& x) {
@@ -205,13 +205,13 @@ at::Tensor one_mask(const at::Tensor& q, const at::Tensor& k, const Optional& ma
 at::Tensor attend(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                   bool causal) {
   if (meters_gpu()) return attend_on_gpu(op, q, k, v, bias, at::Tensor(), causal);
-  count_flops(attention_flops(q, k, causal, 2));
+  count_flops(attention_flops(q, k, causal, 2), q);
   const at::Tensor out = heads_like(q), logsumexp = wide({q.size(0), q.size(1), q.size(2), 1}, q);
   const at::Tensor scores = scores_at_a_time(q, k, 2);
   record(op, {q, k, v, bias}, {out}, {q, k, v, out, logsumexp, bias.defined() ? bias.detach() : bias},
          [causal, wants_bias = bias.defined() && bias.requires_grad()](const Tensors&, const Tensors& saved) -> Tensors {
            const at::Tensor &q = saved[0], &k = saved[1], &bias = saved[5];
-           count_flops(attention_flops(q, k, causal, 5));
+           count_flops(attention_flops(q, k, causal, 5), q);
            const at::Tensor dq = heads_like(q), dk = wide(k.sizes(), k), dv = wide(k.sizes(), k);
            const at::Tensor dbias = wants_bias ? wide(bias.sizes(), bias) : at::Tensor();
            scores_at_a_time(q, k, wants_bias ? 4 : 3);
@@ -271,7 +271,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
   const int64_t row_bytes = std::max<int64_t>(1, classes * static_cast<int64_t>(hidden.element_size()));
   const int64_t at_a_time = std::min(rows, std::max<int64_t>(1, logits_bytes() / row_bytes));
   const bool wants_hidden = wants_gradient({hidden}), wants_weight = wants_gradient({weight});
-  count_flops(2.0 * count(hidden) * static_cast<double>(classes) * (1 + wants_hidden + wants_weight));
+  count_flops(2.0 * count(hidden) * static_cast<double>(classes) * (1 + wants_hidden + wants_weight), hidden);
   const at::Tensor loss = wide({}, hidden), dhidden = wants_hidden ? at::empty_like(hidden) : at::Tensor();
   at::Tensor dweight;
   {
@@ -323,7 +323,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const Opti
   const bool wants_x = wants_gradient({x}), has_bias = bias.has_value();
   record("convolution", {x, weight, bias.value_or(at::Tensor())}, {y}, {x, weight},
          [flops, wants_x, has_bias](const Tensors&, const Tensors& saved) -> Tensors {
-           count_flops(wants_x ? 2 * flops : flops);
+           count_flops(wants_x ? 2 * flops : flops, saved[0]);
            return {wants_x ? at::empty_like(saved[0]) : at::Tensor(), at::empty_like(saved[1]),
                    has_bias ? at::empty({saved[1].size(0)}, saved[1].options()) : at::Tensor()};
          });

@@ -1,3 +1,5 @@
+import type { PlannedPrecision } from "./byte-scheme.ts";
+
 /** A way for bytes between two ranks. */
 export interface Link {
   /** Each way, as large collectives reach it. */
@@ -12,9 +14,13 @@ export interface Cluster {
   readonly ranksPerNode: number;
   /** Memory of one device. */
   readonly memoryBytes: number;
-  /** Of large matrix products in the compute dtype, as reached, not as advertised. */
+  /** Of large matrix products of 16-bit numbers, as reached, not as advertised. */
   readonly flopsPerSecond: number;
+  /** Of those of float32. */
+  readonly float32FlopsPerSecond: number;
   readonly memoryBytesPerSecond: number;
+  /** What lies nearer than memory, of one device, and how fast it is read and written. */
+  readonly cache: { readonly bytes: number; readonly bytesPerSecond: number };
   /** Of one rank. */
   readonly withinNode: Link;
   /** Of one node, shared by the groups that cross it. */
@@ -24,6 +30,10 @@ export interface Cluster {
 const GIGABYTE = 1e9;
 const TERAFLOPS = 1e12;
 const MICROSECOND = 1e-6;
+const MEBIBYTE = 2 ** 20;
+
+/** Tensors of training are larger than a GPU's cache, and how fast that is is not told: all of them go through memory. */
+const noCache = { bytes: 0, bytesPerSecond: Number.POSITIVE_INFINITY } as const;
 
 /** Eight H100 80 GB with NVLink 4, 400 Gb/s a device. */
 const h100 = {
@@ -31,6 +41,8 @@ const h100 = {
   ranksPerNode: 8,
   memoryBytes: 80 * GIGABYTE,
   flopsPerSecond: 495 * TERAFLOPS,
+  float32FlopsPerSecond: 33.5 * TERAFLOPS,
+  cache: noCache,
   memoryBytesPerSecond: 3000 * GIGABYTE,
   withinNode: { bytesPerSecond: 360 * GIGABYTE, latencyS: 4 * MICROSECOND },
   betweenNodes: { bytesPerSecond: 360 * GIGABYTE, latencyS: 10 * MICROSECOND },
@@ -41,13 +53,18 @@ const h100 = {
  * products in training reach; links at what large NCCL collectives reach; calibrate for more.
  */
 export const clusters = {
-  /** One core of a server CPU with AVX-512 BF16 and no AMX a rank; messages between threads. */
+  /**
+   * One core of a server CPU with AVX-512 BF16 and no AMX a rank, as measured on an EPYC of 2024 with 16 MiB of the last cache a core
+   * (docs/concepts/planning.md); messages between threads.
+   */
   cpu: {
     name: "cpu",
     ranksPerNode: 64,
     memoryBytes: 16 * GIGABYTE,
-    flopsPerSecond: 0.16 * TERAFLOPS,
-    memoryBytesPerSecond: 12 * GIGABYTE,
+    flopsPerSecond: 0.43 * TERAFLOPS,
+    float32FlopsPerSecond: 0.215 * TERAFLOPS,
+    memoryBytesPerSecond: 32 * GIGABYTE,
+    cache: { bytes: 16 * MEBIBYTE, bytesPerSecond: 100 * GIGABYTE },
     withinNode: { bytesPerSecond: 6 * GIGABYTE, latencyS: 10 * MICROSECOND },
     betweenNodes: { bytesPerSecond: 1 * GIGABYTE, latencyS: 50 * MICROSECOND },
   },
@@ -57,6 +74,8 @@ export const clusters = {
     ranksPerNode: 8,
     memoryBytes: 32 * GIGABYTE,
     flopsPerSecond: 62 * TERAFLOPS,
+    float32FlopsPerSecond: 7.85 * TERAFLOPS,
+    cache: noCache,
     memoryBytesPerSecond: 800 * GIGABYTE,
     withinNode: { bytesPerSecond: 120 * GIGABYTE, latencyS: 5 * MICROSECOND },
     betweenNodes: { bytesPerSecond: 11 * GIGABYTE, latencyS: 15 * MICROSECOND },
@@ -67,6 +86,8 @@ export const clusters = {
     ranksPerNode: 8,
     memoryBytes: 80 * GIGABYTE,
     flopsPerSecond: 156 * TERAFLOPS,
+    float32FlopsPerSecond: 9.75 * TERAFLOPS,
+    cache: noCache,
     memoryBytesPerSecond: 1800 * GIGABYTE,
     withinNode: { bytesPerSecond: 230 * GIGABYTE, latencyS: 4 * MICROSECOND },
     betweenNodes: { bytesPerSecond: 180 * GIGABYTE, latencyS: 12 * MICROSECOND },
@@ -90,6 +111,11 @@ export function calibrated(
   measured: Partial<Omit<Cluster, "name" | "withinNode" | "betweenNodes">>,
 ): Cluster {
   return { ...cluster, ...measured };
+}
+
+/** @returns what products of a rank reach that computes in `precision`; mixed: in 16 bits */
+export function productRate(cluster: Cluster, precision: PlannedPrecision): number {
+  return precision === "fp32" ? cluster.float32FlopsPerSecond : cluster.flopsPerSecond;
 }
 
 /**

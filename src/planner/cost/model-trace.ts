@@ -60,8 +60,10 @@ export interface TraceOptions {
 /** What a stretch of a pass takes. */
 export interface Work {
   readonly flops: number;
-  /** Bytes of every tensor that it makes. */
-  readonly madeBytes: number;
+  /** Of these, of operands of 16 bits. */
+  readonly narrowFlops: number;
+  /** Bytes of every tensor that it makes, by size: at `i` of those of more than 2^(i − 1) bytes and at most 2^i. */
+  readonly madeBytes: readonly number[];
   /** Bytes that go round the tensor-parallel ranks, an all-reduce twice, and how often something does. */
   readonly ringBytes: number;
   readonly numRings: number;
@@ -148,7 +150,6 @@ interface Count {
 
 /** The root's place among the tape's blocks; those of the model follow. */
 const ROOT = 0;
-const NO_WORK: Work = { flops: 0, madeBytes: 0, ringBytes: 0, numRings: 0 };
 
 /** Reads a meter along one forward and backward. */
 class Recorder {
@@ -292,18 +293,27 @@ function bytesOf(args: readonly unknown[]): number {
 function workBetween(before: Metered, after: Metered): Work {
   return {
     flops: after.flops - before.flops,
-    madeBytes: after.madeBytes - before.madeBytes,
+    narrowFlops: after.narrowFlops - before.narrowFlops,
+    madeBytes: after.madeBytes.map((bytes, size) => bytes - (before.madeBytes[size] ?? 0)),
     ringBytes: after.ringBytes - before.ringBytes,
     numRings: after.numRings - before.numRings,
   };
 }
 
-/** @returns the work of both */
-export function sumOfWork(one: Work, other: Work): Work {
+/** What nothing takes. */
+export const NO_WORK: Work = { flops: 0, narrowFlops: 0, madeBytes: [], ringBytes: 0, numRings: 0 };
+
+/** @returns the work of both, the other's as many times as `times` says */
+export function sumOfWork(one: Work, other: Work, times = 1): Work {
+  const longest = Math.max(one.madeBytes.length, other.madeBytes.length);
   return {
-    flops: one.flops + other.flops,
-    madeBytes: one.madeBytes + other.madeBytes,
-    ringBytes: one.ringBytes + other.ringBytes,
-    numRings: one.numRings + other.numRings,
+    flops: one.flops + times * other.flops,
+    narrowFlops: one.narrowFlops + times * other.narrowFlops,
+    madeBytes: Array.from(
+      { length: longest },
+      (_, size) => (one.madeBytes[size] ?? 0) + times * (other.madeBytes[size] ?? 0),
+    ),
+    ringBytes: one.ringBytes + times * other.ringBytes,
+    numRings: one.numRings + times * other.numRings,
   };
 }

@@ -1,8 +1,9 @@
 import type { Layout } from "../../parallel/index.ts";
 import type { ByteScheme } from "./byte-scheme.ts";
 import { type Cluster, type Link, linkOf } from "./cluster.ts";
-import { type ModelTrace, sumOfWork, type TracedCall, type Work } from "./model-trace.ts";
+import { type ModelTrace, NO_WORK, sumOfWork, type TracedCall, type Work } from "./model-trace.ts";
 import { ROOT_BLOCK, type StageShare, tracedCallsOf } from "./rank-share.ts";
+import { sum } from "./sum.ts";
 
 /** Seconds and bytes of one flat block on one rank. */
 export interface BlockCost {
@@ -64,26 +65,26 @@ export function stageCosts(
 
 /** Products at their rate; every tensor is written once and read once; collectives one after the other. */
 function priceOf(cluster: Cluster, link: Link, tp: number) {
-  return ({ flops, madeBytes, ringBytes, numRings }: Work) => {
-    const computeS = flops / cluster.flopsPerSecond + (2 * madeBytes) / cluster.memoryBytesPerSecond;
+  return ({ flops, narrowFlops, madeBytes, ringBytes, numRings }: Work) => {
+    const productsS =
+      narrowFlops / cluster.flopsPerSecond + (flops - narrowFlops) / cluster.float32FlopsPerSecond;
+    const passesS = madeBytes.map((bytes, size) => (2 * bytes) / passRate(cluster, 2 ** size));
+    const computeS = productsS + sum(passesS);
     const hopsS = (tp - 1) * numRings * link.latencyS;
     const tpSeconds = hopsS + (((tp - 1) / tp) * ringBytes) / link.bytesPerSecond;
     return { seconds: computeS + tpSeconds, tpSeconds };
   };
 }
 
-const NO_WORK: Work = { flops: 0, madeBytes: 0, ringBytes: 0, numRings: 0 };
+/** A tensor is in the cache still when it is read if what it is made of, one of its size, fits beside it. */
+function passRate({ cache, memoryBytesPerSecond }: Cluster, sizeBytes: number): number {
+  return 2 * sizeBytes <= cache.bytes ? cache.bytesPerSecond : memoryBytesPerSecond;
+}
 
 /** Of the calls of one block, which may stand in several places. */
 function meanOf(calls: readonly TracedCall[], of: (call: TracedCall) => Work): Work {
-  const { flops, madeBytes, ringBytes, numRings } = calls.map(of).reduce(sumOfWork, NO_WORK);
-  const share = 1 / Math.max(1, calls.length);
-  return {
-    flops: flops * share,
-    madeBytes: madeBytes * share,
-    ringBytes: ringBytes * share,
-    numRings: numRings * share,
-  };
+  const all = calls.map(of).reduce((total, work) => sumOfWork(total, work), NO_WORK);
+  return sumOfWork(NO_WORK, all, 1 / Math.max(1, calls.length));
 }
 
 /** An update reads and writes masters and state, reads the gradient and writes what is computed with. */
