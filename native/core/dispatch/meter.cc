@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-size_t size_class(int64_t bytes) {
+size_t octave_of(int64_t bytes) {
   size_t size = 0;
   while ((int64_t{1} << size) < bytes) size++;
   return size;
@@ -25,7 +25,7 @@ size_t size_class(int64_t bytes) {
 struct Counts {
   std::atomic<int64_t> live_bytes{0};
   std::atomic<int64_t> peak_bytes{0};
-  std::array<int64_t, kSizeClasses> made_bytes{};
+  std::array<int64_t, kOctaves> made_bytes{};
   double flops = 0;
   double narrow_flops = 0;
   int64_t ring_bytes = 0;
@@ -33,7 +33,7 @@ struct Counts {
   std::set<std::string> unruled;
 
   void charge(int64_t bytes) {
-    made_bytes[size_class(bytes)] += bytes;
+    made_bytes[octave_of(bytes)] += bytes;
     const int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     if (live > peak_bytes.load(std::memory_order_relaxed)) peak_bytes.store(live, std::memory_order_relaxed);
   }

@@ -13,13 +13,13 @@
 namespace troupe {
 
 // Sizes of tensors by powers of two: of a class are those of more than 2^(class - 1) bytes and at most 2^class.
-constexpr size_t kSizeClasses = 64;
+constexpr size_t kOctaves = 64;
 
 // Since `start_meter`.
 struct Metered {
   int64_t live_bytes = 0;  // of meta tensors that are there
   int64_t peak_bytes = 0;  // the most of them at once, since the start or the last `reset_meter_peak`
-  std::array<int64_t, kSizeClasses> made_bytes{};  // of all that were made, by `size_class` of each
+  std::array<int64_t, kOctaves> made_bytes{};  // of all that were made, by `octave_of` of each
   double flops = 0;         // of matrix products and convolutions, forward and backward; an addition and a multiplication are two
   double narrow_flops = 0;  // of these, of operands of 16 bits
   int64_t ring_bytes = 0;  // of whole tensors that went round a group, an all-reduce counted twice
