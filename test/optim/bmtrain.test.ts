@@ -128,7 +128,7 @@ describe("step 0", () => {
   ] as const)("is refused by %s instead of divided by", (_, step) => {
     const [p, m, v, g] = [zeros([4]), zeros([4]), zeros([4]), zeros([4])];
     expect(() => step(p, m, v, g, undefined, [4], [0.1], [0], 0.9, 0.99, 1e-8, 0, 1)).toThrow(
-      /steps count from 1/,
+      /steps to count from 1/,
     );
   });
 });
