@@ -1,5 +1,4 @@
 // What this addon is, whether it works, and how many threads it may use.
-#include <ATen/Context.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/matmul.h>
 #ifdef __linux__
@@ -62,7 +61,7 @@ Napi::Value NativeInfo(const Napi::CallbackInfo& info) {
   result.Set("cxxAbi", "pre-cxx11");
 #endif
   result.Set("gloo", comm::gloo_built());
-  result.Set("cuda", at::hasCUDA());
+  result.Set("cuda", HAVE_CUDA != 0);
   result.Set("capability", isa_name());
   result.Set("bfloat16Products", multiplies_bfloat16_in_panels() ? "float32 panels" : "libtorch");
   result.Set("numThreads", num_threads());

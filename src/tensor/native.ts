@@ -257,6 +257,7 @@ export interface NativeInfo {
   readonly cxxAbi: "cxx11" | "pre-cxx11";
   /** Whether processes can talk through Gloo. */
   readonly gloo: boolean;
+  /** Whether it has Troupe's kernels for CUDA, with a GPU at hand or without. */
   readonly cuda: boolean;
   /** The instruction set that Troupe's own kernels use. */
   readonly capability: "avx512" | "avx2" | "scalar";
