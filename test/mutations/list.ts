@@ -1302,8 +1302,8 @@ export const mutations: readonly Mutation[] = [
     to: "",
     caughtBy: [
       by(
-        "test/runtime/stop.test.ts",
-        "DL-13 an actor that has nothing left to do waits for the link that its last words are to go by",
+        "test/runtime/last-words.test.ts",
+        "an actor that has nothing left to do waits for the link that its last words are to go by",
       ),
     ],
   },

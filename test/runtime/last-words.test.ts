@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   firstHostIndex,
   type HostNews,
@@ -19,7 +19,7 @@ import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
-import { actorModule, type EventLog, sharedWords, startSystem } from "./start-system.ts";
+import { actorModule, closedGate, type EventLog, sharedWords, startSystem } from "./start-system.ts";
 
 const deadlineMs = 60_000;
 const preload = new URL("./actors/preload.ts", import.meta.url);
@@ -200,4 +200,27 @@ test("a host that is let go stays until the one that leads has heard how its pro
   call?.resume();
   await agent.over;
   expect(head.news.at(-1)).toMatchObject({ kind: "over", index: 1, signalCode: "SIGKILL" });
+});
+
+test("an actor that has nothing left to do waits for the link that its last words are to go by", async () => {
+  const { system, log } = startSystem();
+  const { path: countsPath, words: counts } = sharedWords(1);
+  const { path: leavingPath, words: leaving } = sharedWords(1);
+  const { gate, open } = closedGate();
+  const sender = await system.spawn<SenderProtocol>({ name: "sender", module: actorModule("sender") });
+  const to = await system.spawn<SinkProtocol, SinkInit>({
+    name: "sink",
+    module: actorModule("sink"),
+    init: { countsPath },
+  });
+  sender.tell("farewell", { to, as: "sender", value: 0, behind: { gate, leavingPath } });
+  await log.untilEmitted("at the gate");
+  open();
+  // Links are made in this thread: as long as it is held there is none. Hosts would take it for dead, so this is no promise of theirs.
+  const latestMs = performance.now() + deadlineMs;
+  while (Atomics.load(leaving, 0) === 0 && performance.now() < latestMs);
+  expect(leaving[0]).toBe(1);
+  await log.until(({ kind }) => kind === "actor.stopped");
+  expect(system.deadLetters.count()).toBe(0);
+  await vi.waitFor(() => expect(counts[0]).toBe(1), { timeout: deadlineMs });
 });

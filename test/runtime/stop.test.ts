@@ -49,29 +49,6 @@ test.each(["main", "thread"] as const)(
   },
 );
 
-test("DL-13 an actor that has nothing left to do waits for the link that its last words are to go by", async () => {
-  const { system, log } = startSystem();
-  const { path: countsPath, words: counts } = sharedWords(1);
-  const { path: leavingPath, words: leaving } = sharedWords(1);
-  const { gate, open } = closedGate();
-  const sender = await system.spawn<SenderProtocol>({ name: "sender", module: actorModule("sender") });
-  const to = await system.spawn<SinkProtocol, SinkInit>({
-    name: "sink",
-    module: actorModule("sink"),
-    init: { countsPath },
-  });
-  sender.tell("farewell", { to, as: "sender", value: 0, behind: { gate, leavingPath } });
-  await log.untilEmitted("at the gate");
-  open();
-  // Links are made in this thread: as long as it is held there is none.
-  const latestMs = performance.now() + deadlineMs;
-  while (Atomics.load(leaving, 0) === 0 && performance.now() < latestMs);
-  expect(leaving[0]).toBe(1);
-  await log.until(({ kind }) => kind === "actor.stopped");
-  expect(system.deadLetters.count()).toBe(0);
-  await vi.waitFor(() => expect(counts[0]).toBe(1), { timeout: deadlineMs });
-});
-
 test.each(["main", "thread"] as const)(
   "DL-1 what an actor says for the first time when it fails is a dead letter, for its link is not there yet (%s)",
   async (placement) => {
