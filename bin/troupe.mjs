@@ -5,8 +5,8 @@ import { nodeFloor } from "../scripts/setup/layout.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
   process.stderr.write(
-    `[troupe] Node ${nodeFloor} or newer: this is ${process.version} at ${process.execPath} ` +
-      "(npx troupe takes the one that `npm install node@24` puts beside the project's packages; in a clone: npm start)\n",
+    `[troupe] expected Node ${nodeFloor} or newer, got ${process.version} at ${process.execPath} ` +
+      "(npm install node@24 adds one to the project, which npx troupe runs on; in a clone, npm start brings it)\n",
   );
   process.exit(1);
 }

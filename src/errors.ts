@@ -274,6 +274,19 @@ function sentence({ where, expected, got, hint }: ErrorSentence): string {
   return `[${where}] expected ${expected}, got ${got}${advice}`;
 }
 
+const fileFailures: Readonly<Record<string, string>> = {
+  ENOENT: "no such file",
+  ENOTDIR: "no such file",
+  EISDIR: "a folder",
+  EACCES: "no permission to read it",
+};
+
+/** Why a file could not be read, as the words after "got": the usual reasons in words, others as the system's code or message. */
+export function fileFailure(cause: unknown): string {
+  const { code, message = String(cause) } = cause as Partial<NodeJS.ErrnoException>;
+  return code === undefined ? message : (fileFailures[code] ?? code);
+}
+
 /** Every name that some options have, none left out. */
 export type NamesOf<Options> = Readonly<Record<keyof Options, true>>;
 

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { TroupeError } from "../errors.ts";
+import { fileFailure, TroupeError } from "../errors.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
 import { adapterConfigName, adapterWeightsName } from "./format/adapter-folder.ts";
 import { isFileName } from "./format/manifest.ts";
@@ -244,8 +244,8 @@ async function openNamed(path: string, open: WeightForm["open"], options: OpenOp
 async function readJson(path: string): Promise<JsonObject> {
   const size = await stat(path).then(
     (found) => found.size,
-    (cause: NodeJS.ErrnoException) => {
-      throw contradiction(path, "a readable file", cause.code ?? cause.message, cause);
+    (cause: unknown) => {
+      throw contradiction(path, "a readable file", fileFailure(cause), cause);
     },
   );
   if (size > maxJsonBytes) throw contradiction(path, `at most ${maxJsonBytes} bytes`, String(size));

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import type * as z from "zod";
-import { TroupeError } from "../errors.ts";
+import { fileFailure, TroupeError } from "../errors.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
 import { type Given, isRecord, leavesOf } from "./layers.ts";
 import { type Option, optionsOf } from "./option.ts";
@@ -65,8 +65,7 @@ function complaint(cause: unknown): string {
     const [first = ""] = cause.message.replace(/^Invalid TOML document: /, "").split("\n");
     return `${first} (line ${cause.line}, column ${cause.column})`;
   }
-  const { code, message } = cause as NodeJS.ErrnoException;
-  return code === "ENOENT" ? "no such file" : message;
+  return fileFailure(cause);
 }
 
 function sized(option: Option | undefined, value: unknown): unknown {

@@ -9,7 +9,7 @@ import {
   TorchFile,
   tensorSizeBytes,
 } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
+import { fileFailure, TroupeError } from "../errors.ts";
 import { fairseqModel } from "../models/index.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
 import { findConfig } from "./beside-config.ts";
@@ -39,8 +39,8 @@ export interface SourceHints {
  */
 export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
   if (path.startsWith("s3://")) return fromCheckpoint(await openCheckpoint(path));
-  const found = await stat(path).catch((cause: NodeJS.ErrnoException) => {
-    throw unknownSource(path, cause.code ?? cause.message);
+  const found = await stat(path).catch((cause: unknown) => {
+    throw unknownSource(path, fileFailure(cause));
   });
   if (found.isFile()) return fromFile(path, hints);
   const entries = await readdir(path);

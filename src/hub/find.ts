@@ -120,7 +120,9 @@ function unknown(
       where: "hub",
       expected: `a ${what}: a path, a name of troupe-hub.toml or of ${registryVariable}'s file, or one in Hugging Face's cache`,
       got: missing === undefined ? name : `${name}, whose ${missing} is not there`,
-      hint: whichPathWasMeant(name) ?? whatWasMeant(name, [...new Set(names)]),
+      hint:
+        whichPathWasMeant(name) ??
+        (names.length === 0 ? "no names are known here" : whatWasMeant(name, [...new Set(names)])),
     },
     { fields: { name } },
   );

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { parse } from "smol-toml";
-import { TroupeError } from "../errors.ts";
+import { fileFailure, TroupeError } from "../errors.ts";
 
 /** Names of one's own for models and datasets. */
 export interface Registry {
@@ -39,7 +39,7 @@ export function findRegistry(
     text = readFileSync(file, "utf8");
   } catch (cause) {
     if (named === undefined) return undefined;
-    throw broken(file, (cause as NodeJS.ErrnoException).code ?? "nothing", cause);
+    throw broken(file, fileFailure(cause), cause);
   }
   return registryOf(file, text);
 }

@@ -65,7 +65,7 @@ async function missingExport(cause: Error, specifier: string, name: string): Pro
   const importer = framesOf(cause.stack)[0]?.file;
   const names = await exportsOf(specifier, importer);
   const near = nearestName(name, names);
-  const hint = near === undefined ? "of a type: import type { … }" : whatWasMeant(name, names);
+  const hint = near === undefined ? "a type is imported with import type { … }" : whatWasMeant(name, names);
   return { got: `an import of ${name}, which ${specifier} does not export`, hint };
 }
 

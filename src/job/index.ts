@@ -13,7 +13,7 @@ export {
   weighingOf,
 } from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";
-export { loadJob } from "./load-job.ts";
+export { loadJob, nameOfJob } from "./load-job.ts";
 export { checkWeights, type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
 export {
   checkLosses,

@@ -1,3 +1,5 @@
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { nearestName, noteOrigin, TroupeError } from "../errors.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
@@ -111,10 +113,15 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job
   return Object.defineProperty(told, "length", { value: call.length });
 }
 
+/** A job as its user names it: the path from the working directory where its URL is a file's, else the URL. */
+export function nameOfJob(url: string): string {
+  return url.startsWith("file:") ? relative(process.cwd(), fileURLToPath(url)) : url;
+}
+
 function invalid(url: string, expected: string, got: string): TroupeError {
   return new TroupeError(
     "JOB_INVALID",
-    { where: "job", expected: `${expected} in ${url}`, got, hint: "see examples/gpt/job.ts" },
+    { where: "job", expected: `${expected} in ${nameOfJob(url)}`, got, hint: "see examples/gpt/job.ts" },
     { fields: { url } },
   );
 }

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { TroupeError } from "../errors.ts";
+import { fileFailure, TroupeError } from "../errors.ts";
 import type { Keys } from "../runtime/index.ts";
 
 const FEWEST_CHARACTERS = 16;
@@ -46,7 +46,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw unusable(file, "a file that can be read", (error as Error).message);
+    throw unusable(file, "a file that can be read", fileFailure(error));
   }
 }
 
@@ -73,7 +73,7 @@ function readSecret(file: string): string {
     mode = statSync(file).mode;
     text = readFileSync(file, "utf8").trim();
   } catch (error) {
-    throw refused("a file that can be read", (error as Error).message);
+    throw refused("a file that can be read", fileFailure(error));
   }
   if ((mode & 0o077) !== 0) throw refused("its owner's alone", `mode ${(mode & 0o777).toString(8)}`);
   if (text.length >= FEWEST_CHARACTERS) return text;

@@ -1,6 +1,4 @@
 import { hostname } from "node:os";
-import { relative } from "node:path";
-import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
 import { stampOf } from "../checkpoint/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
@@ -14,7 +12,7 @@ import {
   type TroupeEventBody,
 } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
-import { type Job, type JobConfig, loadJob } from "../job/index.ts";
+import { type Job, type JobConfig, loadJob, nameOfJob } from "../job/index.ts";
 import { HEARTBEAT_MS, type Head, heartbeatOf, ownMeans } from "../launch/index.ts";
 import type { Module } from "../nn/index.ts";
 import {
@@ -211,7 +209,7 @@ export class Run {
     this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
     if (head !== undefined) await system.hostsJoined(settings.hosts.deadlineMs);
-    const folder = await takeFolder(settings, nameOf(jobUrl), start);
+    const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
@@ -269,7 +267,13 @@ export class Run {
     const { settings, emit } = this.#options;
     const { training, execution, precision } = settings;
     const { deadlineMs } = execution;
-    const scout = await Scout.send({ system: this.#system, jobUrl, name: nameOf(jobUrl), deadlineMs, emit });
+    const scout = await Scout.send({
+      system: this.#system,
+      jobUrl,
+      name: nameOfJob(jobUrl),
+      deadlineMs,
+      emit,
+    });
     const job = await loadJob(jobUrl);
     const before =
       training.resume === undefined
@@ -282,7 +286,7 @@ export class Run {
     const batch = planBatch(job, await trainingOf(job, config, data.facts), data, settings, resumed);
     const declared = dryRun(job, config, data, settings, batch);
     const { model } = declared;
-    const module = await identityOf(jobUrl, nameOf(jobUrl));
+    const module = await identityOf(jobUrl, nameOfJob(jobUrl));
     const recipe = new KnownRecipe(
       recipeOf({ ...batch, ...declared, module, precision: precision.name }),
       fingerprint,
@@ -409,7 +413,7 @@ function runStarted(
   const { numRanks, mesh, zero, placement } = layout;
   return {
     kind: "run.started",
-    job: nameOf(jobUrl),
+    job: nameOfJob(jobUrl),
     jobSettings: config,
     steps,
     firstStep: initial.step,
@@ -442,9 +446,4 @@ function stopped(): TroupeError {
     got: "a stop before",
     hint: "resume it from its newest checkpoint",
   });
-}
-
-/** A job as a person would name it: its path from where they stand, where it is a file. */
-function nameOf(jobUrl: string): string {
-  return jobUrl.startsWith("file:") ? relative(process.cwd(), fileURLToPath(jobUrl)) : jobUrl;
 }

@@ -73,11 +73,11 @@ describe("a Hugging Face folder", () => {
 
   test("without config.json, or without weights, is refused by the name of what is missing", async () => {
     expect((await refusal(() => HuggingFaceFolder.open(folder))).message).toContain(
-      "config.json, got ENOENT",
+      "config.json, got no such file",
     );
     await writeFile(join(folder, "config.json"), "{}");
     const error = await refusal(() => HuggingFaceFolder.open(folder));
-    expect(error.message).toContain("model.safetensors.index.json, got ENOENT");
+    expect(error.message).toContain("model.safetensors.index.json, got no such file");
   });
 });
 

@@ -96,6 +96,6 @@ describe("troupe generate", () => {
     for (const step of ["step-000002", "step-000010"])
       mkdirSync(join(folder, "run", step), { recursive: true });
     const run = await command(join(folder, "run"), ...asked);
-    expect(run.err).toMatch(/got ENOENT \(did you mean .*run\/step-000010, of the run there\?\)\n$/);
+    expect(run.err).toMatch(/got no such file \(did you mean .*run\/step-000010, of the run there\?\)\n$/);
   });
 });

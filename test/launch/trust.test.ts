@@ -18,7 +18,7 @@ it("keys that go together are read; what cannot be read, is no PEM or does not g
     ],
     [{ ...ours, cert: ours.key }, /ours\/key\.pem to be a certificate in PEM/],
     [{ ...ours, key: ours.cert }, /ours\/cert\.pem to be a private key in PEM/],
-    [{ ...ours, ca: workspace.path("none") }, /none to be a file that can be read, got ENOENT/],
+    [{ ...ours, ca: workspace.path("none") }, /none to be a file that can be read, got no such file/],
   ] as const)
     expect(() => readTrust({ tls, tokenFile: undefined })).toThrow(
       expect.objectContaining({ code: "TLS_KEYS", message: expect.stringMatching(message) }),

@@ -105,7 +105,9 @@ describe("the package", () => {
       "run",
     ]);
     expect(line.code).toBe(1);
-    expect(line.err).toMatch(/^\[troupe\] Node 24 or newer: this is v[\d.]+ at .*npm install node@24.*\n$/);
+    expect(line.err).toMatch(
+      /^\[troupe\] expected Node 24 or newer, got v[\d.]+ at .*npm install node@24.*\n$/,
+    );
     const script = await installed.run(process.execPath, [...import_, "train.ts"]);
     expect(script.code).toBe(1);
     expect(script.err).toContain("[troupe] expected Node 24 or newer, got ");

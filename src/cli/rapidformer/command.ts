@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option as CommandFlag } from "commander";
 import { commandSchema, type Given, optionsOf } from "../../config/index.ts";
+import { fileFailure } from "../../errors.ts";
 import { jobModules, flags as rapidformerFlags } from "../../rapidformer/index.ts";
 import { jobUrlOf } from "../../trainer/index.ts";
 import { print, usage } from "../flags.ts";
@@ -43,7 +44,11 @@ export function withListing(args: readonly string[], environment: NodeJS.Process
   try {
     text = readFileSync(file, "utf8");
   } catch (cause) {
-    throw usage("a listing, or flags", file, (cause as Error).message);
+    throw usage(
+      `a script of rapidformer at ${file}, or flags`,
+      fileFailure(cause),
+      "see troupe rapidformer --help",
+    );
   }
   const listing = readListing(text, environment);
   const found = listing.commands.filter(([name = ""]) => /(^|\/)rapidformer(\.mjs)?$/.test(name));

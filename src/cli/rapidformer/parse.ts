@@ -1,4 +1,4 @@
-import { whatWasMeant } from "../../errors.ts";
+import { nearestName, whatWasMeant } from "../../errors.ts";
 import { type Flag, flags } from "../../rapidformer/index.ts";
 import { usage } from "../flags.ts";
 
@@ -76,7 +76,9 @@ function read({ takes }: Flag, name: string, values: readonly string[]): Typed {
   if (takes === "text") return value;
   if (takes === "number" || takes === "whole") return numberOf(name, value, takes === "whole");
   if (takes.includes(value)) return value;
-  throw usage(`${name} to be ${takes.join(", ")}`, value, whatWasMeant(value, takes));
+  const near = nearestName(value, takes);
+  const advice = near === undefined ? "choose one of them" : `did you mean ${near}?`;
+  throw usage(`${name} to be one of ${takes.join(", ")}`, value, advice);
 }
 
 function numberOf(name: string, text: string, isWhole: boolean): number {

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { fileFailure, TroupeError } from "../../errors.ts";
 
 /** @param place - file and line, or what else names an example */
 export function exampleError(place: string, expected: string, got: unknown): TroupeError {
@@ -11,10 +11,10 @@ export function exampleError(place: string, expected: string, got: unknown): Tro
 
 /** What opening or reading a file came to. */
 export function unreadable(path: string, cause: unknown): TroupeError {
-  const { code, message } = cause as NodeJS.ErrnoException;
+  const { code } = cause as NodeJS.ErrnoException;
   return new TroupeError(
     code === "ENOENT" ? "DATA_MISSING" : "DATA_UNREADABLE",
-    { where: "data", expected: `a readable file at ${path}`, got: code ?? message },
+    { where: "data", expected: `a readable file at ${path}`, got: fileFailure(cause) },
     { fields: { path }, cause },
   );
 }

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
-import { TroupeError } from "../../errors.ts";
+import { fileFailure, TroupeError } from "../../errors.ts";
 import type { Tokenizer, TokenizerSpec } from "../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "./indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
@@ -139,7 +139,7 @@ async function* linesOf(path: string): AsyncGenerator<Lines> {
   } catch (cause) {
     throw new TroupeError(
       "DATA_UNREADABLE",
-      { where: "preprocess", expected: `a readable file at ${path}`, got: (cause as Error).message },
+      { where: "preprocess", expected: `a readable file at ${path}`, got: fileFailure(cause) },
       { fields: { path }, cause },
     );
   } finally {

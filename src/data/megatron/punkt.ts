@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { TroupeError } from "../../errors.ts";
+import { fileFailure, TroupeError } from "../../errors.ts";
 
 /** What NLTK's Punkt learnt of a language. Plain data. */
 export interface PunktModel {
@@ -34,7 +34,7 @@ export function readPunkt(folder: string): PunktModel {
         {
           where: "preprocess",
           expected: `NLTK's ${name} in ${folder}`,
-          got: (cause as NodeJS.ErrnoException).code ?? String(cause),
+          got: fileFailure(cause),
           hint: "the folder of a language in nltk_data/tokenizers/punkt_tab",
         },
         { fields: { path: folder }, cause },

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { TroupeError } from "../../errors.ts";
+import { fileFailure, TroupeError } from "../../errors.ts";
 import { whichPathWasMeant } from "../../nearest-path.ts";
 import { ByteTokenizer } from "./byte.ts";
 import { CharacterTokenizer } from "./character.ts";
@@ -109,7 +109,7 @@ async function readText(path: string): Promise<string> {
       {
         where: "tokenizer",
         expected: `a readable file at ${path}`,
-        got: `${(cause as NodeJS.ErrnoException).code}`,
+        got: fileFailure(cause),
         hint:
           whichPathWasMeant(path) ??
           "give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt",

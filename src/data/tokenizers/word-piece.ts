@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { TroupeError } from "../../errors.ts";
+import { fileFailure, TroupeError } from "../../errors.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -50,7 +50,7 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (cause) {
-    throw invalid(path, "a readable file", (cause as NodeJS.ErrnoException).code ?? "none");
+    throw invalid(path, "a readable file", fileFailure(cause));
   }
 }
 
