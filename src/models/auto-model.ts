@@ -67,7 +67,7 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
     audio_classification: Data2VecAudioForSequenceClassification,
   },
   wav2vec2: {
-    pretraining: Wav2Vec2ForPreTraining,
+    speech_pretraining: Wav2Vec2ForPreTraining,
     speech_recognition: Wav2Vec2ForCTC,
     audio_classification: Wav2Vec2ForSequenceClassification,
   },
@@ -83,6 +83,7 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
 
 /** How the names of architectures in a config.json end, and what they are for. */
 const tasksBySuffix: Readonly<Record<string, Task>> = {
+  Wav2Vec2ForPreTraining: "speech_pretraining",
   ForPreTraining: "pretraining",
   Wav2Vec2ForSequenceClassification: "audio_classification",
   Data2VecAudioForSequenceClassification: "audio_classification",

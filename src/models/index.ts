@@ -75,7 +75,7 @@ export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
-export type { Wav2Vec2Config } from "./wav2vec2/config.ts";
+export { type Wav2Vec2Config, wav2vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
 export {
   Wav2Vec2ForCTC,

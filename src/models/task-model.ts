@@ -5,6 +5,7 @@ import type { NamedState } from "./weights.ts";
 /** What a model is trained for, in the words of Rapidformer's `--task`. */
 export type Task =
   | "pretraining"
+  | "speech_pretraining"
   | "masked_lm"
   | "causal_lm"
   | "seq2seq_lm"

@@ -16,6 +16,7 @@ const task: readonly Flag[] = [
       "pretraining",
       "image_classification",
       "image_text",
+      "speech_pretraining",
       "speech_recognition",
       "audio_classification",
     ],

@@ -9,6 +9,7 @@ import { maskedLm } from "./masked-lm.ts";
 import { questionAnswering } from "./question-answering.ts";
 import { seq2seqLm } from "./seq2seq-lm.ts";
 import { sequenceClassification } from "./sequence-classification.ts";
+import { speechPretraining } from "./speech-pretraining.ts";
 import { speechRecognition } from "./speech-recognition.ts";
 import type { Fields, TaskDefinition, TaskFacts } from "./task.ts";
 import { tokenClassification } from "./token-classification.ts";
@@ -25,6 +26,7 @@ const definitions = [
   seq2seqLm,
   imageClassification,
   imageText,
+  speechPretraining,
   speechRecognition,
   audioClassification,
 ] as unknown as readonly AnyTask[];

@@ -14,6 +14,7 @@ export { type PackedTexts, packTexts, type TokenList } from "./pack-texts.ts";
 export { type Question, type Questions, questionAnswering } from "./question-answering.ts";
 export { seq2seqLm, type TextPair, type TextPairs } from "./seq2seq-lm.ts";
 export { type LabelledTexts, sequenceClassification, type TextExample } from "./sequence-classification.ts";
+export { type BareRecording, type MaskedRecordings, speechPretraining } from "./speech-pretraining.ts";
 export { type SpokenText, type SpokenTexts, speechRecognition } from "./speech-recognition.ts";
 export type {
   DynamicShapes,

@@ -13,8 +13,12 @@ const NUM_HELD_OUT = 5;
 /** A recording's name in that dataset. */
 const digitFile = /^(\d)_(\w+)_(\d+)\.wav$/;
 
+/** Recordings that are held out, where nothing but their names tells. */
+const heldOut = /(dev|valid|test)/i;
+
 /**
- * The recordings below a path: the Free Spoken Digit Dataset's `digit_speaker_index.wav`, or `.jsonl` that name them by `path`.
+ * The recordings below a path: the Free Spoken Digit Dataset's `digit_speaker_index.wav`, `.jsonl` that name them by `path`, or other `.wav`
+ * of which nothing is written.
  * @param exampleOf - makes an example of samples and what is written of them; a digit's word stands under `text` and `label`
  */
 export async function readRecordings<E>(
@@ -27,6 +31,14 @@ export async function readRecordings<E>(
     const word = digit === undefined ? undefined : DIGITS[Number(digit)];
     return word === undefined ? [] : [{ file, record: { text: word, label: word }, index: Number(index) }];
   });
+  const sounds = files.filter((file) => /\.wav$/i.test(file));
+  if (digits.length === 0 && sounds.length > 0 && !files.some((file) => /\.jsonl$/.test(file))) {
+    const [held, train] = [sounds.filter(isHeldOut), sounds.filter((file) => !isHeldOut(file))];
+    const splits = held.length === 0 || train.length === 0 ? { train: sounds } : { train, validation: held };
+    return eachSplit(splits, (of) =>
+      Promise.all(of.map(async (file) => exampleOf((await readWav(file)).samples, {}, file))),
+    );
+  }
   if (digits.length === 0) {
     return eachSplit(await splitFiles(path, /\.jsonl$/), async (file) =>
       Promise.all(
@@ -46,6 +58,10 @@ export async function readRecordings<E>(
     (of) =>
       Promise.all(of.map(async ({ file, record }) => exampleOf((await readWav(file)).samples, record, file))),
   );
+}
+
+function isHeldOut(file: string): boolean {
+  return heldOut.test(basename(file));
 }
 
 /** Recordings as a model reads them. */

@@ -87,6 +87,6 @@ function perplexityOf(shares: Tensor, masked: Tensor | undefined): Tensor {
       : shares
           .mul(masked.reshape([-1, 1, 1]).to("float32"))
           .sum([0])
-          .div(masked.sum().to("float32")); // [G, V]
+          .div(masked.sum().clamp(1).to("float32")); // [G, V]; recordings may all be too short for a mask
   return means.mul(means.add(SMALLEST).log()).sum([-1]).neg().exp().sum();
 }

@@ -63,7 +63,8 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
 
   /**
    * @returns `projectedStates` and `projectedQuantizedStates` [B, T, P], `codevectorPerplexity`; and where negatives are given `loss`, a sum
-   * over the masked frames, of `contrastiveLoss` and, by `diversity_loss_weight`, `diversityLoss`
+   * over the masked frames, of `contrastiveLoss` and, by `diversity_loss_weight`, `diversityLoss`, with what they are made of:
+   * `contrastiveLogits` [B, T, 1 + K], the right frame's first, and `codes` int64 [B, T], as `GumbelQuantizer` numbers them
    * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame, and negatives without masked frames
    */
   override forward({
@@ -100,7 +101,8 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
     const unused = perplexity.div(-groups * codesEach).add(1); // 0 where all are used evenly
     const diversityLoss = unused.mul(masked.sum().to("float32"));
     const loss = contrastiveLoss.add(diversityLoss.mul(weight));
-    return { ...outputs, contrastiveLoss, diversityLoss, loss };
+    const contrastiveLogits = logits.view([...codes.shape, -1]);
+    return { ...outputs, contrastiveLogits, codes, contrastiveLoss, diversityLoss, loss };
   }
 }
 

@@ -31,8 +31,13 @@ function configOf(given: Arguments) {
   return withArchitecture(readModelConfig(folder), given);
 }
 
-/** Tasks whose samples are texts. */
-const withoutTexts: ReadonlySet<string> = new Set(["image_classification"]);
+/** Tasks whose samples are pictures or recordings. */
+const withoutTexts: ReadonlySet<string> = new Set([
+  "image_classification",
+  "audio_classification",
+  "speech_pretraining",
+  "speech_recognition",
+]);
 
 /** What a mean over samples is over. */
 function numRows(batch: Batch): number {

@@ -1,0 +1,142 @@
+import { type FrameMaskOptions, type MaskedFrames, maskFrames, sampleDataset } from "../data/index.ts";
+import {
+  type ModelBatch,
+  numFrames,
+  type Wav2Vec2Config,
+  type Wav2Vec2ForPreTraining,
+  wav2vec2Config,
+} from "../models/index.ts";
+import { ops, type Tensor, tensor } from "../tensor/index.ts";
+import { type RecordingTensors, readRecordings, stackRecordings } from "./recordings.ts";
+import { numbersOf } from "./rows.ts";
+import type { Fields, WeighedTask } from "./task.ts";
+
+// B recordings, T frames, K others of each, G codebooks of V codes each.
+
+/** A recording, of which nothing is written. */
+export interface BareRecording {
+  readonly samples: Float32Array;
+}
+
+/** Recordings with masked frames. */
+export type MaskedRecordings = RecordingTensors & MaskedFrames;
+
+/** How far from the likeliest codes they are drawn, step by step: wav2vec 2's own. @see Baevski et al. 2020 §4.2 */
+const TEMPERATURE = { first: 2, last: 0.5, decay: 0.999995 } as const;
+
+/**
+ * Which of several frames is the one that was masked: wav2vec 2's pre-training, of recordings alone. Which frames are masked, and what each
+ * is told from, is a pure function of the seed and of how many samples were read before, as config.json says (`mask_time_prob`,
+ * `mask_time_length`, `mask_time_min_masks`, `num_negatives`); where it says nothing as the paper does. Losses are means over the masked frames: `contrastive`,
+ * and `diversity` as `diversity_loss_weight` weighs it, which depends on the codes of a whole micro-batch. Scores: how
+ * often the right frame is the likeliest, and the perplexity of the codes that masked frames have, summed over the codebooks.
+ *
+ * Files: `.wav`, held out where `dev`, `valid` or `test` is in the name, and those of the Free Spoken Digit Dataset as it has them;
+ * `.jsonl` with `path`, beside it.
+ */
+export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = {
+  task: "speech_pretraining",
+
+  read: (path) => readRecordings(path, (samples) => ({ samples })),
+
+  dataset(examples, { config, length, seed, source }) {
+    const all = Object.values(examples).flat();
+    const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
+    const read = wav2vec2Config(config);
+    const framesOf = (lengths: readonly number[]) => {
+      const frames = numFrames(tensor(lengths, { dtype: "int64" }), read).toTypedArray() as BigInt64Array;
+      return [...frames].map(Number);
+    };
+    return sampleDataset({
+      facts: { source, fields: {}, numTrain: examples.train.length },
+      splits: examples,
+      seed,
+      collate: (batch, { position }): MaskedRecordings => {
+        const lengths = batch.map(({ samples }) => Math.min(samples.length, most));
+        const [numMost = 0, ...frames] = framesOf([most, ...lengths]);
+        const draws = batch.map((_, index) => position + index);
+        return {
+          ...stackRecordings(batch, most),
+          ...maskFrames(frames, numMost, { ...spansOf(config), seed, draws }),
+        };
+      },
+      score: (_, predicted) => {
+        const [numMasked = 0, numRight = 0] = sumsOf(predicted, "told");
+        return {
+          accuracy: numRight / Math.max(1, numMasked),
+          codePerplexity: codePerplexity(sumsOf(predicted, "codes"), read.num_codevector_groups),
+        };
+      },
+    });
+  },
+
+  loss: (model, batch, { numSteps }) => {
+    const { first, last, decay } = TEMPERATURE;
+    (model as Wav2Vec2ForPreTraining).quantizer.temperature = Math.max(first * decay ** numSteps, last);
+    const { contrastiveLoss, diversityLoss } = model.forward(batch as ModelBatch);
+    const count = batch.maskTimeIndices.sum().clamp(1).to("float32");
+    const { diversity_loss_weight: weight } = (model as Wav2Vec2ForPreTraining).config;
+    return {
+      contrastive: (contrastiveLoss as Tensor).div(count),
+      diversity: (diversityLoss as Tensor).div(count).mul(weight),
+    };
+  },
+
+  weigh: ({ maskTimeIndices }) => maskTimeIndices.sum().item(),
+
+  predict: (model, batch) => {
+    const { contrastiveLogits, codes } = model.forward(batch as ModelBatch) as Readonly<
+      Record<string, Tensor>
+    >;
+    const masked = batch.maskTimeIndices;
+    const likeliest = (contrastiveLogits as Tensor).argmax(2); // [B, T], 0 the right one
+    const right = likeliest.eq(0).to("int64").mul(masked);
+    return {
+      told: ops.stack([masked.sum([1]), right.sum([1])], 1).to("float32"),
+      codes: useOf(codes as Tensor, masked, (model as Wav2Vec2ForPreTraining).config),
+    };
+  },
+};
+
+/** What config.json says of the masks. */
+function spansOf(config: Fields): Partial<FrameMaskOptions> {
+  const names = ["mask_time_prob", "mask_time_length", "mask_time_min_masks", "num_negatives"] as const;
+  return Object.fromEntries(
+    names.flatMap((name) => (config[name] === undefined ? [] : [[name, config[name]]])),
+  );
+}
+
+/** How many masked frames of each recording have which code of which codebook: int64 [B, T], a digit a codebook → float32 [B, G · V]. */
+function useOf(
+  codes: Tensor,
+  masked: Tensor,
+  { num_codevector_groups: groups, num_codevectors_per_group: numCodes }: Wav2Vec2Config,
+): Tensor {
+  const digits = Array.from({ length: groups }, (_, group) =>
+    codes.floorDivide(numCodes ** (groups - 1 - group)).remainder(numCodes),
+  );
+  const used = ops.oneHot(ops.stack(digits, 2), numCodes).mul(masked.unsqueeze(-1).unsqueeze(-1)).sum([1]); // [B, G, V]
+  return used.to("float32").reshape([used.shape[0] ?? 0, -1]);
+}
+
+/** @param use - of each codebook's codes, one behind the other @returns at most as many as there are codes */
+function codePerplexity(use: readonly number[], groups: number): number {
+  const numCodes = use.length / groups;
+  const books = Array.from({ length: groups }, (_, group) =>
+    use.slice(group * numCodes, (group + 1) * numCodes),
+  );
+  return books.reduce((sum, counts) => sum + Math.exp(entropyOf(counts)), 0);
+}
+
+/** Nats. */
+function entropyOf(counts: readonly number[]): number {
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const shares = counts.filter((count) => count > 0).map((count) => count / total);
+  return -shares.reduce((sum, share) => sum + share * Math.log(share), 0);
+}
+
+/** Of all recordings, column by column. */
+function sumsOf(predicted: Parameters<typeof numbersOf>[0], name: string): number[] {
+  const rows = numbersOf(predicted, name);
+  return (rows[0] ?? []).map((_, column) => rows.reduce((sum, row) => sum + (row[column] ?? 0), 0));
+}
