@@ -47,7 +47,7 @@ export default defineActor<ShardProtocol, ShardInit>({
     const member = new ShardMember(context, init);
     return {
       handlers: {
-        join: ({ peers, ranks }) => member.join(peers, ranks),
+        join: ({ peers }) => member.join(peers),
         relay: (relay) => member.relay(relay),
         prepare: (plan) => member.prepare(plan),
         begin: ({ step, ...begun }) => member.shard.begin(step, begun),
@@ -114,13 +114,10 @@ class ShardMember {
     return passOn(relay, this.#known);
   }
 
-  join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly ActorRef<unknown>[]): { joined: true } {
-    const { rank, offload } = this.#init;
+  join(peers: readonly ActorRef<ShardProtocol>[]): { joined: true } {
     this.#peers = peers;
     this.groups.join(peers);
-    const others = peers.filter((_, index) => index !== rank);
-    const watched = [...others, ...ranks, ...(offload === undefined ? [] : [offload])];
-    this.#context.watchAll(watched, (down) => this.#abort(down));
+    this.#context.watchSiblings((down) => this.#abort(down));
     return { joined: true };
   }
 

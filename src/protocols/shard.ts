@@ -24,7 +24,7 @@ export type ShardProtocol = ShardGroupProtocol &
   PagingProtocol &
   UpdateShareProtocol &
   RelayProtocol & {
-    /** Every shard of the world, in rank order; and whose end aborts collectives. */
+    /** Who there is: every shard and every rank of the world, in rank order. The end of any aborts collectives. */
     join: {
       in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly ActorRef<unknown>[] };
       out: { joined: true };

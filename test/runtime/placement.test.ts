@@ -98,11 +98,11 @@ test("a thread gets its name and its limits, and what it imports lets no young g
   const hungry = await system.spawn<EchoProtocol>({
     name: "hungry",
     module: echoModule,
-    resourceLimits: { maxOldGenerationSizeMb: 16 },
+    resourceLimits: { maxOldGenerationSizeMb: 32 },
   });
   expect(await hungry.ask("threadName", null, { deadlineMs })).toBe("hungry");
   expect(await hungry.ask("limits", null, { deadlineMs })).toMatchObject({
-    maxOldGenerationSizeMb: 16,
+    maxOldGenerationSizeMb: 32,
     maxYoungGenerationSizeMb: 12,
   });
   const answer = hungry.ask("hold", null, { deadlineMs });

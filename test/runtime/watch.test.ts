@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
-import type { Down } from "../../src/runtime/index.ts";
+import { describe, expect, test } from "vitest";
+import type { ChildSpec, Down, Strategy } from "../../src/runtime/index.ts";
+import type { ChildProtocol } from "./actors/child.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
 import { actorModule, startSystem } from "./start-system.ts";
@@ -82,4 +83,73 @@ test("DL-10 a watch taken back does not fire, even when the death is known alrea
   system.unwatch(sink);
   await new Promise(setImmediate);
   expect(numFired).toBe(0);
+});
+
+describe.each(["main", "thread"] as const)("DL-10 siblings (%s)", (placement) => {
+  const sink = (name: string): ChildSpec => ({
+    name,
+    module: actorModule("sink"),
+    placement,
+    init: (): SinkInit => ({}),
+  });
+  const child = (name: string): ChildSpec => ({ ...sink(name), module: actorModule("child") });
+
+  async function start(strategy: Strategy, ...names: string[]) {
+    const { system, log } = startSystem();
+    const children = [...names.map(sink), child("mortal"), child("other")];
+    const supervisor = await system.supervise({ name: "family", strategy, children });
+    const watch = async (name: string, incarnation = 1) => {
+      supervisor.ref<SinkProtocol>(name).tell("watchSiblings", null);
+      await log.untilEmitted({ watchingSiblings: `${name}#${incarnation}` });
+    };
+    const heard = () =>
+      log.emitted.filter((payload) => typeof payload === "object" && "sibling" in (payload as object));
+    const restarted = (name: string, incarnation: number) =>
+      log.until(
+        (event) =>
+          event.kind === "actor.restarted" && event.actor === name && event.incarnation === incarnation,
+      );
+    return { system, log, supervisor, watch, heard, restarted };
+  }
+
+  test("each that asks is told of the first that ends, once, and of no other; who asks later is told at once", async () => {
+    const { log, supervisor, watch, heard, restarted } = await start("one_for_one", "a", "b", "late");
+    await watch("a");
+    await watch("b");
+    supervisor.ref<ChildProtocol>("mortal").tell("fail", "the end");
+    for (const name of ["a", "b"])
+      await log.untilEmitted({ sibling: "mortal", reason: "failed", by: `${name}#1` });
+    await restarted("mortal", 2);
+    supervisor.ref<ChildProtocol>("other").tell("fail", "another end");
+    await restarted("other", 2);
+    await watch("late");
+    await log.untilEmitted({ sibling: "mortal", reason: "failed", by: "late#1" });
+    for (const name of ["a", "b", "late"])
+      await supervisor.ref<SinkProtocol>(name).ask("taken", null, { deadlineMs });
+    expect(heard()).toHaveLength(3);
+  });
+
+  test("those that are started anew are told of no end before them, but of the next", async () => {
+    const { log, supervisor, watch, heard, restarted } = await start("one_for_all", "a");
+    supervisor.ref<ChildProtocol>("mortal").tell("fail", "the end");
+    await restarted("other", 2);
+    await watch("a", 2);
+    await supervisor.ref<SinkProtocol>("a").ask("taken", null, { deadlineMs });
+    expect(heard()).toEqual([]);
+    supervisor.ref<ChildProtocol>("other").tell("fail", "another end");
+    await log.untilEmitted({ sibling: "other", reason: "failed", by: "a#2" });
+  });
+});
+
+test("DL-10 who has no supervisor has no siblings: others' ends are no news to it", async () => {
+  const { system, log } = startSystem();
+  const [watcher, mortal] = await Promise.all([
+    system.spawn<SinkProtocol, SinkInit>({ name: "alone", module: actorModule("sink"), init: {} }),
+    system.spawn<EchoProtocol>({ name: "mortal", module: actorModule("echo") }),
+  ]);
+  watcher.tell("watchSiblings", null);
+  await log.untilEmitted({ watchingSiblings: "alone#1" });
+  await system.stopActor(mortal);
+  await watcher.ask("taken", null, { deadlineMs });
+  expect(log.emitted).toEqual([{ watchingSiblings: "alone#1" }]);
 });

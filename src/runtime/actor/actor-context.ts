@@ -28,8 +28,11 @@ export interface ActorContext<P> {
   connect(ref: Addressed): Promise<void>;
   /** Calls `onDown` once when that actor has ended, also when it has already; a throw in it is this actor's failure. */
   watch(ref: Addressed, onDown: OnDown): void;
-  /** The same for each of them, at the price of one. */
-  watchAll(refs: readonly Addressed[], onDown: OnDown): void;
+  /**
+   * Calls `onDown` once, when the first of those has ended that this actor's supervisor started together with it, also when it has
+   * already; never for an actor without a supervisor. A second call takes the place of the first.
+   */
+  watchSiblings(onDown: OnDown): void;
   /** Takes all watches on that actor back, even if its end is already known. */
   unwatch(ref: Addressed): void;
   /**

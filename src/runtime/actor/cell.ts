@@ -3,10 +3,11 @@ import { Mailbox } from "../mailbox/mailbox.ts";
 import type { Connection } from "../messaging/connection.ts";
 import { Endpoint, type EndpointOptions } from "../messaging/endpoint.ts";
 import type { Delivery, Resident } from "../messaging/resident.ts";
+import type { OnDown } from "../messaging/watches.ts";
 import { type Address, systemAddress } from "../protocol/address.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
 import { type Failure, fromFailure } from "../protocol/failure.ts";
-import { type Envelope, RecordType, type Watched } from "../protocol/record.ts";
+import { type Envelope, RecordType } from "../protocol/record.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import type { Behavior } from "./define-actor.ts";
 import { Handling } from "./handling.ts";
@@ -113,9 +114,14 @@ export class Cell implements Resident {
     this.endpoint.outbox.sendRecord(this.system, { type: RecordType.connect, body: to });
   }
 
-  requestDowns(of: readonly Address[]): void {
-    const body = of.map(({ uid, name, incarnation }): Watched => [uid, name, incarnation]);
-    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body });
+  requestDown(of: Address): void {
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body: of });
+  }
+
+  /** Calls `onDown` once, when the first of those has ended that this actor's supervisor started together with it. */
+  watchSiblings(onDown: OnDown): void {
+    this.endpoint.watches.addSiblings(onDown);
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watchSiblings });
   }
 
   forgoDown(of: { readonly uid: number }): void {

@@ -28,11 +28,7 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
       if (down !== undefined) throw new ActorDown(`connect ${address.name}`, down);
     },
     watch: (ref, onDown) => endpoint.watch(ref.address, onDown),
-    watchAll: (refs, onDown) =>
-      endpoint.watchAll(
-        refs.map(({ address }) => address),
-        onDown,
-      ),
+    watchSiblings: (onDown) => cell.watchSiblings(onDown),
     unwatch: (ref) => endpoint.unwatch(ref.address),
     spawn: async <Q extends Protocol<Q>, Init>(options: SpawnOptions<Init>) => {
       const { init, module, ...place } = options;

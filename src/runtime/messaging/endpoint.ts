@@ -1,7 +1,14 @@
 import type { Clock } from "../clock.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import { ActorDown, type Down, type Failure, fromFailure } from "../protocol/failure.ts";
-import { type Envelope, isAnswer, isMessage, type Outgoing, RecordType } from "../protocol/record.ts";
+import {
+  type EndNews,
+  type Envelope,
+  isAnswer,
+  isMessage,
+  type Outgoing,
+  RecordType,
+} from "../protocol/record.ts";
 import type { CodecSet } from "../transport/codec.ts";
 import type { Link, LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
@@ -83,16 +90,8 @@ export class Endpoint {
 
   /** Calls `onDown` once when that actor has ended, also when it has already. */
   watch(of: Address, onDown: OnDown): void {
-    this.watchAll([of], onDown);
-  }
-
-  /** The same for each of them, by one record. */
-  watchAll(all: readonly Address[], onDown: OnDown): void {
-    const unknown: Address[] = [];
-    for (const of of all)
-      if (this.watches.add(of.uid, onDown)) this.#resident.onDown();
-      else unknown.push(of);
-    if (unknown.length > 0) this.#resident.requestDowns(unknown);
+    if (this.watches.add(of.uid, onDown)) this.#resident.onDown();
+    else this.#resident.requestDown(of);
   }
 
   /** Takes back every watch on that actor, even if its end is known and has not been told. */
@@ -196,8 +195,9 @@ export class Endpoint {
       const { peer, end } = record.body as { peer: Address; end: LinkEnd };
       this.attach(peer, end);
     } else if (record.type === RecordType.down) {
-      const { uid, down } = record.body as { uid: number; down: Down };
+      const { uid, down, isSibling } = record.body as EndNews;
       this.ended(uid, down);
+      if (isSibling && this.watches.siblingEnded(uid, down)) this.#resident.onDown();
     } else this.#resident.onSystemRecord(from, record);
   }
 

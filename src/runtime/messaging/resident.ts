@@ -26,8 +26,8 @@ export interface Resident {
   interrupt(): void;
   /** Asks for a link to an actor: answered by `attach` or `ended`. */
   requestLink(to: Address): void;
-  /** Asks to be told of each of these actors' ends: answered by `ended`. */
-  requestDowns(of: readonly Address[]): void;
+  /** Asks to be told of an actor's end: answered by `ended`. */
+  requestDown(of: Address): void;
   /** Takes that back. */
   forgoDown(of: Address): void;
   /** A message could not be delivered. */

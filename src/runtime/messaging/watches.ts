@@ -14,6 +14,7 @@ export class Watches {
   readonly #waiting = new Map<number, Set<OnDown>>();
   readonly #ended = new Map<number, Down>();
   #due: DueCall[] = [];
+  #onSibling: OnDown | undefined;
 
   /** Registers; where the end is known already the call is due at once. Returns whether it is. */
   add(uid: number, onDown: OnDown): boolean {
@@ -39,6 +40,19 @@ export class Watches {
     this.#ended.set(uid, down);
     this.#waiting.delete(uid);
     return this.#due.length - numDueBefore;
+  }
+
+  /** Registers for the first of the siblings that ends, once. */
+  addSiblings(onDown: OnDown): void {
+    this.#onSibling = onDown;
+  }
+
+  /** The first of them has ended; returns whether a call has become due. */
+  siblingEnded(uid: number, down: Down): boolean {
+    const onDown = this.#onSibling;
+    this.#onSibling = undefined;
+    if (onDown !== undefined) this.#due.push({ uid, onDown, down });
+    return onDown !== undefined;
   }
 
   /** How this actor ended, if it has. */

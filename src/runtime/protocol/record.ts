@@ -1,4 +1,5 @@
 import type { Transferable } from "node:worker_threads";
+import type { Down } from "./failure.ts";
 import { type LaneIndex, laneIndex } from "./lane.ts";
 
 /** What a record means. */
@@ -19,6 +20,7 @@ export const RecordType = {
   emit: 11,
   span: 12,
   undelivered: 13,
+  watchSiblings: 19,
   // from the system to an actor
   link: 14,
   down: 15,
@@ -30,8 +32,12 @@ export const RecordType = {
 /** A value of {@link RecordType}. */
 export type RecordType = (typeof RecordType)[keyof typeof RecordType];
 
-/** Whose end an actor is to hear of, of many in one record `watch`: no more than it takes to say so. */
-export type Watched = readonly [uid: number, name: string, incarnation: number];
+/** What a record `down` says: who has ended, and whether as the first of the receiver's siblings, where that one watches them. */
+export interface EndNews {
+  readonly uid: number;
+  readonly down: Down;
+  readonly isSibling: boolean;
+}
 
 /** Whether records of this type are messages of a lane, which wait in the receiver's mailbox. */
 export function isMessage(type: RecordType): boolean {

@@ -4,6 +4,7 @@ import type { Down } from "../protocol/failure.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "../system/actor-record.ts";
 import type { Launcher } from "../system/launcher.ts";
+import type { Siblings } from "../system/siblings.ts";
 import type { Restart } from "./restart-policy.ts";
 import type { ChildSpec, SiblingRefs } from "./supervisor-options.ts";
 
@@ -46,9 +47,10 @@ export class SupervisedChild {
     this.#launcher.prepare(this.#spec);
   }
 
-  async start(): Promise<void> {
+  /** @param siblings - those that are started with it */
+  async start(siblings: Siblings): Promise<void> {
     const init = await this.#spec.init?.(this.#launcher.addresses.nextIncarnation(this.name), this.#refs);
-    const record = await this.#launcher.start(this.#spec, init, { supervised: true });
+    const record = await this.#launcher.start(this.#spec, init, { siblings });
     this.#record = record;
     this.#target.address = record.address;
     void record.ended.promise.then((down) => {

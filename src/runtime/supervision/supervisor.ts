@@ -4,6 +4,7 @@ import type { ActorRef } from "../messaging/actor-ref.ts";
 import { type Down, type Failure, toFailure } from "../protocol/failure.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { Launcher } from "../system/launcher.ts";
+import { Siblings } from "../system/siblings.ts";
 import { backoffMs, isToRestart, RestartWindow, restartSet } from "./restart-policy.ts";
 import { SupervisedChild } from "./supervised-child.ts";
 import { type ChildSpec, checkOptions, type SupervisorOptions } from "./supervisor-options.ts";
@@ -100,11 +101,12 @@ export class Supervisor {
   }
 
   async #startChildren(): Promise<void> {
+    const siblings = new Siblings();
     try {
       for (const child of this.#children) child.prepare();
       for (const child of this.#children) {
         if (this.#stopping) throw stoppedMeanwhile(this.name);
-        await child.start();
+        await child.start(siblings);
       }
     } catch (error) {
       this.#stopping = true;
@@ -166,11 +168,12 @@ export class Supervisor {
     cause: Failure | undefined,
   ): Promise<void> {
     const toStart = affected.filter((child) => child === reason || child.restart !== "temporary");
+    const siblings = new Siblings();
     for (const child of toStart) child.prepare();
     for (const child of toStart) {
       if (this.#stopping) return;
       try {
-        await child.start();
+        await child.start(siblings);
       } catch (error) {
         this.#ended.unshift({ child, down: failedToStart(child, error) });
         return;

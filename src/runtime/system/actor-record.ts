@@ -4,11 +4,12 @@ import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
 import type { ActorRole } from "../protocol/spawn.ts";
+import type { Siblings } from "./siblings.ts";
 
 /** Who answers for an incarnation's failure; nobody where neither is said. */
 export interface Answerable {
-  /** Whether somebody does without being told by the system: then it is no news to `onUnhandled`. */
-  readonly supervised?: boolean;
+  /** Those that its supervisor starts with it: one that answers without being told by the system. */
+  readonly siblings?: Siblings;
   /** The actor that spawned it, which it does not outlive. */
   readonly ownerUid?: number;
 }
@@ -25,8 +26,8 @@ export interface ActorRecord {
   readonly hostPlace: number;
   readonly board: StatusBoard;
   readonly worker: WorkerHandle;
-  /** Whether somebody answers for its failure: then it is no news to `onUnhandled`. */
-  readonly supervised: boolean;
+  /** Those that its supervisor, which answers for its failure, has started with it; undefined where it has none. */
+  readonly siblings: Siblings | undefined;
   /** The actor that spawned it, which it does not outlive. */
   readonly ownerUid: number | undefined;
   /** Kinds by the index the status board names them with. */
@@ -49,7 +50,7 @@ export function recordOf(
   address: Address,
   place: LinkPlace,
   { board, worker, role }: Pick<ActorRecord, "board" | "worker" | "role">,
-  { supervised = false, ownerUid }: Answerable,
+  { siblings, ownerUid }: Answerable,
 ): ActorRecord {
   return {
     address,
@@ -59,7 +60,7 @@ export function recordOf(
     hostPlace: place.host?.place ?? 0,
     board,
     worker,
-    supervised,
+    siblings,
     ownerUid,
     kinds: [],
     hasStarted: false,

@@ -37,11 +37,17 @@ export class DeathWatch {
   }
 
   /** Has an actor told of another's end, at once where that has ended. */
-  watch(watcher: ActorRecord, of: Pick<Address, "uid" | "name" | "incarnation">): void {
+  watch(watcher: ActorRecord, of: Address): void {
     const { census, joiner } = this.#options;
     const record = census.livingRecord(of.uid);
-    if (record === undefined) joiner.notifyEnd(watcher, of.uid, census.endOf(of));
-    else record.watchers.add(watcher.address.uid);
+    if (record !== undefined) record.watchers.add(watcher.address.uid);
+    else joiner.notifyEnd(watcher, { uid: of.uid, down: census.endOf(of), isSibling: false });
+  }
+
+  /** Has an actor told of the first of its siblings that ends, at once where one has. */
+  watchSiblings(watcher: ActorRecord): void {
+    const end = watcher.siblings?.watch(watcher.address.uid);
+    if (end !== undefined) this.#options.joiner.notifyEnd(watcher, { ...end, isSibling: true });
   }
 
   /** Takes that back. */
@@ -100,9 +106,12 @@ export class DeathWatch {
 
   #notifyOthers(record: ActorRecord, down: Down): void {
     const { census, joiner } = this.#options;
-    for (const uid of new Set([...record.watchers, ...record.linked.keys()])) {
-      const listener = census.livingRecord(uid);
-      if (listener !== undefined) joiner.notifyEnd(listener, record.address.uid, down);
+    const { uid } = record.address;
+    const siblings = new Set(record.siblings?.ended({ uid, down }));
+    for (const listening of new Set([...record.watchers, ...record.linked.keys(), ...siblings])) {
+      const listener = census.livingRecord(listening);
+      if (listener !== undefined)
+        joiner.notifyEnd(listener, { uid, down, isSibling: siblings.has(listening) });
     }
   }
 
@@ -115,7 +124,7 @@ export class DeathWatch {
 
   /** Whoever is not supervised is answered for by its owner; whoever has none, by the program. */
   #escalate(record: ActorRecord, cause: Failure): void {
-    if (record.supervised || record.watchers.size > 0) return;
+    if (record.siblings !== undefined || record.watchers.size > 0) return;
     if (record.ownerUid === undefined) {
       this.#options.onUnhandled(cause, record.address);
       return;

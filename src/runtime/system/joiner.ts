@@ -1,8 +1,7 @@
 import { linkBetween } from "../hosting/placement.ts";
 import type { ProcessPool } from "../hosting/process-pool.ts";
 import type { Address } from "../protocol/address.ts";
-import type { Down } from "../protocol/failure.ts";
-import { blankRecord, type Outgoing, RecordType } from "../protocol/record.ts";
+import { blankRecord, type EndNews, type Outgoing, RecordType } from "../protocol/record.ts";
 import { type LinkEnd, portsOf } from "../transport/link.ts";
 import { singlePacket } from "../transport/packet.ts";
 import type { ActorRecord } from "./actor-record.ts";
@@ -48,9 +47,10 @@ export class Joiner {
     this.#sendLink(left, right.address, leftEnd);
   }
 
-  /** Tells an actor how another ended: behind what that one still sent, where it comes by another way than this news. */
-  notifyEnd(to: ActorRecord, uid: number, down: Down): void {
-    const message = { type: RecordType.down, body: { uid, down } };
+  /** Tells an actor of another's end: behind what that one still sent, where it comes by another way than this news. */
+  notifyEnd(to: ActorRecord, news: EndNews): void {
+    const { uid } = news;
+    const message = { type: RecordType.down, body: news };
     const route = to.linked.get(uid) ?? 0;
     const { host } = to.place;
     if (route === 0) this.#options.sendTo(to, message);

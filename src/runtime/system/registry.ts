@@ -10,7 +10,7 @@ import { makeTracer, type Tracer } from "../messaging/tracer.ts";
 import { type Address, describe, systemAddress } from "../protocol/address.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
 import { type Failure, toFailure } from "../protocol/failure.ts";
-import { type Envelope, type Outgoing, RecordType, type Watched } from "../protocol/record.ts";
+import { type Envelope, type Outgoing, RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent, Span } from "../protocol/runtime-event.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
 import type { SpawnPlace, StopOptions } from "../protocol/spawn.ts";
@@ -124,9 +124,8 @@ export class Registry implements Resident {
     else if (type === RecordType.failed) this.deathWatch.failed(record, body as Failure);
     else if (type === RecordType.stopped) this.deathWatch.stopped(record);
     else if (type === RecordType.connect) this.#join(record, body as Address);
-    else if (type === RecordType.watch)
-      for (const [uid, name, incarnation] of body as readonly Watched[])
-        this.deathWatch.watch(record, { uid, name, incarnation });
+    else if (type === RecordType.watch) this.deathWatch.watch(record, body as Address);
+    else if (type === RecordType.watchSiblings) this.deathWatch.watchSiblings(record);
     else if (type === RecordType.unwatch) this.deathWatch.unwatch(record, body as Address);
     else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
   }
@@ -143,12 +142,11 @@ export class Registry implements Resident {
 
   /** A living actor has its link to the system from the start, so this one has ended or never was. */
   requestLink(to: Address): void {
-    this.requestDowns([to]);
+    this.requestDown(to);
   }
 
-  requestDowns(all: readonly Address[]): void {
-    for (const of of all)
-      if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
+  requestDown(of: Address): void {
+    if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
   }
 
   forgoDown(): void {}
@@ -174,7 +172,7 @@ export class Registry implements Resident {
   #join(left: ActorRecord, to: Address): void {
     const right = this.census.livingRecord(to.uid);
     if (right === undefined) {
-      this.#joiner.notifyEnd(left, to.uid, this.census.endOf(to));
+      this.#joiner.notifyEnd(left, { uid: to.uid, down: this.census.endOf(to), isSibling: false });
       return;
     }
     // Who has ended since it asked needs no link.

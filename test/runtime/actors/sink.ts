@@ -13,6 +13,8 @@ export type SinkProtocol = {
   watch: { in: Addressed };
   /** Watches, and takes the watch back once it knows of the death, before it was told. */
   watchUntilDown: { in: ActorRef<EchoProtocol>; out: string };
+  /** Emits when the first of its siblings is down. */
+  watchSiblings: { in: null };
   /** Blocks the whole thread until the gate opens. */
   block: { in: string };
 };
@@ -57,6 +59,11 @@ export default defineActor<SinkProtocol, SinkInit>({
           await ref.ask("hold", null, { deadlineMs: 60_000 }).catch(() => {});
           context.unwatch(ref);
           return `${ref.name} is down, and I no longer care`;
+        },
+        watchSiblings() {
+          const by = `${context.name}#${context.incarnation}`;
+          context.watchSiblings(({ actor, reason }) => context.emit({ sibling: actor, reason, by }));
+          context.emit({ watchingSiblings: by });
         },
         block(gate) {
           context.emit("blocked");
