@@ -9,9 +9,10 @@ import { cpus } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { readArguments } from "../scripts/arguments.mjs";
 import { Store } from "../src/collectives/index.ts";
+import { rowLength } from "../src/engine/shard/index.ts";
 import { type ControlCosts, simulateControl } from "../src/planner/index.ts";
 import { ActorSystem } from "../src/runtime/index.ts";
-import type { Watched } from "../src/runtime/protocol/record.ts";
+import { ActorRef, type Sender } from "../src/runtime/messaging/actor-ref.ts";
 import { Hub } from "../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../src/runtime/transport/tcp/tcp-door.ts";
 import { median } from "./median.ts";
@@ -35,6 +36,9 @@ const MOST_STAGES = 16;
 /** As `hostTree` has it. */
 const FAN_OUT = 16;
 
+/** Whose refs are named and never used. */
+const NOBODY: Sender = { tell: () => false, ask: () => Promise.reject(), ready: () => Promise.reject() };
+
 /** As a shard and its rank answer for a step. */
 const PART = {
   gradientNorm: 0.7,
@@ -47,6 +51,8 @@ const PART = {
   numSamples: 12,
 };
 
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
 readArguments("usage: npm run bench -- scale", {});
 const costs = await measure();
 console.log(
@@ -54,18 +60,21 @@ console.log(
 );
 const micro = (seconds: number) => `${(1e6 * seconds).toFixed(1)} µs`;
 console.log(
-  `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ${micro(costs.watchS)} one that is watched, ` +
+  `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ${micro(costs.refS)} an actor that it names, ` +
     `order ${micro(costs.orderS)}, sign of life ${micro(costs.beatS)}, connection ${micro(costs.connectS)} an end, store ${micro(costs.storeS)} a request, ` +
     `process ${costs.bootS.toFixed(2)} s; assumed: ${micro(costs.latencyS)} one way, ${micro(costs.addressS)} an address`,
 );
 console.log(
-  "ranks |    start   born  joined  ordered     met   times 8 ranks'  log N's |     step  messages  head busy  least step for 1 %  signs of life",
+  "ranks |    start   born  joined  ordered     met   times 8 ranks'  log N's |     step  messages  statistics  messages  head busy  least step for 1 %  signs of life",
 );
 const simulated = [8, 16, 32, 64, 128, 256, 512, 1024].map((numRanks) => {
   const stages = Math.min(MOST_STAGES, numRanks / RANKS_PER_HOST);
   const ofModel = RANKS_PER_HOST * stages;
-  const numPeers = ofModel - 1 + numRanks / ofModel - 1;
-  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, numPeers };
+  const replicas = numRanks / ofModel;
+  const hops = [ofModel, replicas].flatMap((size) => [rowLength(size), size / rowLength(size)]);
+  // Gradients go to all replicas; activations to the stage before and the one behind.
+  const numPeers = sum(hops.slice(0, 2).map((size) => size - 1)) + replicas - 1 + Math.min(2, stages - 1);
+  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers };
   return { numRanks, ...simulateControl(shape, costs) };
 });
 const least = simulated[0]?.startS ?? Number.NaN;
@@ -84,21 +93,23 @@ for (const { numRanks, ...control } of simulated) {
     ["|", 1],
     [ms(control.stepS), 8],
     [String(control.stepMessages), 9],
+    [ms(control.statisticsS), 11],
+    [String(control.statisticsMessages), 9],
     [ms(control.headBusyS), 10],
-    [`${(100 * control.stepS).toFixed(2)} s`, 19],
+    [`${(100 * (control.stepS + control.statisticsS)).toFixed(2)} s`, 19],
     [`${(100 * control.heartbeatShare).toFixed(2)} %`, 14],
   ] as const;
   console.log(cells.map(([text, width]) => text.padStart(width)).join(" "));
 }
 
 async function measure(): Promise<ControlCosts> {
-  const { messageS, partS, watchS, bootS } = await messageSeconds();
+  const { messageS, partS, refS, bootS } = await messageSeconds();
   const { connectS, orderS, beatS } = await hubSeconds();
   return {
     sendS: messageS,
     receiveS: messageS,
     partS,
-    watchS,
+    refS,
     orderS,
     beatS,
     connectS,
@@ -114,7 +125,7 @@ async function measure(): Promise<ControlCosts> {
  * takes to be there.
  */
 async function messageSeconds(): Promise<
-  Pick<ControlCosts, "partS" | "watchS" | "bootS"> & { messageS: number }
+  Pick<ControlCosts, "partS" | "refS" | "bootS"> & { messageS: number }
 > {
   const preload = new URL("../src/actors/preload-apart.ts", import.meta.url);
   await using system = new ActorSystem({ name: "bench", preload, network: { host: HOST } });
@@ -134,22 +145,13 @@ async function messageSeconds(): Promise<
     });
   const messageS = await askSeconds(NUM_ASKS, []);
   const many = await askSeconds(NUM_ASKS / 10, Array<typeof PART>(NUM_PARTS).fill(PART));
-  const watched = Array.from(
-    { length: NUM_PARTS },
-    (_, index): Watched => [index + 1_000, `shard-${index}`, 1],
-  );
-  const naming = await askSeconds(NUM_ASKS / 10, watched);
+  const others = Array.from({ length: NUM_PARTS }, (_, index) => {
+    const address = { ...to.address, uid: 1_000 + index, name: `shard-${index}` };
+    return new ActorRef<BenchProtocol>(NOBODY, { address });
+  });
+  const naming = await askSeconds(NUM_ASKS / 10, others);
   const partOf = (seconds: number) => (seconds - messageS) / NUM_PARTS;
-  return { messageS, partS: partOf(many), watchS: partOf(naming) + enteringSeconds(), bootS };
-}
-
-/** Of entering one of many who are watched, as the system does: whose record it is, and who is to be told. */
-function enteringSeconds(): number {
-  const watchers = new Map(Array.from({ length: 2_048 }, (_, uid) => [uid, new Set<number>()] as const));
-  const before = process.cpuUsage();
-  for (let watcher = 0; watcher < 256; watcher++)
-    for (let uid = 0; uid < watchers.size; uid++) watchers.get(uid)?.add(watcher);
-  return processorSeconds(before) / (256 * watchers.size);
+  return { messageS, partS: partOf(many), refS: partOf(naming), bootS };
 }
 
 /** Processor time of one end of a connection between hubs, greeted; of an order, of which many go at once; and of a sign of life. */

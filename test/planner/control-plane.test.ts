@@ -5,7 +5,7 @@ const costs = {
   sendS: 10e-6,
   receiveS: 10e-6,
   partS: 0.5e-6,
-  watchS: 0.2e-6,
+  refS: 0.5e-6,
   orderS: 6e-6,
   beatS: 4e-6,
   connectS: 50e-6,
@@ -18,7 +18,7 @@ const hosts = { ranksPerHost: 8, fanOut: 16 };
 
 describe("control of many ranks in virtual time", () => {
   it("is four messages a rank and step on one host, one after the other on the head's event loop", () => {
-    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, numPeers: 7 };
+    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, hops: [8], numPeers: 7 };
     const { stepMessages, headBusyS, stepS, heartbeatShare } = simulateControl(one, costs);
     expect(stepMessages).toBe(4 * 8);
     expect(headBusyS).toBeCloseTo(4 * 8 * 10e-6, 9);
@@ -29,15 +29,32 @@ describe("control of many ranks in virtual time", () => {
   });
 
   it("goes along a tree of hosts: the head sends as many messages as it has hosts below it, and each host its own", () => {
-    const { stepMessages, headBusyS } = simulateControl({ ...hosts, numRanks: 1024, numPeers: 7 }, costs);
+    const { stepMessages, headBusyS } = simulateControl(
+      { ...hosts, numRanks: 1024, hops: [8, 8, 16], numPeers: 29 },
+      costs,
+    );
     // Down and up, of two orders: to each rank by its host, to each of 128 hosts by the head or another host.
     expect(stepMessages).toBe(2 * 2 * (1024 + 128));
     expect(headBusyS).toBeCloseTo(2 * 16 * 2 * 10e-6 + 2 * (1024 - 16) * 0.5e-6, 9);
   });
 
+  it("exchanges statistics hop after hop: each rank tells its neighbours, then as many of those apart", () => {
+    const hopped = simulateControl({ ...hosts, numRanks: 128, hops: [8, 16], numPeers: 22 }, costs);
+    const atOnce = simulateControl({ ...hosts, numRanks: 128, hops: [128], numPeers: 127 }, costs);
+    expect(hopped.statisticsMessages).toBe(128 * (7 + 15));
+    // All send at once, and then take in: each of a hop's others once, and the way of the first.
+    expect(hopped.statisticsS).toBeCloseTo(2 * (7 + 15) * 10e-6 + 2 * 50e-6, 6);
+    expect(atOnce.statisticsMessages).toBe(128 * 127);
+    expect(atOnce.statisticsS).toBeCloseTo(2 * 127 * 10e-6 + 50e-6, 6);
+    // What one says ahead of its turn is not what another waits for: nobody is left behind.
+    const uneven = simulateControl({ ...hosts, numRanks: 12, hops: [3, 4], numPeers: 5 }, costs);
+    expect(uneven.statisticsMessages).toBe(12 * (2 + 3));
+  });
+
   it("of a step grows with the logarithm of the ranks, but for what their answers weigh", () => {
     const stepOf = (numRanks: number) =>
-      simulateControl({ ...hosts, numRanks, numPeers: 7 }, { ...costs, partS: 0 }).stepS;
+      simulateControl({ ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7 }, { ...costs, partS: 0 })
+        .stepS;
     const [few, many] = [stepOf(64), stepOf(1024)];
     expect(many / few).toBeGreaterThan(1);
     expect(many / few).toBeLessThan(Math.log(1024) / Math.log(64) + 1);
@@ -46,8 +63,8 @@ describe("control of many ranks in virtual time", () => {
   it("has the start wait for the head's births and links, and for the store: each grows with the ranks, no more", () => {
     const startOf = (numRanks: number) =>
       simulateControl(
-        { ...hosts, numRanks, numPeers: 7 },
-        { ...costs, bootS: 0, addressS: 0, watchS: 0, partS: 0 },
+        { ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7 },
+        { ...costs, bootS: 0, addressS: 0, refS: 0, partS: 0 },
       );
     const [some, twice] = [startOf(512), startOf(1024)];
     for (const part of ["bornS", "joinedS", "metS"] as const)

@@ -38,6 +38,12 @@ describe("ZeRO", () => {
     for (const zero of [1, 3]) expect(await lossesOf(workspace, { ranks: 4, zero, steps: 10 })).toEqual(four);
   });
 
+  it("gives nine ranks, whose statistics go row by row, the bits of one that accumulates nine times", async () => {
+    const one = await lossesOf(workspace, { ranks: 1, zero: 0, steps: 6 }, { batch: 9, accumulation: 9 });
+    for (const zero of [0, 3])
+      expect(await lossesOf(workspace, { ranks: 9, zero, steps: 6 }, { batch: 9 })).toEqual(one);
+  });
+
   it("gives the same bits again with the same seed, and others with another", async () => {
     const again = () => runTiny(workspace, { ranks: 2, zero: 3, steps: 5, seed: 7 });
     const { losses: first, error } = await again();

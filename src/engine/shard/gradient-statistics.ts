@@ -2,7 +2,8 @@ import { type StepFinding, StepJudge } from "../../anomalies/index.ts";
 import { clipFactor } from "../../optim/index.ts";
 import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
-import { hold, ops, scope, Tensor, tensor } from "../../tensor/index.ts";
+import { hold, ops, Tensor, tensor } from "../../tensor/index.ts";
+import { gatherByRows } from "./gather-by-rows.ts";
 import { maySkipUpdates } from "./optimizer-clock.ts";
 import type { ShardGroups } from "./shard-groups.ts";
 
@@ -42,14 +43,17 @@ interface Measured {
  */
 export class GlobalGradientStatistics {
   readonly #plan: ShardPlan;
+  readonly #rank: number;
   readonly #store: ShardStore;
   readonly #groups: ShardGroups;
   /** The names of each optimizer's parameters, of those that clip by themselves. */
   readonly #clippedAlone: readonly ReadonlySet<string>[];
   readonly #judge: StepJudge;
 
-  constructor(plan: ShardPlan, store: ShardStore, groups: ShardGroups) {
+  /** @param rank - of the world */
+  constructor(plan: ShardPlan, rank: number, store: ShardStore, groups: ShardGroups) {
     this.#plan = plan;
+    this.#rank = rank;
     this.#store = store;
     this.#groups = groups;
     this.#judge = new StepJudge(
@@ -158,10 +162,12 @@ export class GlobalGradientStatistics {
 
   /** The float64 values of all ranks of a group, in order; takes `value`. */
   async #gathered(group: readonly number[], key: string, value: Tensor): Promise<Float64Array[]> {
-    const all = await this.#groups.of(group).allGather(key, value);
-    const values = readAll(all);
-    for (const each of all) each.dispose();
-    return values;
+    const { numel } = value;
+    const all = await gatherByRows(this.#groups, group, this.#rank, key, value);
+    // Of a device all are read together: it is waited for once.
+    const values = all.toTypedArray() as Float64Array;
+    all.dispose();
+    return group.map((_, member) => values.subarray(member * numel, (member + 1) * numel));
   }
 }
 
@@ -171,18 +177,6 @@ const numbers = (values: readonly number[]) => tensor(values, { dtype: "float64"
 function sumInOrder(values: Tensor): Tensor {
   const elements = Array.from({ length: values.numel }, (_, index) => values.narrow(0, index, 1));
   return elements.reduce((total, element) => total.add(element));
-}
-
-/** The elements of float64 vectors. Those of a device are read together: it is waited for once. */
-function readAll(all: readonly Tensor[]): Float64Array[] {
-  if (all.every(({ device }) => device === "cpu"))
-    return all.map((each) => each.toTypedArray() as Float64Array);
-  const joined = scope(() => ops.cat(all).toTypedArray() as Float64Array);
-  let begin = 0;
-  return all.map(({ numel }) => {
-    begin += numel;
-    return joined.subarray(begin - numel, begin);
-  });
 }
 
 /** The last values of what a rank has told. */

@@ -95,7 +95,7 @@ export class Shard {
     this.#store = store;
     this.#stateStore = stateStore;
     this.#steps = steps;
-    this.#statistics = new GlobalGradientStatistics(plan, store, groups);
+    this.#statistics = new GlobalGradientStatistics(plan, rank, store, groups);
     this.#clock = new OptimizerClock(plan);
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
     const progress = "progress" in plan.initial ? plan.initial.progress : undefined;

@@ -8,8 +8,8 @@ export interface ControlCosts {
   readonly receiveS: number;
   /** Of one rank's part of a message that gathers what several have answered, at either end. */
   readonly partS: number;
-  /** Of one of those whose end an actor is to hear of, in a message that names many, at either end. */
-  readonly watchS: number;
+  /** Of one of the actors that a message names, at either end. */
+  readonly refS: number;
   /** Of an order from process to process, of which many go at once, at either end. */
   readonly orderS: number;
   /** Of a message that gives no more than a sign of life, at either end. */
@@ -33,7 +33,12 @@ export interface ControlShape {
   readonly ranksPerHost: number;
   /** How many hosts each passes on to; all are told by the head itself where left out. */
   readonly fanOut?: number;
-  /** With how many others a rank's shard exchanges messages: those of its replicas, and of its own. */
+  /**
+   * How many exchange a step's statistics at once, hop after hop: the first that many neighbours, the next each so many of those apart,
+   * and so on. Their product is the number of ranks.
+   */
+  readonly hops: readonly number[];
+  /** With how many others each exchanges messages, those of the hops among them. */
   readonly numPeers: number;
 }
 
@@ -49,10 +54,14 @@ export interface ControlSimulation {
   readonly orderedS: number;
   /** Of that, what the groups' rendezvous took. */
   readonly metS: number;
-  /** Between the order of a step and its last answer, nothing computed. */
+  /** Between the order of a step and its last answer, nothing computed or exchanged. */
   readonly stepS: number;
-  /** Messages of one step, all ranks together. */
+  /** Until all have exchanged the statistics of a step. */
+  readonly statisticsS: number;
+  /** Orders and answers of one step, all ranks together. */
   readonly stepMessages: number;
+  /** Messages that bring statistics, of one step and all ranks together. */
+  readonly statisticsMessages: number;
   /** For how long the head's event loop is busy with one step's control. */
   readonly headBusyS: number;
   /** Share of its time that the head's event loop spends with signs of life. */
@@ -60,9 +69,11 @@ export interface ControlSimulation {
   readonly numEvents: number;
 }
 
-/** Orders and answers that make one start: connect to peers, declare, prepare; and one step: compute, update. */
+/** Orders that are answered, of one start: who there is, declare, prepare; and of one step: compute, update. */
 const START_ROUNDS = 3;
 const STEP_ROUNDS = 2;
+/** Who there is: of each rank itself and its shard. */
+const NAMED_OF_RANK = 2;
 /** What the head says and hears of each rank until it is there: its process begun twice over, its two actors begun and there. */
 const BIRTH_ORDERS = 3;
 const BIRTH_NEWS = 4;
@@ -94,15 +105,17 @@ class Loop {
 /**
  * Runs what the actors of a run say to each other beside their work, message by message, on the event loops of `numRanks` processes and
  * their head: the start, one step, and a second of heartbeats. It is the product's own way: the head starts each process and joins those
- * that talk; what it says to all ranks goes along a tree of hosts; each process gives the head signs of life, and the head each process.
+ * that talk; what it says to all ranks goes along a tree of hosts; statistics go from rank to rank; each process gives the head signs of
+ * life, and the head each process.
  */
 export function simulateControl(shape: ControlShape, costs: ControlCosts): ControlSimulation {
   const control = new Control(shape, costs);
   const born = control.phase(() => control.bear());
   const joined = control.phase(() => control.join());
-  const ordered = control.phase(() => control.rounds(START_ROUNDS));
+  const ordered = control.phase(() => control.rounds(START_ROUNDS, NAMED_OF_RANK * shape.numRanks));
   const met = control.phase(() => control.meet());
   const step = control.phase(() => control.rounds(STEP_ROUNDS));
+  const statistics = control.phase(() => control.exchange());
   const beats = control.phase(() => control.beat());
   return {
     startS: born.tookS + joined.tookS + ordered.tookS + met.tookS,
@@ -111,7 +124,9 @@ export function simulateControl(shape: ControlShape, costs: ControlCosts): Contr
     orderedS: ordered.tookS,
     metS: met.tookS,
     stepS: step.tookS,
+    statisticsS: statistics.tookS,
     stepMessages: step.numMessages,
+    statisticsMessages: statistics.numMessages,
     headBusyS: step.busyS,
     heartbeatShare: beats.busyS / (HEARTBEATS * HEARTBEAT_S),
     numEvents: control.numEvents,
@@ -156,31 +171,35 @@ class Control {
       );
   }
 
-  /** Those that exchange messages are joined by the head, and each tells it at once who these are and whose end it is to hear of. */
+  /** Those that exchange messages are joined by the head, of which each asks it for some; and that it tells of the first that ends. */
   join(): void {
     const { numPeers, numRanks } = this.#shape;
-    const { sendS, receiveS, partS, watchS, orderS, connectS } = this.#costs;
+    const { sendS, receiveS, refS, orderS, connectS } = this.#costs;
     // Between two of them one link, for which one of the two asks.
     const numLinks = Math.min(numPeers, numRanks - 1) / 2;
     for (const rank of this.#ranks) {
-      const namesS = numLinks * partS + 2 * numRanks * watchS;
-      this.#head.work(receiveS + namesS + numLinks * LINK_ORDERS * orderS);
-      rank.work(sendS + namesS + 2 * numLinks * (orderS + connectS));
+      this.#head.work(receiveS + numLinks * (refS + LINK_ORDERS * orderS));
+      rank.work(sendS + numLinks * (refS + LINK_ORDERS * (orderS + connectS)));
     }
   }
 
-  /** So many orders to all, each answered by all before the next. */
-  rounds(count: number): void {
+  /**
+   * So many orders to all, each answered by all before the next.
+   * @param numNamed - actors that the first of them names
+   */
+  rounds(count: number, numNamed = 0): void {
     if (count === 0) return;
+    const namesS = numNamed * this.#costs.refS;
     const { numRanks, ranksPerHost, fanOut } = this.#shape;
     const numHosts = Math.ceil(numRanks / ranksPerHost);
     const isTree = numHosts > 1;
     const top = isTree ? Math.min(numHosts, fanOut ?? numHosts) : numRanks;
     const next = () => this.rounds(count - 1);
     const each = (index: number, done: (numRanks: number) => void) =>
-      isTree ? this.#host(index, numHosts, done) : done(1);
+      isTree ? this.#host(index, numHosts, namesS, done) : done(1);
     this.#ask(
       this.#head,
+      namesS,
       Array.from({ length: top }, (_, index) => ({
         loop: this.#ranks[isTree ? index * ranksPerHost : index] as Loop,
         work: (done) => each(index, done),
@@ -190,7 +209,7 @@ class Control {
   }
 
   /** A host's first tells its ranks and the hosts below it, and answers for all of them. */
-  #host(index: number, numHosts: number, done: (numRanks: number) => void): void {
+  #host(index: number, numHosts: number, namesS: number, done: (numRanks: number) => void): void {
     const { numRanks, ranksPerHost, fanOut } = this.#shape;
     const first = index * ranksPerHost;
     const own = this.#ranks.slice(first, Math.min(first + ranksPerHost, numRanks));
@@ -201,25 +220,27 @@ class Control {
         .filter((host) => host < numHosts)
         .map((host) => ({
           loop: this.#ranks[host * ranksPerHost] as Loop,
-          work: (answered: (numRanks: number) => void) => this.#host(host, numHosts, answered),
+          work: (answered: (numRanks: number) => void) => this.#host(host, numHosts, namesS, answered),
         })),
       ...own.map((loop) => ({ loop, work: (answered: (numRanks: number) => void) => answered(1) })),
     ];
-    this.#ask(this.#ranks[first] as Loop, asked, done);
+    this.#ask(this.#ranks[first] as Loop, namesS, asked, done);
   }
 
   /** Asks each, and goes on once all have answered: with for how many ranks. */
   #ask(
     by: Loop,
+    namesS: number,
     all: readonly { readonly loop: Loop; work(done: (numRanks: number) => void): void }[],
     done: (numRanks: number) => void,
   ): void {
     let open = all.length;
     let total = 0;
     for (const { loop, work } of all)
-      this.#send(by, loop, 1, () =>
+      this.#send(by, loop, namesS, () =>
         work((numRanks) =>
-          this.#send(loop, by, numRanks, () => {
+          // One rank's part alone is in the message's price.
+          this.#send(loop, by, (numRanks - 1) * this.#costs.partS, () => {
             total += numRanks;
             open -= 1;
             if (open === 0) done(total);
@@ -228,14 +249,37 @@ class Control {
       );
   }
 
-  /** @param numParts - what it gathers; of one rank's alone the price is in the message's */
-  #send(from: Loop, to: Loop, numParts: number, taken: () => void): void {
-    const { sendS, receiveS, partS, latencyS } = this.#costs;
-    const partsS = (numParts - 1) * partS;
+  /** @param weighsS - what it takes at either end beside any message */
+  #send(from: Loop, to: Loop, weighsS: number, taken: () => void): void {
+    const { sendS, receiveS, latencyS } = this.#costs;
     this.#numMessages += 1;
-    from.work(sendS + partsS, () =>
-      this.#time.at(this.#time.nowS + latencyS, () => to.work(receiveS + partsS, taken)),
+    from.work(sendS + weighsS, () =>
+      this.#time.at(this.#time.nowS + latencyS, () => to.work(receiveS + weighsS, taken)),
     );
+  }
+
+  /** Each rank tells its statistics to those of its first hop; once it has theirs, all of that to those of the next. */
+  exchange(): void {
+    const { hops } = this.#shape;
+    const strides = hops.map((_, hop) => hops.slice(0, hop).reduce((product, size) => product * size, 1));
+    // A faster one may tell of a hop that this one has not come to: each counts what it has heard, and that it has told.
+    const missing = hops.map((size) => this.#ranks.map(() => size));
+    const tell = (hop: number, rank: number): void => {
+      const [size, stride] = [hops[hop], strides[hop]];
+      if (size === undefined || stride === undefined) return;
+      const first = rank - (Math.floor(rank / stride) % size) * stride;
+      for (let member = 0; member < size; member++) {
+        const to = first + member * stride;
+        if (to === rank) heard(hop, rank);
+        else this.#send(this.#ranks[rank] as Loop, this.#ranks[to] as Loop, 0, () => heard(hop, to));
+      }
+    };
+    const heard = (hop: number, rank: number): void => {
+      const left = missing[hop] as number[];
+      left[rank] = (left[rank] as number) - 1;
+      if (left[rank] === 0) tell(hop + 1, rank);
+    };
+    for (const rank of this.#ranks.keys()) tell(0, rank);
   }
 
   /** Each rank asks the one store some things of its own, then for all addresses at once, and connects to each. */
