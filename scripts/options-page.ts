@@ -16,15 +16,15 @@ ${rows.join("\n")}
   });
   return `# Options
 
-One schema, \`src/config/schema.ts\`, says what a run can be told, whoever says it. This page is made of it by
-\`npm run docs:options\`, as are \`troupe run --help\` and the types that editors show.
+Every option of a run is defined once, in \`src/config/schema.ts\`. This page, \`troupe run --help\` and the TypeScript types are
+generated from it (\`npm run docs:options\`).
 
-| who says it | how |
+| set in | how |
 | --- | --- |
 | a script | \`Runtime.spawn({ ranks: 2, checkpoint: { dir: "runs/gpt", everySteps: 200 } })\` |
 | a command line | \`troupe run JOB --ranks 2 --checkpoint runs/gpt --checkpoint-every 200\` |
 | the environment | \`TROUPE_RANKS=2 TROUPE_CHECKPOINT_EVERY_STEPS=200 troupe run JOB\`: an option's name in capitals, its parts joined by \`_\` |
-| a file | \`troupe run JOB --config run.toml\`, or \`TROUPE_CONFIG=run.toml\`; JSON where its name ends in \`.json\` |
+| a file | \`troupe run JOB --config run.toml\`, or \`TROUPE_CONFIG=run.toml\`; JSON if its name ends in \`.json\` |
 
 \`\`\`toml
 ranks = 2
@@ -39,10 +39,11 @@ everySteps = 200
 layers = 12
 \`\`\`
 
-A flag goes before the environment, that before the file, that before the job and its checkpoint, these before the default.
-\`--print-config\` prints every option with its value and which of these gave it, as such a file, and trains nothing;
-a script has the same text in \`runtime.options\`. What none is called is refused with the name that is nearest; an option is obeyed or refused, never ignored. The options of \`output\` and
-\`set\` are the command line's: a script adds sinks, and hands settings to \`runtime.run\`.
+When several of them set an option, flags win over the environment, the environment over the file, the file over the job and its
+checkpoint, and these over the default. \`--print-config\` prints every option, its value and where it was set, in the form of such a file, and
+trains nothing; a script has the same text in \`runtime.options\`. An unknown name is refused with the nearest known one. No option is
+ever ignored: it is obeyed or refused. Only the command line has the options of \`output\` and \`set\`; a script adds sinks, and passes the
+job's settings to \`runtime.run\`.
 
 ${sections.join("\n")}`;
 }

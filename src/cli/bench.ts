@@ -33,7 +33,7 @@ export function addBenchCommand(program: Command): void {
   program
     .command("bench")
     .description(
-      "measure Rapidformer's tables A to D, what the planner foretells of them, and what strategies learn",
+      "measure Rapidformer's tables A to D beside the planner's predictions, and compare what the strategies learn",
     )
     .addOption(
       new Option("--dimension <name...>", "tables, and what strategies learn").choices(names).default(names),
@@ -43,17 +43,14 @@ export function addBenchCommand(program: Command): void {
         .choices(Object.keys(sizes))
         .default("small"),
     )
-    .option("--windows <n>", "measured parts of a row, at least 5", number, 5)
-    .option("--window-steps <n>", "steps of one", number, 2)
-    .option("--convergence <steps>", "steps of each run that learns; 0: none", number, 60)
-    .option("--text <file>", "what they learn; the package's README unless given")
-    .option(
-      "--peer <python>",
-      "a Python with PyTorch, whose speed and memory are measured beside: gloo, a thread a rank",
-    )
+    .option("--windows <n>", "measured windows of each row, at least 5", number, 5)
+    .option("--window-steps <n>", "steps in a window", number, 2)
+    .option("--convergence <steps>", "steps of each convergence run; 0: none", number, 60)
+    .option("--text <file>", "text for the convergence runs (default: the package's README)")
+    .option("--peer <python>", "Python with PyTorch, measured beside Troupe: gloo, a thread for each rank")
     .option(
       "--out <folder>",
-      "write report.html, report.md with its pictures, and report.json there; what was measured is kept there, and not measured again with the same settings",
+      "write report.html, report.md with pictures, and report.json there; rows already measured there with the same settings are kept",
     )
     .option("--json", "print one JSON object", false)
     .action(bench);

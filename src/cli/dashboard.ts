@@ -23,10 +23,10 @@ export function printAddress(url: string | undefined, tokenFile: string | undefi
 export function addDashboardCommand(program: Command): void {
   program
     .command("dashboard")
-    .description("show a run, also one that goes on or is over, from the events it wrote")
-    .argument("<path>", "the folder of a run, or its file of events: FILE.jsonl")
-    .option("--port <port>", "where to serve it (default: 4747, or any free port)", number)
-    .option("--host <address>", "open it to other machines too, by this address of this one")
+    .description("show a run, finished or not, from the events it wrote")
+    .argument("<path>", "folder of a run, or its events: FILE.jsonl")
+    .option("--port <port>", "port to serve it on (default: 4747, or any free port)", number)
+    .option("--host <address>", "address to serve it on, to let other machines in (default: 127.0.0.1)")
     .action(show);
 }
 

@@ -9,7 +9,7 @@ const script = fileURLToPath(new URL("../../scripts/doctor.mjs", import.meta.url
 export function addDoctorCommand(program: Command): void {
   program
     .command("doctor")
-    .description("say what was found on this machine, and how to mend what was not")
+    .description("show what was found on this machine, and how to fix what is missing")
     .option("--json", "print one JSON array", false)
     .action(({ json }: { readonly json: boolean }) => {
       const args = json ? [script, "--json"] : [script];

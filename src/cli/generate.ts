@@ -42,15 +42,15 @@ export function addGenerateCommand(program: Command): void {
   const command = program
     .command("generate")
     .description(
-      "continue prompts with a model of a Hugging Face folder, or have an encoder-decoder reply to them",
+      "generate text from prompts, with the causal or encoder-decoder model of a Hugging Face folder",
     )
-    .argument("<folder>", "config.json, weights, and the tokenizer")
-    .requiredOption("--prompt <text...>", "one or several, written side by side")
-    .option("--tokens", "prompts are token ids with commas between, and so is what is printed", false)
-    .option("--tokenizer <path>", "a tokenizer.json or a folder that holds one, in place of the model's");
+    .argument("<folder>", "Hugging Face folder with config.json, weights and tokenizer")
+    .requiredOption("--prompt <text...>", "one or several prompts")
+    .option("--tokens", "read prompts and print results as token ids, separated by commas", false)
+    .option("--tokenizer <path>", "tokenizer.json, or a folder with one, instead of the model's");
   const value = (flag: string, text: string, otherwise?: number) =>
     command.addOption(new Option(flag, text).argParser(number).default(otherwise));
-  value("--max-new-tokens <n>", "tokens that are added at most", 50);
+  value("--max-new-tokens <n>", "most tokens to add", 50);
   value(
     "--temperature <t>",
     "0 takes the most likely token (0, unless --top-k, --top-p or --seed say that it is drawn)",

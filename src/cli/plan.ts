@@ -67,7 +67,7 @@ const sharedSchema = options({
     oneOf(["fp32", "bf16", "fp16", "amp", "amp-bf16", "amp-fp16"]).default("bf16"),
     "--precision <name>",
     "precision",
-    "what ranks compute in: fp32, bf16, fp16, or autocast over fp32 weights: amp-bf16, amp-fp16",
+    "dtype of the computation: fp32, bf16, fp16, or autocast over fp32 weights (amp-bf16, amp-fp16)",
   ),
 });
 const shared = optionsOf(sharedSchema);
@@ -108,18 +108,19 @@ export function addPlanCommand(program: Command): void {
     .description("predict memory and step time of a layout, or suggest layouts that fit; nothing is trained")
     .argument("<job>", "a job's module, or a language model's config.json")
     .addOption(configFlag())
-    .option("--batch <n>", "samples in one step (default: the job's, else one a rank)", number)
-    .option("--offload <ratio>", "part of masters and optimizer state in host memory, 0 to 1", number, 0)
-    .option("--offload-parameters", "blocks' parameters elsewhere between their uses (ZeRO 3)", false)
-    .option("--cluster <name>", `machines: ${Object.keys(clusters).join(", ")}`, "h100")
-    .option("--memory <size>", "memory of a rank, such as 80GB (default: the cluster's)", bytes)
+    .option("--batch <n>", "samples in a step (default: the job's, else one for each rank)", number)
     .option(
-      "--flops <n>",
-      "FLOP/s that a rank's products reach, as measured (default: the cluster's)",
+      "--offload <ratio>",
+      "share of master weights and optimizer state in host memory, 0 to 1",
       number,
+      0,
     )
-    .option("--simulate", "run the schedules of all ranks in virtual time", false)
-    .option("--timeline <file>", "simulate, and write a rank of each stage as a Chrome trace")
+    .option("--offload-parameters", "offload blocks' parameters between their uses (ZeRO-3)", false)
+    .option("--cluster <name>", `kind of machines: ${Object.keys(clusters).join(", ")}`, "h100")
+    .option("--memory <size>", "memory of a rank, such as 80GB (default: the cluster's)", bytes)
+    .option("--flops <n>", "measured FLOP/s of a rank's matrix products (default: the cluster's)", number)
+    .option("--simulate", "simulate the schedules of all ranks in virtual time", false)
+    .option("--timeline <file>", "simulate, and write a Chrome trace of one rank of each stage")
     .option("--json", "print one JSON object", false)
     .action(plan);
   addOptionFlags(command, shared).addOption(settingFlag());

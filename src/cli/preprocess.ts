@@ -57,42 +57,42 @@ export function addPreprocessCommand(program: Command): void {
   program
     .command("preprocess")
     .description("tokenize a corpus of JSON lines into Megatron's indexed datasets, on all cores")
-    .requiredOption("--input <file>", "one JSON document a line")
-    .requiredOption("--output-prefix <prefix>", "the datasets are PREFIX_KEY_document or PREFIX_KEY_sentence")
-    .option("--json-keys <key...>", "fields that hold text; each makes a dataset", ["text"])
-    .addOption(new Option("--tokenizer-type <type>", "what the text is cut by").choices(kinds))
-    .option("--tokenizer <path>", "a tokenizer.json, or a folder of Hugging Face's, in place of a type")
-    .option("--vocab-file <file>", "vocab.json of GPT-2, vocab.txt of BERT")
-    .addOption(new Option("--vocab <file>", "the same").hideHelp())
-    .option("--merge-file <file>", "merges.txt of GPT-2")
-    .option("--append-eod", "end each document with its token: <|endoftext|>, [SEP]", false)
-    .option("--split-sentences", "make each sentence a sequence: by Unicode's rule, or by Punkt's", false)
-    .option(
-      "--keep-newlines",
-      "leave what is white behind a sentence with it, as Megatron has Punkt do",
-      false,
+    .requiredOption("--input <file>", "JSON lines, one document in each")
+    .requiredOption(
+      "--output-prefix <prefix>",
+      "write PREFIX_KEY_document, or PREFIX_KEY_sentence with --split-sentences",
     )
-    .option("--lang <language>", "of the sentences", "english")
+    .option("--json-keys <key...>", "text fields of a document; each becomes a dataset", ["text"])
+    .addOption(new Option("--tokenizer-type <type>", "kind of tokenizer").choices(kinds))
+    .option("--tokenizer <path>", "a tokenizer.json or a Hugging Face folder, instead of a type")
+    .option("--vocab-file <file>", "GPT-2's vocab.json or BERT's vocab.txt")
+    .addOption(new Option("--vocab <file>", "the same").hideHelp())
+    .option("--merge-file <file>", "GPT-2's merges.txt")
+    .option("--append-eod", "end each document with <|endoftext|> or [SEP]", false)
+    .option("--split-sentences", "make each sentence a sequence, found by Unicode's rules or by Punkt", false)
+    .option("--keep-newlines", "keep the white space after a sentence with it, as Megatron does", false)
+    .option("--lang <language>", "language of the sentences", "english")
     .option(
       "--punkt <folder>",
-      "cut sentences as Megatron does, by what NLTK's Punkt learnt of the language: nltk_data/tokenizers/punkt_tab",
+      "find sentences as Megatron does, with NLTK's Punkt model: nltk_data/tokenizers/punkt_tab",
     )
     .addOption(
       new Option("--dataset-impl <format>", "of the datasets")
         .choices(["mmap", "lazy", "cached"])
         .default("mmap"),
     )
-    .option("--workers <n>", "threads; one for each core unless given", number)
+    .option("--workers <n>", "threads (default: one for each core)", number)
+    .option("--plain-loop", "also measure a plain loop over the lines on one thread, for two seconds", false)
+    .option("--log-interval <documents>", "documents between progress lines", number, 10_000)
     .option(
-      "--plain-loop",
-      "tell beside how fast a loop over the lines is, on one thread, for two seconds",
-      false,
+      "--make-vocab-size-divisible-by <n>",
+      "pad the reported vocabulary size to a multiple of this",
+      number,
+      128,
     )
-    .option("--log-interval <documents>", "how often progress is told", number, 10_000)
-    .option("--make-vocab-size-divisible-by <n>", "to which the vocabulary is padded, as told", number, 128)
     .option(
       "--tensor-model-parallel-size <n>",
-      "ranks that a layer is split over, by which it is padded too",
+      "tensor-parallel ranks; the padding takes them into account",
       number,
       1,
     )

@@ -49,14 +49,14 @@ export function addRunCommand(program: Command): void {
 export const configFlag = () =>
   new Flag(
     "--config <file>",
-    "read options from a file, TOML or JSON; what is typed or in the environment (TROUPE_RANKS=2) goes before",
+    "read options from a TOML or JSON file; flags and environment variables (TROUPE_RANKS=2) win over it",
   ).helpGroup("Options:");
 
 /** Asks for what would be run. */
 export const printFlag = () =>
   new Flag(
     "--print-config",
-    "print every option with its value and where that comes from, as a file for --config, and train nothing",
+    "print every option, its value and where it was set, as a file for --config, and train nothing",
   ).helpGroup("Options:");
 
 /** Gives a setting of the job. */

@@ -2,13 +2,13 @@ import { accessSync, constants } from "node:fs";
 import type * as z from "zod";
 import type { runtimeSchema } from "./schema.ts";
 
-/** Options as they were given, and with what stands for those left out. */
+/** Options as they were given, and the same completed by defaults. */
 export interface Choice {
   readonly given: z.input<typeof runtimeSchema>;
   readonly chosen: z.output<typeof runtimeSchema>;
 }
 
-/** What is wrong with an option beside others: `expected OPTION to be EXPECTED, got GOT (HINT)`. */
+/** A conflict of an option with others: `expected OPTION to be EXPECTED, got GOT (HINT)`. */
 export interface Conflict {
   readonly option: string;
   readonly expected: string;
@@ -44,7 +44,7 @@ export const relations: readonly Relation[] = [
       ? {
           expected: "used with tp ≥ 2",
           got: `tp ${tp}`,
-          hint: "positions are shared by the ranks that split a layer",
+          hint: "positions are split over the tp ranks",
         }
       : undefined,
   ),
@@ -53,7 +53,7 @@ export const relations: readonly Relation[] = [
       ? {
           expected: "used with pp ≥ 2",
           got: chunks,
-          hint: "they are what the stages of a pipeline take turns at",
+          hint: "only pipeline stages hold several chunks",
         }
       : undefined,
   ),
@@ -62,7 +62,7 @@ export const relations: readonly Relation[] = [
       ? {
           expected: "used with sequenceParallel",
           got: overlapChunks,
-          hint: "only what is gathered before a product and scattered behind it can overlap it",
+          hint: "only gathers and reductions of split positions can overlap",
         }
       : undefined,
   ),
@@ -71,13 +71,17 @@ export const relations: readonly Relation[] = [
       ? {
           expected: "used with resume",
           got: change,
-          hint: "a run from its first step has nothing to differ from",
+          hint: "without resume there is no earlier run to differ from",
         }
       : undefined,
   ),
   relation("resume", "auto needs checkpoint.dir", ({ chosen: { resume, checkpoint } }) =>
     resume === "auto" && checkpoint?.dir === undefined
-      ? { expected: "used with checkpoint.dir", got: resume, hint: "the folder that the run goes on in" }
+      ? {
+          expected: "used with checkpoint.dir",
+          got: resume,
+          hint: "auto looks for checkpoints in that folder",
+        }
       : undefined,
   ),
   relation("hosts.tls", "cert, key and ca go together", ({ given: { hosts } }) => {
@@ -89,7 +93,7 @@ export const relations: readonly Relation[] = [
     return {
       expected: "given with cert, key and ca",
       got: `none for ${missing.join(" and ")}`,
-      hint: "each host proves itself to the others",
+      hint: "mutual TLS needs all three",
     };
   }),
   relation("carrier", 'gloo and nccl need placement "process"', ({ chosen: { carrier, placement } }) =>
@@ -103,7 +107,7 @@ export const relations: readonly Relation[] = [
   ),
   relation("carrier", "nccl needs a device", ({ chosen: { carrier, device } }) =>
     carrier === "nccl" && device === "cpu"
-      ? { expected: "used with a device", got: carrier, hint: "between processes of the host gloo sends" }
+      ? { expected: "used with a device", got: carrier, hint: "on cpu use gloo" }
       : undefined,
   ),
   relation("carrier", "gloo and nccl go without offload.parameters", ({ chosen: { carrier, offload } }) =>
@@ -111,7 +115,7 @@ export const relations: readonly Relation[] = [
       ? {
           expected: "used without offload.parameters",
           got: carrier,
-          hint: "each rank has the gathered parameters in memory of its own",
+          hint: "with gloo and nccl each rank gathers parameters into its own memory",
         }
       : undefined,
   ),
@@ -120,7 +124,7 @@ export const relations: readonly Relation[] = [
       ? {
           expected: "left out on a device",
           got: offload.parameters,
-          hint: "files take in what is in the host's memory, and whoever reads parameters has them by an alias",
+          hint: "only parameters in host memory can be paged to files",
         }
       : undefined,
   ),
@@ -131,24 +135,28 @@ export const relations: readonly Relation[] = [
       if (offload?.activations === undefined || (offload.activations === "nvme") === (device === "cpu"))
         return undefined;
       return device === "cpu"
-        ? { expected: "nvme", got: "host", hint: "on this device they are in the host's memory anyway" }
-        : { expected: "host on a device", got: "nvme", hint: "its memory goes to the host's" };
+        ? { expected: "nvme", got: "host", hint: "on this device they already are in the host's memory" }
+        : {
+            expected: "host on a device",
+            got: "nvme",
+            hint: "activations of a device are offloaded to host memory",
+          };
     },
   ),
   relation("rounding", "stochastic needs weights in bf16 or fp16", ({ chosen: { rounding, precision } }) =>
     rounding === "stochastic" && precision !== "bf16" && precision !== "fp16"
-      ? { expected: `nearest with ${precision}, whose weights are their masters`, got: rounding }
+      ? { expected: `nearest with ${precision}, whose weights are not rounded`, got: rounding }
       : undefined,
   ),
   relation("offload.optimizer", "or activations or parameters, where offload is given", ({ given }) => {
     const { optimizer, activations, parameters, ...rest } = given.offload ?? { optimizer: "host" };
     if (optimizer !== undefined || activations !== undefined || parameters !== undefined) return undefined;
     const others = Object.keys(rest).join(", ") || "offload";
-    return { expected: "host or nvme", got: undefined, hint: `${others} alone says nothing` };
+    return { expected: "host or nvme", got: undefined, hint: `${others} alone offloads nothing` };
   }),
   relation("offload.ratio", "needs offload.optimizer", ({ given: { offload } }) =>
     offload?.ratio !== undefined && offload.optimizer === undefined
-      ? { expected: "left out where the optimizer's state stays", got: offload.ratio }
+      ? { expected: "left out without offload.optimizer", got: offload.ratio }
       : undefined,
   ),
   {
@@ -160,7 +168,7 @@ export const relations: readonly Relation[] = [
             option: "recompute",
             expected: "true where activations are offloaded",
             got: recompute,
-            hint: "what blocks compute inside would stay in memory, which is by far the most",
+            hint: "without it each block's inner activations, by far the largest part, stay in memory",
           }
         : undefined,
   },
@@ -173,7 +181,7 @@ export const relations: readonly Relation[] = [
             option: "zero",
             expected: "3 where parameters are offloaded",
             got: zero,
-            hint: "below it a step needs all of them from its beginning to its end",
+            hint: "at lower levels all parameters are in use during the whole step",
           }
         : undefined,
   },
@@ -182,7 +190,9 @@ export const relations: readonly Relation[] = [
     const { optimizer, activations, parameters, dir } = offload;
     const usesFiles = [optimizer, activations, parameters].includes("nvme");
     if (usesFiles) return folderConflict(dir);
-    return dir === undefined ? undefined : { expected: "left out where nothing goes into files", got: dir };
+    return dir === undefined
+      ? undefined
+      : { expected: "left out when nothing is offloaded to nvme", got: dir };
   }),
   relation(
     "checkpoint.dir",
@@ -196,16 +206,16 @@ export const relations: readonly Relation[] = [
       return {
         expected: "a folder",
         got: undefined,
-        hint: "leave it out only to keep copies in memory alone, by inMemoryEverySteps",
+        hint: "it may be left out only with inMemoryEverySteps alone",
       };
     },
   ),
   relation("checkpoint.writers", "ranks goes without inMemoryEverySteps", ({ chosen: { checkpoint } }) =>
     checkpoint?.writers === "ranks" && checkpoint.inMemoryEverySteps !== undefined
       ? {
-          expected: "left out where states stay in memory",
+          expected: "left out with inMemoryEverySteps",
           got: checkpoint.writers,
-          hint: "the head keeps them, and so is sent all of them",
+          hint: "in-memory copies are kept by the head",
         }
       : undefined,
   ),
@@ -214,14 +224,14 @@ export const relations: readonly Relation[] = [
       ? {
           expected: "used with keepLast",
           got: checkpoint.keepEverySteps,
-          hint: "without it none are removed",
+          hint: "without keepLast none are removed",
         }
       : undefined,
   ),
   relation("anomalies", "rewind needs a checkpoint", ({ chosen: { anomalies, checkpoint } }) =>
     Object.values(anomalies).includes("rewind") && checkpoint === undefined
       ? {
-          expected: "rewind only where states are saved",
+          expected: "rewind only with checkpoints",
           got: "no checkpoint",
           hint: "give checkpoint: { inMemoryEverySteps } or a folder to go back to",
         }

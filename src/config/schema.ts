@@ -8,11 +8,11 @@ import { named, option } from "./option.ts";
 const MAX_RANKS = 256;
 const LAST_PORT = 65_535;
 
-/** Steps between two tellings of something that costs more than a step's own figures. */
+/** Steps between two events that cost more than a step's own figures. */
 const every = (interfaceName: string, flags: string, meaning: string, standard: number) =>
   named(
     interfaceName,
-    "How often something is told that costs more than a step's own figures.",
+    "How often to emit figures that cost more than a step's own.",
     options({
       everySteps: option(cadence(), flags, "telemetry", meaning, {
         otherwise: Number.isFinite(standard) ? `${standard}` : "never",
@@ -28,26 +28,26 @@ const layout = {
     whole(1, MAX_RANKS).default(1),
     "--ranks <n>",
     "layout",
-    "ranks in all: replicas × tp × pp; a thread each",
+    "number of ranks: replicas × tp × pp; each has a thread",
   ),
-  tp: option(whole(1).default(1), "--tp <n>", "layout", "ranks that split one layer"),
+  tp: option(whole(1).default(1), "--tp <n>", "layout", "ranks that split each layer (tensor parallelism)"),
   sequenceParallel: option(
     toggle().default(false),
     "--sequence-parallel",
     "layout",
-    "ranks that split a layer also share the positions between the split layers",
+    "also split positions over the tp ranks between the split layers",
   ),
   overlapChunks: option(
     whole(1).default(1),
     "--overlap-chunks <n>",
     "layout",
-    "chunks in which the gathers and reductions of positions overlap the products beside them; 1: not at all",
+    "cut the gathers and reductions of positions into this many chunks, which overlap the products beside them; 1: no overlap",
   ),
   ep: option(
     whole(1).default(1),
     "--ep <n>",
     "layout",
-    "replicas among which a model's experts are dealt; divides the replicas",
+    "replicas over which the experts are spread (expert parallelism); must divide the number of replicas",
   ),
   pp: option(whole(1).default(1), "--pp <n>", "layout", "pipeline stages, each with a part of the blocks"),
   schedule: option(
@@ -55,13 +55,13 @@ const layout = {
     "--schedule <name>",
     "layout",
     "order of micro-batches in the pipeline: gpipe, 1f1b or interleaved",
-    { otherwise: "1f1b, with several chunks interleaved" },
+    { otherwise: "1f1b, or interleaved with several chunks" },
   ),
   chunks: option(
     whole(1).default(1),
     "--chunks <n>",
     "layout",
-    "parts of the model on each stage, for an interleaved schedule",
+    "parts of the model on each stage, for the interleaved schedule",
   ),
   zero: option(
     z
@@ -71,36 +71,36 @@ const layout = {
       .default(3),
     "--zero <level>",
     "layout",
-    "what is split over the replicas, of blocks that do not say otherwise: 0 nothing, 1 or oss optimizer, 2 or sdp gradients, 3 or fsdp parameters",
+    "what the replicas split: 0 nothing, 1 or oss optimizer state, 2 or sdp gradients too, 3 or fsdp parameters too; a block may have a level of its own",
     { type: 'number | "oss" | "sdp" | "fsdp"' },
   ),
   device: option(
     z.string({ error: device }).regex(DEVICE, { error: device }).default("cpu"),
     "--device <name>",
     "layout",
-    "what the ranks compute on: cpu; cuda, all GPUs, over which they are spread, or cuda:N, one of them; sim or sim:N, pretend ones; auto: GPUs, or the host where there are none",
+    "what the ranks compute on: cpu; cuda (spread over all GPUs) or cuda:N (one of them); sim or sim:N (pretend devices); auto: the GPUs if there are any, else the CPU",
   ),
   placement: option(
     oneOf(["thread", "process"]).default("thread"),
     "--placement <where>",
     "layout",
-    "where ranks live: on threads of this process, or in a process each, which a crash of native code in another leaves alive",
+    "where each rank lives: on a thread of this process, or in a process of its own, which survives a native crash of another rank",
   ),
   carrier: option(
     oneOf(["auto", "gloo", "nccl"]).default("auto"),
     "--carrier <what>",
     "layout",
-    "what carries tensors between ranks: auto, which is references within a process, shared memory between those of a host and TCP between hosts; gloo, which is TCP between processes that share no memory; or nccl, which is NCCL between processes of which each has a GPU of its own",
+    "what carries tensors between ranks: auto (references within a process, shared memory within a host, TCP between hosts), gloo (TCP between processes) or nccl (between processes that each have their own GPU)",
   ),
   reduction: option(
     oneOf(["ordered", "hierarchical"]).default("ordered"),
     "--reduction <order>",
     "layout",
-    "how replicas' gradients are added where these do not all share a memory: rank after rank, with the bits of one host; or within each host (or device) first, then host after host, of which less crosses the network: bits of its own, the same each time",
+    "how gradients are summed when replicas do not all share memory: ordered, rank after rank, with the same bits as on one host; or hierarchical, within each host (or device) first, which sends less over the network and has other bits, the same in every run",
   ),
 };
 
-/** What a run is trained by, as a difference between two of them is named. */
+/** Names of what a resumed run may change. */
 const CHANGEABLE = /^(all|data|batchSize|rampUp|clip|calculatePerTokenLoss|optimizers?|schedule)(\.[^,]+)?$/;
 const changeable = "names such as optimizer.lr, schedule, batchSize, clip or data, or all";
 
@@ -109,30 +109,24 @@ const training = {
     whole(0).optional(),
     "--steps <n>",
     "training",
-    "optimizer steps in all; cuts the job's run short or prolongs it, its schedule stays",
+    "number of optimizer steps; shortens or prolongs the job's run and leaves its schedule as it is",
     { otherwise: "the job's" },
   ),
   accumulation: option(
     whole(1).optional(),
     "--accumulation <n>",
     "training",
-    "micro-batches of one replica in one step",
+    "micro-batches of each replica in a step",
     { otherwise: "the job's" },
   ),
-  seed: option(
-    whole(0).optional(),
-    "--seed <s>",
-    "training",
-    "every random number of the run follows from it",
-    {
-      otherwise: "1337, or the checkpoint's",
-    },
-  ),
+  seed: option(whole(0).optional(), "--seed <s>", "training", "seed of every random number of the run", {
+    otherwise: "1337, or the checkpoint's",
+  }),
   resume: option(
     text("the folder of a checkpoint, or of a run's checkpoints, or auto").optional(),
     "--resume <dir>",
     "training",
-    "go on from a checkpoint, or from the newest whole one of a run; auto: from that of --checkpoint, where it holds any, so that the same command begins a run and goes on with it",
+    "continue from a checkpoint, or from the newest undamaged one of a run; auto: from the newest in --checkpoint, or start anew if there is none, so that one command serves both",
     { otherwise: "a run from its first step" },
   ),
   change: option(
@@ -142,7 +136,7 @@ const training = {
       .default([]),
     "--change <names>",
     "training",
-    "what may be other than in the run of the checkpoint, such as optimizer.lr,data; all: whatever it is. What is not named is refused, what is changed is told",
+    "what may differ from the checkpoint's run, such as optimizer.lr,data, or all; other differences are refused, and changes are reported",
     { otherwise: "nothing" },
   ),
 };
@@ -155,7 +149,7 @@ const precision = {
     oneOf(["fp32", "bf16", "fp16", "amp-bf16", "amp-fp16"]).default("fp32"),
     "--precision <name>",
     "precision",
-    "what ranks compute in: fp32, bf16, fp16, or autocast over fp32 weights: amp-bf16, amp-fp16; masters and optimizer state are always float32",
+    "dtype of the computation: fp32, bf16, fp16, or autocast over fp32 weights (amp-bf16, amp-fp16); master weights and optimizer state are always float32",
   ),
   lossScale: option(
     z
@@ -199,9 +193,9 @@ const precision = {
       .optional(),
     "--loss-scale <scale>",
     "precision",
-    "what the loss is multiplied by: a number, or by whose rules it changes: torch, bmtrain or megatron",
+    "loss scale: a fixed number, or a dynamic scale by the rules of torch, bmtrain or megatron",
     {
-      otherwise: "torch in float16, else none",
+      otherwise: "torch in fp16, else none",
       type: '"torch" | "bmtrain" | "megatron" | number | LossScaleRule',
     },
   ),
@@ -209,7 +203,7 @@ const precision = {
     oneOf(["nearest", "stochastic"]).default("nearest"),
     "--rounding <how>",
     "precision",
-    "how low-precision weights are made of their masters: to the nearest, or up or down by chance, right in the mean",
+    "how master weights are rounded to low precision: to the nearest value, or stochastically (unbiased)",
   ),
 };
 
@@ -222,28 +216,28 @@ const execution = {
       .default(false),
     "--recompute",
     "execution",
-    "compute blocks again in backward instead of keeping what they computed, or only modules of each by their names",
-    { also: { "--recompute-parts <names>": "only these modules of each block, such as attn,mlp" } },
+    "recompute blocks in backward instead of keeping their activations; or only the named modules of each block",
+    { also: { "--recompute-parts <names>": "recompute only these modules of each block, such as attn,mlp" } },
   ),
   prefetchBytes: option(
     number("a size ≥ 0 such as 64MB", (value) => value >= 0).default(2 ** 28),
     "--prefetch <size>",
     "execution",
-    "how far gathers of blocks run ahead of the computation, and updates of offloaded ones behind, such as 64MB; 0: on demand, Infinity: all at once",
+    "how many bytes gathers run ahead of the computation, and updates of offloaded blocks behind it, such as 64MB; 0: gather on demand, Infinity: gather all at once",
     { unit: "bytes" },
   ),
   threadsPerRank: option(
     whole(1).optional(),
     "--threads-per-rank <n>",
     "execution",
-    "threads of one rank's arithmetic",
-    { otherwise: "the machine's cores, divided by the ranks" },
+    "compute threads of each rank",
+    { otherwise: "the machine's cores divided by its ranks" },
   ),
   bind: option(
     oneOf(["none", "cores", "numa"]).default("none"),
     "--bind <what>",
     "execution",
-    "to what the threads of a rank keep (Linux): none; cores, its share of the processors that its host may use; numa, those of one NUMA node, over which a host's ranks are spread",
+    "what each rank's threads are pinned to (Linux): none; cores, the rank's share of the host's cores; numa, the cores of one NUMA node",
   ),
 };
 
@@ -251,48 +245,48 @@ const execution = {
 const files = () =>
   z.enum(["nvme"], {
     error: ({ input }) =>
-      input === "host" ? withHint("nvme", "on this device they are in the host's memory anyway") : "nvme",
+      input === "host" ? withHint("nvme", "on this device they already are in the host's memory") : "nvme",
   });
 
 const offload = {
   offload: named(
     "OffloadOptions",
-    "What is kept outside the ranks' shards, and where.",
+    "What is kept outside the shards, and where.",
     options({
       optimizer: option(
         oneOf(["host", "nvme"]).optional(),
         "--offload-optimizer <where>",
         "offload",
-        "keep the optimizer's state, and update it, with an actor of its own a rank: in its memory (host) or in a file (nvme)",
+        "an offload actor for each rank keeps and updates the optimizer state, in host memory (host) or in a file (nvme)",
         { otherwise: "within the shards" },
       ),
       ratio: option(
         number("a share from 0 to 1", (value) => value >= 0 && value <= 1).optional(),
         "--offload-ratio <share>",
         "offload",
-        "how much of the optimizer's state, from 0 to 1; by whole blocks, the last ones first",
+        "share of the optimizer state to offload, from 0 to 1; whole blocks, the last ones first",
         { otherwise: "1" },
       ),
       activations: option(
         oneOf(["host", "nvme"]).optional(),
         "--offload-activations <where>",
         "offload",
-        "keep what recomputed blocks keep for backward in files (nvme), or, of a device, in the host's memory (host)",
+        "move the kept inputs of recomputed blocks to files (nvme) or, on a device, to host memory (host)",
         { otherwise: "in memory" },
       ),
       parameters: option(
         files().optional(),
         "--offload-parameters <where>",
         "offload",
-        "keep the parameters of blocks at ZeRO level 3 in files between their uses: nvme; in memory is where they are anyway",
+        "keep the parameters of ZeRO-3 blocks in files between their uses (nvme)",
         { otherwise: "in memory" },
       ),
       dir: option(
         text("a folder that can be written").optional(),
         "--offload-dir <dir>",
         "offload",
-        "a folder on the disk that is to hold what goes into files; nothing is ever seen in it, and nothing is left",
-        { otherwise: "none; must be given with nvme" },
+        "folder of the offload files, on a local disk; the files have no names and vanish with the process",
+        { otherwise: "none; required with nvme" },
       ),
     }),
   ).optional(),
@@ -304,54 +298,54 @@ const steps = (flags: string, meaning: string, otherwise: string) =>
 const checkpoint = {
   checkpoint: named(
     "CheckpointOptions",
-    "Where a run's state is kept while it trains, how often, and what becomes of older ones.",
+    "Where a run saves its state, how often, and which checkpoints it keeps.",
     options({
       dir: option(
         text("a folder").optional(),
         "--checkpoint <dir>",
         "checkpoint",
-        "where checkpoints go, a folder that holds no other run or s3://BUCKET/PREFIX; a script that leaves it out has none on the disk",
-        { otherwise: "auto on the command line: runs/<job>, numbered where that holds another run" },
+        "folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold another run's. A script that leaves it out saves nothing to disk",
+        { otherwise: "auto on the command line: runs/<job>, numbered if that folder holds another run" },
       ),
       overwrite: option(
         toggle().default(false),
         "--overwrite",
         "checkpoint",
-        "remove the checkpoints of another run that lie there; without it such a folder is refused",
+        "remove another run's checkpoints from the folder; without this option such a folder is refused",
       ),
       everySteps: steps(
         "--checkpoint-every <n>",
-        "steps between checkpoints, the last of them after the last step",
+        "steps between checkpoints; the last step is always saved",
         "500",
       ),
       whenBusy: option(
         oneOf(["wait", "skip"]).default("wait"),
         "--checkpoint-when-busy <what>",
         "checkpoint",
-        "what becomes of a save that falls due while another is under way: training waits for that one, or it is left out (skip), which is told",
+        "when a save is due while another is under way: wait for it, or skip the new one and report that",
       ),
       writers: option(
         oneOf(["auto", "head", "ranks"]).default("auto"),
         "--checkpoint-writers <who>",
         "checkpoint",
-        "who writes a checkpoint of several hosts: the head all of it; each rank's host what that rank keeps, where it cannot see the folder into one of its own (ranks); ranks if all see the folder, else head (auto)",
+        "who writes a checkpoint of several hosts: head writes all of it; ranks: each host writes its own ranks' part, into a local folder if it cannot see the shared one; auto: ranks if every host sees the folder, else head",
       ),
-      keepLast: steps("--checkpoint-keep-last <k>", "keep the newest k checkpoints only", "all are kept"),
+      keepLast: steps("--checkpoint-keep-last <k>", "keep only the newest k checkpoints", "all"),
       keepEverySteps: steps(
         "--checkpoint-keep-every <n>",
-        "of older ones, keep those whose step is a multiple of n",
-        "none of them",
+        "of the older checkpoints, keep those whose step is a multiple of n",
+        "none",
       ),
       inMemoryEverySteps: steps(
         "--checkpoint-in-memory-every <n>",
-        "steps between copies of the state that stay in memory, to go back to without reading a disk",
+        "steps between in-memory copies of the state, from which a run recovers without reading a disk",
         "no copies",
       ),
       maxStagedBytes: option(
         number("a size > 0 such as 8GB", (value) => value > 0).default(Number.POSITIVE_INFINITY),
         "--checkpoint-max-staged <size>",
         "checkpoint",
-        "the most that one save may copy, such as 8GB: a run whose state is larger is refused",
+        "the most memory that one save may copy, such as 8GB; a run with a larger state is refused",
         { unit: "bytes" },
       ),
     }),
@@ -363,26 +357,25 @@ const supervision = {
     whole(1).default(600_000),
     "--deadline <ms>",
     "supervision",
-    "how long one piece of work may take (a few steps, an evaluation, a save) before it counts as hung",
+    "how long one piece of work (a few steps, an evaluation, a save) may take before it counts as hung",
     { unit: "ms" },
   ),
   stallMs: option(
     whole(1).default(10_000),
     "--stall <ms>",
     "supervision",
-    "how long an actor may show no progress in the middle of a step before it is named by actor.stalled and ended, so that its group starts again; never less than five times what is long among the latest 100 steps",
+    "how long an actor may make no progress within a step before actor.stalled names it and its group is restarted; never less than five times a long one of the last 100 steps",
     { unit: "ms" },
   ),
   warmStandby: option(
     toggle().optional(),
     "",
     "supervision",
-    "whether each actor of the group has a warm standby once the group has made steps for 2 s: a thread, or process, that has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their memory is the price",
+    "whether each actor has a warm standby, started once steps have been made for 2 s: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
     {
-      otherwise: "true where the run saves, in files or in memory",
+      otherwise: "true if the run saves, to files or in memory",
       also: {
-        "--no-warm-standby":
-          "keep no thread or process ready to take an actor's place: a restart takes a second longer",
+        "--no-warm-standby": "keep no warm standbys: a restart takes a second longer",
       },
     },
   ),
@@ -390,56 +383,56 @@ const supervision = {
     toggle().default(false),
     "",
     "supervision",
-    "whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end a run that is under way: the first saves after the steps that are granted, the second ends the process at once; troupe run does so",
+    "whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run: the first lets the granted steps finish and saves, the second ends the process at once. troupe run sets it",
   ),
   graceSeconds: option(
     number("> 0", (value) => value > 0).default(60),
     "--grace <seconds>",
     "supervision",
-    "how long the steps that are granted and the save may take after a signal, before the run is given up",
+    "how long the granted steps and the save may take after a signal before the run is abandoned",
     { unit: "s" },
   ),
   hostDeadlineSeconds: option(
     number("> 0", (value) => value > 0).default(300),
     "--host-deadline <seconds>",
     "supervision",
-    "how long the hosts that a launcher starts may take to find each other",
+    "how long the launched hosts may take to find each other",
     { unit: "s" },
   ),
   hostSilenceSeconds: option(
     number("≥ 0.4", (value) => value >= 0.4).default(1.8),
     "--host-silence <seconds>",
     "supervision",
-    "after how long without a sign of life a host, or a process on one, counts as lost, whose connections do not close: its network is cut, or it is down",
+    "how long a host, or a process on it, may be silent before it counts as lost, for failures that do not close its connections (a cut network, a host that is down)",
     { unit: "s" },
   ),
   hosts: named(
     "HostsOptions",
-    "How the hosts that a launcher starts know each other.",
+    "How the launched hosts authenticate each other.",
     options({
       tls: named(
         "TlsOptions",
-        "PEM files by which every host proves itself to the others, and hides what they say; all three.",
+        "PEM files for mutual TLS between the hosts; all three are needed.",
         options({
           cert: option(
             text("a file").optional(),
             "--tls-cert <file>",
             "supervision",
-            "this host's certificate: control between hosts goes by TLS then, of which each end proves itself; tensors' bytes go over Gloo, which hides nothing",
+            "this host's certificate. Control messages between hosts then use mutual TLS; tensors go over Gloo, unencrypted",
             { otherwise: "none" },
           ),
           key: option(
             text("a file").optional(),
             "--tls-key <file>",
             "supervision",
-            "the private key of this host's certificate",
+            "private key of this host's certificate",
             { otherwise: "none" },
           ),
           ca: option(
             text("a file").optional(),
             "--tls-ca <file>",
             "supervision",
-            "the certificate that has signed those of all hosts",
+            "certificate of the authority that signed every host's",
             { otherwise: "none" },
           ),
         }),
@@ -448,8 +441,8 @@ const supervision = {
         text("a file").optional(),
         "--host-token-file <file>",
         "supervision",
-        "what opens the run to its hosts, in a file that its owner alone can read, the same on each; else the head makes one, and whoever can read the store in which hosts meet can join",
-        { otherwise: "one is made" },
+        "file with the token that admits hosts to the run: the same on each host, readable by its owner only. Without it the head makes a token, and whoever can read the rendezvous store can join",
+        { otherwise: "the head makes one" },
       ),
     }),
   ).prefault({}),
@@ -457,7 +450,7 @@ const supervision = {
     whole(0).default(3),
     "--max-restarts <n>",
     "supervision",
-    "how often the rank group may be restarted within five minutes before the run fails",
+    "how often the rank group may restart within five minutes before the run fails",
   ),
 };
 
@@ -465,7 +458,7 @@ const anomalies = {
   anomalies: option(
     named(
       "AnomalyOptions",
-      "What is done where a run's figures are out of the ordinary; all of it is told, as `anomaly.detected`.",
+      "What is done about anomalies; each is reported as `anomaly.detected`.",
       options({
         loss: option(
           oneOf(["stop", "skip", "rewind"]).default("stop"),
@@ -477,13 +470,13 @@ const anomalies = {
           oneOf(["stop", "skip", "rewind"]).default("stop"),
           "",
           "anomalies",
-          "a gradient that is infinite or not a number, where no loss scale knows what to do then",
+          "a gradient that is infinite or not a number, unless a dynamic loss scale handles it",
         ),
         spike: option(
           oneOf(["tell", "stop", "skip", "rewind"]).default("tell"),
           "",
           "anomalies",
-          "a loss that stands out above those of the last 64 steps",
+          "a loss far above those of the last 64 steps",
         ),
         spikeDeviations: option(
           z
@@ -492,13 +485,13 @@ const anomalies = {
             .default(DEFAULT_RULES.spikeDeviations),
           "--spike-deviations <n>",
           "anomalies",
-          "how far a spike stands out: in deviations, by the median absolute one, over the median",
+          "how far above the median a loss counts as a spike, in deviations estimated by the median absolute deviation",
         ),
         straggler: option(
           oneOf(["tell", "stop"]).default("tell"),
           "",
           "anomalies",
-          "a rank that computes for longer than the ranks that do the same work, or where there are none, than before",
+          "a rank that computes longer than the ranks with the same work, or, if there are none, longer than before",
         ),
         stragglerFactor: option(
           z
@@ -507,19 +500,19 @@ const anomalies = {
             .default(DEFAULT_RULES.stragglerFactor),
           "--straggler-factor <n>",
           "anomalies",
-          "how many times as long a straggler computes",
+          "how many times as long a rank computes to count as a straggler",
         ),
         stragglerSteps: option(
           whole(1).default(DEFAULT_RULES.stragglerSteps),
           "--straggler-steps <n>",
           "anomalies",
-          "in how many steps in a row",
+          "for how many steps in a row",
         ),
       }),
     ).prefault({}),
     "--anomaly <what=policy>",
     "anomalies",
-    "what is done about a loss, gradient, spike or straggler: tell, stop, skip or rewind; may be repeated",
+    "what to do about a loss, gradient, spike or straggler: tell (report only), stop, skip the update, or rewind; may be repeated",
   ),
 };
 
@@ -528,31 +521,31 @@ const telemetry = {
     toggle().default(false),
     "--debug",
     "telemetry",
-    "tell an error with every frame, this package's and Node's too, and with all its causes: else with the lines of one's own that it has passed",
+    "show errors with every stack frame and all causes, instead of the user's own lines only",
   ),
   trace: option(
     toggle().default(false),
     "--trace",
     "telemetry",
-    "tell what every actor does, as activity.finished, and every message, as message.handled",
+    "emit what every actor does (activity.finished) and every message (message.handled)",
   ),
   traceEvery: option(
     whole(0).optional(),
     "--trace-every <n>",
     "telemetry",
-    "of the steps and of other beginnings, each nth has its messages told, as message.handled; 0: none",
+    "trace the messages of every nth step, or other root message, as message.handled; 0: none",
     { otherwise: "1 with trace, else 0" },
   ),
   memory: every(
     "MemoryOptions",
     "--memory-every <n>",
-    "steps between two tellings of what each rank holds, as memory.measured",
+    "steps between events with each rank's memory (memory.measured)",
     10,
   ).optional(),
   histograms: every(
     "HistogramOptions",
     "--histograms <n>",
-    "steps between two tellings of how the values of parameters and gradients are spread, as histogram.measured",
+    "steps between events with histograms of parameters and gradients (histogram.measured)",
     Number.POSITIVE_INFINITY,
   ).optional(),
   sinks: option(
@@ -564,7 +557,7 @@ const telemetry = {
       .default([]),
     "",
     "telemetry",
-    "where events are written, from the first on; the runtime closes them when it stops",
+    "sinks that write the events, from the first on; the runtime closes them when it stops",
     { otherwise: "none", type: "readonly EventSink[]" },
   ),
 };
@@ -577,27 +570,27 @@ const dashboard = {
           z.boolean(),
           named(
             "DashboardOptions",
-            "Where the page that shows a run is served.",
+            "Where the dashboard is served.",
             options({
               port: option(
                 whole(0, LAST_PORT).optional(),
                 "--dashboard [port]",
                 "dashboard",
-                "serve a page that shows the run, on this port; 0: any free one",
-                { otherwise: "4747, or any free one" },
+                "serve the dashboard on this port; 0: any free one",
+                { otherwise: "4747, or any free one if it is taken" },
               ),
               host: option(
                 text("an address").optional(),
                 "--dashboard-host <address>",
                 "dashboard",
-                "an address other than one of this machine's own opens the page to others, who need the token",
+                "address to serve it on; one that other machines can reach lets them in with the token",
                 { otherwise: "127.0.0.1" },
               ),
               tokenFile: option(
                 text("a file").optional(),
                 "--dashboard-token-file <file>",
                 "dashboard",
-                "keeps the token from one run to the next, so that a page that is open finds the next",
+                "file that keeps the token from one run to the next, so that an open page finds the next run",
                 { otherwise: "dashboard.token beside the checkpoints" },
               ),
             }),
@@ -608,7 +601,7 @@ const dashboard = {
       .default(false),
     "",
     "dashboard",
-    "whether a page is served that shows the run; its address is `runtime.dashboardUrl`",
+    "whether the dashboard is served; its address is `runtime.dashboardUrl`",
   ),
 };
 
@@ -624,22 +617,22 @@ const delay = (flags: string, meaning: string) =>
 const slowdown = {
   slowdown: named(
     "SlowdownOptions",
-    "Delays on purpose, to see what is hidden behind the computation: what a slower disk or link would cost.",
+    "Deliberate delays, to see what a slower disk or link would cost.",
     options({
-      updateMs: delay("--slow-update <ms>", "delays each offloaded update on purpose"),
-      reduceMs: delay("--slow-reduce <ms>", "delays each reduction of a block's gradient on purpose"),
+      updateMs: delay("--slow-update <ms>", "delay each offloaded update"),
+      reduceMs: delay("--slow-reduce <ms>", "delay each reduction of a block's gradient"),
       transferMs: delay(
         "--slow-transfer <ms>",
-        "delays each way of a block's offloaded parameters from the file or into it on purpose",
+        "delay each transfer of a block's offloaded parameters to or from its file",
       ),
     }),
   ).prefault({}),
 };
 
-/** What `Runtime.spawn` takes: how a run is spread and kept; the job itself says what is trained. */
+/** What `Runtime.spawn` takes: how a run is distributed and saved. The job says what is trained. */
 export const runtimeSchema = named(
   "RuntimeOptions",
-  "How a run is spread and kept; the job itself says what is trained. Every one may be left out.",
+  "How a run is distributed and saved; the job says what is trained. Every option may be left out.",
   options({
     ...layout,
     ...training,
@@ -661,27 +654,27 @@ const output = {
     toggle().default(false),
     "--pino",
     "output",
-    "the same with the fields of pino, for pino-pretty",
+    "print events as JSON lines with pino's fields, for pino-pretty",
   ),
   logEverySteps: option(
     whole(1).optional(),
     "--log-every <n>",
     "output",
-    "steps between two lines of progress, where none is redrawn",
-    { otherwise: "five seconds" },
+    "steps between progress lines when the output is no terminal",
+    { otherwise: "one every five seconds" },
   ),
   events: option(
     z.union([z.boolean(), z.string().min(1)], { error: "a file, true or false" }).default(true),
     "--events <file>",
     "output",
-    "keep events as JSON lines in a file; true: events.jsonl beside the checkpoints, false: none",
-    { otherwise: "events.jsonl beside the checkpoints", also: { "--no-events": "keep none" } },
+    "file to write the events to, as JSON lines; true: events.jsonl beside the checkpoints, false: none",
+    { otherwise: "events.jsonl beside the checkpoints", also: { "--no-events": "write no event file" } },
   ),
   tensorboard: option(
     text("a folder").optional(),
     "--tensorboard <dir>",
     "output",
-    "write event files for TensorBoard into this folder",
+    "write TensorBoard event files into this folder",
     { otherwise: "none" },
   ),
   prometheus: option(
@@ -694,7 +687,7 @@ const output = {
               whole(0, LAST_PORT).optional(),
               "--prometheus [port]",
               "output",
-              "serve metrics on loopback for Prometheus, on this port",
+              "serve metrics for Prometheus on this port of the loopback address",
               { otherwise: "9464" },
             ),
           }),
@@ -715,7 +708,7 @@ const output = {
   ),
 };
 
-/** What `troupe run` takes beside its job: the runtime's options, and where it writes what happens. */
+/** What `troupe run` takes beside its job: the runtime's options, and where its output goes. */
 export const commandSchema = options({
   ...runtimeSchema.shape,
   output: options(output).prefault({}),

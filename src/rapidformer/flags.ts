@@ -185,7 +185,7 @@ const acceleration: readonly Flag[] = [
     "nothing",
     "--sequence-parallel, which splits what is kept over the tensor-parallel ranks, or --offload-activations nvme",
   ),
-  option("--tensor-model-parallel-size", "whole", "tp", "ranks that split one layer", shown),
+  option("--tensor-model-parallel-size", "whole", "tp", "ranks that split each layer", shown),
   option("--pipeline-model-parallel-size", "whole", "pp", "pipeline stages", shown),
   derived(
     "--num-layers-per-virtual-pipeline-stage",
@@ -206,7 +206,7 @@ const acceleration: readonly Flag[] = [
     "--loss-scale",
     "text",
     "lossScale",
-    "what the loss is multiplied by: a number for good, or whose rules change it",
+    "loss scale: a fixed number, or whose rules change it",
   ),
   derived(
     "--initial-loss-scale",

@@ -212,7 +212,7 @@ describe("a run that is told to stop, or only to tell", () => {
     [{ spikeDeviations: 0 }, "anomalies.spikeDeviations to be a number > 0"],
     [{ stragglerFactor: 1 }, "anomalies.stragglerFactor to be a number > 1"],
     [{ spikes: "stop" } as object, "an option of anomalies, got spikes (did you mean spike?)"],
-    [{ spike: "rewind" }, "anomalies to be rewind only where states are saved"],
+    [{ spike: "rewind" }, "anomalies to be rewind only with checkpoints"],
   ])("is refused %o", async (anomalies, message) => {
     const { error } = await runTiny(workspace, { anomalies }).catch((error: Error) => ({ error }));
     expect(error?.message).toContain(message);

@@ -38,7 +38,7 @@ describe("Runtime.spawn", () => {
     [
       "to save, and not where",
       { checkpoint: { everySteps: 5 } },
-      /checkpoint\.dir to be a folder, got undefined \(leave it out only to keep copies in memory/,
+      /checkpoint\.dir to be a folder, got undefined \(it may be left out only with inMemoryEverySteps/,
     ],
     [
       "to keep files where there are none",
@@ -53,12 +53,12 @@ describe("Runtime.spawn", () => {
     [
       "ranks that write what the head keeps",
       { checkpoint: { dir: "x", inMemoryEverySteps: 5, writers: "ranks" } },
-      /checkpoint\.writers to be left out where states stay in memory, got ranks \(the head keeps them/,
+      /checkpoint\.writers to be left out with inMemoryEverySteps, got ranks \(in-memory copies are kept by the head/,
     ],
     [
       "to keep some of all",
       { checkpoint: { dir: "x", keepEverySteps: 5 } },
-      /checkpoint\.keepEverySteps to be used with keepLast, got 5 \(without it none are removed\)/,
+      /checkpoint\.keepEverySteps to be used with keepLast, got 5 \(without keepLast none are removed\)/,
     ],
     ["to keep none", { checkpoint: { dir: "x", keepLast: 0 } }, /checkpoint\.keepLast .*≥ 1, got 0/],
     [
@@ -106,12 +106,12 @@ describe("Runtime.spawn", () => {
     [
       "a folder for what goes into memory",
       { offload: { optimizer: "host", dir: "." } },
-      /offload\.dir to be left out where nothing goes into files/,
+      /offload\.dir to be left out when nothing is offloaded to nvme/,
     ],
     [
       "turns that no pipeline takes",
       { chunks: 2 },
-      /chunks to be used with pp ≥ 2, got 2 \(they are what the stages of a pipeline take turns at\)/,
+      /chunks to be used with pp ≥ 2, got 2 \(only pipeline stages hold several chunks\)/,
     ],
     [
       "overlap where nothing is gathered",
@@ -126,7 +126,7 @@ describe("Runtime.spawn", () => {
     [
       "parameters in the memory that they are in",
       { offload: { parameters: "host" as "nvme" } },
-      /offload\.parameters to be nvme, got host \(on this device they are in the host's memory anyway\)/,
+      /offload\.parameters to be nvme, got host \(on this device they already are in the host's memory\)/,
     ],
     [
       "to offload parameters that a step needs throughout",
@@ -136,12 +136,12 @@ describe("Runtime.spawn", () => {
     [
       "a share of what stays",
       { recompute: true, offload: { activations: "nvme", dir: ".", ratio: 0.5 } },
-      /offload\.ratio to be left out where the optimizer's state stays/,
+      /offload\.ratio to be left out without offload.optimizer/,
     ],
     [
       "activations in the memory that they are in",
       { recompute: true, offload: { activations: "host" as "nvme" } },
-      /offload\.activations to be nvme, got host \(on this device they are in the host's memory anyway\)/,
+      /offload\.activations to be nvme, got host \(on this device they already are in the host's memory\)/,
     ],
     [
       "activations of which the most would stay",

@@ -12,24 +12,24 @@ import { verifyCheckpoints } from "./verify.ts";
 export function addCheckpointCommand(program: Command): void {
   const checkpoint = program
     .command("checkpoint")
-    .description("look at, check, convert and keep checkpoints");
+    .description("list, inspect, verify, prune, convert and serve checkpoints");
   const place = "folder of a run or of one checkpoint, or s3://BUCKET/PREFIX";
   checkpoint
     .command("list")
-    .description("the checkpoints of a run, the newest first")
+    .description("list the checkpoints of a run, the newest first")
     .argument("<run>", place)
     .option("--json", "print one JSON object", false)
     .action(listCheckpointsCommand);
   checkpoint
     .command("inspect")
-    .description("what a checkpoint holds: where the run stood, its tensors, its files")
-    .argument("<checkpoint>", `${place}: then its newest whole one`)
+    .description("show what a checkpoint holds: step, tensors, files")
+    .argument("<checkpoint>", `${place}; of a run, its newest undamaged one`)
     .option("--step <n>", "the checkpoint of that step", number)
     .option("--json", "print one JSON object", false)
     .action(inspectCheckpoint);
   checkpoint
     .command("verify")
-    .description("read every byte and compare it with what was saved; exits with 1 where anything is damaged")
+    .description("read every byte and compare checksums; exits with 1 if anything is damaged")
     .argument("<run>", place)
     .option("--step <n>", "only the checkpoint of that step", number)
     .option("--json", "print one JSON object", false)
@@ -37,35 +37,35 @@ export function addCheckpointCommand(program: Command): void {
   checkpoint
     .command("join")
     .description(
-      "bring together in one folder what hosts have kept of a checkpoint, each on a disk of its own; every byte is checked",
+      "copy the parts of a checkpoint that hosts wrote to their own disks into one folder, and check every byte",
     )
-    .argument("<checkpoint>", "where its manifest is: the folder that host 0 has")
-    .argument("<folders...>", "copies of the other hosts' folders, of the same checkpoint or of its run")
+    .argument("<checkpoint>", "host 0's folder, which has the manifest")
+    .argument("<folders...>", "copies of the other hosts' folders, of the checkpoint or of its run")
     .option("--json", "print one JSON object", false)
     .action(joinCheckpoint);
   checkpoint
     .command("prune")
-    .description("remove checkpoints that need not be kept; never the newest whole ones")
+    .description("remove old checkpoints; never the newest undamaged ones")
     .argument("<run>", "folder of a run, or s3://BUCKET/PREFIX")
-    .requiredOption("--keep-last <n>", "how many of the newest whole ones to keep", number)
-    .option("--keep-every <n>", "keep those whose step is a multiple of this, too", number)
-    .option("--dry-run", "tell what would be removed, and remove nothing", false)
+    .requiredOption("--keep-last <n>", "how many of the newest undamaged ones to keep", number)
+    .option("--keep-every <n>", "also keep those whose step is a multiple of this", number)
+    .option("--dry-run", "show what would be removed, and remove nothing", false)
     .option("--json", "print one JSON object", false)
     .action(pruneCheckpoints);
   checkpoint
     .command("convert")
     .description(
-      "write a model in another form, bit by bit: Hugging Face, Megatron-LM, FairSeq, ModelCenter, safetensors, a checkpoint",
+      "convert a model without changing a bit: Hugging Face, Megatron-LM, FairSeq, ModelCenter, safetensors, Troupe",
     )
     .argument(
       "<source>",
       "a checkpoint, a Hugging Face folder, a folder of Megatron-LM, GPT-NeoX or ModelCenter, or one file of safetensors or torch.save (FairSeq's with --config)",
     )
-    .argument("<target>", "where nothing is yet")
+    .argument("<target>", "folder or file to write; must not exist")
     .requiredOption("--to <form>", "hf, megatron, fairseq, modelcenter, safetensors or troupe")
-    .option("--config <file>", "the model's config.json, where the source has none")
+    .option("--config <file>", "the model's config.json, if the source has none")
     .option("--max-file-size <size>", "largest file of weights, such as 5GiB (default: 5GiB)", bytes)
-    .option("--with-optimizer", "with --to safetensors: what the optimizer keeps, too", false)
+    .option("--with-optimizer", "with --to safetensors: include the optimizer state", false)
     .option("--tp <n>", "with --to megatron: tensor-parallel ranks", number)
     .option("--pp <n>", "with --to megatron: pipeline stages", number)
     .option("--megatron-version <n>", "checkpoint_version, read or written: 0, 1, 2 or 3", number)
@@ -73,19 +73,16 @@ export function addCheckpointCommand(program: Command): void {
     .action(convertCheckpoint);
   checkpoint
     .command("serve")
-    .description("let other programs save checkpoints: they hand over tensors by HTTP, on this machine only")
+    .description("serve checkpoints to other programs on this machine, over HTTP")
     .requiredOption("--dir <place>", "folder of the checkpoints, or s3://BUCKET/PREFIX")
     .option("--socket <path>", "listen on a Unix socket that only this user can open")
     .option("--port <n>", "listen on a port of 127.0.0.1, 0 for any free one; callers need the token", number)
-    .option(
-      "--token-file <path>",
-      "where the token is kept, made where it is not there (default: DIR/.token)",
-    )
-    .option("--staging <size>", "most memory in which tensors wait for the disk (default: 4GiB)", bytes)
-    .option("--keep-last <n>", "keep that many of the newest (default: all)", number)
-    .option("--keep-every <n>", "keep those whose step is a multiple of this, too", number)
-    .option("--idle <seconds>", "give up a save that nobody adds to for so long", number, 300)
-    .option("--no-verify", "do not read checkpoints again once they are written")
+    .option("--token-file <path>", "file of the token, created if missing (default: DIR/.token)")
+    .option("--staging <size>", "most memory for tensors that wait for the disk (default: 4GiB)", bytes)
+    .option("--keep-last <n>", "how many of the newest to keep (default: all)", number)
+    .option("--keep-every <n>", "also keep those whose step is a multiple of this", number)
+    .option("--idle <seconds>", "abandon a save that receives nothing for this long", number, 300)
+    .option("--no-verify", "do not read checkpoints back after writing")
     .option("--json", "print events as JSON lines", false)
     .action(serveCheckpoints);
 }
