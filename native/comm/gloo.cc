@@ -46,6 +46,40 @@ std::string reason_of(const std::exception& error) {
   return advice == std::string::npos ? text : text.substr(0, advice);
 }
 
+// The store that Gloo is given: who leaves its own address there meets the others, and finds theirs, all fetched at once.
+class AddressBook final : public c10d::Store {
+ public:
+  // The members contradict each other, or did not all come. No runtime_error: Gloo writes those to the console and makes them its own.
+  struct NotMet {
+    CodedError reason;
+  };
+
+  AddressBook(const Communicator::Identity& identity, StorePointer store) : identity_(identity), store_(std::move(store)) {}
+
+  void set(const std::string&, const Bytes& address) override {
+    try {
+      addresses_ = meet(identity_, *store_, address);
+    } catch (const CodedError& reason) {
+      throw NotMet{reason};
+    }
+  }
+  // The key ends in the member's rank.
+  Bytes get(const std::string& key) override { return addresses_.at(std::stoul(key.substr(key.rfind('/') + 1))); }
+  bool check(const std::vector<std::string>&) override { return !addresses_.empty(); }
+  void wait(const std::vector<std::string>&) override {}
+  void wait(const std::vector<std::string>&, const std::chrono::milliseconds&) override {}
+
+  c10::intrusive_ptr<Store> clone() override { return c10::make_intrusive<AddressBook>(*this); }
+  int64_t add(const std::string& key, int64_t amount) override { return store_->add(key, amount); }
+  bool deleteKey(const std::string& key) override { return store_->deleteKey(key); }
+  int64_t getNumKeys() override { return store_->getNumKeys(); }
+
+ private:
+  const Communicator::Identity identity_;
+  const StorePointer store_;
+  std::vector<Bytes> addresses_;
+};
+
 // While it lives, `act` is called once when `seen` has become true. A thread: only where somebody is late.
 class Lookout {
  public:
@@ -156,14 +190,17 @@ class GlooTransport final : public Transport {
 
 bool gloo_built() { return true; }
 
-std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const c10::intrusive_ptr<c10d::Store>& store) {
+std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const StorePointer& store) {
   // Gloo's own timeout breaks the connections and names nobody: it is the net under the alarm, which does neither.
   const std::chrono::milliseconds timeout(2 * identity.deadline_ms + 10'000);
   try {
-    auto group = std::make_shared<ProcessGroupGloo>(store, identity.rank, identity.size, options(timeout, identity.rendezvous));
+    const auto book = c10::make_intrusive<AddressBook>(identity, store);
+    auto group = std::make_shared<ProcessGroupGloo>(book, identity.rank, identity.size, options(timeout, identity.rendezvous));
     // Nobody leaves while others still connect: they would take it for a failure.
     wait_for_all(identity, *store, "connected");
     return std::make_shared<GlooTransport>(std::move(group));
+  } catch (const AddressBook::NotMet& not_met) {
+    throw CodedError(not_met.reason);
   } catch (const CodedError&) {
     throw;
   } catch (const std::exception& error) {
@@ -173,7 +210,7 @@ std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, 
 }
 
 std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity) {
-  const std::shared_ptr<Transport> transport = connect_gloo(identity, meet(identity));
+  const std::shared_ptr<Transport> transport = connect_gloo(identity, open_group_store(identity));
   return std::make_shared<ExchangeCommunicator>(std::move(identity), transport);
 }
 

@@ -12,8 +12,9 @@ namespace troupe::comm {
 bool gloo_built();
 
 #if HAVE_GLOO
-// Connects this rank to all others that have met at the store. Throws COLLECTIVE_ABORTED when one of them leaves meanwhile.
-std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const c10::intrusive_ptr<c10d::Store>& store);
+// Meets all others at the store and connects this rank to each. Throws what meet() throws, and COLLECTIVE_ABORTED when one of them
+// leaves meanwhile.
+std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const StorePointer& store);
 #endif
 
 // Sums a tensor over a group of one rank through Gloo on the loopback device: loads the whole transport, opens and

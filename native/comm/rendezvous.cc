@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -15,7 +16,6 @@
 namespace troupe::comm {
 namespace {
 
-using StorePointer = c10::intrusive_ptr<c10d::Store>;
 using Milliseconds = std::chrono::milliseconds;
 
 struct Stores {
@@ -36,7 +36,10 @@ Stores& stores() {
 StorePointer store_in_process(const Communicator::Identity& identity) {
   const std::lock_guard<std::mutex> lock(stores().mutex);
   Stores::Entry& entry = stores().by_name[identity.name];
-  if (!entry.store) entry.store = c10::make_intrusive<c10d::HashStore>();
+  if (!entry.store) {
+    entry.store = c10::make_intrusive<c10d::HashStore>();
+    entry.store->setTimeout(Milliseconds(identity.deadline_ms));
+  }
   const StorePointer store = entry.store;
   if (++entry.num_members == identity.size) stores().by_name.erase(identity.name);
   return store;
@@ -60,7 +63,11 @@ StorePointer store_at(const Communicator::Identity& identity) {
   const bool kept = is_kept(identity.rendezvous);
   const std::string rendezvous = kept ? identity.rendezvous.substr(sizeof kKept - 1) : identity.rendezvous;
   const size_t colon = colon_of(rendezvous);
-  if (colon == std::string::npos) return c10::make_intrusive<c10d::FileStore>(rendezvous, identity.size);
+  if (colon == std::string::npos) {
+    const StorePointer file = c10::make_intrusive<c10d::FileStore>(rendezvous, identity.size);
+    file->setTimeout(Milliseconds(identity.deadline_ms));
+    return file;
+  }
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(std::stoi(rendezvous.substr(colon + 1)));
   options.isServer = !kept && identity.rank == 0;
@@ -70,16 +77,51 @@ StorePointer store_at(const Communicator::Identity& identity) {
   return c10::make_intrusive<c10d::TCPStore>(rendezvous.substr(0, colon), options);
 }
 
-std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+// Many values as one, each behind its length.
+Bytes joined(const std::vector<Bytes>& values) {
+  Bytes whole;
+  for (const Bytes& value : values) {
+    const auto size = static_cast<uint32_t>(value.size());
+    const auto* const begin = reinterpret_cast<const uint8_t*>(&size);
+    whole.insert(whole.end(), begin, begin + sizeof size);
+    whole.insert(whole.end(), value.begin(), value.end());
+  }
+  return whole;
+}
+
+std::vector<Bytes> parted(const Bytes& whole) {
+  std::vector<Bytes> values;
+  for (auto at = whole.begin(); at != whole.end();) {
+    uint32_t size;
+    std::memcpy(&size, &*at, sizeof size);
+    at += sizeof size;
+    values.emplace_back(at, at + size);
+    at += size;
+  }
+  return values;
+}
 
 [[noreturn]] void refuse(const Communicator::Identity& identity, const std::string& expected, const std::string& got) {
   throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator " + identity.name + "] expected " + expected + ", got " + got);
 }
 
+std::string key_of(const std::string& place, int rank) { return place + "/" + std::to_string(rank); }
+
 [[noreturn]] void throw_late(const Communicator::Identity& identity, const std::string& who) {
   throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + identity.name + "] expected " + std::to_string(identity.size) +
                                              " ranks within " + std::to_string(identity.deadline_ms) + " ms, got all but " + who +
                                              " (see whether it runs, or allow more time)");
+}
+
+// Of those that have left nothing at the place.
+[[noreturn]] void throw_missing(const Communicator::Identity& identity, c10d::Store& store, const std::string& place) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < identity.size; rank++) {
+    if (!store.check({key_of(place, rank)})) missing.push_back(rank);
+  }
+  throw_late(identity, "rank " + join(missing));
 }
 
 }  // namespace
@@ -92,41 +134,44 @@ bool is_on_this_host(const std::string& rendezvous) {
   return host == "localhost" || host == "[::1]" || host.rfind("127.", 0) == 0;
 }
 
-StorePointer meet(const Communicator::Identity& identity) {
-  StorePointer at;
+StorePointer open_group_store(const Communicator::Identity& identity) {
   try {
-    at = store_at(identity);
+    return c10::make_intrusive<c10d::PrefixStore>(identity.name, store_at(identity));
   } catch (const std::exception& error) {
     throw_late(identity, "rank 0 (" + plain_message(error) + ")");
   }
-  auto store = c10::make_intrusive<c10d::PrefixStore>(identity.name, at);
-  store->setTimeout(Milliseconds(identity.deadline_ms));
+}
+
+std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& store, const Bytes& brought) {
   const std::string size = std::to_string(identity.size);
-  const std::vector<uint8_t> agreed = store->compareSet("size", {}, bytes_of(size));
+  const Bytes agreed = store.compareSet("size", {}, bytes_of(size));
   if (agreed != bytes_of(size)) {
     refuse(identity, "the size that the others have (" + std::string(agreed.begin(), agreed.end()) + ")", size);
   }
-  if (store->add("members/" + std::to_string(identity.rank), 1) != 1) {
+  if (store.compareSet(key_of("members", identity.rank), {}, brought) != brought) {
     refuse(identity, "one member for rank " + std::to_string(identity.rank), "another (a group that is built anew takes a new name)");
   }
-  wait_for_all(identity, *store, "met");
-  return store;
+  // Of many ranks each asks for one value, not for every other's: whoever comes last has joined them.
+  if (store.add("members", 1) == identity.size) {
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < identity.size; rank++) keys.push_back(key_of("members", rank));
+    store.set("members/all", joined(store.multiGet(keys)));
+  }
+  try {
+    return parted(store.get("members/all"));
+  } catch (const std::exception&) {
+    throw_missing(identity, store, "members");
+  }
 }
 
 void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place) {
-  const auto key_of = [&](int rank) { return place + "/" + std::to_string(rank); };
   const std::string all = place + "/all";
-  store.set(key_of(identity.rank), bytes_of("1"));
-  // Of many ranks each asks for one key, not for every other's: those say who is missing.
+  store.set(key_of(place, identity.rank), bytes_of("1"));
   if (store.add(place, 1) == identity.size) store.set(all, bytes_of("1"));
   try {
     store.wait({all}, Milliseconds(identity.deadline_ms));
   } catch (const std::exception&) {
-    std::vector<int> missing;
-    for (int rank = 0; rank < identity.size; rank++) {
-      if (!store.check({key_of(rank)})) missing.push_back(rank);
-    }
-    throw_late(identity, "rank " + join(missing));
+    throw_missing(identity, store, place);
   }
 }
 

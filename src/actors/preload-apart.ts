@@ -13,8 +13,9 @@ import { isTensorRef } from "./preload.ts";
 
 export { onUndelivered, order } from "./preload.ts";
 
-// Each member of a group asks the store for all others' addresses at once, not one by one; Gloo reads it from the process itself.
-process.env.GLOO_ENABLE_STORE_V2_API ??= "1";
+// A member's address then names no number for each other member, by which that would connect: its rank will do. Gloo reads it from the
+// process itself.
+process.env.GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER ??= "1";
 
 /**
  * What actors need to live in processes that share no memory: none of them is in a shared folder, and a tensor in a message

@@ -13,8 +13,9 @@ import { processes as ofOneHost } from "./preload.ts";
 
 export { onUndelivered, order } from "./preload.ts";
 
-// Each member of a group asks the store for all others' addresses at once, not one by one; Gloo reads it from the process itself.
-process.env.GLOO_ENABLE_STORE_V2_API ??= "1";
+// A member's address then names no number for each other member, by which that would connect: its rank will do. Gloo reads it from the
+// process itself.
+process.env.GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER ??= "1";
 
 /**
  * What actors need to live in processes of several hosts: those of each share memory, in which a tensor stays whose sender knows

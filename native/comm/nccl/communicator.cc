@@ -515,7 +515,7 @@ std::shared_ptr<Communicator> make_nccl(Communicator::Identity identity) {
     throw CodedError("NCCL_UNAVAILABLE", "[nccl] a thread that computes on a device of its own was expected: this one computes on the host");
   }
   nccl::library();
-  const c10::intrusive_ptr<c10d::Store> store = meet(identity);
+  const StorePointer store = open_group_store(identity);
   const std::shared_ptr<Transport> signals = connect_gloo(identity, store);
   return std::make_shared<nccl::NcclCommunicator>(std::move(identity), signals, store, device);
 }
