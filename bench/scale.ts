@@ -5,6 +5,8 @@
 // Measures on this machine what messages between processes over TCP, signs of life, connections, requests to a store of c10d and
 // the start of a process cost those that make them, and runs the control of 8 to 1,024 ranks in virtual time with these prices
 // (docs/concepts/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import { cpus } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { readArguments } from "../scripts/arguments.mjs";
@@ -17,6 +19,7 @@ import { Hub } from "../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../src/runtime/transport/tcp/tcp-door.ts";
 import { median } from "./median.ts";
 import type { BenchProtocol } from "./messages/actor.ts";
+import type { Questions } from "./scale/asker.ts";
 
 const HOST = "127.0.0.1";
 const NUM_ROUNDS = 7;
@@ -26,11 +29,17 @@ const NUM_PARTS = 200;
 const NUM_ORDERS = 50;
 const BEAT_MS = 10;
 const NUM_BEATS = 50;
+const KEY = "addresses";
+const NUM_ASKERS = 16;
 const NUM_REQUESTS = 2_000;
+const NUM_READS = 100;
+/** What of a member Gloo leaves in the store, and all of them together; each behind its length. */
+const ADDRESS_BYTES = 4 + 160;
+const NUM_ADDRESSES = 1_024;
+/** Requests of `Store.read`: whether it is there, to wait for it, and what it is. */
+const READ_REQUESTS = 3;
 /** One way between two hosts of a data centre: assumed, as one machine has no way. */
 const LATENCY_S = 50e-6;
-/** Of a store and of who asks it, for each address of 120 bytes: as `TCPStore.multi_get` took here in PyTorch 2.13. */
-const ADDRESS_S = 0.36e-6;
 const RANKS_PER_HOST = 8;
 const MOST_STAGES = 16;
 /** As `hostTree` has it. */
@@ -54,6 +63,7 @@ const PART = {
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 readArguments("usage: npm run bench -- scale", {});
+const alone = await storeSeconds(1);
 const costs = await measure();
 console.log(
   `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
@@ -61,8 +71,12 @@ console.log(
 const micro = (seconds: number) => `${(1e6 * seconds).toFixed(1)} µs`;
 console.log(
   `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ${micro(costs.refS)} an actor that it names, ` +
-    `order ${micro(costs.orderS)}, sign of life ${micro(costs.beatS)}, connection ${micro(costs.connectS)} an end, store ${micro(costs.storeS)} a request, ` +
-    `process ${costs.bootS.toFixed(2)} s; assumed: ${micro(costs.latencyS)} one way, ${micro(costs.addressS)} an address`,
+    `order ${micro(costs.orderS)}, sign of life ${micro(costs.beatS)}, connection ${micro(costs.connectS)} an end, ` +
+    `process ${costs.bootS.toFixed(2)} s; assumed: ${micro(costs.latencyS)} one way`,
+);
+console.log(
+  `the store: ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
+    `${micro(alone.storeS)} and ${(1e9 * alone.addressS).toFixed(0)} ns by one`,
 );
 console.log(
   "ranks |    start   born  joined  ordered     met   times 8 ranks'  log N's |     step  messages  statistics  messages  head busy  least step for 1 %  signs of life",
@@ -74,7 +88,8 @@ const simulated = [8, 16, 32, 64, 128, 256, 512, 1024].map((numRanks) => {
   const hops = [ofModel, replicas].flatMap((size) => [rowLength(size), size / rowLength(size)]);
   // Gradients go to all replicas; activations to the stage before and the one behind.
   const numPeers = sum(hops.slice(0, 2).map((size) => size - 1)) + replicas - 1 + Math.min(2, stages - 1);
-  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers };
+  const groupSizes = [RANKS_PER_HOST, stages, numRanks];
+  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers, groupSizes };
   return { numRanks, ...simulateControl(shape, costs) };
 });
 const least = simulated[0]?.startS ?? Number.NaN;
@@ -113,8 +128,7 @@ async function measure(): Promise<ControlCosts> {
     orderS,
     beatS,
     connectS,
-    storeS: storeSeconds(),
-    addressS: ADDRESS_S,
+    ...(await storeSeconds(NUM_ASKERS)),
     bootS,
     latencyS: LATENCY_S,
   };
@@ -198,17 +212,30 @@ async function hubSeconds(): Promise<{ connectS: number; orderS: number; beatS: 
   return { connectS: of("connectS"), orderS: of("orderS"), beatS: of("beatS") };
 }
 
-/** Processor time of one request to a store of this process, by two: one end asks, the other answers. */
-function storeSeconds(): number {
+/**
+ * Processor time of a store that this process keeps, while it waits, and so many others ask it without a pause: of one request; and of one
+ * address in an answer that has all. What the askers pay is theirs.
+ */
+async function storeSeconds(numAskers: number): Promise<Pick<ControlCosts, "storeS" | "addressS">> {
   const port = 20_000 + (process.pid % 20_000);
   using kept = new Store({ host: HOST, port, listens: true, timeoutMs: 5_000 });
-  kept.set("key", "value");
-  const figures = Array.from({ length: NUM_ROUNDS }, () => {
-    const before = process.cpuUsage();
-    for (let request = 0; request < NUM_REQUESTS; request++) kept.read("key");
-    return processorSeconds(before) / NUM_REQUESTS / 2;
-  });
-  return median(figures);
+  kept.set(KEY, "a".repeat(NUM_ADDRESSES * ADDRESS_BYTES));
+  const script = new URL("./scale/asker.ts", import.meta.url);
+  const askers = Array.from({ length: numAskers }, () => fork(script, [String(port), KEY]));
+  const answers = () => Promise.all(askers.map((asker) => once(asker, "message")));
+  await answers();
+  const answer = (questions: Questions) =>
+    rounds(async () => {
+      const before = process.cpuUsage();
+      const answered = answers();
+      for (const asker of askers) asker.send(questions);
+      await answered;
+      return processorSeconds(before) / numAskers;
+    });
+  const storeS = (await answer({ adds: NUM_REQUESTS, reads: 0 })) / NUM_REQUESTS;
+  const readS = (await answer({ adds: 0, reads: NUM_READS })) / NUM_READS;
+  for (const asker of askers) asker.kill();
+  return { storeS, addressS: (readS - READ_REQUESTS * storeS) / NUM_ADDRESSES };
 }
 
 async function rounds(figure: () => Promise<number>): Promise<number> {

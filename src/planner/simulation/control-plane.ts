@@ -40,6 +40,8 @@ export interface ControlShape {
   readonly hops: readonly number[];
   /** With how many others each exchanges messages, those of the hops among them. */
   readonly numPeers: number;
+  /** Of the groups in which each rank meets others, one after the other; of one size, ranks that follow each other are in one. */
+  readonly groupSizes: readonly number[];
 }
 
 /** What control came to in virtual time. */
@@ -79,8 +81,14 @@ const BIRTH_ORDERS = 3;
 const BIRTH_NEWS = 4;
 /** Of a link between two actors: each one's process is told. */
 const LINK_ORDERS = 2;
-/** What a member of a group asks the store beside all addresses: to say that it is there, twice, and its own. */
-const STORE_REQUESTS = 9;
+/**
+ * What a member of a group asks the store of c10d (`native/comm/rendezvous.cc`): to be let in, twice, whether its size and its place are
+ * right, and to be counted; the last one for all addresses, to wait for them first, and to keep them as one. Then each waits for that and
+ * has it. Once it is connected it says so, is counted and waits for all.
+ */
+const ARRIVAL_REQUESTS = 5;
+const JOINING_REQUESTS = 3;
+const CONNECTED_REQUESTS = 3;
 const HEARTBEAT_S = 0.2;
 const HEARTBEATS = 5;
 
@@ -99,6 +107,65 @@ class Loop {
     this.#freeS = Math.max(this.#freeS, this.#time.nowS) + costS;
     this.busyS += costS;
     this.#time.at(this.#freeS, done);
+  }
+}
+
+/** One group's members, as they come to the store. */
+class Meeting {
+  readonly #time: VirtualTime;
+  readonly #store: Loop;
+  readonly #size: number;
+  readonly #costs: ControlCosts;
+  readonly #arrived: (() => void)[] = [];
+  readonly #connected: (() => void)[] = [];
+
+  constructor(time: VirtualTime, store: Loop, size: number, costs: ControlCosts) {
+    this.#time = time;
+    this.#store = store;
+    this.#size = size;
+    this.#costs = costs;
+  }
+
+  /** Goes on once all members are connected. */
+  meet(rank: Loop, done: () => void): void {
+    const { addressS, connectS, latencyS } = this.#costs;
+    // One connection after the other, of which it makes every other one itself: there and back.
+    const connectingS = (this.#size - 1) * (connectS + latencyS + addressS);
+    this.#ask(ARRIVAL_REQUESTS, () =>
+      this.#together(this.#arrived, JOINING_REQUESTS, 2 * this.#size, () =>
+        this.#ask(1, () => rank.work(connectingS, () => this.#allConnected(done)), this.#size),
+      ),
+    );
+  }
+
+  #allConnected(done: () => void): void {
+    this.#ask(CONNECTED_REQUESTS - 1, () => this.#together(this.#connected, 1, 0, done));
+  }
+
+  /** Waits at the store until all members do, the last of which asks something more. */
+  #together(waiting: (() => void)[], requests: number, numAddresses: number, next: () => void): void {
+    waiting.push(next);
+    const isLast = waiting.length === this.#size;
+    this.#ask(1, () => {
+      if (!isLast) return;
+      const goOn = () => {
+        for (const go of waiting) go();
+      };
+      this.#ask(requests, goOn, numAddresses);
+    });
+  }
+
+  /** Requests one after the other, the last of them about so many addresses. */
+  #ask(requests: number, answered: () => void, numAddresses = 0): void {
+    const { storeS, addressS, latencyS } = this.#costs;
+    const costS = storeS + (requests === 1 ? numAddresses * addressS : 0);
+    this.#time.at(this.#time.nowS + latencyS, () =>
+      this.#store.work(costS, () =>
+        this.#time.at(this.#time.nowS + latencyS, () =>
+          requests === 1 ? answered() : this.#ask(requests - 1, answered, numAddresses),
+        ),
+      ),
+    );
   }
 }
 
@@ -282,22 +349,25 @@ class Control {
     for (const rank of this.#ranks.keys()) tell(0, rank);
   }
 
-  /** Each rank asks the one store some things of its own, then for all addresses at once, and connects to each. */
+  /** The ranks meet in their groups: what was left at the one store by all of a group each asks for at once, and connects to all. */
   meet(): void {
-    const { numRanks } = this.#shape;
-    const { storeS, addressS, connectS, latencyS } = this.#costs;
     const store = new Loop(this.#time);
-    const ask = (costS: number, answered: () => void) =>
-      this.#time.at(this.#time.nowS + latencyS, () =>
-        store.work(costS, () => this.#time.at(this.#time.nowS + latencyS, answered)),
-      );
-    for (const rank of this.#ranks) {
-      const next = (left: number): void => {
-        if (left > 0) ask(storeS, () => next(left - 1));
-        else ask(storeS + numRanks * addressS, () => rank.work((numRanks - 1) * (connectS + addressS)));
-      };
-      next(STORE_REQUESTS);
-    }
+    const meetFrom = (rank: Loop, index: number, place: number): void => {
+      const size = sizes[index];
+      if (size === undefined) return;
+      const group = groups[index]?.[Math.floor(place / size)] as Meeting;
+      group.meet(rank, () => meetFrom(rank, index + 1, place));
+    };
+    // Who is alone meets nobody.
+    const sizes = this.#shape.groupSizes.filter((size) => size > 1);
+    const { length } = this.#ranks;
+    const groups = sizes.map((size) =>
+      Array.from(
+        { length: Math.ceil(length / size) },
+        (_, group) => new Meeting(this.#time, store, Math.min(size, length - group * size), this.#costs),
+      ),
+    );
+    for (const [place, rank] of this.#ranks.entries()) meetFrom(rank, 0, place);
   }
 
   /** The head gives each process a sign, and takes theirs in. */
