@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { pipeline } from "node:stream";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import {
   abortGroup,
   allToAll,
@@ -11,6 +12,7 @@ import {
   gatherSequence,
   openCommunicator,
   reduceScatterSequence,
+  Store,
 } from "../../src/collectives/index.ts";
 import { nativeInfo, ones, ops, releaseRef, scope, shareRef } from "../../src/tensor/index.ts";
 import { Members, valuesOf } from "./members.ts";
@@ -81,6 +83,34 @@ describe("opening a communicator", () => {
     expect(() => openCommunicator(lonely)).toThrow(
       expect.objectContaining({ code: "COLLECTIVE_TIMEOUT", message: expect.stringContaining("rank 0, 2") }),
     );
+  });
+
+  it.skipIf(!hasGloo)("asks a store for as much, however many members there are", async () => {
+    const numBytesOf = async (size: number) => {
+      const port = await freePort();
+      using _kept = new Store({ host: "127.0.0.1", port, listens: true, timeoutMs: 5_000 });
+      const asked: number[] = [];
+      const between = createServer((member) => {
+        const place = asked.push(0) - 1;
+        member.on("data", (data) => {
+          asked[place] = (asked[place] as number) + data.length;
+        });
+        pipeline(member, connect(port, "127.0.0.1"), member, () => {});
+      });
+      await once(between.listen(0, "127.0.0.1"), "listening");
+      const members = new Members({ backend: "gloo", placement: "process" });
+      const rendezvous = `store:127.0.0.1:${(between.address() as AddressInfo).port}`;
+      await members.run("gatherRanks", size, { rendezvous });
+      await members.stop();
+      between.close();
+      return asked;
+    };
+    vi.stubEnv("GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER", "1");
+    const [few, many] = [await numBytesOf(3), await numBytesOf(6)];
+    vi.unstubAllEnvs();
+    expect(many).toHaveLength(6);
+    // Whoever is the last to come asks for more, and so does the last to be connected.
+    expect(many.toSorted((a, b) => a - b).slice(0, 4)).toEqual(Array(4).fill(Math.min(...few)));
   });
 
   it.skipIf(!hasGloo)("meets at a host and port", async () => {
