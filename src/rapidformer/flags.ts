@@ -202,12 +202,7 @@ const acceleration: readonly Flag[] = [
   option("--sequence-parallel", "nothing", "sequenceParallel", "share positions between the split layers", {
     value: true,
   }),
-  option(
-    "--loss-scale",
-    "text",
-    "lossScale",
-    "loss scale: a fixed number, or whose rules change it",
-  ),
+  option("--loss-scale", "text", "lossScale", "loss scale: a fixed number, or whose rules change it"),
   derived(
     "--initial-loss-scale",
     "number",
