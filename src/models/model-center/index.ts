@@ -5,18 +5,19 @@ import { gpt2Config } from "../gpt2/config.ts";
 import { llamaConfig } from "../llama/config.ts";
 import { optConfig } from "../opt/config.ts";
 import { t5Config } from "../t5/config.ts";
-import { architectureOf, type ModelCenterType, toModelCenterConfig } from "./config.ts";
+import { architectureOf, toModelCenterConfig } from "./config.ts";
 import { modelCenterGpt2, modelCenterGptJ, modelCenterLlama, modelCenterOpt } from "./decoders.ts";
 import { modelCenterEncoder } from "./encoders.ts";
+import type { ModelCenterType } from "./families.ts";
 import type { ModelCenterModel } from "./model-center-model.ts";
 import { modelCenterT5 } from "./t5.ts";
 
 export {
   fromModelCenterConfig,
   isModelCenterConfig,
-  type ModelCenterType,
   toModelCenterConfig,
 } from "./config.ts";
+export type { ModelCenterType } from "./families.ts";
 export type { ModelCenterModel, ModelCenterTensor } from "./model-center-model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
