@@ -1,5 +1,4 @@
 import {
-  anglesAt,
   attention,
   Dropout,
   Embedding,
@@ -10,8 +9,6 @@ import {
   ModuleList,
   normal,
   numPast,
-  type PackedRow,
-  type RotaryAngles,
   rotaryAngles,
   rotaryFrequencies,
   rotate,
@@ -24,6 +21,7 @@ import {
 import { ops, type Tensor } from "../../tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import { type GPTJConfig, gptJConfig } from "./config.ts";
 import { gptJConfigJson, gptJNaming } from "./state-dict-adapter.ts";
@@ -35,15 +33,8 @@ import { gptJStackPlan } from "./tensor-plan.ts";
 /** The base of the angles of GPT-J's positions. */
 const THETA = 10_000;
 
-/** What all layers of a pass are given beside the residual stream. */
-interface GPTJContext {
-  readonly angles: RotaryAngles;
-  /** bool [B, 1, 1, T]: which positions are no padding; or who shares the row. Undefined where all are one's own. */
-  readonly mask: Tensor | PackedRow | undefined;
-}
-
 /** Causal self-attention of one layer; the first features of each head turn with their position, neighbours together. */
-export class GPTJAttention extends Module {
+class GPTJAttention extends Module {
   readonly k_proj: Linear;
   readonly v_proj: Linear;
   readonly q_proj: Linear;
@@ -67,7 +58,7 @@ export class GPTJAttention extends Module {
     this.#rotaryWidth = config.rotary_dim;
   }
 
-  override forward(x: Tensor, { angles, mask }: GPTJContext): Tensor {
+  override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
     const heads = (map: Linear) => splitHeads(map.forward(x), this.headWidth); // [B, H, T, K]
     const turned = (map: Linear) => rotate(evenFirst(heads(map), this.#rotaryWidth), angles);
     const [keys, values] = withPast(this, turned(this.k_proj), heads(this.v_proj));
@@ -78,7 +69,7 @@ export class GPTJAttention extends Module {
 }
 
 /** The feed-forward half of a layer. */
-export class GPTJMLP extends Module {
+class GPTJMLP extends Module {
   readonly fc_in: Linear;
   readonly fc_out: Linear;
   readonly dropout: Dropout;
@@ -99,7 +90,7 @@ export class GPTJMLP extends Module {
 }
 
 /** One layer: attention and feed-forward beside each other, behind one norm. */
-export class GPTJBlock extends Module {
+class GPTJBlock extends Module {
   readonly ln_1: LayerNorm;
   readonly attn: GPTJAttention;
   readonly mlp: GPTJMLP;
@@ -111,7 +102,7 @@ export class GPTJBlock extends Module {
     this.mlp = new GPTJMLP(config);
   }
 
-  override forward(x: Tensor, context: GPTJContext): Tensor {
+  override forward(x: Tensor, context: RotaryContext): Tensor {
     const normed = this.ln_1.forward(x); // [B, T, D]
     return this.attn.forward(normed, context).add(this.mlp.forward(normed)).add(x); // [B, T, D]
   }
@@ -135,10 +126,11 @@ class GPTJModel extends Module {
 
   override forward(inputIds: Tensor, places: TextPlaces): Tensor {
     const { vocab_size, n_positions, rotary_dim } = this.#config;
-    const { length, mask, positions } = placesIn("GPTJForCausalLM", inputIds, places);
+    const placed = placesIn("GPTJForCausalLM", inputIds, places);
+    const { length } = placed;
     checkTokenIds("GPTJForCausalLM", inputIds, vocab_size, n_positions, length);
     const angles = rotaryAngles(rotaryFrequencies(rotary_dim, THETA), length, numPast());
-    const context = { angles: positions ? anglesAt(angles, positions.select(0, 0)) : angles, mask };
+    const context = rotaryContext(angles, placed);
     let x = this.drop.forward(this.wte.forward(inputIds)); // [B, T, D]
     for (const block of this.h) x = block.forward(x, context); // [B, T, D]
     return this.ln_f.forward(x); // [B, T, D]

@@ -1,5 +1,4 @@
 import {
-  anglesAt,
   attention,
   Dropout,
   Embedding,
@@ -9,8 +8,6 @@ import {
   Module,
   ModuleList,
   normal,
-  type PackedRow,
-  type RotaryAngles,
   rotate,
   seenBy,
   sequence,
@@ -25,6 +22,7 @@ import type { Tensor } from "../../tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
+import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPTNeoXConfig, gptNeoXConfig, rotaryWidth } from "./config.ts";
@@ -36,15 +34,8 @@ import { gptNeoXStackPlan } from "./tensor-plan.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What all layers of a pass are given beside the residual stream. */
-interface GPTNeoXContext {
-  readonly angles: RotaryAngles;
-  /** bool [B, 1, 1, T]: which positions are no padding; or who shares the row. Undefined where all are one's own. */
-  readonly mask: Tensor | PackedRow | undefined;
-}
-
 /** Causal self-attention of one layer; the first features of each head turn with their position. */
-export class GPTNeoXAttention extends Module {
+class GPTNeoXAttention extends Module {
   /** Of each head its query, key and value behind one another. */
   readonly query_key_value: Linear;
   readonly dense: Linear;
@@ -60,7 +51,7 @@ export class GPTNeoXAttention extends Module {
     this.headWidth = width / config.num_attention_heads;
   }
 
-  override forward(x: Tensor, { angles, mask }: GPTNeoXContext): Tensor {
+  override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
     const heads = splitHeads(this.query_key_value.forward(x), 3 * this.headWidth); // [B, H, T, 3·K]
     const [q, k, v] = heads.chunk(3, 3) as [Tensor, Tensor, Tensor]; // [B, H, T, K] each
     const [keys, values] = withPast(this, rotate(k, angles), v);
@@ -70,7 +61,7 @@ export class GPTNeoXAttention extends Module {
 }
 
 /** The feed-forward half of a layer. */
-export class GPTNeoXMLP extends Module {
+class GPTNeoXMLP extends Module {
   readonly dense_h_to_4h: Linear;
   readonly dense_4h_to_h: Linear;
 
@@ -88,7 +79,7 @@ export class GPTNeoXMLP extends Module {
 }
 
 /** One layer: attention and feed-forward, each behind a norm, beside each other or one after the other. */
-export class GPTNeoXLayer extends Module {
+class GPTNeoXLayer extends Module {
   readonly input_layernorm: LayerNorm;
   readonly post_attention_layernorm: LayerNorm;
   readonly post_attention_dropout: Dropout;
@@ -109,7 +100,7 @@ export class GPTNeoXLayer extends Module {
     this.#isParallel = config.use_parallel_residual;
   }
 
-  override forward(x: Tensor, context: GPTNeoXContext): Tensor {
+  override forward(x: Tensor, context: RotaryContext): Tensor {
     const mixed = this.attention.forward(this.input_layernorm.forward(x), context);
     const attended = this.post_attention_dropout.forward(mixed); // [B, T, D]
     if (this.#isParallel) return this.#feed(this.post_attention_layernorm.forward(x)).add(attended).add(x);
@@ -126,7 +117,7 @@ export class GPTNeoXLayer extends Module {
  * GPT-NeoX's stack without an output layer.
  * @see Black et al. 2022, https://arxiv.org/abs/2204.06745; Biderman et al. 2023, "Pythia", https://arxiv.org/abs/2304.01373
  */
-export class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
+class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
   readonly config: GPTNeoXConfig;
   readonly embed_in: Embedding;
   readonly emb_dropout: Dropout;
@@ -165,13 +156,10 @@ export class GPTNeoXModel extends Module implements NamedState, TensorSplittable
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
-    const { length, mask, positions } = placesIn("GPTNeoXModel", inputIds, places);
+    const placed = placesIn("GPTNeoXModel", inputIds, places);
+    const { length } = placed;
     checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, longestContext(this.config), length);
-    const angles = ropeAngles(this.config, rotaryWidth(this.config), length);
-    const context: GPTNeoXContext = {
-      angles: positions ? anglesAt(angles, positions.select(0, 0)) : angles,
-      mask,
-    };
+    const context = rotaryContext(ropeAngles(this.config, rotaryWidth(this.config), length), placed);
     let x = this.emb_dropout.forward(this.embed_in.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
     return this.final_layer_norm.forward(x); // [B, T, D]

@@ -1,5 +1,4 @@
 import {
-  anglesAt,
   attention,
   Dropout,
   Embedding,
@@ -10,9 +9,7 @@ import {
   Module,
   ModuleList,
   normal,
-  type PackedRow,
   RMSNorm,
-  type RotaryAngles,
   rotate,
   seenBy,
   sequence,
@@ -27,6 +24,7 @@ import type { Tensor } from "../../tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
+import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { biasesOf, type LlamaConfig, llamaConfig, windowOf } from "./config.ts";
@@ -37,13 +35,6 @@ import { llamaStackPlan } from "./tensor-plan.ts";
 // a layer's halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** What all layers of a pass are given beside the residual stream. */
-export interface LlamaContext {
-  readonly angles: RotaryAngles;
-  /** bool [B, 1, 1, T]: which positions are no padding; or who shares the row. Undefined where all are one's own. */
-  readonly mask: Tensor | PackedRow | undefined;
-}
 
 /** Causal self-attention of one layer: grouped heads, rotary positions, a window where the family has one. */
 export class LlamaAttention extends Module {
@@ -68,7 +59,7 @@ export class LlamaAttention extends Module {
     this.window = windowOf(config, layerIndex);
   }
 
-  override forward(x: Tensor, { angles, mask }: LlamaContext): Tensor {
+  override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
     const q = rotate(splitHeads(this.q_proj.forward(x), this.headWidth), angles); // [B, H, T, K]
     const k = rotate(splitHeads(this.k_proj.forward(x), this.headWidth), angles); // [B, G, T, K]
     const v = splitHeads(this.v_proj.forward(x), this.headWidth); // [B, G, T, K]
@@ -80,7 +71,7 @@ export class LlamaAttention extends Module {
 }
 
 /** The gated feed-forward half of a layer. */
-export class LlamaMLP extends Module {
+class LlamaMLP extends Module {
   readonly gate_proj: Linear;
   readonly up_proj: Linear;
   readonly down_proj: Linear;
@@ -103,7 +94,7 @@ export class LlamaMLP extends Module {
 }
 
 /** One layer: attention and feed-forward, each behind a norm and added to the residual stream. */
-export class LlamaDecoderLayer extends Module {
+class LlamaDecoderLayer extends Module {
   readonly self_attn: LlamaAttention;
   readonly mlp: LlamaMLP;
   readonly input_layernorm: RMSNorm;
@@ -117,7 +108,7 @@ export class LlamaDecoderLayer extends Module {
     this.post_attention_layernorm = new RMSNorm(config.hidden_size, config.rms_norm_eps);
   }
 
-  override forward(x: Tensor, context: LlamaContext): Tensor {
+  override forward(x: Tensor, context: RotaryContext): Tensor {
     const attended = this.self_attn.forward(this.input_layernorm.forward(x), context); // [B, T, D]
     const [sum, normed] = this.post_attention_layernorm.addThenNorm(attended, x); // both [B, T, D]
     return sum.add(this.mlp.forward(normed)); // [B, T, D]
@@ -173,13 +164,10 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
-    const { length, mask, positions } = placesIn("LlamaModel", inputIds, places);
+    const placed = placesIn("LlamaModel", inputIds, places);
+    const { length } = placed;
     checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, longestContext(this.config), length);
-    const angles = ropeAngles(this.config, this.config.head_dim, length);
-    const context: LlamaContext = {
-      angles: positions ? anglesAt(angles, positions.select(0, 0)) : angles,
-      mask,
-    };
+    const context = rotaryContext(ropeAngles(this.config, this.config.head_dim, length), placed);
     let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
     return this.norm.forward(x); // [B, T, D]
