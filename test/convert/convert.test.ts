@@ -7,26 +7,13 @@ import {
   writeCheckpoint,
   writeSafetensors,
 } from "../../src/checkpoint/index.ts";
-import { convert, openSource } from "../../src/convert/index.ts";
+import { convert } from "../../src/convert/index.ts";
 import { contentOf } from "../checkpoint/content.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
 import { goldenPath } from "../golden/golden.ts";
+import { contentAt } from "./content-at.ts";
 import { smallBert, smallGpt, smallT5, writeModel } from "./models.ts";
-
-/** Every tensor of what lies at a path: dtype, shape, and its bytes. */
-async function contentAt(path: string): Promise<Record<string, string>> {
-  const source = await openSource(path);
-  try {
-    const content: Record<string, string> = {};
-    for (const [name, { dtype, shape, read }] of source.tensors) {
-      content[name] = `${dtype}[${shape}] ${Buffer.from(await read()).toString("base64")}`;
-    }
-    return content;
-  } finally {
-    await source.close();
-  }
-}
 
 async function floats(path: string, name: string): Promise<number[]> {
   await using file = await SafetensorsFile.open(path);

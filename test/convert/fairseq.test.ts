@@ -7,11 +7,12 @@ import {
   type TensorSource,
   writeSafetensors,
 } from "../../src/checkpoint/index.ts";
-import { convert, openSource } from "../../src/convert/index.ts";
+import { convert } from "../../src/convert/index.ts";
 import { autoModel, loadWeights, type Task, taskOf } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
+import { contentAt } from "./content-at.ts";
 import { numbered } from "./models.ts";
 
 type Shapes = Readonly<Record<string, readonly number[]>>;
@@ -248,18 +249,6 @@ function tensorsOf(shapes: Shapes): TensorSource[] {
     /embed_tokens\.weight$|lm_head\.weight$|output_projection\.weight$/.test(name);
   const first = all.find(({ name }) => isWords(name)) as TensorSource;
   return all.map((tensor) => (isWords(tensor.name) ? { ...tensor, read: first.read } : tensor));
-}
-
-async function contentAt(path: string): Promise<Record<string, string>> {
-  const source = await openSource(path);
-  try {
-    const content: Record<string, string> = {};
-    for (const [name, { dtype, shape, read }] of source.tensors)
-      content[name] = `${dtype}[${shape}] ${Buffer.from(await read()).toString("base64")}`;
-    return content;
-  } finally {
-    await source.close();
-  }
 }
 
 describe("FairSeq's names", () => {

@@ -7,6 +7,7 @@ import { autoModel, loadWeights, type Task, taskOf } from "../../src/models/inde
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
+import { contentAt } from "./content-at.ts";
 import { numbered, type SmallModel } from "./models.ts";
 
 type Shapes = Readonly<Record<string, readonly number[]>>;
@@ -183,18 +184,6 @@ async function written({ config, ...model }: SmallModel): Promise<{ folder: stri
   return { folder, path };
 }
 
-async function contentAt(path: string): Promise<Record<string, string>> {
-  const source = await openSource(join(path, "pytorch_model.safetensors"));
-  try {
-    const content: Record<string, string> = {};
-    for (const [name, { dtype, shape, read }] of source.tensors)
-      content[name] = `${dtype}[${shape}] ${Buffer.from(await read()).toString("base64")}`;
-    return content;
-  } finally {
-    await source.close();
-  }
-}
-
 describe("a model of ModelCenter's", () => {
   test.each(published)(
     "$title becomes Hugging Face's $modelType, which the model reads, and ModelCenter's again, bit by bit",
@@ -209,7 +198,8 @@ describe("a model of ModelCenter's", () => {
       await loadWeights(own, hf);
       dematerialize(own);
       await convert(join(folder, "hf"), join(folder, "again"), { to: "modelcenter" });
-      expect(await contentAt(join(folder, "again"))).toEqual(await contentAt(path));
+      const weights = "pytorch_model.safetensors";
+      expect(await contentAt(join(folder, "again", weights))).toEqual(await contentAt(join(path, weights)));
       const again = JSON.parse(await readFile(join(folder, "again", "config.json"), "utf8"));
       expect(again).toMatchObject(model.config);
     },

@@ -9,11 +9,12 @@ import {
   TorchFile,
   writeSafetensors,
 } from "../../src/checkpoint/index.ts";
-import { convert, openSource } from "../../src/convert/index.ts";
+import { convert } from "../../src/convert/index.ts";
 import { autoModel, loadWeights } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
+import { contentAt } from "./content-at.ts";
 
 // Files of test/fixtures/torch/make.py.
 const fixtures = fileURLToPath(new URL("../fixtures/torch/", import.meta.url));
@@ -43,18 +44,6 @@ const neox = {
   rotary_pct: 1,
   max_position_embeddings: 8,
 } as const;
-
-async function contentAt(path: string): Promise<Record<string, string>> {
-  const source = await openSource(path);
-  try {
-    const content: Record<string, string> = {};
-    for (const [name, { dtype, shape, read }] of source.tensors)
-      content[name] = `${dtype}[${shape}] ${Buffer.from(await read()).toString("base64")}`;
-    return content;
-  } finally {
-    await source.close();
-  }
-}
 
 describe("what torch.save wrote", () => {
   test("of a FairSeq model becomes what the same tensors in safetensors do, and a model reads it", async () => {
