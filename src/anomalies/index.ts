@@ -5,7 +5,6 @@ export {
   type Anomaly,
   type AnomalyRules,
   DEFAULT_RULES,
-  mayRewind,
   maySkip,
   type Policy,
   type StepAnomaly,

@@ -40,8 +40,3 @@ export const DEFAULT_RULES: AnomalyRules = {
 export function maySkip({ policies }: AnomalyRules): boolean {
   return Object.values(policies).includes("skip");
 }
-
-/** @returns whether a run may have to go back */
-export function mayRewind({ policies }: AnomalyRules): boolean {
-  return Object.values(policies).includes("rewind");
-}

@@ -143,7 +143,7 @@ function spread({ mean, deviation }: Extract<PeerResult, { peakBytes: number }>[
 }
 
 /** The table of what strategies learn. */
-export function convergenceTable({ convergence, numSeeds }: BenchResult): Table {
+function convergenceTable({ convergence, numSeeds }: BenchResult): Table {
   const steps = convergence[0]?.lossesNats.length ?? 0;
   return {
     heading: "Convergence: a small GPT on the letters of a text",

@@ -10,7 +10,7 @@ const PREFIX = "TROUPE_";
 export const FILE_VARIABLE = "TROUPE_CONFIG";
 
 /** @returns the variable that gives an option: `TROUPE_CHECKPOINT_EVERY_STEPS` for `checkpoint.everySteps` */
-export function variableOf({ path }: Pick<Option, "path">): string {
+function variableOf({ path }: Pick<Option, "path">): string {
   const words = path.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`));
   return PREFIX + words.join("_").toUpperCase();
 }

@@ -93,7 +93,7 @@ export function joinFromMegatron(
 }
 
 /** Tokens that a vocabulary counts once Megatron-LM has rounded it up. */
-export function paddedVocabSize(vocabSize: number, tp: number): number {
+function paddedVocabSize(vocabSize: number, tp: number): number {
   const multiple = tokensDivisibleBy * tp;
   return Math.ceil(vocabSize / multiple) * multiple;
 }

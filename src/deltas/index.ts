@@ -9,7 +9,6 @@ export {
   deltaFrom,
   loadDelta,
   matchDelta,
-  openWeights,
   saveDelta,
 } from "./peft-folder.ts";
 export { ownName, peftName } from "./peft-names.ts";

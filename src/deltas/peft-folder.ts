@@ -112,7 +112,7 @@ export function matchDelta(model: Module, file: Pick<TensorFile, "tensors">): We
 }
 
 /** Opens the values of a delta's folder. @throws {TroupeError} `DELTA_FOLDER` */
-export async function openWeights(path: string): Promise<SafetensorsFile> {
+async function openWeights(path: string): Promise<SafetensorsFile> {
   return SafetensorsFile.open(join(path, adapterWeightsName)).catch((cause: unknown) => {
     throw deltaFolder(path, adapterWeightsName, (cause as Error).message, cause);
   });

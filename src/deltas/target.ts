@@ -48,7 +48,7 @@ export function affineTargets(model: Module, options: TargetOptions): Map<string
 }
 
 /** Whether a name is one of `names`, or ends in one. */
-export function endsIn(name: string, names: readonly string[]): boolean {
+function endsIn(name: string, names: readonly string[]): boolean {
   return names.some((end) => name === end || name.endsWith(`.${end}`));
 }
 

@@ -30,7 +30,7 @@ export function homeFolder({ HF_HOME, XDG_CACHE_HOME }: Environment): string {
 }
 
 /** Where Hugging Face keeps what was downloaded: `HF_HUB_CACHE`, else `HF_HOME/hub`, else the user's cache. */
-export function cacheFolder(environment: Environment): string {
+function cacheFolder(environment: Environment): string {
   const { HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE } = environment;
   return HF_HUB_CACHE ?? HUGGINGFACE_HUB_CACHE ?? join(homeFolder(environment), "hub");
 }

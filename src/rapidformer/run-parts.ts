@@ -53,7 +53,7 @@ export function stepWindow(args: Arguments): { readonly window: number; readonly
  * How the batch grows; undefined where it does not.
  * @throws {TroupeError} `ARGUMENTS` unless by three numbers that reach the global batch, in a run counted in samples
  */
-export function rampUpOf(args: Arguments): RampUp | undefined {
+function rampUpOf(args: Arguments): RampUp | undefined {
   const { rampupBatchSize: text, trainSamples } = args;
   if (text === "") return undefined;
   const end = batchSizeOf(args);

@@ -17,7 +17,7 @@ const MEASURED = 1 << 20;
  * the edges. A tensor of more than a million elements is not read for its mean, and one that cannot be read (disposed, without
  * memory) shows what it is and no more: looking costs little and never throws.
  */
-export function showTensor(tensor: Tensor): string {
+function showTensor(tensor: Tensor): string {
   const name = tensor.toString();
   if (tensor.disposed || tensor.device === "meta") return name;
   try {

@@ -19,7 +19,7 @@ import { SummedReader, SummedWriter } from "./summed-file.ts";
 /** What the name of a folder begins with while a new one takes its place. */
 export const replacedPrefix = ".replaced-";
 /** What the name of a folder begins with while it is being removed. */
-export const removingPrefix = ".removing-";
+const removingPrefix = ".removing-";
 
 const latestName = "latest";
 const uuidLength = 36;

@@ -72,7 +72,7 @@ abstract class BartLayer extends Module {
 }
 
 /** A layer of the encoder. */
-export class BartEncoderLayer extends BartLayer {
+class BartEncoderLayer extends BartLayer {
   constructor(config: BartConfig) {
     super(config, {
       numHeads: config.encoder_attention_heads,
@@ -94,7 +94,7 @@ export interface BartMasks {
 }
 
 /** A layer of the decoder, which sees the encoder's states between its halves. */
-export class BartDecoderLayer extends BartLayer {
+class BartDecoderLayer extends BartLayer {
   readonly encoder_attn: ProjectedAttention;
   readonly encoder_attn_layer_norm: LayerNorm;
 

@@ -33,11 +33,7 @@ export interface PaddedRows {
 }
 
 /** int64 [B, T] and bool [B, T]. */
-export function padRows(
-  rows: readonly (readonly number[])[],
-  padToken: number,
-  side: "left" | "right",
-): PaddedRows {
+function padRows(rows: readonly (readonly number[])[], padToken: number, side: "left" | "right"): PaddedRows {
   const length = Math.max(...rows.map((row) => row.length));
   const filled = <T>(row: readonly T[], padding: T) => {
     const gap = new Array<T>(length - row.length).fill(padding);

@@ -29,7 +29,7 @@ import { optStackPlan } from "./tensor-plan.ts";
 const FIRST_POSITION = 2;
 
 /** One layer: attention and feed-forward, each behind a norm, or with one behind its sum. */
-export class OPTDecoderLayer extends Module {
+class OPTDecoderLayer extends Module {
   readonly self_attn: ProjectedAttention;
   readonly self_attn_layer_norm: LayerNorm;
   readonly fc1: Linear;
@@ -73,7 +73,7 @@ export class OPTDecoderLayer extends Module {
 }
 
 /** OPT's stack without an output layer. */
-export class OPTDecoder extends Module {
+class OPTDecoder extends Module {
   readonly embed_tokens: Embedding;
   readonly embed_positions: Embedding;
   /** Widens the words, and narrows what is read for them; null where they are as wide as the stream. */

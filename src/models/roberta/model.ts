@@ -53,7 +53,7 @@ export function robertaFamily({
  * @see Liu et al. 2019, https://arxiv.org/abs/1907.11692, as fairseq counts them
  * @param inputIds - [B, T], int64 @returns [B, T], int64
  */
-export function positionsBehind(inputIds: Tensor, padding: number): Tensor {
+function positionsBehind(inputIds: Tensor, padding: number): Tensor {
   const present = inputIds.ne(padding).to("int64");
   return present.cumsum(1).mul(present).add(padding);
 }

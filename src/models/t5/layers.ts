@@ -30,7 +30,7 @@ export interface T5Seen {
 }
 
 /** Attention of one layer, over its own stream or over the encoder's states. Scores are not divided by √K. */
-export class T5Attention extends Module {
+class T5Attention extends Module {
   readonly q: Linear;
   readonly k: Linear;
   readonly v: Linear;
@@ -76,7 +76,7 @@ export class T5Attention extends Module {
 }
 
 /** The first half of a layer: self-attention behind a norm, added to the residual stream. */
-export class T5LayerSelfAttention extends Module {
+class T5LayerSelfAttention extends Module {
   readonly SelfAttention: T5Attention;
   readonly layer_norm: RMSNorm;
   readonly dropout: Dropout;
@@ -95,7 +95,7 @@ export class T5LayerSelfAttention extends Module {
 }
 
 /** The middle of a decoder's layer: attention over the encoder's states. */
-export class T5LayerCrossAttention extends Module {
+class T5LayerCrossAttention extends Module {
   readonly EncDecAttention: T5Attention;
   readonly layer_norm: RMSNorm;
   readonly dropout: Dropout;
@@ -115,7 +115,7 @@ export class T5LayerCrossAttention extends Module {
 }
 
 /** The feed-forward layer: one map and an activation. */
-export class T5DenseActDense extends Module {
+class T5DenseActDense extends Module {
   readonly wi: Linear;
   readonly wo: Linear;
   readonly dropout: Dropout;
@@ -136,7 +136,7 @@ export class T5DenseActDense extends Module {
 }
 
 /** The gated feed-forward layer of T5 1.1. */
-export class T5DenseGatedActDense extends Module {
+class T5DenseGatedActDense extends Module {
   readonly wi_0: Linear;
   readonly wi_1: Linear;
   readonly wo: Linear;
@@ -159,7 +159,7 @@ export class T5DenseGatedActDense extends Module {
 }
 
 /** The last half of a layer. */
-export class T5LayerFF extends Module {
+class T5LayerFF extends Module {
   readonly DenseReluDense: T5DenseActDense | T5DenseGatedActDense;
   readonly layer_norm: RMSNorm;
   readonly dropout: Dropout;

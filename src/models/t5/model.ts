@@ -50,7 +50,7 @@ abstract class T5Stack<Block extends Module> extends Module {
 }
 
 /** Reads a text: every position sees all others. */
-export class T5Encoder extends T5Stack<T5EncoderBlock> {
+class T5Encoder extends T5Stack<T5EncoderBlock> {
   constructor(config: T5Config) {
     super(
       config,
@@ -67,7 +67,7 @@ export class T5Encoder extends T5Stack<T5EncoderBlock> {
 }
 
 /** Writes a text: every position sees those before it, and all of the encoder's. */
-export class T5Decoder extends T5Stack<T5DecoderBlock> {
+class T5Decoder extends T5Stack<T5DecoderBlock> {
   constructor(config: T5Config) {
     super(
       config,

@@ -126,7 +126,7 @@ class ViTEncoder extends Module {
  * The stack without a head.
  * @see Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929
  */
-export class ViTModel extends Module {
+class ViTModel extends Module {
   readonly embeddings: ViTEmbeddings;
   readonly encoder: ViTEncoder;
   readonly layernorm: LayerNorm;

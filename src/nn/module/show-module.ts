@@ -8,7 +8,7 @@ import { Sequential } from "./sequential.ts";
  * A module as `console.log` shows it, which is as torch prints it: its class, its settings, each parameter and buffer with its
  * shape (and dtype, where that is not float32), and the modules below it, equal ones in a row once. Looking never throws.
  */
-export function showModule(module: Module): string {
+function showModule(module: Module): string {
   return show(module, new Set());
 }
 
