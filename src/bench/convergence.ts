@@ -43,7 +43,7 @@ export const ownText = fileURLToPath(new URL("../../README.md", import.meta.url)
 export async function measureConvergence(options: {
   readonly steps: number;
   readonly text?: string;
-  /** Names of {@link strategies}; all unless told otherwise. */
+  /** Names of {@link strategies}. Default: all. */
   readonly names?: readonly string[];
   readonly take?: (
     run: { readonly name: string; readonly seed: number },

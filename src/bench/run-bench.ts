@@ -17,9 +17,9 @@ export interface BenchOptions {
   readonly stepsOfWindow: number;
   /** Steps of each run of the convergence; 0 for none. */
   readonly convergenceSteps: number;
-  /** What is learnt there; the package's README unless told otherwise. */
+  /** What is learnt there. Default: the package's README. */
   readonly text?: string | undefined;
-  /** A Python with torch, whose rows are measured beside these; none unless told otherwise. */
+  /** A Python with torch, whose rows are measured beside these. Default: none. */
   readonly peer?: string | undefined;
   /** What was measured before with the same settings is not measured again, and part of the result, asked for or not. */
   readonly kept: KeptResults;

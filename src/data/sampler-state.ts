@@ -10,7 +10,7 @@ export interface SamplerState {
   readonly numSamples: number;
   /** Samples of one step; of a batch that grows, in the end. */
   readonly batchSize: number;
-  /** How the batch grows; it does not unless told. */
+  /** How the batch grows. Default: it does not. */
   readonly rampUp?: RampUp | undefined;
   /** Samples that are left out, each before a step is made, in the order of steps. */
   readonly skips: readonly { readonly step: number; readonly numSamples: number }[];

@@ -12,26 +12,26 @@ import { type Delta, deltaOption, deltaTarget } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
 import { affineTargets, liesIn, type Target } from "./target.ts";
 
-/** What adapters may be told. */
+/** Options of {@link adapter}. */
 export interface AdapterOptions {
   /**
-   * Behind which maps they stand: "houlsby", the last ones of every attention and every feed-forward half, or "pfeiffer", those
-   * of feed-forward halves alone; as the model's tensor plan says which these are. "houlsby" unless told otherwise.
+   * Which maps get an adapter behind them: "houlsby", the last map of every attention and feed-forward half, or "pfeiffer", of
+   * feed-forward halves only; the model's tensor plan says which maps these are. Default: "houlsby".
    */
   readonly kind?: "houlsby" | "pfeiffer";
-  /** The maps themselves, by name, in place of a kind. */
+  /** The maps by name, instead of a kind. */
   readonly target?: Target;
-  /** Of the narrow middle; 24 unless told otherwise. */
+  /** Bottleneck width. Default: 24. */
   readonly width?: number;
-  /** In the narrow middle; gelu_new unless told otherwise. */
+  /** Activation in the bottleneck. Default: gelu_new. */
   readonly activation?: ActivationName;
-  /** Modules of the model's own that are trained and saved whole; the new head of the model's task unless told otherwise. */
+  /** The model's own modules to train and save too. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
-  /** A folder whose values they begin with. */
+  /** A folder with initial values. */
   readonly folder?: string | undefined;
 }
 
-/** y + up(activation(down(y))): narrow in the middle, and y itself as long as nothing is trained. */
+/** y + up(activation(down(y))): a bottleneck that starts as the identity. */
 class Bottleneck extends Module {
   readonly down_proj: Linear;
   readonly up_proj: Linear;
@@ -50,8 +50,8 @@ class Bottleneck extends Module {
 }
 
 /**
- * Narrow layers behind the halves of a transformer's layers, which alone are trained. peft has no such kind: what is saved, by the
- * same rule of names, is read here.
+ * Bottleneck adapters behind the halves of a transformer's layers; only they are trained. peft has no such kind: they are saved
+ * by its naming rules, for Troupe to read.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Houlsby et al. 2019, https://arxiv.org/abs/1902.00751; Pfeiffer et al. 2020, https://arxiv.org/abs/2005.00247
  */

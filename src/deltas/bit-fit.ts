@@ -2,16 +2,16 @@ import type { Delta } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
 import { liesIn } from "./target.ts";
 
-/** What BitFit may be told. */
+/** Options of {@link bitFit}. */
 export interface BitFitOptions {
-  /** Modules that are trained and saved whole; the new head of the model's task unless told otherwise. */
+  /** The model's own modules to train and save too. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
-  /** A folder whose values it begins with. */
+  /** A folder with initial values. */
   readonly folder?: string | undefined;
 }
 
 /**
- * Only the biases are trained: nothing is added. peft has no such kind; it is saved by the same names.
+ * Only the biases are trained, and nothing is added. peft has no such kind; they are saved by its naming rules.
  * @see Ben Zaken et al. 2021, https://arxiv.org/abs/2106.10199
  */
 export function bitFit({ modulesToSave, folder }: BitFitOptions = {}): Delta {

@@ -2,11 +2,11 @@ import { TroupeError } from "../errors.ts";
 import { Buffer, type Module, type Parameter } from "../nn/index.ts";
 import type { Tensor } from "../tensor/index.ts";
 
-/** A few parameters that are tuned in place of a model's own, put to it from outside. */
+/** A few parameters to train instead of a model's own, added to it from outside. */
 export interface Delta {
-  /** As `adapter_config.json` has it: `LORA`. */
+  /** The kind in `adapter_config.json`, such as `LORA`. */
   readonly peftType: string;
-  /** A folder as peft writes it whose values it begins with; drawn, and as the base has them, unless told otherwise. */
+  /** A peft folder with initial values. Default: drawn, and as the base has them. */
   readonly folder?: string | undefined;
   /**
    * Gives the model's modules what is tuned, as children of theirs.
@@ -42,12 +42,12 @@ type JsonLike =
 const deltas = new WeakMap<Module, Delta>();
 
 /**
- * Puts a delta to a model: from then on only the delta is trained and saved, with what it names of the model's own. All else is
- * the base: frozen, without master and optimizer state, and in no checkpoint. A job that names a delta has it put to its model;
- * call it where a job's model has several.
+ * Applies a delta to a model: from then on only the delta, and the modules of the model that it names, are trained and saved. All
+ * else is the base: frozen, without master weights and optimizer state, and in no checkpoint. The runtime applies a job's own
+ * delta; call this for a model with several.
  * @param model - without memory
  * @returns the model
- * @throws {TroupeError} `DELTA_TARGET` where it does not fit, or the model has one already
+ * @throws {TroupeError} `DELTA_TARGET` if it does not fit, or the model has one already
  */
 export function applyDelta<M extends Module>(model: M, delta: Delta): M {
   if (deltas.has(model)) throw deltaTarget("a model without a delta", "one that has it already");
@@ -61,12 +61,12 @@ export function applyDelta<M extends Module>(model: M, delta: Delta): M {
   return model;
 }
 
-/** The delta that was put to a model, or undefined. */
+/** The delta that was applied to a model, or undefined. */
 export function deltaOf(model: Module): Delta | undefined {
   return deltas.get(model);
 }
 
-/** What of a model's state is tuned, and so saved: without the base of its deltas. */
+/** The part of a model's state that is trained and saved: all but the base of its deltas. */
 export function tunedState(model: Module): Map<string, Parameter> {
   return new Map([...model.namedState()].filter(([, { role }]) => role !== "base"));
 }

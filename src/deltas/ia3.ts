@@ -4,22 +4,22 @@ import { defaultRescaled, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";
 import { affineTargets, isNamed, liesIn, type Target } from "./target.ts";
 
-/** What (IA)³ may be told; names and defaults are peft's. */
+/** Options of {@link ia3}; names and defaults are peft's. */
 export interface Ia3Options {
-  /** Which affine maps are rescaled; what peft takes for the model's family unless told otherwise. */
+  /** The affine maps to rescale. Default: peft's for the model's family. */
   readonly target?: Target | undefined;
   readonly exclude?: readonly string[] | RegExp | undefined;
-  /** Those of them whose inputs are rescaled, in place of their outputs; peft's for the family unless told otherwise. */
+  /** Those of them whose inputs are rescaled instead of their outputs. Default: peft's for the family. */
   readonly feedForward?: readonly string[] | RegExp | undefined;
-  /** Modules of the model's own that are trained and saved whole; the new head of the model's task unless told otherwise. */
+  /** The model's own modules to train and save too. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
-  /** A folder as peft writes it whose values it begins with. */
+  /** A peft folder with initial values. */
   readonly folder?: string | undefined;
 }
 
 /**
- * (IA)³: each output of a tuned map, or each input of a feed-forward one, is multiplied by a number that alone is trained, 1 at
- * first.
+ * (IA)³: each output of a tuned map, or each input of a feed-forward one, is multiplied by a trained number, 1 at first. Nothing
+ * else is trained.
  * @throws {TroupeError} `DELTA_TARGET`
  * @see Liu et al. 2022, https://arxiv.org/abs/2205.05638
  */

@@ -4,38 +4,38 @@ import { defaultTargets, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";
 import { affineTargets, liesIn, type Target, wholePattern } from "./target.ts";
 
-/** What a LoRA may be told; names and defaults are peft's. */
+/** Options of {@link lora}; names and defaults are peft's. */
 export interface LoraOptions {
-  /** Width of the narrow half, r; 8 unless told otherwise. */
+  /** Rank r of the low-rank product. Default: 8. */
   readonly rank?: number;
-  /** The product is scaled by alpha / rank; 8 unless told otherwise. */
+  /** The product is scaled by alpha / rank. Default: 8. */
   readonly alpha?: number;
-  /** Probability with which inputs of the narrow half are dropped; 0 unless told otherwise. */
+  /** Dropout probability of the low-rank product's inputs. Default: 0. */
   readonly dropout?: number;
-  /** Which affine maps are tuned; what peft takes for the model's family unless told otherwise. */
+  /** The affine maps to tune. Default: peft's for the model's family. */
   readonly target?: Target;
   readonly exclude?: readonly string[] | RegExp | undefined;
-  /** The places of the layers that are tuned; all unless told otherwise. */
+  /** Indices of the layers to tune. Default: all. */
   readonly layers?: readonly number[] | undefined;
-  /** The name before a layer's place, where several lists have places. */
+  /** The name before a layer's index, if several lists have indices. */
   readonly layersPattern?: string | undefined;
-  /** Other ranks and alphas of some maps, by the end of their names, or a pattern of it. */
+  /** Other ranks and alphas for some maps, by the end of their names or a pattern of it. */
   readonly rankPattern?: Readonly<Record<string, number>>;
   readonly alphaPattern?: Readonly<Record<string, number>>;
   /** Whether the product is scaled by alpha / √rank instead. @see Kalajdzievski 2023, https://arxiv.org/abs/2312.03732 */
   readonly rsLora?: boolean;
-  /** Which biases of the model are trained beside: none, all, or those of the tuned maps; "none" unless told otherwise. */
+  /** Which of the model's biases are trained too: none, all, or those of the tuned maps. Default: "none". */
   readonly bias?: "none" | "all" | "lora_only";
-  /** Modules of the model's own that are trained and saved whole; the new head of the model's task unless told otherwise. */
+  /** The model's own modules to train and save too. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
-  /** How the narrow half starts: uniform in ±1/√in, or normal with deviation 1/rank. The other half starts at zero. */
+  /** How matrix A starts: uniform in ±1/√in, or normal with deviation 1/rank. Matrix B starts at zero. */
   readonly init?: "uniform" | "gaussian";
-  /** A folder as peft writes it whose values it begins with. */
+  /** A peft folder with initial values. */
   readonly folder?: string | undefined;
 }
 
 /**
- * Low-rank adaptation: beside each tuned map x W stands scale · x Aᵀ Bᵀ, of which A and B alone are trained.
+ * Low-rank adaptation: scale · x Aᵀ Bᵀ is added to each tuned map x W, and only A and B are trained.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Hu et al. 2021, https://arxiv.org/abs/2106.09685
  */

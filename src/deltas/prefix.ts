@@ -26,21 +26,20 @@ import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delt
 import { peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";
 
-/** What prefix tuning may be told. */
+/** Options of {@link prefix} tuning. */
 export interface PrefixOptions {
-  /** Virtual positions in front of every row; 8 unless told otherwise. */
+  /** Virtual positions in front of every row. Default: 8. */
   readonly numTokens?: number;
   /**
-   * Makes keys and values of narrower vectors, by two layers with so many features between them, which are trained in their place;
-   * null for none, as unless told otherwise.
+   * Computes keys and values from narrower trained vectors, by two layers with this many features between them. Default: null,
+   * keys and values are trained themselves.
    */
   readonly projection?: number | null;
   /**
-   * Layers that the table has keys and values for; the model's unless told otherwise. peft counts an encoder's layers for the
-   * decoder behind it.
+   * Number of layers with keys and values. Default: the model's. For an encoder-decoder peft counts the encoder's layers.
    */
   readonly numLayers?: number | undefined;
-  /** A folder as peft writes it whose values it begins with. */
+  /** A peft folder with initial values. */
   readonly folder?: string | undefined;
 }
 
@@ -113,7 +112,7 @@ interface PrefixedStack {
 }
 
 /**
- * Keys and values in front of the own ones of every attention of a decoder, trained in place of the model: GPT-2, OPT, LLaMA, Mistral, Qwen2, and what T5, BART and Blenderbot write with. Positions are counted behind them, as transformers does behind what it has
+ * Trained keys and values in front of every attention's own; the model is frozen: GPT-2, OPT, LLaMA, Mistral, Qwen2, and what T5, BART and Blenderbot write with. Positions are counted behind them, as transformers does behind what it has
  * seen.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Li and Liang 2021, https://arxiv.org/abs/2101.00190

@@ -11,19 +11,19 @@ import {
 import { ops, type Tensor } from "../tensor/index.ts";
 import { deltaOption, type VectorEncoder } from "./delta.ts";
 
-/** What makes a prompt's vectors; names and defaults are peft's. */
+/** Options of a prompt encoder; names and defaults are peft's. */
 export interface PromptEncoderOptions {
-  /** Three layers, or an LSTM that reads the prompt both ways and two layers behind it; "MLP" unless told otherwise. */
+  /** Three layers, or a bidirectional LSTM followed by two layers. Default: "MLP". */
   readonly kind?: "MLP" | "LSTM";
-  /** Features between the layers; as many as the vectors have unless told otherwise. */
+  /** Hidden features. Default: the vectors' width. */
   readonly width?: number | undefined;
-  /** Of the LSTM: layers, 2 unless told otherwise, and what is dropped between them. */
+  /** Layers of the LSTM (default 2), and the dropout between them. */
   readonly numLayers?: number;
   readonly dropout?: number;
 }
 
 /**
- * A prompt whose vectors are made of others while it is tuned: P-tuning. Parts are named as peft names them.
+ * P-tuning: a prompt whose vectors are computed from others while it is trained. Its parts have peft's names.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Liu et al. 2021, https://arxiv.org/abs/2103.10385
  */

@@ -7,17 +7,17 @@ import { promptEntry } from "./peft-names.ts";
 import { type PromptEncoderOptions, promptEncoder } from "./prompt-encoder.ts";
 import { liesIn } from "./target.ts";
 
-/** What a soft prompt may be told. */
+/** Options of {@link softPrompt}. */
 export interface SoftPromptOptions {
-  /** Virtual tokens in front of every row; 8 unless told otherwise. */
+  /** Virtual tokens in front of every row. Default: 8. */
   readonly numTokens?: number;
-  /** Makes their vectors of others, as P-tuning does; null for vectors that are trained themselves, as unless told otherwise. */
+  /** Computes the tokens' vectors by a network, as P-tuning does. Default: null, the vectors themselves are trained. */
   readonly encoder?: PromptEncoderOptions | null;
-  /** The embedding that looks up tokens, by name; the model's only one over its whole vocabulary unless told otherwise. */
+  /** The embedding that looks up tokens, by name. Default: the model's only one over its whole vocabulary. */
   readonly embedding?: string;
-  /** Modules of the model's own that are trained and saved whole; the new head of the model's task unless told otherwise. */
+  /** The model's own modules to train and save too. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
-  /** A folder as peft writes it whose values it begins with. */
+  /** A peft folder with initial values. */
   readonly folder?: string | undefined;
 }
 
@@ -60,8 +60,8 @@ function joined(vectors: Tensor, rows: Tensor): Tensor {
 }
 
 /**
- * Vectors in front of every row, trained in place of the model: prompt tuning, or P-tuning where an encoder makes them. A model of
- * one stack answers n positions more, which have no labels; one of two reads them with its encoder.
+ * Trained vectors in front of every row: prompt tuning, or P-tuning if an encoder computes them. The model itself is frozen. A
+ * decoder has n more positions, without labels; an encoder-decoder reads them with its encoder.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Lester et al. 2021, https://arxiv.org/abs/2104.08691
  */

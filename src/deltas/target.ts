@@ -15,9 +15,9 @@ export interface TargetOptions {
   readonly exclude?: readonly string[] | RegExp | undefined;
   /** Modules that are trained whole: neither they nor what is in them. */
   readonly saved?: readonly string[];
-  /** The places of layers that are meant; all unless told otherwise. */
+  /** The places of layers that are meant. Default: all. */
   readonly layers?: readonly number[] | undefined;
-  /** The name before a layer's place, such as `layer`; any unless told otherwise. */
+  /** The name before a layer's place, such as `layer`. Default: any. */
   readonly layersPattern?: string | undefined;
 }
 

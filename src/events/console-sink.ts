@@ -13,7 +13,7 @@ export interface ConsoleStream {
   listenerCount?(event: "error"): number;
 }
 
-/** What a console sink may be told; what is left out is read from the stream and the environment. */
+/** Options of a console sink; what is left out is read from the stream and the environment. */
 export interface ConsoleSinkOptions {
   /**
    * Standard error by default, so that standard output stays free for results: written without waiting for its reader, for
@@ -28,7 +28,7 @@ export interface ConsoleSinkOptions {
   readonly debug?: boolean;
   /** Whether the error that ends a run is told: no where the program tells what `run` throws. */
   readonly failure?: boolean;
-  /** Steps between two lines of progress where none is redrawn; five seconds unless told otherwise. */
+  /** Steps between two lines of progress where none is redrawn. Default: five seconds. */
   readonly everySteps?: number | undefined;
   /** Milliseconds from any fixed point. */
   readonly clock?: () => number;

@@ -3,7 +3,7 @@ import type { ErrorReport, SourceFrame } from "./error-report.ts";
 
 /** How much is told of an error. */
 export interface ErrorDepth {
-  /** Everything: every frame, ours and Node's too, and all causes. One's own frames alone unless told otherwise. */
+  /** Everything: every frame, ours and Node's too, and all causes. Default: one's own frames alone. */
   readonly debug?: boolean;
   /** What only follows from an actor's end, too, each as an event of its own. */
   readonly consequences?: boolean;

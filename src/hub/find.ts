@@ -8,11 +8,11 @@ import { dataIn, fetchSnapshot, isOffline, isWholeModel, repositoryNamed } from 
 
 /** Where names are looked up. */
 export interface HubOptions {
-  /** What paths are relative to; the working directory unless told otherwise. */
+  /** What paths are relative to. Default: the working directory. */
   readonly folder?: string;
-  /** `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_OFFLINE` and `TROUPE_HUB`; the program's own unless told otherwise. */
+  /** `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_OFFLINE` and `TROUPE_HUB`. Default: the program's own. */
   readonly environment?: Environment;
-  /** Told what is downloaded, a line a file; nobody unless told otherwise. */
+  /** Told what is downloaded, a line a file. Default: nobody. */
   readonly tell?: (line: string) => void;
   /** Before a request to a hub that failed is repeated, doubled with each: 500 */
   readonly firstDelayMs?: number;

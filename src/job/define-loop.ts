@@ -5,19 +5,19 @@ import type { Job, JobDefinition } from "./job.ts";
 import type { JobConfig } from "./job-config.ts";
 import type { Loop, RankContext } from "./rank-context.ts";
 
-/** A job that says itself how a step is made. */
+/** A job with a training loop of its own. */
 export interface LoopDefinition<
   Config extends JobConfig,
   B extends Batch,
   M extends Module,
   F extends DatasetFacts,
 > extends Omit<JobDefinition<Config, B, M, F>, "loss"> {
-  /** The mean loss of a batch: what evaluations on held-out data measure, and what pipelines look for stages in. */
+  /** The mean loss of a batch, for evaluation on held-out data and for finding pipeline stages. */
   loss?: JobDefinition<Config, B, M, F>["loss"];
 }
 
 /**
- * Declares a job with a training loop of one's own; the default export of the job's module.
+ * Declares a job with its own training loop: the default export of the job's module.
  *
  * ```ts
  * export default defineLoop({ config, training, data, model, optimizer }, (rank) => {
@@ -38,7 +38,7 @@ export function defineLoop<
   return { loss: refuseLoss, ...definition, loop } as unknown as Job<Config>;
 }
 
-/** How a step is made: as the job says, or its loss of all micro-batches. */
+/** The job's own training loop, or one whose steps are the job's loss of all micro-batches. */
 export function loopOf(job: Job): (rank: RankContext) => void {
   return (
     job.loop ??
@@ -48,12 +48,12 @@ export function loopOf(job: Job): (rank: RankContext) => void {
   );
 }
 
-/** @throws {TroupeError} `JOB_INVALID` for a loop that does not say what the loss of a batch is */
+/** @throws {TroupeError} `JOB_INVALID` for a loop that was declared without a loss */
 export function requireLoss({ loss }: Job): void {
   if (loss === refuseLoss) refuseLoss();
 }
 
-/** Stands for the loss that a loop does not say. @throws {TroupeError} `JOB_INVALID` */
+/** The loss of a loop that was declared without one. @throws {TroupeError} `JOB_INVALID` */
 export function refuseLoss(): never {
   throw new TroupeError("JOB_INVALID", {
     where: "loop",

@@ -16,39 +16,39 @@ import type { LossWeights } from "./loss-weights.ts";
 import type { Losses } from "./losses.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
-/** How a job is trained, where the command line does not say otherwise. */
+/** How a job is trained; options of the run may override it. */
 export interface TrainingPlan {
-  /** Optimizer steps in all; or {@link epochs}. */
+  /** Number of optimizer steps; either this or {@link epochs}. */
   readonly steps?: number;
-  /** How often the samples of `train` are gone through, in place of steps: the last of them ends in the last step. */
+  /** Number of passes over the `train` split, instead of steps. */
   readonly epochs?: number;
-  /** Samples in one step, over all ranks and micro-batches. */
+  /** Samples in a step, over all ranks and micro-batches. */
   readonly batchSize: number;
-  /** Micro-batches of one rank in one step; 1 unless told otherwise. */
+  /** Micro-batches of each rank in a step. Default: 1. */
   readonly accumulation?: number;
   /**
-   * How the batch grows to {@link batchSize}: from `start` by `increment`, in equal parts of `samples`, as more micro-batches of the
-   * same size. A function of the samples consumed, so that a run that goes on goes on with it. With steps, not epochs.
+   * Batch size ramp-up: from `start` to {@link batchSize} by `increment`, over the first `samples` samples, with more
+   * micro-batches of the same size. It follows from the samples consumed, so a resumed run continues it. Needs steps, not epochs.
    */
   readonly rampUp?: { readonly start: number; readonly increment: number; readonly samples: number };
-  /** Max L2 norm of the gradient, or another rule; no clipping unless told otherwise. */
+  /** Maximum L2 norm of the gradient, or another rule. Default: no clipping. */
   readonly clipNorm?: number | ClipRule;
-  /** Steps between evaluations on held-out data, the last of them after the last step; never unless told otherwise. */
+  /** Steps between evaluations on held-out data; the last step is always evaluated. Default: never. */
   readonly evaluateEverySteps?: number;
-  /** Samples of each split that one evaluation reads at most; all unless told otherwise. */
+  /** Maximum number of samples of each split that an evaluation reads. Default: all. */
   readonly evaluationSamples?: number;
-  /** Splits that are evaluated, one after the other; `["validation"]` unless told otherwise. */
+  /** Splits to evaluate, one after the other. Default: `["validation"]`. */
   readonly evaluationSplits?: readonly string[];
   /**
-   * Whether a step's loss is a mean over what `weigh` says of all its micro-batches; else the mean of their means, each over
-   * its own. True unless told otherwise, and without `weigh` the same. Megatron-LM's name for it.
+   * Whether a step's loss is one weighted mean over all its micro-batches, by the weights of `weigh`; if false, it is the plain
+   * mean of the micro-batches' means. Without `weigh` both are the same. Default: true. The name is Megatron-LM's.
    */
   readonly calculatePerTokenLoss?: boolean;
-  /** Hugging Face folder whose weights the run begins with; drawn at random unless told otherwise. */
+  /** Hugging Face folder with the initial weights. Default: random initial weights. */
   readonly pretrained?: string;
 }
 
-/** What a job may look at while it writes a sample. */
+/** What a job's `sample` is given beside the model. */
 export interface SampleContext<Config extends JobConfig, F extends DatasetFacts = DatasetFacts> {
   readonly config: Config;
   readonly facts: F;
@@ -56,52 +56,52 @@ export interface SampleContext<Config extends JobConfig, F extends DatasetFacts 
 }
 
 /**
- * What is trained, written for one device: it runs inside every rank and knows nothing of ranks. A job's module has
- * one as its default export.
+ * What is trained, written for one device. It runs inside every rank and knows nothing of ranks. A job's module exports it
+ * as default.
  */
 export interface Job<Config extends JobConfig = JobConfig> {
   /** Every setting with its default. */
   readonly config: Config;
-  /** Asked once the data is open. */
+  /** Called once the data is open. */
   training(config: Config, facts: DatasetFacts): TrainingPlan;
-  /** Opens the data; runs in the feeder's thread. `seed` orders the samples. */
+  /** Opens the data; runs in the feeder's thread. `seed` shuffles the samples. */
   data(config: Config, context: { readonly seed: number }): Awaitable<Dataset>;
-  /** Declares the model, without memory; parameters are sharded and filled from outside. */
+  /** Declares the model without allocating memory; the runtime shards and initializes its parameters. */
   model(config: Config, facts: DatasetFacts): Module;
   /**
-   * What is tuned in place of the model's own parameters, which are its base then: frozen, and in no checkpoint. All of the
-   * model's is trained unless told otherwise.
+   * A delta (LoRA and others) to train instead of the model's own parameters, which are then frozen and left out of
+   * checkpoints. Default: the whole model is trained.
    */
   delta?(config: Config): Delta | undefined;
   /**
-   * A mean over the batch, in nats, or several by name, of which the sum is made small; float32 scalars.
-   * @param rank - for what ranks compute together; most losses need none of it
+   * The loss: a mean over the batch, in nats, as a float32 scalar; or several by name, whose sum is minimized.
+   * @param rank - for losses that ranks compute together; most do not need it
    */
   loss(model: Module, batch: TensorBatch, rank: Rank): Losses;
   /**
-   * What each mean is over, such as the targets that count: a step's loss is then Σ weight · loss / Σ weight over all its
-   * micro-batches, however many ranks these are dealt to. Runs beside the data, of the batch alone. All weigh alike unless
-   * told otherwise.
+   * The weight of a batch: what its mean is taken over, such as the number of targets that count. A step's loss is then
+   * Σ weight · loss / Σ weight over all its micro-batches, on any number of ranks. Runs in the feeder, and sees only the
+   * batch. Default: all batches weigh the same.
    */
   weigh?(batch: Batch, config: Config): LossWeights;
   /**
-   * What the model predicts of held-out samples, for the dataset's `score`: computed in evaluation, without gradients.
-   * Every tensor has the batch's samples in dim 0, and of all batches the same shape behind it.
+   * The model's predictions for held-out samples, for the dataset's `score`; computed in evaluation, without gradients.
+   * Dim 0 of every tensor is the batch's samples; the other dims are the same for all batches.
    */
   predict?(model: Module, batch: TensorBatch): Rows;
-  /** One optimizer, or several that share the parameters out among them. */
+  /** One optimizer, or several that divide the parameters among them. */
   optimizer(parameters: NamedShapes, config: Config): OptimizerSpec | readonly OptimizerSpec[];
-  /** Asked once for each optimizer; its own rate, constant, unless told otherwise. */
+  /** Called once for each optimizer. Default: the optimizer's own learning rate, constant. */
   schedule?(optimizer: OptimizerSpec, config: Config, facts: DatasetFacts): Schedule;
-  /** How the model is split over tensor-parallel ranks, where it does not say so itself or should be split otherwise. */
+  /** How the model is split over tensor-parallel ranks. Default: the model's own plan. */
   tensorPlan?(config: Config): TensorPlan;
-  /** Something to look at when the run ends, for instance text the model writes. A pure function of its arguments. */
+  /** Text to show when the run ends, for instance a sample that the model generates. A pure function of its arguments. */
   sample?(model: Module, context: SampleContext<Config>): string;
-  /** How a step is made, where the job says so itself; else each step is its {@link loss} of all micro-batches. */
+  /** The job's own training loop. Default: each step is the {@link loss} of all its micro-batches. */
   loop?(rank: RankContext): void;
 }
 
-/** A {@link Job} whose data, batches and model keep their own types from `data` and `model` to `loss`; `data` stands before what uses them. */
+/** A {@link Job} with the types of its own data, batches and model, inferred from `data` and `model`. */
 export interface JobDefinition<
   Config extends JobConfig,
   B extends Batch,
@@ -122,8 +122,8 @@ export interface JobDefinition<
 }
 
 /**
- * Declares a job; the default export of the job's own module. Write `data` and `model` before `loss`, `weigh` and `predict`:
- * TypeScript infers from the top down what batches and the model are.
+ * Declares a job: the default export of the job's module. Write `data` and `model` before `loss`, `weigh` and `predict`, since
+ * TypeScript infers the types of batches and model from the top down.
  */
 export function defineJob<
   Config extends JobConfig,
@@ -134,7 +134,7 @@ export function defineJob<
   return definition as unknown as Job<Config>;
 }
 
-/** @returns a job's model, without memory, with its delta put to it. @throws {TroupeError} `DELTA_TARGET` */
+/** @returns a job's model without memory, with its delta applied. @throws {TroupeError} `DELTA_TARGET` */
 export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Module {
   const model = job.model(config, facts);
   checkGiven(job.model, "model", () => checkModel(model));

@@ -1,17 +1,17 @@
 import { TroupeError } from "../errors.ts";
 
 /**
- * What the losses of a batch are means over, such as the targets that count: one number for all of them, or one for each by
- * its name. At least 0.
+ * What the losses of a batch are means over, such as the number of targets that count: one number for all losses, or one for
+ * each by name. At least 0.
  */
 export type LossWeights = number | Readonly<Record<string, number>>;
 
 /**
- * What each batch of a step weighs beside the others: weight × number of batches / Σ weights, so that the mean of
- * share × loss over the batches is Σ weight · loss / Σ weight. Exactly 1 where all weigh alike, 0 where nothing counts.
+ * Each batch's share of a step: weight × number of batches / Σ weights, so that the mean of share × loss over the batches is
+ * Σ weight · loss / Σ weight. Exactly 1 if all weights are equal, 0 if nothing counts.
  * @param weights - of all batches of a step, in order
  * @returns a share for each, by the same names
- * @throws {TroupeError} `LOSS_WEIGHTS` for what is no weight, or where batches name different losses
+ * @throws {TroupeError} `LOSS_WEIGHTS` for an invalid weight, or if batches name different losses
  */
 export function sharesOf(weights: readonly LossWeights[]): LossWeights[] {
   for (const each of weights) checkWeights(each);
@@ -26,8 +26,8 @@ export function sharesOf(weights: readonly LossWeights[]): LossWeights[] {
 }
 
 /**
- * @param name - of a loss; undefined where there is one without a name
- * @throws {TroupeError} `LOSS_WEIGHTS` where the weights do not name it
+ * @param name - of a loss; undefined for a job's only loss, which has no name
+ * @throws {TroupeError} `LOSS_WEIGHTS` if the weights do not name it
  */
 export function weightOf(weights: LossWeights, name: string | undefined): number {
   if (typeof weights === "number") return weights;
@@ -40,7 +40,7 @@ export function weightOf(weights: LossWeights, name: string | undefined): number
   );
 }
 
-/** @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative or not finite, or for none */
+/** @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative, not finite or missing */
 export function checkWeights(weights: LossWeights): void {
   const values = typeof weights === "object" && weights !== null ? Object.values(weights) : [weights];
   const isWeight = (weight: unknown) => typeof weight === "number" && weight >= 0 && weight < Infinity;

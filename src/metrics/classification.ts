@@ -1,6 +1,6 @@
 /** Which of the classes F1 is of. */
 export type F1Average =
-  /** Of one class alone: the second of two, unless told otherwise. */
+  /** Default: of one class alone: the second of two,. */
   | { readonly kind: "class"; readonly class: number }
   /** The mean over all classes that are guessed or true. */
   | { readonly kind: "macro" };

@@ -91,7 +91,7 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
    * @param asked.attentionMask, asked.segments, asked.positionIds - what stands where: {@link TextPlaces}
    * @param asked.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
    * @param asked.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
-   * @param asked.logitsToKeep - of the last positions only; all unless told otherwise
+   * @param asked.logitsToKeep - of the last positions only; default all
    * @returns `loss` (float32 scalar, mean nats a token) where labels or targets are given, and then no logits, which
    *   never exist as a whole; else `logits` [B, kept, V]
    * @throws {TroupeError} `MODEL_INPUT`

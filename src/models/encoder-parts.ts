@@ -25,7 +25,7 @@ export interface SelfAttentionConfig {
   readonly num_attention_heads: number;
   readonly attention_probs_dropout_prob: number;
   readonly initializer_range: number;
-  /** Whether queries, keys and values have biases; true unless told otherwise. */
+  /** Whether queries, keys and values have biases. Default: true. */
   readonly qkv_bias?: boolean;
 }
 

@@ -12,7 +12,7 @@ export type TextPlaces = {
   readonly attentionMask?: Tensor | undefined;
   /** [n + 1], int64, where the texts begin that share the one row, none of which sees another, and where the last ends. */
   readonly segments?: Tensor | undefined;
-  /** [1, T], int64, of one row: where each token stands. From the beginning of each text on unless told otherwise. */
+  /** [1, T], int64, of one row: where each token stands. Default: from the beginning of each text on. */
   readonly positionIds?: Tensor | undefined;
 };
 

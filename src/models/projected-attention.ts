@@ -20,7 +20,7 @@ import type { Tensor } from "../tensor/index.ts";
 
 /** Where keys and values come from, and which are seen. */
 export interface AttentionRequest {
-  /** [B, S, D]; the queries' own positions unless told otherwise. */
+  /** [B, S, D]. Default: the queries' own positions. */
   readonly source?: Tensor | undefined;
   /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. Or who shares the row. */
   readonly mask?: Tensor | PackedRow | undefined;

@@ -12,7 +12,7 @@ import { checkField, type Field, type Fields, flag, positive } from "./config-fi
 export interface RopeParameters {
   readonly rope_theta: number;
   readonly rope_type: RotaryScaling["kind"];
-  /** Which part of a head's features is turned; all unless told otherwise. */
+  /** Which part of a head's features is turned. Default: all. */
   readonly partial_rotary_factor?: number;
   /** Of all kinds but the default one and longrope, which may leave it out. */
   readonly factor?: number;
@@ -21,7 +21,7 @@ export interface RopeParameters {
   readonly high_freq_factor?: number;
   /** Of llama3, yarn and longrope. */
   readonly original_max_position_embeddings?: number;
-  /** Of yarn and longrope; what follows from the others unless told otherwise. */
+  /** Of yarn and longrope. Default: what follows from the others. */
   readonly attention_factor?: number;
   /** Of yarn. */
   readonly beta_fast?: number;

@@ -35,7 +35,7 @@ export type EncoderBatch = {
   readonly inputIds: Tensor;
   /** [B, T], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
   readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64, which of two texts a position belongs to; the first unless told otherwise. */
+  /** [B, T], int64, which of two texts a position belongs to. Default: the first. */
   readonly tokenTypeIds?: Tensor | undefined;
   /** [n + 1], int64, where the samples begin that share the one row, and where the last ends. Families of BERT. */
   readonly segments?: Tensor | undefined;

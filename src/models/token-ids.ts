@@ -6,7 +6,7 @@ import type { TextPlaces, TextRequest } from "./language-model.ts";
 /**
  * Checks token ids before any work is done with them.
  * @param ids - [B, T], int64
- * @param length - positions of the longest sample, where several share a row; T unless told otherwise
+ * @param length - positions of the longest sample, where several share a row; default T
  * @throws `MODEL_INPUT` for another rank, dtype or length, or an id outside [0, vocabSize)
  */
 export function checkTokenIds(

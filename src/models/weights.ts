@@ -14,7 +14,7 @@ export interface StateNaming {
   readonly modules?: readonly (readonly [pattern: RegExp, replacement: string])[];
   /**
    * What a pretrained folder may lack, which is then drawn from its initializer, and may hold in vain: names without the
-   * prefix. What lies outside the prefix is a head, where `head` is "outside the prefix". Nothing unless told otherwise.
+   * prefix. What lies outside the prefix is a head, where `head` is "outside the prefix". Default: nothing.
    */
   readonly head?: { readonly outsidePrefix: boolean; readonly names: readonly RegExp[] };
 }

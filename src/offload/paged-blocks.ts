@@ -23,7 +23,7 @@ export interface PagingPlan {
    * free holds the blocks that were left last.
    */
   readonly windowBytes: number;
-  /** Waited for before every transfer; nothing unless told otherwise. */
+  /** Waited for before every transfer. Default: nothing. */
   readonly delay?: () => Promise<void>;
   /** Called at the end of every transfer, with when it was asked for. */
   readonly onTransfer?: (block: number, direction: "bring" | "store", beginMs: number) => void;

@@ -4,7 +4,7 @@ import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 
-/** What {@link Adafactor} may be told; the defaults of fairseq and transformers. */
+/** Options of {@link Adafactor}; the defaults of fairseq and transformers. */
 export interface AdafactorOptions extends OptimizerOptions {
   /** With `relativeStep` a factor on it, 1; else the learning rate itself, which must be given. */
   readonly lr?: number;
@@ -14,7 +14,7 @@ export interface AdafactorOptions extends OptimizerOptions {
   readonly clipThreshold?: number;
   /** The second moment of step t keeps 1 - t ** decayRate. -0.8 */
   readonly decayRate?: number;
-  /** Decay of a first moment; none is kept unless told. */
+  /** Decay of a first moment. Default: none is kept. */
   readonly beta1?: number;
   /** Multiplies the learning rate by the parameter's root mean square. true */
   readonly scaleParameter?: boolean;

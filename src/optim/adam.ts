@@ -6,7 +6,7 @@ import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
-/** What Adam in its forms may be told. */
+/** Options of Adam in its forms. */
 export interface AdamOptions extends OptimizerOptions {
   /** Decay of the first and second moment. [0.9, 0.999] */
   readonly betas?: readonly [number, number];
@@ -14,10 +14,10 @@ export interface AdamOptions extends OptimizerOptions {
   readonly eps?: number;
 }
 
-/** What {@link AdamW} may be told; torch's defaults: lr 1e-3, weightDecay 0.01. */
+/** Options of {@link AdamW}; torch's defaults: lr 1e-3, weightDecay 0.01. */
 export type AdamWOptions = AdamOptions;
 
-/** What {@link BMTrainAdam} may be told. */
+/** Options of {@link BMTrainAdam}. */
 export interface BMTrainAdamOptions extends AdamOptions {
   /** Updates at whose start the parameters are held: the moments gather, the learning rate is 0. 0 */
   readonly holdSteps?: number;

@@ -6,7 +6,7 @@ import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } 
 import { elementwise, type Segments, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./whole-parameter.ts";
 
-/** What {@link LAMB} may be told; defaults: lr 1e-3, weightDecay 0.01. */
+/** Options of {@link LAMB}; defaults: lr 1e-3, weightDecay 0.01. */
 export interface LAMBOptions extends OptimizerOptions {
   /** Decay of the first and second moment. [0.9, 0.999] */
   readonly betas?: readonly [number, number];

@@ -5,7 +5,7 @@ import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
-/** What {@link Lion} may be told; the paper's defaults: lr 1e-4, weightDecay 0. */
+/** Options of {@link Lion}; the paper's defaults: lr 1e-4, weightDecay 0. */
 export interface LionOptions extends OptimizerOptions {
   /** Of the interpolation whose sign is taken, and of the momentum that is kept. [0.9, 0.99] */
   readonly betas?: readonly [number, number];

@@ -10,7 +10,7 @@ import {
   type ParameterGroup,
 } from "./parameter-groups.ts";
 
-/** What every optimizer may be told. */
+/** Options of every optimizer. */
 export interface OptimizerOptions {
   /** Peak learning rate; a schedule sets that of each step. */
   readonly lr?: number;
@@ -23,7 +23,7 @@ export interface OptimizerOptions {
   readonly maximize?: boolean;
   /** Largest L2 norm of the averaged gradient of its own parameters, in place of the job's rule for them. */
   readonly clipNorm?: number;
-  /** Only parameters whose names it matches; another optimizer of the job takes the rest. All unless told otherwise. */
+  /** Only parameters whose names it matches; another optimizer of the job takes the rest. Default: all. */
   readonly only?: RegExp;
 }
 

@@ -10,12 +10,12 @@ import {
   warmupFactor,
 } from "./schedule.ts";
 
-/** What {@link MegatronSchedule} may be told. Everything is counted in samples. */
+/** Options of {@link MegatronSchedule}. Everything is counted in samples. */
 export interface MegatronScheduleOptions {
   readonly style: "constant" | "linear" | "cosine";
   /** Samples in one step, over all ranks; of a batch that grows, in the end. */
   readonly batchSize: number;
-  /** How the batch grows to that; it does not unless told. */
+  /** How the batch grows to that. Default: it does not. */
   readonly rampUp?: Omit<RampUp, "end"> | undefined;
   /** Samples after which the lowest rate is reached; Megatron's lr_decay_iters × batch size. */
   readonly decaySamples: number;
@@ -105,7 +105,7 @@ export class LinearWithWarmup implements Schedule {
   }
 }
 
-/** What {@link WarmupStableDecay} may be told. */
+/** Options of {@link WarmupStableDecay}. */
 export interface WarmupStableDecayOptions extends DecayOptions {
   /** The step from which the rate falls. */
   readonly stableUntil: number;

@@ -81,7 +81,7 @@ export class LinearDecay extends Decay {
   }
 }
 
-/** What {@link Cosine} may be told. */
+/** Options of {@link Cosine}. */
 export interface CosineOptions extends DecayOptions {
   /** Past the end the rate stays at its lowest, or follows the cosine up again, as BMTrain's does. "stay" */
   readonly afterEnd?: "stay" | "rise";

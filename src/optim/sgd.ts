@@ -6,7 +6,7 @@ import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
-/** What {@link SGD} may be told; torch's defaults: lr 1e-3, weightDecay 0. */
+/** Options of {@link SGD}; torch's defaults: lr 1e-3, weightDecay 0. */
 export interface SGDOptions extends OptimizerOptions {
   /** 0 */
   readonly momentum?: number;

@@ -3,11 +3,11 @@ import { type ClipRule, clipGradNorm } from "./clip.ts";
 import { type LocalState, type LocalUpdate, updateLocal } from "./local-updates.ts";
 import type { OptimizerSpec } from "./optimizer.ts";
 
-/** What one local step may be told. */
+/** Options of one local step. */
 export interface StepLocalOptions {
-  /** Learning rate of this step; the spec's unless told otherwise. */
+  /** Learning rate of this step. Default: the spec's. */
   readonly lr?: number;
-  /** Global L2 norm to which gradients are clipped, or another rule; Infinity unless told otherwise. */
+  /** Global L2 norm to which gradients are clipped, or another rule. Default: Infinity. */
   readonly clipNorm?: number | ClipRule;
 }
 

@@ -18,7 +18,7 @@ export interface SuggestOptions extends PlanOptions {
   readonly cluster: Cluster;
   readonly ranks: number;
   readonly batchSize: number;
-  /** What a rank may hold; the cluster's unless told otherwise. */
+  /** What a rank may hold. Default: the cluster's. */
   readonly memoryBytes?: number;
 }
 

@@ -18,7 +18,7 @@ export type Beginning =
       readonly entries: Readonly<Record<string, string>>;
     };
 
-/** Where the base of a delta comes from, which no checkpoint holds; from where all else comes unless told otherwise. */
+/** Where the base of a delta comes from, which no checkpoint holds. Default: from where all else comes. */
 interface OnBase {
   readonly base?: Beginning | undefined;
 }

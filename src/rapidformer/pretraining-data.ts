@@ -73,7 +73,7 @@ export function buildTrainValidTestDatasetsForHuggingface(
     readonly shortSeqProb: number;
     readonly binaryHead?: boolean;
     readonly tokenizer: Tokenizer;
-    /** Of the vocabulary that words at random are drawn from; the tokenizer's own unless told otherwise. */
+    /** Of the vocabulary that words at random are drawn from. Default: the tokenizer's own. */
     readonly vocabSize?: number;
   },
 ): ThreeSplits<BertRecord> {
@@ -114,7 +114,7 @@ export type T5Record = {
 export function buildTrainValidTestDatasetsForT5(
   options: PretrainingData & {
     readonly maxSeqLength: number;
-    /** Of the decoder; as long as the encoder's unless told otherwise. */
+    /** Of the decoder. Default: as long as the encoder's. */
     readonly maxSeqLengthDec?: number;
     readonly maskedLmProb: number;
     readonly shortSeqProb: number;

@@ -29,15 +29,15 @@ import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
 import type { Run } from "./run.ts";
 
-/** How a run of several hosts was started. */
+/** How a run over several hosts was started. */
 export interface Launched {
   readonly launch: Launch;
-  /** What all hosts must agree on, in words. */
+  /** What all hosts must agree on, in words for error messages. */
   readonly about: string;
 }
 
 /**
- * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.
+ * The runtime of a script: spawn it, subscribe to its events, run a job, stop it.
  *
  * ```ts
  * await using runtime = await Runtime.spawn({ ranks: 2, zero: 3 });
@@ -52,11 +52,11 @@ export class Runtime implements AsyncDisposable {
   readonly #launched: Launched | undefined;
   readonly #hub = new EventHub();
   #dashboard: Dashboard | undefined;
-  /** The one under way. */
+  /** The run in progress. */
   #run: Run | undefined;
-  /** Settled once what `run` was asked for is under way, or is not to be: what is asked of it meanwhile waits. */
+  /** Settled once the run that `run` was asked for has started, or failed to; requests made before that wait for it. */
   #beginning: Promise<void> | undefined;
-  /** Settled once it is over, and never rejected. */
+  /** Settled once the run is over; never rejected. */
   #over: Promise<void> = Promise.resolve();
 
   private constructor(
@@ -72,13 +72,13 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Checks the options and opens the dashboard, where one is wanted. Threads are started by {@link run}, once the job is
-   * known to be sound.
-   * @param launched - where a launcher has started the run on several hosts, of which this one leads
+   * Checks the options and opens the dashboard, if there is one. Threads are started by {@link run}, after the job has been
+   * checked.
+   * @param launched - set on the head of several hosts that a launcher started
    * @throws {TroupeError} `OPTION`, `OPTIMIZER_OPTION`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */
   static async spawn(options: RuntimeOptions = {}, launched?: Launched): Promise<Runtime> {
-    // Not above: an actor's thread imports this module with its job, and would load a run, and the schema's library, in vain.
+    // Imported lazily: an actor's thread imports this module with its job, and needs neither the run nor the schema.
     const { printScript, settle } = await import("../config/index.ts");
     const { Run } = await import("./run.ts");
     const { launch } = launched ?? {};
@@ -90,28 +90,28 @@ export class Runtime implements AsyncDisposable {
     return runtime;
   }
 
-  /** Every option with its value and whether the script gave it: a file that `troupe run --config` reads. */
+  /** Every option with its value, and whether the script set it, in the form of a file that `troupe run --config` reads. */
   get options(): string {
     return this.#printed;
   }
 
-  /** Where a browser finds the dashboard, the token with it; undefined without one. */
+  /** The dashboard's URL, token included; undefined without a dashboard. */
   get dashboardUrl(): string | undefined {
     return this.#dashboard?.url;
   }
 
-  /** The file that keeps the dashboard's token, which its owner alone can read; undefined where there is none. */
+  /** The file with the dashboard's token, readable by its owner only; undefined without one. */
   get dashboardTokenFile(): string | undefined {
     return this.#settings.dashboard?.tokenFile;
   }
 
-  /** What happens, as it happens. A subscriber that is slow or throws never slows or stops training. */
+  /** All events, as they happen. A slow or throwing subscriber never slows or stops training. */
   get events$(): Observable<TroupeEvent> {
     return this.#hub.events$;
   }
 
   /**
-   * The same events for `for await`, or some of them:
+   * The same events, or a selection of them, for `for await`:
    *
    * ```ts
    * const losses = runtime.events({ kinds: ["step.finished"], sample: { "step.finished": { everyMs: 1000 } } });
@@ -124,43 +124,43 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Calls `listener` with every event of one kind from now on, typed by it:
+   * Calls `listener` with every event of one kind from now on, with that kind's type:
    *
    * ```ts
    * runtime.on("step.finished", ({ step, lossNats }) => console.log(step, lossNats));
    * ```
-   * One that throws is reported as a subscriber is.
-   * @throws {TroupeError} `OPTION` for a name that no kind of event has
+   * A listener that throws is reported and does not stop training.
+   * @throws {TroupeError} `OPTION` for an unknown kind of event
    */
   on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): this {
     this.#hub.listeners.on(kind, listener);
     return this;
   }
 
-  /** The same for the first such event alone. */
+  /** As {@link on}, for the next such event only. */
   once<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): this {
     this.#hub.listeners.once(kind, listener);
     return this;
   }
 
-  /** Takes a listener back. */
+  /** Removes a listener. */
   off<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): this {
     this.#hub.listeners.off(kind, listener);
     return this;
   }
 
-  /** Lets a sink write every event from now on; the runtime closes it when it stops. */
+  /** Adds a sink, which receives every event from now on; the runtime closes it when it stops. */
   addSink(sink: EventSink): void {
     this.#hub.addSink(sink);
   }
 
   /**
    * Trains a job to its end.
-   * @param jobUrl - module whose default export is `defineJob({ … })`: a URL, or a path as a command line takes it
-   * @param overrides - settings of the job in place of its defaults
-   * @returns once every thread of the run has ended and listeners have been called with its events, slow ones for at most a second
-   * @throws {TroupeError} with the first cause of what went wrong; every thread of the run has ended then, and what was
-   *   saved is kept
+   * @param jobUrl - URL or path of a module whose default export is `defineJob({ … })`
+   * @param overrides - values for the job's settings, instead of its defaults
+   * @returns after every thread of the run has ended and listeners have received its events; slow ones get at most a second
+   * @throws {TroupeError} with the first cause of the failure; by then every thread of the run has ended, and saved
+   *   checkpoints are kept
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
     if (this.#run !== undefined || this.#beginning !== undefined) {
@@ -212,7 +212,7 @@ export class Runtime implements AsyncDisposable {
       begun();
       const result = await training;
       const signal = interruption?.signal ?? hostSignal;
-      // One that came with the last step has cut nothing short.
+      // A signal during the last step has cut nothing short.
       return signal === undefined || result.steps === run.numSteps
         ? result
         : { ...result, interruptedBy: signal };
@@ -225,11 +225,11 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Saves the state after the next step that is granted, or while the run is paused, the present one; training goes on.
-   * Where a save is under way, it waits for its end.
+   * Saves the state after the next granted step, or the present state while the run is paused. Training goes on. Waits for a
+   * save that is already under way.
    * @returns once the checkpoint is durable
-   * @throws {TroupeError} `OPTION` for a run without a folder to save to; `RUN_OVER` where none is in progress, or it ends
-   *   before the save is durable; what the save failed with
+   * @throws {TroupeError} `OPTION` for a run without a checkpoint folder; `RUN_OVER` if no run is in progress, or it ends
+   *   before the checkpoint is durable; the error that the save failed with
    */
   async save(): Promise<SavedState> {
     const { control } = await this.#running();
@@ -238,34 +238,34 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Grants no further step until {@link resume}: saves of what is done go on, and are made where they are asked for.
-   * @returns how many steps are made in all, once those that had been granted, a few, are
-   * @throws {TroupeError} `RUN_OVER` where no run is in progress, or it ends before
+   * Grants no further step until {@link resume}. The few steps already granted are finished first; saves still work.
+   * @returns the number of steps made so far, once the granted ones are done
+   * @throws {TroupeError} `RUN_OVER` if no run is in progress, or it ends before that
    */
   async pause(): Promise<number> {
     return (await this.#running()).control.pause();
   }
 
   /**
-   * Grants steps again; nothing where the run is not paused.
-   * @throws {TroupeError} `RUN_OVER` where no run is in progress
+   * Grants steps again; does nothing if the run is not paused.
+   * @throws {TroupeError} `RUN_OVER` if no run is in progress
    */
   resume(): void {
     if (this.#run === undefined) throw this.#Run.missing();
     this.#run.control.resume();
   }
 
-  /** What every actor is doing, read from shared memory: it answers also while they are stuck. */
+  /** What every actor is doing, read from shared memory, so that it works even while actors are stuck. */
   inspect(): readonly ActorInspection[] {
     return this.#run?.inspect() ?? [];
   }
 
   /**
-   * Statistics of the parameters whose names match, and of their gradients, as the next step that is granted leaves them:
-   * of the whole parameters, however they are split, to the last bit of a float64 sum.
-   * @param pattern - with the wildcards of a shell, such as `*.c_attn.*`
-   * @returns in the order of the model; `formatSummary` makes a table of them
-   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   * Statistics of the parameters whose names match, and of their gradients, after the next granted step. They cover whole
+   * parameters, however these are split, with sums in float64.
+   * @param pattern - with shell wildcards, such as `*.c_attn.*`
+   * @returns in the order of the model; `formatSummary` prints them as a table
+   * @throws {TroupeError} `INSPECTION_OVER` if no further step comes
    */
   async inspectModel(pattern = "*"): Promise<readonly TensorSummary[]> {
     const { parameters } = await this.#inspect("parameters", pattern);
@@ -273,11 +273,11 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * How the next step that is granted moves the parameters whose names match: statistics of what it takes off them, over the
-   * learning rate, and their mean and variance together. Of AdamW that is the update direction, which BMTrain's
-   * `record_delta` records. Empty where the step is left out.
+   * How the next granted step moves the parameters whose names match: statistics of each update divided by the learning
+   * rate, and the mean and variance of all together. For AdamW this is the update direction, which BMTrain's `record_delta`
+   * records. Empty if the step is skipped.
    * @param pattern - as for {@link inspectModel}
-   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   * @throws {TroupeError} `INSPECTION_OVER` if no further step comes
    */
   async inspectUpdates(pattern = "*"): Promise<UpdateSummary> {
     const { updates } = await this.#inspect("updates", pattern);
@@ -285,10 +285,10 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Statistics of the tensors that the model's code marks with `recordTensor`, and of the gradients of the loss with
-   * respect to them, in the next step that is granted: over all replicas and micro-batches.
-   * @param pattern - of their names, `<group.>k.name`, where k counts the records of that name along the model
-   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   * Statistics of the tensors that the model's code marks with `recordTensor`, and of the loss's gradients with respect to
+   * them, in the next granted step, over all replicas and micro-batches.
+   * @param pattern - matches names of the form `<group.>k.name`, where k counts the records of that name along the model
+   * @throws {TroupeError} `INSPECTION_OVER` if no further step comes
    */
   async inspectTensors(pattern = "*"): Promise<readonly TensorSummary[]> {
     const { tensors } = await this.#inspect("tensors", pattern);
@@ -296,19 +296,19 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * What each rank holds by kind at the end of the next step that is granted, and the most it has held: the allocator's
-   * own count, in bytes that tensors asked for.
-   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   * Each rank's memory by kind at the end of the next granted step, and its peak: the bytes that tensors asked the allocator
+   * for.
+   * @throws {TroupeError} `INSPECTION_OVER` if no further step comes
    */
   async inspectMemory(): Promise<readonly HeldMemory[]> {
     return (await this.#inspect("memory", "")).memory;
   }
 
   /**
-   * Ends the events, and a run in progress: at once, in which case `run` fails with `RUN_STOPPED` and what was not saved is
-   * lost; or, with `save`, after the steps that are granted, whose state is saved, and `run` returns.
-   * @throws {TroupeError} with `save` what it failed with, the events being ended none the less; `OPTION` for a run without a
-   *   folder to save to, which goes on then
+   * Ends the run in progress, and the events. Without `save` the run ends at once: `run` fails with `RUN_STOPPED`, and what
+   * was not saved is lost. With `save` the granted steps are finished and saved, and `run` returns.
+   * @throws {TroupeError} with `save`: the error that the save failed with, after the events have ended; `OPTION` for a run
+   *   without a checkpoint folder, which then goes on
    */
   async stop({ save = false }: { readonly save?: boolean } = {}): Promise<void> {
     await this.#beginning;
@@ -336,12 +336,12 @@ export class Runtime implements AsyncDisposable {
     return this.#settings.supervision.signals;
   }
 
-  /** Lets the run under way save and end; gives it up where that takes too long, or there is nowhere to save to. */
+  /** Lets the run save and end; stops it at once if that takes longer than the grace period, or it has no checkpoint folder. */
   #interrupt(signal: NodeJS.Signals): void {
     const { supervision, checkpoint } = this.#settings;
     const { graceMs } = supervision;
     this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
-    // What either fails with, the run itself tells.
+    // The run itself reports the error of either.
     const giveUp = () => void this.#run?.stop().catch(() => {});
     if (checkpoint?.directory === undefined) {
       giveUp();
@@ -371,7 +371,7 @@ export class Runtime implements AsyncDisposable {
     return this.#run;
   }
 
-  /** @throws {TroupeError} `OPTION` where nothing could be made durable */
+  /** @throws {TroupeError} `OPTION` without a checkpoint folder */
   #requireFolder(): void {
     if (this.#settings.checkpoint?.directory !== undefined) return;
     throw optionError("checkpoint.dir", "a folder to save to", "none", "give it to Runtime.spawn");
@@ -389,7 +389,7 @@ export class Runtime implements AsyncDisposable {
   }
 }
 
-/** Not loaded by an actor's thread, which leads nothing. */
+/** Imported lazily: actors' threads load this module too, and never need it. */
 async function openHead(launch: Launch, trust: TrustFiles): Promise<Head> {
   const launching = await import("../launch/index.ts");
   return launching.Head.open(launch, trust);

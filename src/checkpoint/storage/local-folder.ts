@@ -42,7 +42,7 @@ export class LocalFolder implements CheckpointStorage {
   /** Of drafts that came to nothing and could not be removed. */
   readonly #left = new Set<string>();
 
-  /** @param directory - of the checkpoints; made by the first draft, unless told otherwise */
+  /** @param directory - of the checkpoints. Default: made by the first draft. */
   constructor(directory: string, { isMade = true }: LocalFolderOptions = {}) {
     this.location = directory;
     this.#isMade = isMade;

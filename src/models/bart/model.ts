@@ -28,7 +28,7 @@ export type Seq2SeqBatch = {
   readonly attentionMask?: Tensor | undefined;
   /** [B, T], int64: what is written, −100 where nothing is asked. */
   readonly labels?: Tensor | undefined;
-  /** [B, T], int64: what has been written before each position; the labels, one later, unless told otherwise. */
+  /** [B, T], int64: what has been written before each position. Default: the labels, one later. */
   readonly decoderInputIds?: Tensor | undefined;
   /** [B, T], 0 where what is written is padded. */
   readonly decoderAttentionMask?: Tensor | undefined;

@@ -54,7 +54,7 @@ export const decoderSwitches = ["is_decoder", "add_cross_attention"] as const;
 
 /**
  * Completes given fields with BERT base's and checks them.
- * @param rules - of a family that has the same fields; BERT unless told otherwise
+ * @param rules - of a family that has the same fields; default BERT
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function bertConfig(

@@ -4,27 +4,27 @@ import { TroupeError } from "../../errors.ts";
 export interface GenerateOptions {
   /** How many tokens are added at most. */
   readonly maxNewTokens: number;
-  /** Divides the logits; 0 takes the most likely token. 1 unless told otherwise. */
+  /** Divides the logits; 0 takes the most likely token. Default: 1. */
   readonly temperature?: number;
-  /** Only the k most likely tokens are drawn from; all unless told otherwise. */
+  /** Only the k most likely tokens are drawn from. Default: all. */
   readonly topK?: number;
-  /** Only the most likely tokens are drawn from that together reach this probability; 1, all of them, unless told otherwise. */
+  /** Only the most likely tokens are drawn from that together reach this probability. Default: 1, all of them. */
   readonly topP?: number;
-  /** Above 1, tokens that stand in the text already are less likely (Keskar et al. 2019 §4.1). 1 unless told otherwise. */
+  /** Above 1, tokens that stand in the text already are less likely (Keskar et al. 2019 §4.1). Default: 1. */
   readonly repetitionPenalty?: number;
-  /** Token n of a row is drawn by a pure function of (seed, row, n). 0 unless told otherwise. */
+  /** Token n of a row is drawn by a pure function of (seed, row, n). Default: 0. */
   readonly seed?: number;
   /** How many texts are pursued at once, of which the likeliest is kept; 1, none but one, unless told otherwise. Nothing is drawn. */
   readonly numBeams?: number;
-  /** Of beams: the sum of the log-probabilities is divided by (tokens added) ^ this. 1 unless told otherwise. */
+  /** Of beams: the sum of the log-probabilities is divided by (tokens added) ^ this. Default: 1. */
   readonly lengthPenalty?: number;
-  /** Of beams, as transformers' `early_stopping`. False unless told otherwise. */
+  /** Of beams, as transformers' `early_stopping`. Default: false. */
   readonly earlyStopping?: boolean | "never";
-  /** A text ends with any of these, which it keeps. The model's own `eos_token_id` unless told otherwise. */
+  /** A text ends with any of these, which it keeps. Default: the model's own `eos_token_id`. */
   readonly stopTokens?: readonly number[];
-  /** What stands before shorter prompts, and is not seen. The model's own `pad_token_id`, or else 0, unless told otherwise. */
+  /** What stands before shorter prompts, and is not seen. Default: the model's own `pad_token_id`, or 0. */
   readonly padToken?: number;
-  /** Of encoder-decoders: the first token that is written, and the last one where a text reaches its most; drawn unless told otherwise. */
+  /** Of encoder-decoders: the first token that is written, and the last one where a text reaches its most. Default: drawn. */
   readonly forcedFirstToken?: number;
   readonly forcedLastToken?: number;
 }

@@ -40,7 +40,7 @@ export type GPTNeoXConfig = ConfigOf<typeof neoxFields> & { readonly rope_parame
 const oldNames = ["rotary_pct", "rotary_emb_base"];
 
 /**
- * Completes given fields with those of the 20B model and checks them. A quarter of each head turns unless told otherwise.
+ * Completes given fields with those of the 20B model, where a quarter of each head turns, and checks them.
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GPTNeoXConfig {

@@ -32,7 +32,7 @@ export interface ExpertConfig {
   readonly numExperts: number;
   /** Weight of the auxiliary losses, summed over the layers, in the loss; 0.01 unless told otherwise. */
   readonly auxiliaryWeight?: number;
-  /** Whether a dense layer answers beside the experts: residual MoE. False unless told otherwise. */
+  /** Whether a dense layer answers beside the experts: residual MoE. Default: false. */
   readonly residual?: boolean;
   /** How tokens are dealt. */
   readonly mixture?: Omit<MixtureOptions, "residual" | "init">;

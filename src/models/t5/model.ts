@@ -99,7 +99,7 @@ export type T5Batch = {
   readonly inputIds: Tensor;
   /** [B, S], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
   readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64; the labels shifted by one, behind the start token, unless told otherwise. */
+  /** [B, T], int64. Default: the labels shifted by one, behind the start token. */
   readonly decoderInputIds?: Tensor | undefined;
   /** [B, T], int64 or bool: 0 where the decoder's row is padded. */
   readonly decoderAttentionMask?: Tensor | undefined;

@@ -52,7 +52,7 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
     };
   }
 
-  /** How the head is split; whole on every rank unless told otherwise. */
+  /** How the head is split. Default: whole on every rank. */
   protected get headPlan(): TensorPlan {
     return {};
   }

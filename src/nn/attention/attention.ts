@@ -12,7 +12,7 @@ const SCORES_TO_SPARE = 256 * 256;
 
 /** Which keys a query sees, and how they are weighed. */
 export interface AttentionOptions {
-  /** Whether query t sees only keys up to t + S − T: the last query is beside the last key. False unless told otherwise. */
+  /** Whether query t sees only keys up to t + S − T: the last query is beside the last key. Default: false. */
   readonly causal?: boolean;
   /** Whether query t sees only keys from t + S − T − window + 1 on: so many, its own among them, where it is causal. */
   readonly window?: number | undefined;
@@ -22,7 +22,7 @@ export interface AttentionOptions {
   readonly packed?: PackedRow | undefined;
   /** Float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. */
   readonly bias?: Tensor | undefined;
-  /** Factor on the scores; 1/√K unless told otherwise. */
+  /** Factor on the scores. Default: 1/√K. */
   readonly scale?: number;
   /** Of the attention weights. */
   readonly dropout?: Dropout | undefined;

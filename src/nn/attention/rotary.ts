@@ -62,7 +62,7 @@ export interface RotaryAngles {
  * angles at far positions show the last bit.
  * @param width - R, features that are turned: even
  * @param theta - base of the geometric series, such as 10000
- * @param length - positions of the text, which the kinds "dynamic" and "longrope" ask for; none unless told otherwise
+ * @param length - positions of the text, which the kinds "dynamic" and "longrope" ask for; default none
  * @throws {TroupeError} `MODULE_ARGUMENT` for an odd width or a theta or factor that is not positive
  */
 export function rotaryFrequencies(

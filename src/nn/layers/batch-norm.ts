@@ -6,7 +6,7 @@ import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/** What batch normalisation may be told; defaults are torch.nn.BatchNorm's. */
+/** Options of batch normalisation; defaults are torch.nn.BatchNorm's. */
 export interface BatchNormOptions {
   /** Added to variances. 1e-5 */
   readonly eps?: number;

@@ -5,7 +5,7 @@ import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/** What a convolution may be told beside its sizes; defaults are torch's. One number stands for every dim. */
+/** Options of a convolution beside its sizes; defaults are torch's. One number stands for every dim. */
 export interface ConvolutionOptions {
   /** Steps between two places of the kernel. 1 */
   readonly stride?: number | readonly number[];
@@ -17,7 +17,7 @@ export interface ConvolutionOptions {
   readonly groups?: number;
   /** Whether a bias is added. True */
   readonly bias?: boolean;
-  /** Starts the weight; uniform in ±1/√(weights of an output) unless told otherwise. */
+  /** Starts the weight. Default: uniform in ±1/√(weights of an output). */
   readonly init?: Initializer;
 }
 

@@ -8,7 +8,7 @@ export interface MaskSplit {
   readonly dim: number;
   readonly index: number;
   readonly count: number;
-  /** How many places at the end of the last piece lie beyond the tensor, along `dim`; none unless told otherwise. */
+  /** How many places at the end of the last piece lie beyond the tensor, along `dim`. Default: none. */
   readonly padding?: number;
 }
 

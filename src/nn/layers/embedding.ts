@@ -3,7 +3,7 @@ import { type Initializer, normal } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/** A table of vectors looked up by integer ids; weight [rows, width], normal with deviation 1 unless told otherwise. */
+/** A table of vectors looked up by integer ids. Default: weight [rows, width], normal with deviation 1. */
 export class Embedding extends Module {
   readonly weight: Parameter;
   /** The row that looking up gives no gradient: that of the padding token. Undefined where there is none. */
@@ -24,7 +24,7 @@ export class Embedding extends Module {
     return ops.embedding(this.weight.tensor, ids, paddingRow ?? -1); // [...] → [..., width]
   }
 
-  /** What is done to the rows that were looked up, a child of this module. Set from outside; nothing unless told otherwise. */
+  /** What is done to the rows that were looked up, a child of this module. Set from outside. Default: nothing. */
   get behind(): (Module & { forward(rows: Tensor): Tensor }) | undefined {
     return this.#behind;
   }

@@ -7,11 +7,11 @@ import { Parameter } from "../module/parameter.ts";
 import { type ActivationName, activations, geluForm } from "./activation.ts";
 import type { PrefixHeads } from "./prefix.ts";
 
-/** What an affine map may be told beside its sizes. */
+/** Options of an affine map beside its sizes. */
 export interface AffineOptions {
   /** Starts the weight. */
   readonly init?: Initializer;
-  /** What follows the map, in one pass with the bias where a kernel has it; nothing unless told otherwise. */
+  /** What follows the map, in one pass with the bias where a kernel has it. Default: nothing. */
   readonly activation?: ActivationName;
 }
 
@@ -63,7 +63,7 @@ export abstract class Affine extends Module {
   /** x W, whatever is added to it: [..., in] → [..., out]. */
   abstract ownProduct(x: Tensor): Tensor;
 
-  /** What is added to the product. Set from outside; nothing unless told otherwise. */
+  /** What is added to the product. Set from outside. Default: nothing. */
   get added(): AddedProduct | undefined {
     return this.#added;
   }
@@ -72,7 +72,7 @@ export abstract class Affine extends Module {
     this.#added = added;
   }
 
-  /** What features are multiplied by. Set from outside; nothing unless told otherwise. */
+  /** What features are multiplied by. Set from outside. Default: nothing. */
   get scale(): FeatureScale | undefined {
     return this.#scale;
   }
@@ -90,7 +90,7 @@ export abstract class Affine extends Module {
     this.#prefix = prefix;
   }
 
-  /** What follows bias and activation, [..., out] → [..., out], a child of this map. Set from outside; nothing unless told otherwise. */
+  /** What follows bias and activation, [..., out] → [..., out], a child of this map. Set from outside. Default: nothing. */
   get behind(): (Module & { forward(y: Tensor): Tensor }) | undefined {
     return this.#behind;
   }
@@ -174,7 +174,7 @@ export class Linear extends Affine {
   readonly bias: Parameter | null;
 
   /**
-   * @param options.bias - whether a bias is added; true unless told otherwise
+   * @param options.bias - whether a bias is added; default true
    * @param options.biasInit - starts the bias
    */
   constructor(

@@ -15,7 +15,7 @@ export class PrefixHeads {
   readonly layerIndex: number;
   readonly numHeads: number;
   readonly headWidth: number;
-  /** The heads that are here, where ranks split them; what is none, the number of heads, is zero. All unless told otherwise. */
+  /** The heads that are here, where ranks split them; what is none, the number of heads, is zero. Default: all. */
   heads: readonly number[] | undefined;
 
   constructor(table: PrefixTable, layerIndex: number, numHeads: number, headWidth: number) {

@@ -9,11 +9,11 @@ import { Parameter } from "../module/parameter.ts";
 export interface HeadRequest {
   /** [B, T], int64, each in [0, V) or −100, which counts for nothing: the answer is the loss, not the logits. */
   readonly targets?: Tensor;
-  /** How the loss treats classes and rows; the plain mean unless told otherwise. */
+  /** How the loss treats classes and rows. Default: the plain mean. */
   readonly loss?: LossOptions & { readonly reduction?: "mean" | "sum" };
   /** float [V], added to the logits: a constant, without a gradient. */
   readonly offsets?: Tensor | undefined;
-  /** Logits of this many last positions only; of all unless told otherwise. */
+  /** Logits of this many last positions only. Default: of all. */
   readonly numPositions?: number | undefined;
 }
 
@@ -27,7 +27,7 @@ export class VocabularyHead extends Module {
   /** [V]; null where there is none. Another module's may be put here. */
   bias: Parameter | null;
 
-  /** @param options.bias - whether a bias is added, which starts at 0; false unless told otherwise */
+  /** @param options.bias - whether a bias is added, which starts at 0. Default: false. */
   constructor(width: number, numWords: number, init: Initializer, options: { readonly bias?: boolean } = {}) {
     super();
     this.weight = new Parameter([numWords, width], init);

@@ -1,9 +1,9 @@
 import { TroupeError } from "../../errors.ts";
 import { type Device, grad, noGrad, onDevice, ops, scope, type Tensor } from "../../tensor/index.ts";
 
-/** What connectionist temporal classification may be told; defaults are torch's. */
+/** Options of connectionist temporal classification; defaults are torch's. */
 export interface CtcOptions {
-  /** int64 [B]: frames of each row that are no padding; all unless told otherwise. */
+  /** int64 [B]: frames of each row that are no padding. Default: all. */
   readonly inputLengths?: Tensor | undefined;
   /** The class that says nothing. 0 */
   readonly blank?: number;

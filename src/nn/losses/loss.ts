@@ -20,7 +20,7 @@ export const IGNORE_INDEX = -100;
 /** How {@link linearCrossEntropy} computes. */
 export interface LinearLossOptions extends LossOptions {
   readonly reduction?: "mean" | "sum";
-  /** [V], added to the logits; where `share` is given, of the classes that are here. None unless told otherwise. */
+  /** [V], added to the logits; where `share` is given, of the classes that are here. Default: none. */
   readonly bias?: Tensor | undefined;
 }
 

@@ -3,11 +3,11 @@ import { ops, type Tensor } from "../../tensor/index.ts";
 
 /** How a cross entropy treats classes and rows; names and meaning are those of torch's. */
 export interface LossOptions {
-  /** The target that counts for nothing; −100 unless told otherwise. */
+  /** The target that counts for nothing. Default: −100. */
   readonly ignoreIndex?: number;
-  /** float32 [V]: what a row with this target counts; 1 unless told otherwise. */
+  /** float32 [V]: what a row with this target counts. Default: 1. */
   readonly classWeights?: Tensor;
-  /** How much of a row's weight is spread over all classes, in [0, 1); 0 unless told otherwise. */
+  /** How much of a row's weight is spread over all classes, in [0, 1). Default: 0. */
   readonly labelSmoothing?: number;
   /** "mean" divides by the weights of the rows that count. */
   readonly reduction?: "mean" | "sum" | "none";

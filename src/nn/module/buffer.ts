@@ -3,7 +3,7 @@ import { type DType, noGrad, type Tensor } from "../../tensor/index.ts";
 import type { InitializerLike } from "./initializer.ts";
 import { Parameter } from "./parameter.ts";
 
-/** What a buffer may be told. */
+/** Options of a buffer. */
 export interface BufferOptions {
   /** float32; others are constants. */
   readonly dtype?: DType;

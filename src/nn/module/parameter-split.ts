@@ -20,11 +20,11 @@ export interface SplitOptions {
   readonly dim: number;
   readonly index: number;
   readonly count: number;
-  /** 1 unless told otherwise. */
+  /** Default: 1. */
   readonly parts?: number;
-  /** Whether pieces may be rounded up: what lies beyond the whole is zero, and never stored. False unless told otherwise. */
+  /** Whether pieces may be rounded up: what lies beyond the whole is zero, and never stored. Default: false. */
   readonly pad?: boolean;
-  /** Neighbours that stay together where pieces are rounded up. 1 unless told otherwise. */
+  /** Neighbours that stay together where pieces are rounded up. Default: 1. */
   readonly unit?: number;
 }
 

@@ -10,17 +10,17 @@ import { combine, dispatch, type GateOptions, type Routing, route } from "./rout
 
 /** How a mixture deals its tokens; the defaults are DeepSpeed's. */
 export interface MixtureOptions {
-  /** Experts that see each token; 1 unless told otherwise. */
+  /** Experts that see each token. Default: 1. */
   readonly k?: 1 | 2;
-  /** While training; 1 unless told otherwise. */
+  /** While training. Default: 1. */
   readonly capacityFactor?: number;
-  /** In evaluation; 1 unless told otherwise. */
+  /** In evaluation. Default: 1. */
   readonly evalCapacityFactor?: number;
-  /** 4 unless told otherwise. */
+  /** Default: 4. */
   readonly minCapacity?: number;
-  /** Whether what is beyond an expert's capacity is dropped; true unless told otherwise. */
+  /** Whether what is beyond an expert's capacity is dropped. Default: true. */
   readonly dropTokens?: boolean;
-  /** Whether a full expert keeps a random sample of its tokens (k = 1, while training); true unless told otherwise. */
+  /** Whether a full expert keeps a random sample of its tokens (k = 1, while training). Default: true. */
   readonly randomTokenSelection?: boolean;
   /** While training: "jitter" scales the gate's input by 1 ± 0.01, "rsample" adds Gumbel noise to the first choice (k = 1). */
   readonly noise?: "none" | "jitter" | "rsample";

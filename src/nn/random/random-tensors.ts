@@ -48,7 +48,7 @@ export function rand(shape: Shape, generator: Generator, options: CreateOptions 
 const MOST_NUMBERS = 2 ** 24;
 
 /**
- * Draws whole numbers evenly from low to high − 1; int64 unless told otherwise.
+ * Draws whole numbers evenly from low to high − 1. Default: int64.
  * @throws {TroupeError} `TENSOR_ARGUMENT` for an empty range, or one of more than 2^24 numbers
  */
 export function randint(

@@ -44,11 +44,11 @@ export interface BlockPlanOptions {
   readonly zero: ZeroLevel;
   readonly mesh: Mesh;
   readonly rank: number;
-  /** What of every block that does not say otherwise is recomputed. Nothing unless told otherwise. */
+  /** What of every block that does not say otherwise is recomputed. Default: nothing. */
   readonly recompute?: Recompute;
-  /** Which stage holds what; the whole model on one stage unless told otherwise. */
+  /** Which stage holds what. Default: the whole model on one stage. */
   readonly stages?: StageCut;
-  /** Where tensor-parallel ranks share the positions; nowhere unless told otherwise. */
+  /** Where tensor-parallel ranks share the positions. Default: nowhere. */
   readonly region?: SequenceRegion | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface EngineOptions extends GatherOptions {
   readonly autocast?: AutocastDType | undefined;
   /** What the model draws from, if it draws: what is computed again draws what it drew at first. */
   readonly randomness: Randomness | undefined;
-  /** Where what recomputed blocks keep rests until backward; it stays unless told otherwise. */
+  /** Where what recomputed blocks keep rests until backward. Default: it stays. */
   readonly offloader?: Offloader | undefined;
 }
 
@@ -123,7 +123,7 @@ export class BlockEngine<Ticket> {
    * buffers is handed on too.
    * @param gradients - of what was sent and asks for gradients, in order; on the last stage what multiplies the loss's
    * @param completion - where it is left out, {@link flush} says when the step's gradients are complete
-   * @param only - names of the parameters whose gradients count; all unless told otherwise
+   * @param only - names of the parameters whose gradients count; default all
    * @returns the gradients of what was received and asks for them, in order; the caller's to dispose
    */
   backward(

@@ -15,7 +15,7 @@ export interface GatherOptions {
   readonly dtype: DType;
   /** How far gathers run ahead, in bytes. */
   readonly prefetchBytes: number;
-  /** Flat blocks whose parameters have no memory but while they are gathered, by index; none unless told otherwise. */
+  /** Flat blocks whose parameters have no memory but while they are gathered, by index. Default: none. */
   readonly paged?: readonly number[];
 }
 

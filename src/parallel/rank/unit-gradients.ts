@@ -52,7 +52,7 @@ export class UnitGradients {
 
   /**
    * A pass over these units is walked backwards from now on.
-   * @param only - names of the parameters whose gradients count; all unless told otherwise
+   * @param only - names of the parameters whose gradients count; default all
    */
   begin(units: Iterable<number>, completion: Completion, only?: RegExp): void {
     this.#pending = new Set(units);

@@ -5,7 +5,7 @@ import type { OwnedPart, RuleShare } from "./owned-range.ts";
 
 /** One optimizer step on a block: which of its parameters it leaves out, and which were left out before. Plain data. */
 export interface BlockStep extends UpdateStep {
-  /** Names of the parameters that stay as they are, with all that is kept of them; none unless told otherwise. */
+  /** Names of the parameters that stay as they are, with all that is kept of them. Default: none. */
   readonly frozen?: readonly string[];
   /** By name, how many updates before have left a parameter out; where it is not named, none. */
   readonly frozenUpdates?: Readonly<Record<string, number>>;

@@ -31,7 +31,7 @@ export interface BlockHooks {
 export interface CallOptions {
   /** Whether what forward computes inside is let go and computed again in backward. */
   readonly recompute: boolean;
-  /** Where parts of the block are: opens a tape for this call, on which `forward` records them. None unless told otherwise. */
+  /** Where parts of the block are: opens a tape for this call, on which `forward` records them. Default: none. */
   readonly parts?: ((inputs: readonly Tensor[], parameters: readonly Tensor[]) => PartTape) | undefined;
 }
 
@@ -59,11 +59,11 @@ export class BlockTape {
   /**
    * @param root - index of the block that owns what no block owns
    * @param leavesOf - a block's parameters that are trainable now, bound
-   * @param options.received - leaves that come from outside the pass; none unless told otherwise
+   * @param options.received - leaves that come from outside the pass; default none
    * @param options.checks - of how many blocks, the root included, to look for gradients that would be lost, for which all
    *   parameters are named in every call's backward: what a model does wrong it does in its first pass, so one is enough. Not
    *   looked for unless told otherwise
-   * @param options.offloader - where the inputs of what is computed again rest until then; they stay unless told otherwise
+   * @param options.offloader - where the inputs of what is computed again rest until then; default they stay
    */
   constructor(
     hooks: BlockHooks,

@@ -23,13 +23,13 @@ import { wrapEmbedding, wrapHead } from "./split-vocabulary.ts";
 
 /** How a plan is carried out. */
 export interface TensorParallelOptions {
-  /** Whether positions are shared by the ranks between the split layers. False unless told otherwise. */
+  /** Whether positions are shared by the ranks between the split layers. Default: false. */
   readonly sequence?: boolean;
-  /** The dim of positions in activations; 1, as in [B, T, D], unless told otherwise. */
+  /** The dim of positions in activations. Default: 1, as in [B, T, D]. */
   readonly sequenceDim?: number;
   /**
    * In how many chunks gathering positions overlaps the product behind it, and the product the reduction behind it, where
-   * positions are shared and divide. 1, no overlap, unless told otherwise. Never changes the result.
+   * positions are shared and divide. Default: 1, no overlap,. Never changes the result.
    */
   readonly chunks?: number;
 }

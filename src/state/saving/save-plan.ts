@@ -9,7 +9,7 @@ const kindOf = ({ kind }: StateEntry) => (kind === MASTER ? "" : kind);
 
 /**
  * @param layouts - of what a rank and its shard hold
- * @param isKept - whether the optimizers keep something of a block; what is declared to be trained unless told otherwise
+ * @param isKept - whether the optimizers keep something of a block; default what is declared to be trained
  * @returns what its shard sends when the state is saved, block after block
  */
 export function partsOf(
