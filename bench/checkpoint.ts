@@ -9,22 +9,34 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
 import { measureFiles } from "./checkpoint/files.ts";
 import { measureGrowth } from "./checkpoint/growth.ts";
 import { runPeer } from "./checkpoint/peer.ts";
 import { isSize, measureTraining, sizes } from "./checkpoint/training.ts";
 import { progress } from "./progress.ts";
 
+const usage = `
+usage: npm run bench -- checkpoint [OPTIONS]
+
+  --size NAME    ${Object.keys(sizes).join(" or ")} (gpt2)
+  --dir FOLDER   where checkpoints are written (a temporary folder)
+  --saves N      after which memory is looked at (200)
+  --python PATH  a Python with torch (python3)
+  --script PATH  the PyTorch script beside it (that of the shared peers)`;
 const text = { type: "string" } as const;
-const { values: flags } = parseArgs({
-  options: { size: text, dir: text, saves: text, python: text, script: text },
+const { values: flags } = readArguments(usage, {
+  size: { ...text, default: "gpt2" },
+  dir: { ...text, default: tmpdir() },
+  saves: { ...text, default: "200" },
+  python: { ...text, default: "python3" },
+  script: text,
 });
-const size = flags.size ?? "gpt2";
-if (!isSize(size)) {
-  throw new Error(`[bench checkpoint] expected --size ${Object.keys(sizes).join(" or ")}: got ${size}`);
-}
-const folder = mkdtempSync(join(flags.dir ?? tmpdir(), "troupe-bench-"));
+const size = isSize(flags.size)
+  ? flags.size
+  : refuse(usage, `--size ${Object.keys(sizes).join(" or ")}`, flags.size);
+const numSaves = countOf(usage, "saves", flags.saves);
+const folder = mkdtempSync(join(flags.dir, "troupe-bench-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const ratio = (value: number, to: number) => `${(value / to).toFixed(3)} ×`;
@@ -60,7 +72,7 @@ console.log(
     `${ratio(files.loadMs, files.readMs)} (target 1.1)`,
 );
 
-const growth = await measureGrowth(join(folder, "growth"), Number(flags.saves ?? 200), progress);
+const growth = await measureGrowth(join(folder, "growth"), numSaves, progress);
 console.log(
   `${growth.numSaves} saves of ${megabytes(growth.sizeBytes)}: memory grows by ${(growth.slopeBytes / 2 ** 20).toFixed(3)} MiB a save (target 0 ± 1)`,
 );
@@ -69,9 +81,7 @@ const script =
   flags.script ?? fileURLToPath(new URL("../../shared/peers/pytorch_checkpoint.py", import.meta.url));
 progress("PyTorch beside it");
 const peer = existsSync(script)
-  ? await runPeer(flags.python ?? "python3", script, training.numParameters, folder).catch(
-      (error: Error) => error,
-    )
+  ? await runPeer(flags.python, script, training.numParameters, folder).catch((error: Error) => error)
   : new Error(`no script at ${script}`);
 if (peer instanceof Error) {
   console.log(`no figures of PyTorch: ${peer.message} (give --script, and --python with torch)`);

@@ -12,19 +12,28 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments, refuse } from "../scripts/arguments.mjs";
 import { loadNative, nativeInfo } from "../src/tensor/index.ts";
 import { type Measured, type RankTask, startRank } from "./collectives/start-rank.ts";
-
-const { values: options } = parseArgs({
-  options: { backend: { type: "string" }, bmtrain: { type: "boolean", default: false } },
-});
 
 const settings = [
   { backend: "local", placement: "thread" },
   { backend: "gloo", placement: "thread" },
   { backend: "gloo", placement: "process" },
 ] as const;
+const backends = [...new Set<string>(settings.map(({ backend }) => backend))];
+
+const usage = `
+usage: npm run bench -- collectives [OPTIONS]
+
+  --bmtrain       BMTrain's sizes and operations, in place of latency, bandwidth by size and overlap
+  --backend NAME  that one alone: ${backends.join(" or ")} (both)`;
+const { values: options } = readArguments(usage, {
+  backend: { type: "string" },
+  bmtrain: { type: "boolean", default: false },
+});
+if (options.backend !== undefined && !backends.includes(options.backend))
+  refuse(usage, `--backend ${backends.join(" or ")}`, options.backend);
 
 loadNative();
 console.log(

@@ -1,35 +1,53 @@
-// npm run bench -- dynamic-shapes --data MRPC: tokens a second of fine-tuning with rows padded to the longest of all, with
+// npm run bench -- dynamic-shapes --data MRPC --vocab FILE: tokens a second of fine-tuning with rows padded to the longest of all, with
 // dynamic shapes, and with samples packed into one row, by turns, on the same samples in the same steps; real tokens are
 // counted, padding is not.
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
 import { Runtime } from "../src/index.ts";
 import { median } from "./median.ts";
 
-const { values } = parseArgs({
-  options: {
-    data: { type: "string" },
-    vocab: { type: "string" },
-    ranks: { type: "string", default: "2" },
-    layers: { type: "string", default: "4" },
-    width: { type: "string", default: "256" },
-    steps: { type: "string", default: "12" },
-    rounds: { type: "string", default: "2" },
-    precision: { type: "string", default: "fp32" },
-  },
+const usage = `
+usage: npm run bench -- dynamic-shapes --data FOLDER --vocab FILE [OPTIONS]
+
+  --data FOLDER     MRPC's files, or others by tabs
+  --vocab FILE      BERT's vocab.txt
+  --ranks N         1, 2 or 4 (2)
+  --layers N        of the BERT (4)
+  --width N         of it, a multiple of 64 (256)
+  --steps N         of each run (12)
+  --rounds N        by turns (2)
+  --precision NAME  fp32 or amp-bf16 (fp32)`;
+const text = { type: "string" } as const;
+const { values } = readArguments(usage, {
+  data: { ...text, default: "" },
+  vocab: { ...text, default: "" },
+  ranks: { ...text, default: "2" },
+  layers: { ...text, default: "4" },
+  width: { ...text, default: "256" },
+  steps: { ...text, default: "12" },
+  rounds: { ...text, default: "2" },
+  precision: { ...text, default: "fp32" },
 });
 const { data, vocab } = values;
-if (data === undefined || vocab === undefined)
-  throw new Error("--data FOLDER (MRPC's files, or others by tabs) and --vocab FILE (BERT's vocab.txt)");
+if (data === "" || vocab === "") refuse(usage, "--data and --vocab", "fewer");
+const count = (option: "ranks" | "layers" | "width" | "steps" | "rounds") =>
+  countOf(usage, option, values[option]);
+const [ranks, layers, width, steps, rounds] = [
+  count("ranks"),
+  count("layers"),
+  count("width"),
+  count("steps"),
+  count("rounds"),
+];
+const precision =
+  values.precision === "fp32" || values.precision === "amp-bf16"
+    ? values.precision
+    : refuse(usage, "--precision fp32 or amp-bf16", values.precision);
 
 const job = fileURLToPath(new URL("../src/rapidformer/jobs/finetune.ts", import.meta.url));
-const [ranks, steps, rounds, width] = [values.ranks, values.steps, values.rounds, values.width].map(
-  Number,
-) as [number, number, number, number];
-const precision = values.precision as "fp32" | "amp-bf16";
 const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
 
 interface Measured {
@@ -61,7 +79,7 @@ async function train(shapes: { dynamicShapes?: boolean; packing?: boolean }): Pr
 try {
   const sizes = {
     hidden_size: width,
-    num_hidden_layers: Number(values.layers),
+    num_hidden_layers: layers,
     num_attention_heads: width / 64,
   };
   const dropout = { hidden_dropout_prob: 0, attention_probs_dropout_prob: 0 };

@@ -3,21 +3,25 @@
  * sampled traces, and traced whole, in turn; then the main job with every sink and without. Ratios are within a round.
  * `npm run bench -- events [--rounds 5] [--steps 60] [--ranks 2]`
  */
-import { parseArgs } from "node:util";
+import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { type Measured, measure, type Work } from "./events/measure.ts";
 import { everySink, nobody, type Telling, tellings } from "./events/telling.ts";
 import { median } from "./median.ts";
 
-const { values: flags } = parseArgs({
-  options: {
-    rounds: { type: "string", default: "5" },
-    steps: { type: "string", default: "60" },
-    ranks: { type: "string", default: "2" },
-  },
+const usage = `
+usage: npm run bench -- events [OPTIONS]
+
+  --rounds N  of all runs in turn (5)
+  --steps N   of each run (60)
+  --ranks N   of each run (2)`;
+const { values: flags } = readArguments(usage, {
+  rounds: { type: "string", default: "5" },
+  steps: { type: "string", default: "60" },
+  ranks: { type: "string", default: "2" },
 });
-const ranks = Number(flags.ranks);
-const steps = Number(flags.steps);
-const numRounds = Number(flags.rounds);
+const ranks = countOf(usage, "ranks", flags.ranks);
+const steps = countOf(usage, "steps", flags.steps);
+const numRounds = countOf(usage, "rounds", flags.rounds);
 
 const small: Work = {
   job: new URL("./gpt/job.ts", import.meta.url),

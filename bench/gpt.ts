@@ -2,58 +2,77 @@
  * Trains the PyTorch peer script's GPT and prints one JSON line of the same shape, with the same flags:
  * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`. `--batch` is per rank.
  */
-import { parseArgs } from "node:util";
 import { nativeInfo, Runtime } from "troupe";
-
-const number = (value: string | undefined, fallback: number) =>
-  value === undefined ? fallback : Number(value);
+import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
 
 /** The peer's strategies as ZeRO levels. */
 const zeroOf: Record<string, number> = { none: 0, ddp: 0, zero1: 1, zero2: 2, fsdp: 3 };
 
-const text = { type: "string" } as const;
-const { values: flags } = parseArgs({
-  options: {
-    ranks: text,
-    threads: text,
-    dtype: text,
-    strategy: text,
-    placement: text,
-    layers: text,
-    dim: text,
-    heads: text,
-    vocab: text,
-    batch: text,
-    seq: text,
-    steps: text,
-    warmup: text,
-    lr: text,
-    data: text,
-    seed: text,
-  },
-});
+const usage = `
+usage: npm run bench -- gpt [OPTIONS]
 
-const ranks = number(flags.ranks, 1);
+  --ranks N         (1)
+  --threads N       of each rank (its share of the cores)
+  --placement NAME  thread or process (thread)
+  --strategy NAME   ${Object.keys(zeroOf).join(", ")} (fsdp for several ranks, none for one)
+  --dtype NAME      fp32 or bf16 (bf16)
+  --layers N        (12)
+  --dim N           (768)
+  --heads N         (12)
+  --vocab N         (50257)
+  --batch N         samples of each rank (4)
+  --seq N           tokens of a sample (256)
+  --steps N         that are timed (5)
+  --warmup N        before them (2)
+  --lr RATE         (3e-4)
+  --data FILE       bytes that are learnt (random tokens)
+  --seed N          (0)`;
+const text = { type: "string" } as const;
+const { values: flags } = readArguments(usage, {
+  ranks: { ...text, default: "1" },
+  threads: text,
+  dtype: { ...text, default: "bf16" },
+  strategy: text,
+  placement: { ...text, default: "thread" },
+  layers: { ...text, default: "12" },
+  dim: { ...text, default: "768" },
+  heads: { ...text, default: "12" },
+  vocab: { ...text, default: "50257" },
+  batch: { ...text, default: "4" },
+  seq: { ...text, default: "256" },
+  steps: { ...text, default: "5" },
+  warmup: { ...text, default: "2" },
+  lr: { ...text, default: "3e-4" },
+  data: { ...text, default: "" },
+  seed: { ...text, default: "0" },
+});
+const count = (option: "ranks" | "layers" | "dim" | "heads" | "vocab" | "batch" | "seq" | "steps") =>
+  countOf(usage, option, flags[option]);
+
+const ranks = count("ranks");
 const strategy = flags.strategy ?? (ranks > 1 ? "fsdp" : "none");
-const zero = zeroOf[strategy];
-if (zero === undefined)
-  throw new Error(`[bench gpt] expected --strategy ${Object.keys(zeroOf).join(", ")}: got ${strategy}`);
-const dtype = flags.dtype ?? "bf16";
-if (dtype !== "fp32" && dtype !== "bf16")
-  throw new Error(`[bench gpt] expected --dtype fp32 or bf16: got ${dtype}`);
-const steps = number(flags.steps, 5);
+const zero = zeroOf[strategy] ?? refuse(usage, `--strategy ${Object.keys(zeroOf).join(", ")}`, strategy);
+const dtype =
+  flags.dtype === "fp32" || flags.dtype === "bf16"
+    ? flags.dtype
+    : refuse(usage, "--dtype fp32 or bf16", flags.dtype);
+const placement =
+  flags.placement === "thread" || flags.placement === "process"
+    ? flags.placement
+    : refuse(usage, "--placement thread or process", flags.placement);
+const steps = count("steps");
 // At least one step: the first one's end is where the clock starts.
-const warmup = Math.max(1, number(flags.warmup, 2));
-const batch = number(flags.batch, 4);
-const seq = number(flags.seq, 256);
+const warmup = Math.max(1, numberOf(usage, "warmup", flags.warmup));
+const batch = count("batch");
+const seq = count("seq");
 
 await using runtime = await Runtime.spawn({
   ranks,
   zero,
-  placement: flags.placement === "process" ? "process" : "thread",
+  placement,
   precision: dtype,
-  seed: number(flags.seed, 0),
-  ...(flags.threads === undefined ? {} : { threadsPerRank: Number(flags.threads) }),
+  seed: numberOf(usage, "seed", flags.seed),
+  ...(flags.threads === undefined ? {} : { threadsPerRank: countOf(usage, "threads", flags.threads) }),
 });
 const losses: number[] = [];
 const finishedAt: number[] = [];
@@ -69,15 +88,15 @@ runtime.events$.subscribe((event) => {
   if (finishedAt.length === warmup) cpuBefore = process.cpuUsage();
 });
 await runtime.run(new URL("./gpt/job.ts", import.meta.url), {
-  layers: number(flags.layers, 12),
-  dim: number(flags.dim, 768),
-  heads: number(flags.heads, 12),
-  vocab: number(flags.vocab, 50257),
+  layers: count("layers"),
+  dim: count("dim"),
+  heads: count("heads"),
+  vocab: count("vocab"),
   batch: batch * ranks,
   seq,
   steps: steps + warmup,
-  lr: number(flags.lr, 3e-4),
-  data: flags.data ?? "",
+  lr: numberOf(usage, "lr", flags.lr),
+  data: flags.data,
 });
 
 // From one step's end to the next one's: updates that hide under the next forward are paid there, not left out.

@@ -9,7 +9,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
 
 /** A comparison: what both sides train. GPT-2 124M, BERT base at 512 tokens, GPT of 1.3 billion parameters. */
 const cases = {
@@ -24,25 +24,42 @@ interface Line {
   readonly peak_bytes: number;
 }
 
-const { values: flags } = parseArgs({
-  options: {
-    python: { type: "string", default: "python3" },
-    models: { type: "string", default: Object.keys(cases).join() },
-    peers: { type: "string", default: "eager,compile,fsdp2" },
-    rounds: { type: "string", default: "2" },
-    steps: { type: "string", default: "20" },
-    ranks: { type: "string", default: "1" },
-  },
-});
+/** What may run beside: PyTorch's ways (peer.py), and Troupe's processes that talk by NCCL. */
+const sides = ["eager", "compile", "fsdp2", "nccl"];
 
-const models = flags.models.split(",").filter((name): name is Model => name in cases);
-const peers = flags.peers.split(",").filter((name) => name !== "");
+const usage = `
+usage: npm run bench -- gpu [OPTIONS]
+
+  --models NAMES  of ${Object.keys(cases).join(", ")} (all)
+  --peers NAMES   of ${sides.join(", ")} (eager,compile,fsdp2)
+  --rounds N      by turns (2)
+  --steps N       of each run (20)
+  --ranks N       GPUs (1)
+  --python PATH   a Python with torch (python3)`;
+const { values: flags } = readArguments(usage, {
+  python: { type: "string", default: "python3" },
+  models: { type: "string", default: Object.keys(cases).join() },
+  peers: { type: "string", default: "eager,compile,fsdp2" },
+  rounds: { type: "string", default: "2" },
+  steps: { type: "string", default: "20" },
+  ranks: { type: "string", default: "1" },
+});
+const named = (option: "models" | "peers", all: readonly string[]) => {
+  const names = flags[option].split(",").filter((name) => name !== "");
+  const unknown = names.filter((name) => !all.includes(name));
+  if (unknown.length > 0) refuse(usage, `--${option} of ${all.join(", ")}`, unknown.join(", "));
+  return names;
+};
+const models = named("models", Object.keys(cases)) as Model[];
+const peers = named("peers", sides);
+const numRounds = countOf(usage, "rounds", flags.rounds);
+for (const option of ["steps", "ranks"] as const) countOf(usage, option, flags[option]);
 const measured = new Map<string, Line[]>();
 for (const model of models) {
-  for (let round = 0; round < Number(flags.rounds); round++) {
-    const sides = ["troupe", ...peers];
+  for (let round = 0; round < numRounds; round++) {
+    const inTurn = ["troupe", ...peers];
     // Every other round backwards: what warms up or throttles the machine strikes all sides alike.
-    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+    for (const side of round % 2 === 0 ? inTurn : inTurn.toReversed()) {
       const line = await lineOf(side, model);
       console.log(`${model}, ${side}, round ${round + 1}: ${line}`);
       const key = `${model} ${side}`;

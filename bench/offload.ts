@@ -2,16 +2,21 @@
  * Offload: what the disk gives, and what is hidden behind the computation.
  * `npm run bench -- offload [--dir DIR] [--mib 512] [--steps 12]`
  */
-import { parseArgs } from "node:util";
+import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { reportDisk } from "./offload/disk.ts";
 import { reportOverlap } from "./offload/overlap.ts";
 
-const { values: flags } = parseArgs({
-  options: {
-    dir: { type: "string", default: "." },
-    mib: { type: "string", default: "512" },
-    steps: { type: "string", default: "12" },
-  },
+const usage = `
+usage: npm run bench -- offload [OPTIONS]
+
+  --dir FOLDER  on the disk (here)
+  --mib N       that are written and read (512)
+  --steps N     of each run (12)`;
+const { values: flags } = readArguments(usage, {
+  dir: { type: "string", default: "." },
+  mib: { type: "string", default: "512" },
+  steps: { type: "string", default: "12" },
 });
-await reportDisk(flags.dir, Number(flags.mib));
-await reportOverlap(flags.dir, Number(flags.steps));
+const [mib, steps] = [countOf(usage, "mib", flags.mib), countOf(usage, "steps", flags.steps)];
+await reportDisk(flags.dir, mib);
+await reportOverlap(flags.dir, steps);

@@ -11,7 +11,7 @@ import { once } from "node:events";
 import { cpus } from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { Command, Option } from "commander";
+import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
 import { type Contender, presetNames, presetOf } from "./peers/presets.ts";
 
 interface Measured {
@@ -37,47 +37,41 @@ for (let round = 0; round < numRounds; round++) {
 }
 report();
 
-interface Flags {
-  readonly rounds: number;
-  readonly preset?: string;
-  readonly python?: string;
-  readonly script?: string;
-  readonly ours?: string;
-  readonly peer: readonly string[];
-}
-
 function contenders(): { numRounds: number; ours: Contender; peers: readonly Contender[] } {
-  const program = new Command("npm run bench -- peers")
-    .description("runs Troupe and its peers in turn and prints medians and ratios")
-    .addOption(new Option("--preset <name>", "one of the comparisons").choices(presetNames))
-    .option("--python <path>", "a Python with torch, for --preset")
-    .option("--script <path>", "the PyTorch peer script, for --preset")
-    .option("--ours <flags>", "flags of bench gpt, in place of the preset's")
-    .option(
-      "--peer <command>",
-      "one more peer; may be repeated",
-      (command: string, given: string[]) => [...given, command],
-      [] as string[],
-    )
-    .option("--rounds <n>", "how often each runs", Number, 5)
-    .parse();
-  const flags = program.opts<Flags>();
-  const { rounds, preset: name, python, script } = flags;
-  if (!(Number.isSafeInteger(rounds) && rounds > 0))
-    program.error(`expected --rounds of at least 1: got ${rounds}`);
-  if (name !== undefined && (python === undefined || script === undefined))
-    program.error("expected --python and --script with --preset");
-  const preset =
-    name === undefined ? undefined : presetOf(name, { python: python ?? "", script: script ?? "" });
+  const usage = `
+usage: npm run bench -- peers --preset NAME --python PATH --script PATH [--rounds N]
+       npm run bench -- peers --ours FLAGS --peer COMMAND [--peer COMMAND] [--rounds N]
+
+  --preset NAME   one of the comparisons: ${presetNames.join(" or ")}
+  --python PATH   a Python with torch, for --preset
+  --script PATH   the PyTorch peer script, for --preset
+  --ours FLAGS    of bench gpt, in place of the preset's
+  --peer COMMAND  one more peer; may be repeated
+  --rounds N      how often each runs (5)`;
+  const text = { type: "string" } as const;
+  const { values: flags } = readArguments(usage, {
+    preset: text,
+    python: text,
+    script: text,
+    ours: text,
+    peer: { ...text, multiple: true, default: [] },
+    rounds: { ...text, default: "5" },
+  });
+  const { preset: name, python = "", script = "" } = flags;
+  if (name !== undefined && !presetNames.includes(name))
+    refuse(usage, `--preset ${presetNames.join(" or ")}`, name);
+  if (name !== undefined && (python === "" || script === ""))
+    refuse(usage, "--python and --script with --preset", "fewer");
+  const preset = name === undefined ? undefined : presetOf(name, { python, script });
   const peers = [
     ...(preset?.peers ?? []),
     ...flags.peer.map((command, index) => ({ name: `peer ${index + 1}`, command })),
   ];
-  const ourFlags = flags.ours ?? preset?.ours;
-  if (ourFlags === undefined || peers.length === 0) program.error("expected --preset, or --ours and --peer");
+  const ourFlags = flags.ours ?? preset?.ours ?? "";
+  if (ourFlags === "" || peers.length === 0) refuse(usage, "--preset, or --ours and --peer", "fewer");
   const bench = fileURLToPath(new URL("./gpt.ts", import.meta.url));
   const ours = { name: "troupe", command: `'${process.execPath}' '${bench}' ${ourFlags}` };
-  return { numRounds: rounds, ours, peers };
+  return { numRounds: countOf(usage, "rounds", flags.rounds), ours, peers };
 }
 
 async function lastLineOf({ name, command }: Contender): Promise<string> {

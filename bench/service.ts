@@ -10,18 +10,30 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { parseArgs } from "node:util";
 import { CheckpointServer, CheckpointService, ones, type Tensor } from "troupe";
+import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { write } from "./checkpoint/files.ts";
 import { slopeOf } from "./checkpoint/growth.ts";
 import { median } from "./median.ts";
 
-const text = { type: "string" } as const;
-const { values: flags } = parseArgs({ options: { megabytes: text, rounds: text, saves: text, dir: text } });
+const usage = `
+usage: npm run bench -- service [OPTIONS]
+
+  --megabytes N  that are saved (256)
+  --rounds N     (5)
+  --saves N      over which memory is looked at (200)
+  --dir FOLDER   where they are saved (a temporary folder)`;
+const { values: flags } = readArguments(usage, {
+  megabytes: { type: "string", default: "256" },
+  rounds: { type: "string", default: "5" },
+  saves: { type: "string", default: "200" },
+  dir: { type: "string", default: tmpdir() },
+});
 const numTensors = 32;
-const sizeBytes = Number(flags.megabytes ?? 256) * 1e6;
-const numRounds = Number(flags.rounds ?? 5);
-const folder = mkdtempSync(join(flags.dir ?? tmpdir(), "troupe-bench-"));
+const sizeBytes = countOf(usage, "megabytes", flags.megabytes) * 1e6;
+const numRounds = countOf(usage, "rounds", flags.rounds);
+const numSaves = countOf(usage, "saves", flags.saves);
+const folder = mkdtempSync(join(flags.dir, "troupe-bench-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const held = Array.from({ length: numTensors }, () => ones([Math.round(sizeBytes / 4 / numTensors)]));
@@ -83,9 +95,7 @@ console.log(`durable after ${ms("durableMs")}: ${to("durableMs", "plainWriteMs")
 console.log(
   `durable and read again after ${ms("verifiedMs")}: ${to("verifiedMs", "plainWriteMs")}; from another program ${ms("servedMs")}: ${to("servedMs", "plainWriteMs")}`,
 );
-console.log(
-  `memory grows by ${(await growth(Number(flags.saves ?? 200))).toFixed(3)} MiB a save (target 0 ± 1)`,
-);
+console.log(`memory grows by ${(await growth(numSaves)).toFixed(3)} MiB a save (target 0 ± 1)`);
 
 /** A plain copy of as many bytes as the tensors have, into memory that was used before. */
 function copy(): number {

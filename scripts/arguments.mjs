@@ -32,6 +32,31 @@ export function readArguments(usage, options, maxWords = 0) {
 }
 
 /**
+ * What an option says, as a number from 0 on; anything else ends the process as `refuse` does.
+ * @param {string} usage
+ * @param {string} option - its name
+ * @param {string} given
+ */
+export function numberOf(usage, option, given) {
+  const number = Number(given);
+  if (given.trim() === "" || !(number >= 0)) return refuse(usage, `--${option} to be a number`, `"${given}"`);
+  return number;
+}
+
+/**
+ * What an option says, as a whole number from 1 on; anything else ends the process as `refuse` does.
+ * @param {string} usage
+ * @param {string} option - its name
+ * @param {string} given
+ */
+export function countOf(usage, option, given) {
+  const count = Number(given);
+  if (!Number.isSafeInteger(count) || count < 1)
+    return refuse(usage, `--${option} to be a whole number from 1 on`, `"${given}"`);
+  return count;
+}
+
+/**
  * Ends the process with 2: `[arguments] expected X, got Y`, and the usage.
  * @param {string} usage
  * @param {string} expected

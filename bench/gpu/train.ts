@@ -2,49 +2,75 @@
  * Trains on one GPU by Runtime and prints one JSON line as peer.py does:
  * `node bench/gpu/train.ts --model gpt2 --batch 16 --sequence 1024 --steps 20`.
  */
-import { parseArgs } from "node:util";
 import { memory, nativeInfo, Runtime } from "troupe";
-
-const text = { type: "string" } as const;
-const { values: flags } = parseArgs({
-  options: {
-    model: { ...text, default: "gpt2" },
-    batch: { ...text, default: "16" },
-    sequence: { ...text, default: "1024" },
-    steps: { ...text, default: "20" },
-    warmup: { ...text, default: "5" },
-    device: { ...text, default: "cuda:0" },
-    precision: { ...text, default: "bf16" },
-    ranks: { ...text, default: "1" },
-    zero: { ...text, default: "0" },
-    carrier: { ...text, default: "auto" },
-    layers: text,
-    dim: text,
-  },
-});
+import { countOf, numberOf, readArguments, refuse } from "../../scripts/arguments.mjs";
 
 const shapes = {
   gpt2: { layers: 12, dim: 768, heads: 12, vocab: 50257 },
   "gpt-1.3b": { layers: 24, dim: 2048, heads: 16, vocab: 50257 },
   bert: { layers: 12, dim: 768, heads: 12, vocab: 30522 },
 } as const;
-const shape = shapes[flags.model as keyof typeof shapes];
-if (shape === undefined)
-  throw new Error(`[bench gpu] expected --model ${Object.keys(shapes).join(", ")}: got ${flags.model}`);
+
+const usage = `
+usage: node bench/gpu/train.ts [OPTIONS]
+
+  --model NAME      ${Object.keys(shapes).join(", ")} (gpt2)
+  --layers N        in place of the model's
+  --dim N           in place of the model's
+  --batch N         samples of a step (16)
+  --sequence N      tokens of a sample (1024)
+  --steps N         that are timed (20)
+  --warmup N        before them (5)
+  --device NAME     (cuda:0)
+  --precision NAME  fp32 or bf16 (bf16)
+  --ranks N         (1)
+  --zero N          0 to 3 (0)
+  --carrier NAME    auto, or nccl between processes (auto)`;
+const text = { type: "string" } as const;
+const { values: flags } = readArguments(usage, {
+  model: { ...text, default: "gpt2" },
+  batch: { ...text, default: "16" },
+  sequence: { ...text, default: "1024" },
+  steps: { ...text, default: "20" },
+  warmup: { ...text, default: "5" },
+  device: { ...text, default: "cuda:0" },
+  precision: { ...text, default: "bf16" },
+  ranks: { ...text, default: "1" },
+  zero: { ...text, default: "0" },
+  carrier: { ...text, default: "auto" },
+  layers: text,
+  dim: text,
+});
+const shape =
+  shapes[flags.model as keyof typeof shapes] ??
+  refuse(usage, `--model ${Object.keys(shapes).join(", ")}`, flags.model);
+for (const [option, all] of [
+  ["precision", ["fp32", "bf16"]],
+  ["carrier", ["auto", "nccl"]],
+] as const)
+  if (!(all as readonly string[]).includes(flags[option]))
+    refuse(usage, `--${option} ${all.join(" or ")}`, flags[option]);
+const count = (option: "batch" | "sequence" | "steps" | "ranks" | "warmup") =>
+  countOf(usage, option, flags[option]);
 const [batch, sequence, steps, warmup, ranks] = [
-  flags.batch,
-  flags.sequence,
-  flags.steps,
-  flags.warmup,
-  flags.ranks,
-].map(Number) as [number, number, number, number, number];
+  count("batch"),
+  count("sequence"),
+  count("steps"),
+  count("warmup"),
+  count("ranks"),
+];
+const zero = numberOf(usage, "zero", flags.zero);
+const sizes = {
+  ...(flags.layers !== undefined && { layers: countOf(usage, "layers", flags.layers) }),
+  ...(flags.dim !== undefined && { dim: countOf(usage, "dim", flags.dim) }),
+};
 
 const losses: number[] = [];
 const finishedAt: number[] = [];
 let numParameters = 0;
 await using runtime = await Runtime.spawn({
   ranks,
-  zero: Number(flags.zero),
+  zero,
   device: flags.device,
   ...(flags.carrier === "nccl" && { placement: "process", carrier: flags.carrier }),
   precision: flags.precision === "fp32" ? "fp32" : "bf16",
@@ -59,8 +85,7 @@ runtime.events$.subscribe((event) => {
 const job = flags.model === "bert" ? "./bert-job.ts" : "../gpt/job.ts";
 await runtime.run(new URL(job, import.meta.url), {
   ...shape,
-  ...(flags.layers === undefined ? {} : { layers: Number(flags.layers) }),
-  ...(flags.dim === undefined ? {} : { dim: Number(flags.dim) }),
+  ...sizes,
   batch,
   seq: sequence,
   steps: steps + warmup,

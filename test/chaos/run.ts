@@ -1,6 +1,6 @@
 // npm run chaos -- PART...: disturbs what must survive, for as long as is asked for, and prints what became of it.
 import { constants } from "node:os";
-import { readArguments, refuse } from "../../scripts/arguments.mjs";
+import { numberOf, readArguments, refuse } from "../../scripts/arguments.mjs";
 import { Workspace } from "../fixtures/run-tiny.ts";
 import { atExit } from "./at-exit.ts";
 import type { Placement } from "./faults.ts";
@@ -66,10 +66,10 @@ const unknown = asked.filter((name) => !(name in parts));
 if (unknown.length > 0) refuse(usage, `${Object.keys(parts).join(", ")} or all`, unknown.join(", "));
 if (values.placement !== undefined && !["thread", "process"].includes(values.placement))
   refuse(usage, "--placement thread or process", values.placement);
-for (const name of ["minutes", "mtbf", "seed", "cycles", "moments", "faults", "kills"] as const)
-  if (!(Number(values[name]) >= 0)) refuse(usage, `--${name} to be a number`, values[name]);
+type Numbered = "minutes" | "mtbf" | "seed" | "cycles" | "moments" | "faults" | "kills";
+const given = (option: Numbered) => numberOf(usage, option, values[option]);
 
-const seed = Number(values.seed);
+const seed = given("seed");
 using workspace = new Workspace();
 using _ended = atExit(() => workspace[Symbol.dispose]());
 // Again and again: who ends a group and passes a signal on as well sends it twice.
@@ -78,13 +78,13 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
 const options = {
   workspace,
   seed,
-  minutes: Number(values.minutes),
-  mtbfSeconds: Number(values.mtbf),
+  minutes: given("minutes"),
+  mtbfSeconds: given("mtbf"),
   placements: (values.placement === undefined ? ["thread", "process"] : [values.placement]) as Placement[],
-  numCycles: Number(values.cycles),
-  numMoments: Number(values.moments),
-  numFaults: Number(values.faults),
-  numKills: Number(values.kills),
+  numCycles: given("cycles"),
+  numMoments: given("moments"),
+  numFaults: given("faults"),
+  numKills: given("kills"),
   target: values.target,
   isVerbose: values.verbose,
 };

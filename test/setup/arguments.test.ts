@@ -6,6 +6,14 @@ import { describe, expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
+/** Those that are called by name, and the one that is called by another. */
+const benchmarks = [
+  ...readdirSync(join(root, "bench"))
+    .filter((file) => file.endsWith(".ts") && !["median.ts", "progress.ts"].includes(file))
+    .map((file) => `bench/${file}`),
+  "bench/gpu/train.ts",
+];
+
 function run(script: string, ...args: readonly string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
     cwd: root,
@@ -39,16 +47,14 @@ describe("a script", () => {
     const named = Object.values(scripts).flatMap(
       (line) => line.match(/\b(scripts|test)\/\S+\.(mjs|ts)/g) ?? [],
     );
-    const benches = readdirSync(join(root, "bench")).filter((file) => file.endsWith(".ts"));
-    const helpers = ["bench/median.ts", "bench/progress.ts"];
     // Who hands all of them on leaves that to whom it starts; npm itself starts the last two.
     const handing = ["launch.mjs", "bench.mjs", "test-cuda-on-host.mjs", "test-debian-libtorch.mjs"];
     const byNpm = ["package/prepack.mjs", "package/postpack.mjs"];
-    const others = new Set([...helpers, ...[...handing, ...byNpm].map((file) => `scripts/${file}`)]);
-    const all = [...named, ...benches.map((file) => `bench/${file}`)].filter((file) => !others.has(file));
+    const others = new Set([...handing, ...byNpm].map((file) => `scripts/${file}`));
+    const all = [...named, ...benchmarks].filter((file) => !others.has(file));
     expect(all.length).toBeGreaterThan(30);
     const isStrict = (file: string) =>
-      /\breadArguments\(|\bparseArgs\(|\bnew Command\(/.test(readFileSync(join(root, file), "utf8"));
+      /\breadArguments\(|\bnew Command\(/.test(readFileSync(join(root, file), "utf8"));
     expect(all.filter((file) => !isStrict(file))).toEqual([]);
   });
 
@@ -62,5 +68,36 @@ describe("a script", () => {
 
   it("prints its usage when it is asked for it", () => {
     expect(run("test/chaos/run.ts", "--help")).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  it("refuses a number that is none, and no steps at all", () => {
+    expect(run("test/chaos/run.ts", "--minutes", "soon")).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/^\[arguments\] expected --minutes to be a number, got "soon"\n/),
+    });
+    for (const steps of ["0", "1.5", "many"])
+      expect(run("bench/gpt.ts", "--steps", steps)).toMatchObject({
+        status: 2,
+        stderr: expect.stringContaining(
+          `[arguments] expected --steps to be a whole number from 1 on, got "${steps}"\n`,
+        ),
+      });
+  });
+});
+
+describe("a benchmark", () => {
+  const named = benchmarks.map((file) => file.slice("bench/".length, -".ts".length));
+
+  it.each(named)("says how it is called, and refuses an option that it does not have: %s", (name) => {
+    const script = `bench/${name}.ts`;
+    const asked = run(script, "--help");
+    expect(asked).toMatchObject({ status: 0, stderr: "" });
+    expect(asked.stdout).toMatch(/^usage: (npm run bench -- |node bench\/)/);
+    expect(asked.stdout).toContain(name);
+    const refused = run(script, "--nonsense");
+    expect(refused).toMatchObject({ status: 2, stdout: "" });
+    expect(refused.stderr).toMatch(
+      /^\[arguments\] expected options that there are, got unknown option '--nonsense'\n\nusage: /,
+    );
   });
 });
