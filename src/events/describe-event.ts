@@ -53,7 +53,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         event.limit < Number.MAX_VALUE ? ` where ${formatMeasure(event.limit)}${unit} is the limit` : "";
       return bad(
         `step ${event.step}: ${event.anomaly}${event.rank === undefined ? "" : ` on rank ${event.rank}`}, ` +
-          `${formatMeasure(event.value)}${unit}${limit}: ${event.action}`,
+          `${formatMeasure(event.value)}${unit}${limit}: ${event.action === "told" ? "training goes on" : event.action}`,
       );
     }
     case "actor.stalled":

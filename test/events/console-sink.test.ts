@@ -153,8 +153,8 @@ describe("elsewhere", () => {
     sink.write(stamped("anomaly.detected", { ...spike, step: 201, action: "skipped" }));
     const lines = screen.lines().filter((line) => line.includes("loss-spike"));
     expect(lines).toEqual([
-      "step 1: loss-spike, 2 where 1 is the limit: told",
-      "step 121: loss-spike, 2 where 1 is the limit: told (and 119 more since the last one shown)",
+      "step 1: loss-spike, 2 where 1 is the limit: training goes on",
+      "step 121: loss-spike, 2 where 1 is the limit: training goes on (and 119 more since the last one shown)",
       "step 201: loss-spike, 2 where 1 is the limit: skipped",
     ]);
   });
