@@ -1,15 +1,21 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
-import { HuggingFaceFolder } from "../checkpoint/index.ts";
+import { adapterConfigName, HuggingFaceFolder, parseJsonObject } from "../checkpoint/index.ts";
 import { loadTokenizer, type Tokenizer } from "../data/index.ts";
+import { applyDelta, deltaFrom, loadDelta } from "../deltas/index.ts";
 import {
   autoModel,
   configOfFile,
+  copyWeights,
   type GenerateOptions,
   type GenerativeModel,
   generate,
   hasModel,
   loadWeights,
+  pretrained,
   specialTokensOf,
+  type TaskModel,
   taskOf,
 } from "../models/index.ts";
 import { dematerialize, materialize } from "../nn/index.ts";
@@ -20,6 +26,7 @@ interface GenerateFlags {
   readonly prompt: readonly string[];
   readonly tokens: boolean;
   readonly tokenizer?: string;
+  readonly base?: string;
   readonly maxNewTokens: number;
   readonly temperature?: number;
   readonly topK?: number;
@@ -44,10 +51,17 @@ export function addGenerateCommand(program: Command): void {
     .description(
       "generate text from prompts, with the causal or encoder-decoder model of a Hugging Face folder",
     )
-    .argument("<folder>", "Hugging Face folder with config.json, weights and tokenizer")
+    .argument(
+      "<folder>",
+      "Hugging Face folder with config.json, weights and tokenizer, or an adapter: what a run with a delta saves, or peft",
+    )
     .requiredOption("--prompt <text...>", "one or several prompts")
     .option("--tokens", "read prompts and print results as token ids, separated by commas", false)
-    .option("--tokenizer <path>", "tokenizer.json, or a folder with one, instead of the model's");
+    .option("--tokenizer <path>", "tokenizer.json, or a folder with one, instead of the model's")
+    .option(
+      "--base <folder>",
+      "base model of an adapter, instead of the one that its adapter_config.json names",
+    );
   const value = (flag: string, text: string, otherwise?: number) =>
     command.addOption(new Option(flag, text).argParser(number).default(otherwise));
   value("--max-new-tokens <n>", "most tokens to add", 50);
@@ -78,7 +92,15 @@ export function addGenerateCommand(program: Command): void {
 }
 
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
-  await using folder = await HuggingFaceFolder.open(path);
+  const adapter = existsSync(join(path, adapterConfigName)) ? path : undefined;
+  if (adapter === undefined && flags.base !== undefined)
+    throw usage(
+      "--base beside what was tuned of a model",
+      `it beside ${path}`,
+      `that has no ${adapterConfigName}`,
+    );
+  const base = adapter === undefined ? path : (flags.base ?? baseOf(adapter));
+  await using folder = await HuggingFaceFolder.open(base);
   const { config, generationConfig = {} } = folder;
   const task = taskOf(config) ?? writing.find((each) => hasModel(each, config));
   if (task !== "causal_lm" && task !== "seq2seq_lm")
@@ -87,14 +109,15 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
       task ?? `${config.model_type ?? "no model_type"} in its config.json`,
       "`troupe generate` writes text",
     );
-  const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? path);
+  const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? base);
   const prompts = flags.prompt.map((prompt) =>
     encode(prompt, tokenizer, task === "seq2seq_lm" ? endOf(config) : []),
   );
   const model = autoModel(task, configOfFile(config));
+  if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
   materialize(model, { seed: 0 });
   try {
-    await loadWeights(model, folder);
+    await (adapter === undefined ? loadWeights(model, folder) : loadTuned(model, folder, adapter));
     const options = { ...specialTokensOf(config, generationConfig), ...optionsOf(flags) };
     const texts = generate(model as unknown as GenerativeModel, prompts, options);
     return texts.map((text, row) => {
@@ -108,6 +131,20 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   } finally {
     dematerialize(model);
   }
+}
+
+/** The folder of the model that was tuned. */
+function baseOf(adapter: string): string {
+  const file = join(adapter, adapterConfigName);
+  const { base_model_name_or_path: base } = parseJsonObject(readFileSync(file, "utf8"), file);
+  if (typeof base === "string" && existsSync(base)) return base;
+  throw usage("the folder of the model that was tuned", `${base} in ${file}`, "--base names it");
+}
+
+async function loadTuned(model: TaskModel, base: HuggingFaceFolder, adapter: string): Promise<void> {
+  const entries = new Map(base.names.map((name) => [name, base.entry(name)]));
+  await copyWeights(model, pretrained(model, entries).matched, base);
+  await loadDelta(adapter, model);
 }
 
 /** What an encoder's text ends with. */
@@ -125,7 +162,8 @@ function optionsOf({
   prompt: _,
   tokens: __,
   tokenizer: ___,
-  threads: ____,
+  base: ____,
+  threads: _____,
   earlyStopping,
   ...flags
 }: GenerateFlags): GenerateOptions {

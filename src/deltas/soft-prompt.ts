@@ -1,5 +1,5 @@
 import { BartForConditionalGeneration, T5ForConditionalGeneration } from "../models/index.ts";
-import { Embedding, IGNORE_INDEX, Module, normal, Parameter, wrapForward } from "../nn/index.ts";
+import { Embedding, IGNORE_INDEX, isWriting, Module, normal, Parameter, wrapForward } from "../nn/index.ts";
 import { ops, Tensor } from "../tensor/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
@@ -61,7 +61,7 @@ function joined(vectors: Tensor, rows: Tensor): Tensor {
 
 /**
  * Trained vectors in front of every row: prompt tuning, or P-tuning if an encoder computes them. The model itself is frozen. A
- * decoder has n more positions, without labels; an encoder-decoder reads them with its encoder.
+ * decoder has n more positions, without labels, and is refused by `generate`; an encoder-decoder reads them with its encoder.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Lester et al. 2021, https://arxiv.org/abs/2104.08691
  */
@@ -104,10 +104,16 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
       const prompt = made(model, numTokens, widthOf(model, options));
       Object.assign(embedding, { prompt });
       embedding.behind = new InFront(prompt);
-      wrapForward(
-        model,
-        (forward, inputs) => (forward as Forward)(...lengthened(inputs, numTokens)) as never,
-      );
+      wrapForward(model, (forward, inputs) => {
+        // Kept keys and values are counted by tokens, of which these are none.
+        if (isWriting())
+          throw deltaTarget(
+            "a model that writes",
+            `a ${model.constructor.name} with a soft prompt`,
+            "prefix and lora write",
+          );
+        return (forward as Forward)(...lengthened(inputs, numTokens)) as never;
+      });
     },
     trains: (name, model) => liesIn(name, savedOf(model)),
     // Of peft's models only those with low-rank maps stand one deeper.

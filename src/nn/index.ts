@@ -7,7 +7,7 @@ export {
   paddingMask,
   splitHeads,
 } from "./attention/attention.ts";
-export { Decoding, madeOnce, numPast, positionsHere, withPast } from "./attention/decoding.ts";
+export { Decoding, isWriting, madeOnce, numPast, positionsHere, withPast } from "./attention/decoding.ts";
 export {
   firstPositions,
   lengthsOf,

@@ -5,13 +5,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
+import { applyDelta, lora, prefix, saveDelta, softPrompt } from "../../src/deltas/index.ts";
 import {
   GPT2LMHeadModel,
   generate,
   T5ForConditionalGeneration,
   weightBytes,
 } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
+import { dematerialize, type Module, materialize } from "../../src/nn/index.ts";
+import { noGrad, scope, tensor } from "../../src/tensor/index.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 
@@ -21,6 +23,35 @@ function command(...args: string[]): Promise<{ code: number | null; out: string;
       resolve({ code: child.exitCode, out, err });
     });
   });
+}
+
+/** The most likely token behind a row, so many times, each by a whole forward. */
+function likeliest(model: GPT2LMHeadModel, prompt: readonly number[], count: number): number[] {
+  const row = [...prompt];
+  for (let written = 0; written < count; written++) {
+    const logits = scope(() => {
+      const ids = tensor([row], { dtype: "int64" });
+      const all = noGrad(() => model.forward(ids).logits).toTypedArray() as Float32Array;
+      return all.slice(-40);
+    });
+    row.push(logits.indexOf(Math.max(...logits)));
+  }
+  return row.slice(prompt.length);
+}
+
+/** Gives what is tuned values that are told apart from the base's. */
+function shake(model: Module): void {
+  for (const [name, parameter] of model.namedParameters())
+    if (parameter.role === "delta")
+      noGrad(() =>
+        scope(() => {
+          const values = Float32Array.from(
+            { length: parameter.numel },
+            (_, index) => Math.sin(7 * index + name.length) / 2,
+          );
+          parameter.tensor.copy_(tensor(values, { shape: parameter.shape }));
+        }),
+      );
 }
 
 describe("troupe generate", () => {
@@ -84,6 +115,54 @@ describe("troupe generate", () => {
     const { err, out } = await command(bare, ...asked);
     expect(err).toBe("");
     expect(told(out)).toEqual(expected.gpt2);
+  });
+
+  it.each(["lora", "prefix"] as const)(
+    "writes with what was tuned of a model, as a checkpoint has it: %s",
+    async (kind) => {
+      const delta = {
+        lora: lora({ rank: 2, alpha: 4, target: ["c_attn"] }),
+        prefix: prefix({ numTokens: 3 }),
+      }[kind];
+      const base = join(folder, "gpt2");
+      const config = JSON.parse(readFileSync(join(base, "config.json"), "utf8")) as object;
+      const model = applyDelta(new GPT2LMHeadModel(config).eval(), delta);
+      materialize(model, { seed: 5 });
+      shake(model);
+      const tuned = join(folder, kind);
+      await saveDelta(tuned, model);
+      const expectedTokens = prompts.map((prompt) => likeliest(model, prompt, 6));
+      dematerialize(model);
+      expect(expectedTokens).not.toEqual(expected.gpt2);
+
+      const unnamed = await command(tuned, ...asked);
+      expect(unnamed).toMatchObject({ code: 2, out: "" });
+      expect(unnamed.err).toMatch(
+        /expected the folder of the model that was tuned, got null in .*--base names it/,
+      );
+      const named = await command(tuned, ...asked, "--base", base);
+      expect(named.err).toBe("");
+      expect(told(named.out)).toEqual(expectedTokens);
+      const file = join(tuned, "adapter_config.json");
+      const fields = JSON.parse(readFileSync(file, "utf8")) as object;
+      writeFileSync(file, JSON.stringify({ ...fields, base_model_name_or_path: base }));
+      expect(told((await command(tuned, ...asked)).out)).toEqual(expectedTokens);
+    },
+  );
+
+  it("refuses to write behind virtual tokens, which no kept position stands for", async () => {
+    const base = join(folder, "gpt2");
+    const config = JSON.parse(readFileSync(join(base, "config.json"), "utf8")) as object;
+    const model = applyDelta(new GPT2LMHeadModel(config), softPrompt({ numTokens: 3 }));
+    materialize(model, { seed: 5 });
+    const tuned = join(folder, "softPrompt");
+    await saveDelta(tuned, model);
+    dematerialize(model);
+    const { err, out } = await command(tuned, ...asked, "--base", base);
+    expect(out).toBe("");
+    expect(err).toMatch(
+      /^troupe: \[delta\] expected a model that writes, got a GPT2LMHeadModel with a soft prompt/,
+    );
   });
 
   it("refuses what cannot be by name, before anything is written", async () => {

@@ -131,6 +131,11 @@ export function madeOnce(owner: object, make: () => readonly Tensor[]): readonly
   }
 }
 
+/** Whether this pass writes a text, position by position. */
+export function isWriting(): boolean {
+  return current !== undefined;
+}
+
 /** Positions before those of this pass: what a prefix takes, and what a model has seen that writes a text. */
 export function numPast(): number {
   return prefixLength() + (current?.length ?? 0);
