@@ -1,12 +1,20 @@
-// node examples/lemmas/prepare.ts EWT FOLDER: of a Universal Dependencies treebank (dev.conllu, test.conllu) the words with the form
-// that a dictionary has them under, as train.tsv and dev.tsv, and a tokenizer of single letters for both.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+// npx node examples/lemmas/prepare.ts TREEBANK FOLDER: of a Universal Dependencies treebank (…dev.conllu, …test.conllu) the words with
+// the form that a dictionary has them under, as train.tsv and dev.tsv, and a tokenizer of single letters for both.
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const [treebank = "ewt", folder = "lemmas"] = process.argv.slice(2);
+const [treebank = "UD_English-EWT", folder = "lemmas"] = process.argv.slice(2);
 
-/** Lowercase words of a file that change, or might: nouns, verbs and adjectives. */
-function formsIn(file: string): Map<string, string> {
+/** Lowercase words of a part of the treebank that change, or might: nouns, verbs and adjectives. */
+function formsIn(part: "dev" | "test"): Map<string, string> {
+  const files = existsSync(treebank) ? readdirSync(treebank) : [];
+  const file = files.find((name) => name.endsWith(`${part}.conllu`));
+  if (file === undefined) {
+    console.error(
+      `[lemmas] expected a file …${part}.conllu in ${treebank}, got none (git clone https://github.com/UniversalDependencies/UD_English-EWT)`,
+    );
+    process.exit(2);
+  }
   const forms = new Map<string, string>();
   for (const line of readFileSync(join(treebank, file), "utf8").split("\n")) {
     const [id = "", word = "", lemma = "", tag = ""] = line.split("\t");
@@ -16,9 +24,9 @@ function formsIn(file: string): Map<string, string> {
   return forms;
 }
 
-const train = formsIn("test.conllu");
+const train = formsIn("test");
 // What is held out is no word that was learnt.
-const held = new Map([...formsIn("dev.conllu")].filter(([word]) => !train.has(word)));
+const held = new Map([...formsIn("dev")].filter(([word]) => !train.has(word)));
 const table = (forms: ReadonlyMap<string, string>) =>
   ["source\ttarget", ...[...forms].map((pair) => pair.join("\t")), ""].join("\n");
 
