@@ -41,7 +41,7 @@ export { Embedding } from "./layers/embedding.ts";
 export { gated } from "./layers/gated.ts";
 export { GroupNorm } from "./layers/group-norm.ts";
 export { LayerDrop } from "./layers/layer-drop.ts";
-export { LayerNorm } from "./layers/layer-norm.ts";
+export { BareLayerNorm, LayerNorm } from "./layers/layer-norm.ts";
 export {
   type AddedProduct,
   Affine,

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { explicitAttention } from "../../src/nn/attention/attention.ts";
 import {
   activations,
+  BareLayerNorm,
   Conv1D,
   Conv1d,
   Conv2d,
@@ -86,6 +87,21 @@ describe("gradients equal central differences", () => {
       const mask = tensor([1, 1, 0, 1, 1, 0, 1, 1, 0, 1], { dtype: "bool" }).view([2, 1, 1, 5]);
       const options = { causal: true, window: 4, scale: 0.6, mask, bias };
       expectGradients(() => weighted(explicitAttention(q, k, v, options)), { q, k, v, bias }, float64);
+    });
+  });
+
+  test("of layer norm without parameters, which is one that scales by 1 and shifts by 0", () => {
+    scope(() => {
+      const [bare, whole] = [new BareLayerNorm(1e-3), new LayerNorm(6, 1e-3)];
+      materialize(whole, { seed: 5 });
+      const [x, residual] = [random([3, 6], "float32"), random([3, 6], "float32")];
+      const [sum, normed] = bare.addThenNorm(x, residual);
+      const [, expected] = whole.addThenNorm(x, residual);
+      expect(normed.sub(expected).abs().max().item()).toBeLessThan(1e-6);
+      expect(bare.forward(sum).eq(normed).all().item()).toBeTruthy();
+      expect(bare.numParameters).toBe(0);
+      expectModuleGradients(bare, () => bare.addThenNorm(x, residual)[1], { x, residual }, float32);
+      dematerialize(whole);
     });
   });
 

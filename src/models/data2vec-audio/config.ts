@@ -19,9 +19,8 @@ export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechC
  */
 export function data2vecAudioConfig(given: Readonly<Record<string, unknown>> = {}): Data2VecAudioConfig {
   const where = "Data2VecAudioConfig";
-  const unsupported = ["use_weighted_layer_sum"];
   const alsoRead = [NUM_CONVOLUTIONS, "feat_extract_norm", "do_stable_layer_norm"]; // these two as they are returned
-  const rules = { where, modelType: "data2vec-audio", unsupported, alsoRead };
+  const rules = { where, modelType: "data2vec-audio", alsoRead };
   const config = readConfig(rules, data2vecAudioFields, given);
   checkSpeech(where, config, given[NUM_CONVOLUTIONS]);
   return { ...config, feat_extract_norm: "layer", do_stable_layer_norm: false };

@@ -158,7 +158,7 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const placed = placesIn("GPTNeoXModel", inputIds, places);
     const { length } = placed;
-    checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, longestContext(this.config), length);
+    checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles go on
     const context = rotaryContext(ropeAngles(this.config, rotaryWidth(this.config), length), placed);
     let x = this.emb_dropout.forward(this.embed_in.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]

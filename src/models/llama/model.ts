@@ -166,7 +166,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const placed = placesIn("LlamaModel", inputIds, places);
     const { length } = placed;
-    checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, longestContext(this.config), length);
+    checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles go on
     const context = rotaryContext(ropeAngles(this.config, this.config.head_dim, length), placed);
     let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]

@@ -2,7 +2,6 @@ import {
   activation,
   type ConfigOf,
   checkField,
-  type Field,
   flag,
   positive,
   probability,
@@ -35,12 +34,8 @@ const optFields = {
   _remove_final_layer_norm: flag(false),
   /** Whether the maps of a layer have biases. */
   enable_bias: flag(true),
-  /** Norms without weights are not there. */
-  layer_norm_elementwise_affine: {
-    ...flag(true),
-    expected: "true",
-    holds: (given: unknown) => given === true,
-  } as Field<boolean>,
+  /** Whether norms scale and shift what they have normed. */
+  layer_norm_elementwise_affine: flag(true),
   /** Whether the output layer is the token embedding itself. */
   tie_word_embeddings: flag(true),
   /** The row of the embedding that looking up does not train. */

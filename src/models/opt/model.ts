@@ -1,4 +1,5 @@
 import {
+  BareLayerNorm,
   Dropout,
   Embedding,
   Identity,
@@ -28,13 +29,17 @@ import { optStackPlan } from "./tensor-plan.ts";
 /** Rows of positions that stand before the first, since fairseq counted its special tokens; padding reads the second of them. */
 const FIRST_POSITION = 2;
 
+function normOf({ hidden_size: width, layer_norm_elementwise_affine }: OPTConfig): LayerNorm | BareLayerNorm {
+  return layer_norm_elementwise_affine ? new LayerNorm(width) : new BareLayerNorm();
+}
+
 /** One layer: attention and feed-forward, each behind a norm, or with one behind its sum. */
 class OPTDecoderLayer extends Module {
   readonly self_attn: ProjectedAttention;
-  readonly self_attn_layer_norm: LayerNorm;
+  readonly self_attn_layer_norm: LayerNorm | BareLayerNorm;
   readonly fc1: Linear;
   readonly fc2: Linear;
-  readonly final_layer_norm: LayerNorm;
+  readonly final_layer_norm: LayerNorm | BareLayerNorm;
   readonly dropout: Dropout;
   readonly layerdrop: LayerDrop;
   readonly #normsFirst: boolean;
@@ -45,10 +50,10 @@ class OPTDecoderLayer extends Module {
     const init = normal(0, config.init_std);
     const { attention_dropout: dropout } = config;
     this.self_attn = new ProjectedAttention(width, config.num_attention_heads, { dropout, init, bias });
-    this.self_attn_layer_norm = new LayerNorm(width);
+    this.self_attn_layer_norm = normOf(config);
     this.fc1 = new Linear(width, inner, { init, bias, biasInit: zeros, activation });
     this.fc2 = new Linear(inner, width, { init, bias, biasInit: zeros });
-    this.final_layer_norm = new LayerNorm(width);
+    this.final_layer_norm = normOf(config);
     this.dropout = new Dropout(config.dropout);
     this.layerdrop = new LayerDrop(config.layerdrop);
     this.#normsFirst = config.do_layer_norm_before;
@@ -82,7 +87,7 @@ class OPTDecoder extends Module {
   /** Where the layers begin. */
   readonly start: Identity;
   readonly layers: ModuleList<OPTDecoderLayer>;
-  readonly final_layer_norm: LayerNorm | null;
+  readonly final_layer_norm: LayerNorm | BareLayerNorm | null;
   readonly #config: OPTConfig;
 
   constructor(config: OPTConfig) {
@@ -99,7 +104,7 @@ class OPTDecoder extends Module {
     this.layers = new ModuleList(
       Array.from({ length: config.num_hidden_layers }, () => new OPTDecoderLayer(config)),
     );
-    this.final_layer_norm = hasLastNorm(config) ? new LayerNorm(width) : null;
+    this.final_layer_norm = hasLastNorm(config) ? normOf(config) : null;
     this.#config = config;
   }
 

@@ -61,6 +61,8 @@ export const speechFields = {
   adapter_stride: size(2),
   /** Width behind the adapter; null for the layers'. */
   output_hidden_size: sizeOrNull(),
+  /** Whether a classifier reads a mean of all layers' states, whose weights it learns; else the last ones. */
+  use_weighted_layer_sum: flag(false),
   /** Width of what a classifier averages over the frames. */
   classifier_proj_size: size(256),
   id2label: labelNames(),
@@ -74,6 +76,8 @@ const wav2vec2Fields = {
   num_conv_pos_embeddings: size(128),
   /** Whether norms stand before the halves of a layer. */
   do_stable_layer_norm: flag(false),
+  /** Inner width of what each layer with norms before its halves adds for a language of its own; null where there is no such thing. */
+  adapter_attn_dim: sizeOrNull(),
   /** Pre-training alone reads what follows. Codes that a codebook has, and codebooks: a frame's target is one code of each. */
   num_codevectors_per_group: size(320),
   num_codevector_groups: size(2),
@@ -94,6 +98,7 @@ const wav2vec2Fields = {
 export type SpeechConfig = ConfigOf<typeof speechFields> & {
   readonly feat_extract_norm: "group" | "layer";
   readonly do_stable_layer_norm: boolean;
+  readonly adapter_attn_dim?: number | null;
 };
 
 /** A wav2vec 2 by the field names of Hugging Face's config.json. */
@@ -105,8 +110,7 @@ export type Wav2Vec2Config = ConfigOf<typeof wav2vec2Fields>;
  */
 export function wav2vec2Config(given: Readonly<Record<string, unknown>> = {}): Wav2Vec2Config {
   const where = "Wav2Vec2Config";
-  const unsupported = ["adapter_attn_dim", "use_weighted_layer_sum"]; // another model in each layer, and behind them
-  const rules = { where, modelType: "wav2vec2", unsupported, alsoRead: [NUM_CONVOLUTIONS] };
+  const rules = { where, modelType: "wav2vec2", alsoRead: [NUM_CONVOLUTIONS] };
   const config = readConfig(rules, wav2vec2Fields, given);
   checkSpeech(where, config, given[NUM_CONVOLUTIONS]);
   return config;

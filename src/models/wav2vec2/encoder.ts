@@ -32,6 +32,8 @@ export interface CarryingStates {
   /** [B, T, D]. */
   readonly hidden: Tensor;
   readonly carried: Carried | undefined;
+  /** Where it is kept: what each layer so far has read, [B, T, D], and behind them all what the last has made, before its norm. */
+  readonly stream: readonly Tensor[] | undefined;
 }
 
 function handedOn(carried: Carried): Carried {
@@ -44,6 +46,8 @@ export interface StackOptions {
   readonly masked?: Tensor | undefined;
   /** What is made of the frames, normed, before they are masked, and needed behind the layers: [B, T, C] → tensors. */
   readonly carry?: (normed: Tensor) => Carried;
+  /** Whether the residual stream is kept, layer by layer, for who is behind them all. */
+  readonly keepsStream?: boolean;
 }
 
 class FeedForward extends Module {
@@ -68,12 +72,32 @@ class FeedForward extends Module {
   }
 }
 
+/** What a layer adds for a language of its own: all that is tuned for it. */
+class LanguageAdapter extends Module {
+  readonly norm: LayerNorm;
+  readonly linear_1: Linear;
+  readonly linear_2: Linear;
+
+  constructor(width: number, inner: number, config: SpeechConfig) {
+    super();
+    const init = normal(0, config.initializer_range);
+    this.norm = new LayerNorm(width);
+    this.linear_1 = new Linear(width, inner, { init, biasInit: zeros, activation: "relu" });
+    this.linear_2 = linear(inner, width, config);
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.linear_2.forward(this.linear_1.forward(this.norm.forward(x))); // [B, T, D]
+  }
+}
+
 class EncoderLayer extends Module {
   readonly attention: ProjectedAttention;
   readonly dropout: Dropout;
   readonly layer_norm: LayerNorm;
   readonly feed_forward: FeedForward;
   readonly final_layer_norm: LayerNorm;
+  readonly adapter_layer: LanguageAdapter | null;
   readonly layerdrop: LayerDrop;
   readonly #normFirst: boolean;
 
@@ -88,21 +112,26 @@ class EncoderLayer extends Module {
     this.layer_norm = new LayerNorm(width, layer_norm_eps);
     this.feed_forward = new FeedForward(config);
     this.final_layer_norm = new LayerNorm(width, layer_norm_eps);
+    const { adapter_attn_dim: inner = null, do_stable_layer_norm } = config;
+    this.adapter_layer =
+      inner === null || !do_stable_layer_norm ? null : new LanguageAdapter(width, inner, config);
     this.layerdrop = new LayerDrop(config.layerdrop);
-    this.#normFirst = config.do_stable_layer_norm;
+    this.#normFirst = do_stable_layer_norm;
   }
 
-  /** @param carried - handed on as it is */
-  override forward(x: Tensor, mask?: Tensor, carried?: Carried): CarryingStates {
+  /** @param carried - handed on as it is @param stream - of the layers before, to which what this one reads is added */
+  override forward(x: Tensor, mask?: Tensor, carried?: Carried, stream?: readonly Tensor[]): CarryingStates {
     const hidden = this.layerdrop.forward(this.#transform(x, mask), x);
-    return { hidden, carried: carried && handedOn(carried) };
+    const kept = stream && [...stream, x].map((each) => each.alias());
+    return { hidden, carried: carried && handedOn(carried), stream: kept };
   }
 
   #transform(x: Tensor, mask: Tensor | undefined): Tensor {
     const attend = (input: Tensor) => this.dropout.forward(this.attention.forward(input, { mask })); // [B, T, D]
     if (this.#normFirst) {
       const attended = attend(this.layer_norm.forward(x)).add(x);
-      return attended.add(this.feed_forward.forward(this.final_layer_norm.forward(attended)));
+      const fed = attended.add(this.feed_forward.forward(this.final_layer_norm.forward(attended)));
+      return this.adapter_layer === null ? fed : fed.add(this.adapter_layer.forward(fed));
     }
     const attended = this.layer_norm.forward(attend(x).add(x));
     return this.final_layer_norm.forward(attended.add(this.feed_forward.forward(attended)));
@@ -131,15 +160,25 @@ class Encoder extends Module {
   }
 
   /** @param present - bool [B, T]: which frames are no padding */
-  override forward(frames: Tensor, present: Tensor | undefined, carried?: Carried): CarryingStates {
+  override forward(
+    frames: Tensor,
+    present: Tensor | undefined,
+    carried: Carried | undefined,
+    keepsStream: boolean,
+  ): CarryingStates {
     const clean = present === undefined ? frames : frames.maskedFill(present.logicalNot().unsqueeze(-1), 0);
     const placed = clean.add(this.pos_conv_embed.forward(clean)); // [B, T, D]
     const mask = present && paddingMask(present);
     const first = this.dropout.forward(this.#normFirst ? placed : this.layer_norm.forward(placed));
-    let states: CarryingStates = { hidden: first, carried };
-    for (const layer of this.layers) states = layer.forward(states.hidden, mask, states.carried);
+    let states: CarryingStates = { hidden: first, carried, stream: keepsStream ? [] : undefined };
+    for (const layer of this.layers)
+      states = layer.forward(states.hidden, mask, states.carried, states.stream);
     const ended = this.end.forward(states.hidden);
-    return { hidden: this.#normFirst ? this.layer_norm.forward(ended) : ended, carried: states.carried };
+    return {
+      hidden: this.#normFirst ? this.layer_norm.forward(ended) : ended,
+      carried: states.carried,
+      stream: states.stream && [...states.stream.map((each) => this.end.forward(each)), ended],
+    };
   }
 }
 
@@ -167,11 +206,11 @@ export class SpeechModel extends Module {
     this.#config = config;
   }
 
-  /** @returns `hidden` [B, T, D], of the adapter's frames and width where there is one, and what `carry` made */
+  /** @returns `hidden` [B, T, D], of the adapter's frames and width where there is one, what `carry` made, and the stream */
   override forward(
     samples: Tensor,
     attentionMask: Tensor | undefined,
-    { masked, carry }: StackOptions = {},
+    { masked, carry, keepsStream = false }: StackOptions = {},
   ): CarryingStates {
     const frames = this.feature_extractor.forward(samples); // [B, T, C]
     const length = frames.shape[1] ?? 0;
@@ -179,7 +218,7 @@ export class SpeechModel extends Module {
     const present = lengths && arange(length, { dtype: "int64" }).unsqueeze(0).lt(lengths.unsqueeze(1)); // [B, T]
     const { normed, projected } = this.feature_projection.forward(frames);
     const augmented = this.spec_augment.forward(projected, lengths, this.masked_spec_embed?.tensor, masked);
-    const { hidden, carried } = this.encoder.forward(augmented, present, carry?.(normed));
-    return { hidden: this.adapter === null ? hidden : this.adapter.forward(hidden), carried };
+    const states = this.encoder.forward(augmented, present, carry?.(normed), keepsStream);
+    return this.adapter === null ? states : { ...states, hidden: this.adapter.forward(states.hidden) };
   }
 }

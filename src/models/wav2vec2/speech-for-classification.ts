@@ -1,5 +1,5 @@
-import { Linear } from "../../nn/index.ts";
-import { arange, type Tensor } from "../../tensor/index.ts";
+import { constant, Linear, Parameter } from "../../nn/index.ts";
+import { arange, ops, type Tensor } from "../../tensor/index.ts";
 import { checkField, numLabels } from "../config-fields.ts";
 import { rowLoss } from "../heads/index.ts";
 import type { ModelOutputs } from "../task-model.ts";
@@ -14,6 +14,8 @@ import { type SpeechBatch, SpeechWithHead } from "./speech-with-head.ts";
 export abstract class SpeechForSequenceClassification<
   Config extends SpeechConfig,
 > extends SpeechWithHead<Config> {
+  /** How much each layer's states count, before softmax, [layers + 1]; null where the last ones alone are read. */
+  readonly layer_weights: Parameter | null;
   readonly projector: Linear;
   readonly classifier: Linear;
 
@@ -22,6 +24,10 @@ export abstract class SpeechForSequenceClassification<
     super(family, fields);
     const { hidden_size: width, classifier_proj_size: narrow, add_adapter } = this.config;
     checkField(this.constructor.name, "add_adapter", !add_adapter, "false beside a classifier", add_adapter);
+    const numStates = this.config.num_hidden_layers + 1;
+    this.layer_weights = this.config.use_weighted_layer_sum
+      ? new Parameter([numStates], constant(1 / numStates))
+      : null;
     this.projector = new Linear(width, narrow);
     this.classifier = new Linear(narrow, numLabels(this.config));
   }
@@ -33,10 +39,18 @@ export abstract class SpeechForSequenceClassification<
    */
   override forward(batch: SpeechBatch): ModelOutputs {
     const { attentionMask, labels } = batch;
-    const hidden = this.projector.forward(this.states(batch)); // [B, T, P]
+    const hidden = this.projector.forward(this.#read(batch)); // [B, T, P]
     const logits = this.classifier.forward(this.#pooled(hidden, attentionMask)); // [B, C]
     if (labels === undefined) return { logits };
     return { logits, loss: rowLoss(logits, labels, "single_label_classification") };
+  }
+
+  /** [B, T, D]: what the layers have read and the last has made, before its norm, weighed; or what that has made alone. */
+  #read(batch: SpeechBatch): Tensor {
+    if (this.layer_weights === null) return this.states(batch);
+    const { stream = [] } = this.run(batch, { keepsStream: true });
+    const shares = this.layer_weights.tensor.softmax(0).view([-1, 1, 1]); // [layers + 1, 1, 1]
+    return ops.stack(stream, 1).mul(shares).sum([1]);
   }
 
   /** The mean over the frames that are no padding: [B, T, P] → [B, P]. */

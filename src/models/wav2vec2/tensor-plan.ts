@@ -7,6 +7,8 @@ export function speechPlan({
   hidden_size,
   num_attention_heads,
   intermediate_size,
+  adapter_attn_dim = null,
+  do_stable_layer_norm,
 }: SpeechConfig): TensorPlan {
   return below("encoder", {
     dropout: sequence({ input: "whole" }),
@@ -19,6 +21,13 @@ export function speechPlan({
       "feed_forward.output_dense": row({ uneven: true }),
       "feed_forward.output_dropout": sequence(),
       final_layer_norm: sequence(),
+      ...(adapter_attn_dim !== null &&
+        do_stable_layer_norm &&
+        below("adapter_layer", {
+          norm: sequence(),
+          linear_1: column({ uneven: true }),
+          linear_2: row({ uneven: true }),
+        })),
     }),
     end: sequence({ output: "whole" }),
   });

@@ -35,3 +35,23 @@ export class LayerNorm extends Module {
     return ops.troupe.addLayerNorm(x, residual, this.weight.tensor, this.bias.tensor, this.eps); // 2 × [..., D]
   }
 }
+
+/** The same with neither scale nor bias, and so without parameters. */
+export class BareLayerNorm extends Module {
+  readonly eps: number;
+
+  constructor(eps = 1e-5) {
+    super();
+    this.eps = eps;
+  }
+
+  override forward(x: Tensor): Tensor {
+    return ops.layerNorm(x, [x.shape.at(-1) ?? 0], undefined, undefined, this.eps); // [..., D]
+  }
+
+  /** As {@link LayerNorm}'s. */
+  addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
+    const sum = x.add(residual);
+    return [sum, this.forward(sum)];
+  }
+}
