@@ -492,6 +492,108 @@ def corners(rng):
     yield speech("data2vec-audio-odd", hf.Data2VecAudioForCTC, hf.Data2VecAudioConfig(**sound, num_conv_pos_embeddings=2, conv_pos_kernel_size=3, ctc_loss_reduction="mean"))
 
 
+def rest(rng):
+    """Fields of config.json that nothing above varies, one head, one layer, one position, masks with holes. name → (model, inputs)"""
+    encoder = dict(vocab_size=61, hidden_size=24, num_attention_heads=1, num_hidden_layers=1, intermediate_size=33, max_position_embeddings=32,
+                   hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.1)
+    narrow = dict(embedding_size=9, classifier_dropout_prob=0)
+    for name, config_class, fields in (
+            ("bert", hf.BertConfig, dict(pad_token_id=9, layer_norm_eps=1e-6, type_vocab_size=1)),
+            ("roberta", hf.RobertaConfig, dict(pad_token_id=3, layer_norm_eps=1e-5, type_vocab_size=4)),
+            ("data2vec-text", hf.Data2VecTextConfig, dict(pad_token_id=0, layer_norm_eps=1e-5, type_vocab_size=3, tie_word_embeddings=False)),
+            ("megatron-bert", hf.MegatronBertConfig, dict(pad_token_id=7, type_vocab_size=3, tie_word_embeddings=False)),
+            ("albert", hf.AlbertConfig, dict(narrow, pad_token_id=5, layer_norm_eps=1e-5, type_vocab_size=3))):
+        prefix = dict(bert="Bert", roberta="Roberta", albert="Albert").get(name, "Data2VecText" if name == "data2vec-text" else "MegatronBert")
+        config = config_class(**encoder, **fields)
+        inputs = text(rng, config)
+        yield f"{name}-one-head", getattr(hf, f"{prefix}ForMaskedLM")(config), dict(inputs, labels=masked(rng, inputs))
+        config = config_class(**{**encoder, "num_attention_heads": 4, "num_hidden_layers": 3}, **fields, num_labels=3)
+        inputs = text(rng, config)
+        inputs["attention_mask"] = (torch.rand(inputs["input_ids"].shape) < 0.7).long()
+        inputs["attention_mask"][:, 2] = 1
+        yield f"{name}-holes", getattr(hf, f"{prefix}ForTokenClassification")(config), dict(inputs, labels=torch.randint(0, 3, inputs["input_ids"].shape))
+        config = config_class(**{**encoder, "num_attention_heads": 3}, **fields, num_labels=5)
+        yield f"{name}-one-word", getattr(hf, f"{prefix}ForSequenceClassification")(config), dict(input_ids=ids(rng, 1, 1, 61, low=10), labels=torch.tensor([4]))
+    def causal(name, model_class, config, left=False, rows=3):
+        inputs = text(rng, config, types=False, left=left, rows=rows)
+        return name, model_class(config), dict(inputs, labels=inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100))
+    tokens = dict(bos_token_id=0, eos_token_id=0)
+    decoder = dict(vocab_size=53, hidden_size=24, num_attention_heads=1, num_hidden_layers=1, intermediate_size=33, max_position_embeddings=40, initializer_range=0.1, **tokens)
+    grouped = dict(decoder, num_attention_heads=4, num_key_value_heads=2, head_dim=10, num_hidden_layers=2)
+    rope = lambda kind, **more: dict(rope_parameters=dict(rope_type=kind, rope_theta=300.0, **more))
+    for name, config_class, model_class in (("llama", hf.LlamaConfig, hf.LlamaForCausalLM), ("mistral", hf.MistralConfig, hf.MistralForCausalLM), ("qwen2", hf.Qwen2Config, hf.Qwen2ForCausalLM)):
+        yield causal(f"{name}-one-head", model_class, config_class(**decoder, num_key_value_heads=1, pad_token_id=4, rms_norm_eps=1e-4, hidden_act="gelu_new", **rope("default")), rows=1)
+        yield causal(f"{name}-stretched", model_class, config_class(**grouped, rms_norm_eps=1e-5, hidden_act="relu2", **rope("yarn", factor=3.0, original_max_position_embeddings=8)), left=True)
+        yield causal(f"{name}-far", model_class, config_class(**{**grouped, "num_hidden_layers": 5}, pad_token_id=52, **rope("llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=3.0, original_max_position_embeddings=12)))
+    yield causal("gpt2-one-head", hf.GPT2LMHeadModel, hf.GPT2Config(vocab_size=53, n_embd=24, n_head=1, n_layer=1, n_positions=20, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
+                 pad_token_id=3, initializer_range=0.1, scale_attn_by_inverse_layer_idx=True, **tokens), rows=1)
+    yield causal("gpt-neox-one-head", hf.GPTNeoXForCausalLM, hf.GPTNeoXConfig(**decoder, pad_token_id=6, rope_parameters=dict(rope_type="dynamic", factor=2.0, rope_theta=300.0, partial_rotary_factor=0.5)))
+    yield causal("gpt-neox-far", hf.GPTNeoXForCausalLM, hf.GPTNeoXConfig(**{**decoder, "num_attention_heads": 2, "num_hidden_layers": 3, "max_position_embeddings": 8},
+                 rope_parameters=dict(rope_type="dynamic", factor=2.0, rope_theta=300.0, partial_rotary_factor=1.0), use_parallel_residual=False))
+    yield causal("gpt-j-one-head", hf.GPTJForCausalLM, hf.GPTJConfig(vocab_size=53, n_embd=24, n_head=1, n_layer=1, n_positions=24, rotary_dim=24, n_inner=33, pad_token_id=2, initializer_range=0.1, **tokens))
+    opt = dict(vocab_size=53, hidden_size=24, num_attention_heads=1, num_hidden_layers=1, ffn_dim=33, max_position_embeddings=20, dropout=0, init_std=0.1, **tokens)
+    yield causal("opt-one-head", hf.OPTForCausalLM, hf.OPTConfig(**opt, pad_token_id=0, activation_function="gelu_new"))
+    yield causal("opt-bare-norms", hf.OPTForCausalLM, hf.OPTConfig(**{**opt, "num_attention_heads": 3, "num_hidden_layers": 3}, pad_token_id=1, layer_norm_elementwise_affine=False), left=True)
+    yield causal("opt-bare-norms-behind", hf.OPTForCausalLM, hf.OPTConfig(**{**opt, "num_attention_heads": 4, "num_hidden_layers": 2}, layer_norm_elementwise_affine=False, do_layer_norm_before=False,
+                 enable_bias=False, word_embed_proj_dim=10))
+    def replied(config, vocabulary, length, **more):
+        return dict(text(rng, config, types=False, **more), labels=ids(rng, more.get("rows", 3), length, vocabulary))
+    for name, length, fields in (("one-head", 1, dict(num_heads=1, num_layers=1, num_decoder_layers=1, d_kv=5)),
+                                 ("wide", 9, dict(num_heads=2, num_layers=2, num_decoder_layers=5, d_kv=17, relative_attention_num_buckets=4, relative_attention_max_distance=5, layer_norm_epsilon=1e-3)),
+                                 ("never-tied", 2, dict(num_heads=4, num_layers=4, num_decoder_layers=1, d_kv=3, feed_forward_proj="gated-relu", pad_token_id=2, decoder_start_token_id=2, eos_token_id=4))):
+        config = hf.T5Config(**{**dict(vocab_size=53, d_model=24, d_ff=33, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0), **fields}, tie_word_embeddings=name != "never-tied")
+        yield f"t5-{name}", hf.T5ForConditionalGeneration(config), replied(config, 53, length, left=name == "wide")
+    stacks = dict(vocab_size=53, d_model=24, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=33, decoder_ffn_dim=31, encoder_attention_heads=1, decoder_attention_heads=1,
+                  max_position_embeddings=21, dropout=0, init_std=0.1)
+    for name, config_class, model_class in (("bart", hf.BartConfig, hf.BartForConditionalGeneration), ("blenderbot", hf.BlenderbotConfig, hf.BlenderbotForConditionalGeneration)):
+        config = config_class(**stacks, pad_token_id=4, decoder_start_token_id=6, eos_token_id=5, activation_function="silu")
+        yield f"{name}-one-head", model_class(config), replied(config, 53, 1)
+        config = config_class(**{**stacks, "encoder_layers": 4, "decoder_layers": 1, "encoder_attention_heads": 3, "decoder_attention_heads": 4}, scale_embedding=True, pad_token_id=0,
+                              decoder_start_token_id=0, activation_function="gelu_fast")
+        yield f"{name}-deep", model_class(config), replied(config, 53, 8, left=True, rows=2)
+    picture = dict(hidden_size=24, num_attention_heads=1, num_hidden_layers=1, intermediate_size=33, initializer_range=0.1, layer_norm_eps=1e-6)
+    for name, fields, side in (("one-patch", dict(image_size=5, patch_size=5, num_channels=1, num_labels=2), (5, 5)),
+                               ("one-row", dict(num_hidden_layers=4, num_attention_heads=3, image_size=(3, 12), patch_size=3, num_channels=4, num_labels=9, hidden_act="quick_gelu", pooler_act="relu", pooler_output_size=7), (3, 12))):
+        config = hf.ViTConfig(**{**picture, **fields})
+        yield f"vit-{name}", hf.ViTForImageClassification(config), dict(pixel_values=torch.randn(2, config.num_channels, *side), labels=torch.tensor([1, 0]))
+    words, pictures = dict(vocab_size=53, hidden_size=24, intermediate_size=33, num_hidden_layers=1, num_attention_heads=1, max_position_embeddings=9), {**picture, "image_size": 7, "patch_size": 7, "num_channels": 2}
+    del pictures["layer_norm_eps"]
+    for name, fields, more in (("one-head", {}, {}), ("left", dict(num_hidden_layers=4, num_attention_heads=3, pad_token_id=0, hidden_act="gelu_new"), dict(num_hidden_layers=2, num_attention_heads=4, hidden_act="relu"))):
+        config = hf.CLIPConfig(text_config=dict(words, **fields, eos_token_id=52, bos_token_id=51) if not fields else {**words, **fields, "eos_token_id": 52, "bos_token_id": 51},
+                               vision_config={**pictures, **more}, projection_dim=5, logit_scale_init_value=0.3)
+        given = ids(rng, 2, 9, 51)
+        mask = padding(rng, 2, 9)
+        given[:, -1 if fields else 3] = 52
+        yield f"clip-{name}", hf.CLIPModel(config), dict(input_ids=given, attention_mask=mask.flip(1) if fields else mask, pixel_values=torch.randn(2, 2, 7, 7))
+    sound = dict(vocab_size=11, hidden_size=24, num_hidden_layers=1, num_attention_heads=1, intermediate_size=33, conv_dim=(6, 8), conv_kernel=(7, 3), conv_stride=(3, 2),
+                 hidden_dropout=0, activation_dropout=0, attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, apply_spec_augment=False, initializer_range=0.1)
+    def heard(name, model_class, config, length=2, classes=0, masked=True):
+        mask = torch.ones(3, 150, dtype=torch.long)
+        mask[1, 100:], mask[2, 40:] = 0, 0
+        labels = torch.randint(0, classes, (3,)) if classes else ids(rng, 3, length, 11, low=1)
+        given = dict(input_values=torch.randn(3, 150) * (mask if masked else 1), labels=labels)
+        return name, model_class(config), dict(given, attention_mask=mask) if masked else given
+    places = dict(num_conv_pos_embeddings=1, num_conv_pos_embedding_groups=24)
+    yield heard("wav2vec2-one-head", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**sound, **places, mask_feature_prob=0.1, mask_feature_length=4, mask_time_prob=0.0))
+    # A row whose text is longer than its frames has no path.
+    yield heard("wav2vec2-no-path", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**sound, **places, ctc_zero_infinity=True, ctc_loss_reduction="mean"), length=20)
+    yield heard("wav2vec2-languages", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**{**sound, "num_attention_heads": 3, "num_hidden_layers": 3}, **places, adapter_attn_dim=5, do_stable_layer_norm=True,
+                feat_extract_norm="layer"))
+    yield heard("wav2vec2-languages-unread", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**{**sound, "num_attention_heads": 4, "num_hidden_layers": 2}, **places, adapter_attn_dim=5))
+    for stride in (1, 3):
+        yield heard(f"wav2vec2-adapter-{stride}", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**{**sound, "num_hidden_layers": 2}, **places, add_adapter=True, num_adapter_layers=2, adapter_stride=stride,
+                    adapter_kernel_size=3, output_hidden_size=24 if stride == 1 else 13, ctc_zero_infinity=True))
+    classes = dict(num_labels=3, classifier_proj_size=7, use_weighted_layer_sum=True)
+    yield heard("wav2vec2-layers-weighed", hf.Wav2Vec2ForSequenceClassification, hf.Wav2Vec2Config(**{**sound, "num_attention_heads": 4, "num_hidden_layers": 3}, **places, **classes), classes=3)
+    yield heard("wav2vec2-layers-weighed-stable", hf.Wav2Vec2ForSequenceClassification, hf.Wav2Vec2Config(**{**sound, "num_attention_heads": 3, "num_hidden_layers": 2}, **places, **classes,
+                do_stable_layer_norm=True), classes=3, masked=False)
+    audio = dict(num_conv_pos_embeddings=2, conv_pos_kernel_size=5, num_conv_pos_embedding_groups=6, layer_norm_eps=1e-3, feat_extract_activation="relu")
+    yield heard("data2vec-audio-one-head", hf.Data2VecAudioForCTC, hf.Data2VecAudioConfig(**sound, **audio, mask_time_prob=0.0, ctc_zero_infinity=True), length=20)
+    yield heard("data2vec-audio-adapter", hf.Data2VecAudioForCTC, hf.Data2VecAudioConfig(**{**sound, "num_hidden_layers": 3, "num_attention_heads": 3}, **audio, add_adapter=True, num_adapter_layers=1,
+                output_hidden_size=10, ctc_zero_infinity=True))
+    yield heard("data2vec-audio-layers-weighed", hf.Data2VecAudioForSequenceClassification, hf.Data2VecAudioConfig(**{**sound, "num_hidden_layers": 4, "num_attention_heads": 2}, **audio, **classes), classes=3)
+
+
 def tuned(rng):
     """LoRA of what is divided least well: name → (base, what peft is told, inputs)"""
     decoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=43, attention_dropout=0,
@@ -737,7 +839,31 @@ def write(folder, model, inputs):
     record(folder, model, inputs, more, "every parameter")
 
 
+@torch.no_grad()
+def tell_apart(model, inputs):
+    """
+    Draws negatives again until those with a masked frame's own code are, bit by bit, what transformers takes for it: by the bits of products
+    two frames of one code may differ. Those of other steps are left to chance.
+    """
+    from transformers.models.wav2vec2 import modeling_wav2vec2 as wav2vec2
+    frames = model.wav2vec2.feature_projection(model.wav2vec2.feature_extractor(inputs["input_values"]).transpose(1, 2))[1]
+    groups = model.config.num_codevector_groups
+    codes = model.quantizer.weight_proj(frames).view(*frames.shape[:2], groups, -1).argmax(-1).reshape(-1, groups)
+    hidden = inputs["mask_time_indices"]
+    for _ in range(200):
+        targets = model(**inputs).projected_quantized_states.flatten(0, 1)
+        others = inputs["sampled_negative_indices"].flatten(0, 1)
+        same = lambda each: (each[others] == each[:, None]).all(-1)[hidden.flatten().bool()]
+        if torch.equal(same(codes), same(targets)):
+            return
+        drawn = wav2vec2._sample_negative_indices(hidden.shape, others.shape[-1], hidden.numpy().astype(bool))
+        inputs["sampled_negative_indices"] = torch.tensor(drawn).long()
+    raise ValueError("expected codes enough for frames to differ: give it more num_codevectors_per_group")
+
+
 def record(folder, model, inputs, more, decay):
+    if isinstance(model, hf.Wav2Vec2ForPreTraining):
+        tell_apart(model, inputs)
     call = lambda: model(**inputs, **more)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     outputs = call()
@@ -772,7 +898,7 @@ def main():
         folder = os.path.join(root, name)
         os.makedirs(folder, exist_ok=True)
         return folder
-    for states in (tiny,) if word == "tiny" else (models, shapes, corners, decoders, firsts):
+    for states in (tiny,) if word == "tiny" else (models, shapes, corners, decoders, firsts, rest):
         for name, model, inputs in states(random.Random(seed)):
             if word in name or states is tiny:
                 write(place(name), model, inputs)
