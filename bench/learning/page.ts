@@ -152,6 +152,15 @@ function shareOf({ troupe, fsdp2 }: Timed): number {
   return troupe.peakBytes / fsdp2.peakBytes;
 }
 
+const LEARNT_HEAD = [
+  ...["case", "steps", "apart", "score", "Troupe", "transformers"],
+  ...["its spread", "by rounding", "shuffled labels", "chance", "seen on"],
+];
+const TIMED_HEAD = [
+  ...["case", "Troupe, s a step", "eager", "FSDP2", "× eager", "× FSDP2"],
+  ...["peak, MB", "FSDP2's", "share", "seen on"],
+];
+
 /** docs/reference/learning.md. */
 export function learningPage(seen: ReadonlyMap<CaseName, Seen>): string {
   const all = [...seen];
@@ -167,10 +176,9 @@ Written by \`npm run bench -- learning --page docs/reference/learning.md\` on ${
 ${cpus().length} cores, Node ${process.version}, ${all.at(-1)?.[1].versions}. Both sides begin with the same weights and read the same batches in the same
 order (\`bench/learning/cases.ts\`); Troupe on 2 ranks with ZeRO-3. ✗ marks what misses its bar${missed.length === 0 ? "; nothing does" : ""}.
 
-${missed.map((line) => `- missed: ${line}`).join("\n")}
+${missed.map((line) => `- missed: ${line}\n`).join("")}${missed.length === 0 ? "" : "\n"}## What is learnt
 
-## What is learnt
-
+\`bert\` is compared for its speed alone; \`mrpc\` is a smaller one, of the same pairs of sentences, and \`tags\` one that tells parts of speech.
 PyTorch is eager, with as many threads as there are cores. Apart: the largest difference of two losses in the first 20 steps (bar
 ${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do. Chance is what one has who learns
 nothing; where not both sides are clearly beyond it, it is said.
@@ -180,26 +188,20 @@ anew, and both sides have the same ones; in brackets are each seed's means then.
 side lie about their mean, a standard deviation, and behind ± the standard error that it leaves to the difference of the two means.
 The spread is then the mean over every choice of one start of each seed. Where two runs part, and why: [learning-roundings.md](learning-roundings.md).
 
-| case | steps | apart | score | Troupe | transformers | its spread | by rounding | shuffled labels | chance | seen on |
-| ---- | ----- | ----- | ----- | ------ | ------------ | ---------- | ----------- | --------------- | ------ | ------- |
-${learnt.join("\n") || "| not run | | | | | | | | | | |"}
+${table(LEARNT_HEAD, learnt)}
 
-${started.join("\n")}
-
-## How fast
+${started.map((each) => `${each}\n\n`).join("")}## How fast
 
 The fastest ten steps in a row, which judge, as others' work on a machine only ever slows one down; in brackets the medians. Both ways round in
 turn. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
 Where the time goes: [step-time.md](step-time.md).
 
-| case | Troupe, s a step | eager | FSDP2 | × eager | × FSDP2 | peak, MB | FSDP2's | share | seen on |
-| ---- | ---------------- | ----- | ----- | ------- | ------- | -------- | ------- | ----- | ------- |
-${timed.join("\n") || "| not run | | | | | | | | | |"}
+${table(TIMED_HEAD, timed)}
 `;
 }
 
-function learntRow(name: string, learnt: Learnt): string {
-  return row([
+function learntRow(name: string, learnt: Learnt): string[] {
+  return [
     name,
     `${learnt.steps}`,
     `${learnt.apart.toExponential(1)}${mark(learnt.apart <= bars.apart)}`,
@@ -213,7 +215,7 @@ function learntRow(name: string, learnt: Learnt): string {
     `${short(learnt.shuffled)}${mark(isChance(learnt))}`,
     `${short(learnt.chance)}, ${learnt.chanceIs}${isAboveChance(learnt) ? "" : ": nothing is learnt in so few steps"}`,
     learnt.day,
-  ]);
+  ];
 }
 
 function numStartsOf({ ours }: Learnt): number {
@@ -222,25 +224,27 @@ function numStartsOf({ ours }: Learnt): number {
 
 /** Every score of a case that has several starts. */
 function startsTable(name: string, { score, ours, theirs }: Learnt): string {
-  const of = (side: string, scores: Learnt["ours"]) =>
-    row([side, ...scores.map((ofSeed) => ofSeed.map(short).join(", "))]);
-  return `| ${name}, ${score} of each start | ${ours.map((_, seed) => `seed ${seed + 1}`).join(" | ")} |
-| --- |${" --- |".repeat(ours.length)}
-${of("Troupe", ours)}
-${of("transformers", theirs)}
-`;
+  const of = (side: string, scores: Learnt["ours"]) => [
+    side,
+    ...scores.map((ofSeed) => ofSeed.map(short).join(", ")),
+  ];
+  const seeds = ours.map((_, seed) => `seed ${seed + 1}`);
+  return table(
+    [`${name}, ${score} of each start`, ...seeds],
+    [of("Troupe", ours), of("transformers", theirs)],
+  );
 }
 
 function bySeed(scores: readonly (readonly number[])[]): string {
   return scores.map((ofSeed) => short(mean(ofSeed))).join(", ");
 }
 
-function timedRow(name: string, timed: Timed): string {
+function timedRow(name: string, timed: Timed): string[] {
   const { troupe, eager, fsdp2 } = timed;
   const faster = fasterThan(timed);
   const share = shareOf(timed);
   const both = ({ fastest, median }: Times) => `${short(fastest)} (${short(median)})`;
-  return row([
+  return [
     name,
     both(troupe),
     both(eager),
@@ -251,11 +255,17 @@ function timedRow(name: string, timed: Timed): string {
     (fsdp2.peakBytes / 1e6).toFixed(0),
     `${short(share)}${mark(share <= bars.memory)}`,
     timed.day,
-  ]);
+  ];
 }
 
-function row(cells: readonly string[]): string {
-  return `| ${cells.join(" | ")} |`;
+/** In Markdown, each column as wide as the widest of it. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = rows.length === 0 ? [head, ["not run", ...head.slice(1).map(() => "")]] : [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((cells) => cells[column]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  const [first = "", ...others] = all.map(line);
+  return [first, line(widths.map((width) => "-".repeat(width))), ...others].join("\n");
 }
 
 function mark(holds: boolean): string {

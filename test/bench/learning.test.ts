@@ -3,6 +3,7 @@ import { nudged } from "../../bench/learning/nudge.ts";
 import {
   isWithinSpread,
   type Learnt,
+  learningPage,
   roundingOf,
   spreadOf,
   unsurenessOf,
@@ -92,5 +93,21 @@ describe("what a comparison of learning says", () => {
     expect(roundingOf(both)).toBeCloseTo(Math.SQRT2, 12);
     // Four runs a side.
     expect(unsurenessOf(both)).toBeCloseTo(1, 12);
+  });
+
+  it("is a page with a row for each case, as wide as the others, that marks and names what misses its bar", () => {
+    const page = learningPage(
+      new Map([
+        ["mrpc", { learnt: learnt([[0.2], [0.3]], [[0.2], [0.3]]), versions: "" }],
+        ["vit", { learnt: { ...learnt([[0.2]], [[0.2]]), apart: 0.5 }, versions: "" }],
+      ]),
+    );
+    const rows = page.split("\n").filter((line) => /^\| (case|---|mrpc|vit)/.test(line));
+    const [head, dashes, mrpc, vit] = rows;
+    expect(new Set([head, dashes, mrpc, vit].map((line) => line?.length)).size).toBe(1);
+    expect(mrpc).not.toContain("✗");
+    expect(vit).toContain("5.0e-1 ✗");
+    expect(page).toContain("- missed: vit: losses 5.0e-1 apart, bar 0.0001\n");
+    expect(page).toMatch(/\| not run +\|/);
   });
 });
