@@ -17,8 +17,8 @@ export interface LoraOptions {
   readonly exclude?: readonly string[] | RegExp | undefined;
   /** Indices of the layers to tune. Default: all. */
   readonly layers?: readonly number[] | undefined;
-  /** The name before a layer's index, if several lists have indices. */
-  readonly layersPattern?: string | undefined;
+  /** The name before a layer's place, such as `layer`, or several, of which the first that a name has counts. Default: any. */
+  readonly layersPattern?: string | readonly string[] | undefined;
   /** Other ranks and alphas for some maps, by the end of their names or a pattern of it. */
   readonly rankPattern?: Readonly<Record<string, number>>;
   readonly alphaPattern?: Readonly<Record<string, number>>;

@@ -147,7 +147,7 @@ function loraFrom(path: string, config: JsonObject): Delta {
     ...(target === undefined ? {} : { target }),
     exclude: exclude === "all-linear" ? undefined : exclude,
     layers: placesIn(config.layers_to_transform),
-    layersPattern: namesIn(config.layers_pattern)?.[0],
+    layersPattern: namesIn(config.layers_pattern),
     rankPattern: (config.rank_pattern ?? {}) as Record<string, number>,
     alphaPattern: (config.alpha_pattern ?? {}) as Record<string, number>,
     rsLora: config.use_rslora === true,

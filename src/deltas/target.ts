@@ -17,8 +17,8 @@ export interface TargetOptions {
   readonly saved?: readonly string[];
   /** The places of layers that are meant. Default: all. */
   readonly layers?: readonly number[] | undefined;
-  /** The name before a layer's place, such as `layer`. Default: any. */
-  readonly layersPattern?: string | undefined;
+  /** The name before a layer's place, such as `layer`, or several, of which the first that a name has counts. Default: any. */
+  readonly layersPattern?: string | readonly string[] | undefined;
 }
 
 /** Heads that `all-linear` leaves alone. */
@@ -83,13 +83,18 @@ function isMeant(name: string, module: Module, options: TargetOptions): boolean 
 }
 
 /** The first place in a name counts, of those behind the pattern's word. */
-function inLayers(name: string, { layers, layersPattern }: TargetOptions): boolean {
+function inLayers(name: string, { layers, layersPattern = [] }: TargetOptions): boolean {
   if (layers === undefined) return true;
   const parts = name.split(".");
-  const place = parts.findIndex(
-    (part, at) => /^\d+$/.test(part) && (layersPattern === undefined || parts[at - 1] === layersPattern),
-  );
-  return place >= 0 && layers.includes(Number(parts[place]));
+  const words = typeof layersPattern === "string" ? [layersPattern] : layersPattern;
+  const places = words.length === 0 ? [placeBehind(parts)] : words.map((word) => placeBehind(parts, word));
+  const place = places.find((found) => found >= 0);
+  return place !== undefined && layers.includes(Number(parts[place]));
+}
+
+/** @returns where the first number stands, behind `word` where one is told; −1 where none does */
+function placeBehind(parts: readonly string[], word?: string): number {
+  return parts.findIndex((part, at) => /^\d+$/.test(part) && (word === undefined || parts[at - 1] === word));
 }
 
 function describe(target: Target): string {

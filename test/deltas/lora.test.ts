@@ -65,6 +65,19 @@ describe("a low-rank delta", () => {
   });
   afterEach(() => dematerialize(model));
 
+  it("tunes the layers that are meant, behind the first of several words that a name has", () => {
+    const tunedOf = (layersPattern: string | readonly string[]) => {
+      const delta = lora({ target: ["c_fc"], layers: [1], layersPattern, modulesToSave: [] });
+      return [...tunedState(applyDelta(new GPT2LMHeadModel(gpt2), delta)).keys()];
+    };
+    const names = tunedOf(["blocks", "h"]);
+    expect(names.every((name) => name.includes("h.1.mlp.c_fc.lora_"))).toBe(true);
+    expect(names).toHaveLength(2);
+    expect(tunedOf("h")).toEqual(names);
+    expect(tunedOf([])).toEqual(names);
+    expect(() => tunedOf(["blocks"])).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
+  });
+
   it("leaves names, shapes and what is computed as they were, until it is trained", () => {
     materialize(model, { seed: 1 });
     const before = logitsOf(model);

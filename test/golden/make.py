@@ -633,6 +633,32 @@ def tuned(rng):
     yield "t5-odd", hf.T5ForConditionalGeneration(config), told, inputs
 
 
+def tuned_elsewhere(rng):
+    """LoRA's fields that neither of its neighbours varies: name → (base, what peft is told, inputs)"""
+    decoder = dict(vocab_size=53, hidden_size=24, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=33, attention_dropout=0, bos_token_id=0,
+                   eos_token_id=0, max_position_embeddings=32, initializer_range=0.1)
+    def causal(config):
+        inputs = text(rng, config, types=False)
+        return dict(inputs, labels=inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100))
+    config = hf.LlamaConfig(**decoder)
+    yield "llama-words-saved", hf.LlamaForCausalLM(config), dict(r=1, lora_alpha=1, target_modules=["v_proj"], modules_to_save=["embed_tokens", "lm_head"], task_type="CAUSAL_LM"), causal(config)
+    stacks = hf.BartConfig(vocab_size=53, d_model=24, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=33, decoder_ffn_dim=31, encoder_attention_heads=3, decoder_attention_heads=4,
+                           max_position_embeddings=24, dropout=0, init_std=0.1)
+    told = dict(r=3, lora_alpha=4, target_modules=["k_proj", "fc2"], layers_to_transform=1, layers_pattern=["blocks", "layers"])
+    yield "bart-second-layers", hf.BartForConditionalGeneration(stacks), told, dict(text(rng, stacks), labels=ids(rng, 3, 6, 53))
+    sound = hf.Wav2Vec2Config(vocab_size=11, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=33, conv_dim=(6, 8), conv_kernel=(7, 3), conv_stride=(3, 2),
+                              hidden_dropout=0, activation_dropout=0, attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, apply_spec_augment=False,
+                              num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2)
+    told = dict(r=2, lora_alpha=5, target_modules=["q_proj", "intermediate_dense", "projection"], modules_to_save=["lm_head"], rank_pattern={"q_proj": 24})
+    yield "wav2vec2-projections", hf.Wav2Vec2ForCTC(sound), told, dict(input_values=torch.randn(2, 150), labels=ids(rng, 2, 3, 11, low=1))
+    towers = hf.CLIPConfig(text_config=dict(vocab_size=53, hidden_size=24, intermediate_size=33, num_hidden_layers=2, num_attention_heads=3, max_position_embeddings=9, eos_token_id=52,
+                           bos_token_id=51), vision_config=dict(hidden_size=20, intermediate_size=31, num_hidden_layers=2, num_attention_heads=5, image_size=6, patch_size=3, num_channels=2), projection_dim=7)
+    words = ids(rng, 3, 9, 51)
+    words[:, 6] = 52
+    yield ("clip-both", hf.CLIPModel(towers), dict(r=2, lora_alpha=2, target_modules=["q_proj", "fc1", "text_projection"], use_rslora=True, bias="lora_only"),
+           dict(input_ids=words, pixel_values=torch.randn(3, 2, 6, 6)))
+
+
 def adapters(rng):
     """name → (base, what peft is told, inputs)"""
     pick = lambda *names: sorted(rng.sample(names, rng.randrange(1, len(names) + 1)))
@@ -791,7 +817,8 @@ def write_adapter(folder, base, told, inputs):
     model.save_pretrained(os.path.join(folder, "adapter"))
     if kind == "encoder" or told.get("prefix_projection"):
         write_encoder(os.path.join(folder, "adapter"), model)
-    record(folder, model, inputs, {}, "every trained parameter")
+    more = dict(return_loss=True) if isinstance(base, hf.CLIPModel) else {}
+    record(folder, model, inputs, more, "every trained parameter")
 
 
 def write_encoder(folder, model):
@@ -902,7 +929,7 @@ def main():
         for name, model, inputs in states(random.Random(seed)):
             if word in name or states is tiny:
                 write(place(name), model, inputs)
-    for states, suffix in () if word == "tiny" else ((adapters, "lora"), (tuned, "lora"), (prompts, "prompt"), (rescaled, "ia3")):
+    for states, suffix in () if word == "tiny" else ((adapters, "lora"), (tuned, "lora"), (tuned_elsewhere, "lora"), (prompts, "prompt"), (rescaled, "ia3")):
         for name, base, told, inputs in states(random.Random(seed)):
             if word in f"{name}-{suffix}":
                 write_adapter(place(f"{name}-{suffix}"), base, told, inputs)
