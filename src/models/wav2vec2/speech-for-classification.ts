@@ -45,7 +45,7 @@ export abstract class SpeechForSequenceClassification<
     return { logits, loss: rowLoss(logits, labels, "single_label_classification") };
   }
 
-  /** [B, T, D]: what the layers have read and the last has made, before its norm, weighed; or what that has made alone. */
+  /** What the layers read and the last one makes, before its norm, weighed; else the last states alone. [B, T, D] */
   #read(batch: SpeechBatch): Tensor {
     if (this.layer_weights === null) return this.states(batch);
     const { stream = [] } = this.run(batch, { keepsStream: true });
