@@ -33,6 +33,8 @@ const KEY = "addresses";
 const NUM_ASKERS = 16;
 const NUM_REQUESTS = 2_000;
 const NUM_READS = 100;
+/** Few: c10d asks for the name of the other end's address each time, which a server of names may take long for. */
+const NUM_OPENS = 5;
 /** What of a member Gloo leaves in the store, and all of them together; each behind its length. */
 const ADDRESS_BYTES = 4 + 160;
 const NUM_ADDRESSES = 1_024;
@@ -75,8 +77,8 @@ console.log(
     `process ${costs.bootS.toFixed(2)} s; assumed: ${micro(costs.latencyS)} one way`,
 );
 console.log(
-  `the store: ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
-    `${micro(alone.storeS)} and ${(1e9 * alone.addressS).toFixed(0)} ns by one`,
+  `the store: ${micro(costs.openS)} a connection, ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
+    `${micro(alone.openS)}, ${micro(alone.storeS)} and ${(1e9 * alone.addressS).toFixed(0)} ns by one`,
 );
 console.log(
   "ranks |    start   born  joined  ordered     met   times 8 ranks'  log N's |     step  messages  statistics  messages  head busy  least step for 1 %  signs of life",
@@ -213,10 +215,10 @@ async function hubSeconds(): Promise<{ connectS: number; orderS: number; beatS: 
 }
 
 /**
- * Processor time of a store that this process keeps, while it waits, and so many others ask it without a pause: of one request; and of one
- * address in an answer that has all. What the askers pay is theirs.
+ * Processor time of a store that this process keeps, while it waits, and so many others ask it without a pause: of one who comes, and leaves;
+ * of one request; and of one address in an answer that has all. What the askers pay is theirs.
  */
-async function storeSeconds(numAskers: number): Promise<Pick<ControlCosts, "storeS" | "addressS">> {
+async function storeSeconds(numAskers: number): Promise<Pick<ControlCosts, "openS" | "storeS" | "addressS">> {
   const port = 20_000 + (process.pid % 20_000);
   using kept = new Store({ host: HOST, port, listens: true, timeoutMs: 5_000 });
   kept.set(KEY, "a".repeat(NUM_ADDRESSES * ADDRESS_BYTES));
@@ -232,10 +234,12 @@ async function storeSeconds(numAskers: number): Promise<Pick<ControlCosts, "stor
       await answered;
       return processorSeconds(before) / numAskers;
     });
-  const storeS = (await answer({ adds: NUM_REQUESTS, reads: 0 })) / NUM_REQUESTS;
-  const readS = (await answer({ adds: 0, reads: NUM_READS })) / NUM_READS;
+  const none = { opens: 0, adds: 0, reads: 0 };
+  const openS = (await answer({ ...none, opens: NUM_OPENS })) / NUM_OPENS;
+  const storeS = (await answer({ ...none, adds: NUM_REQUESTS })) / NUM_REQUESTS;
+  const readS = (await answer({ ...none, reads: NUM_READS })) / NUM_READS;
   for (const asker of askers) asker.kill();
-  return { storeS, addressS: (readS - READ_REQUESTS * storeS) / NUM_ADDRESSES };
+  return { openS, storeS, addressS: (readS - READ_REQUESTS * storeS) / NUM_ADDRESSES };
 }
 
 async function rounds(figure: () => Promise<number>): Promise<number> {

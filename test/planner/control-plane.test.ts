@@ -9,6 +9,7 @@ const costs = {
   orderS: 6e-6,
   beatS: 4e-6,
   connectS: 50e-6,
+  openS: 60e-6,
   storeS: 20e-6,
   addressS: 1e-6,
   bootS: 1,

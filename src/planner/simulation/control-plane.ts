@@ -16,9 +16,11 @@ export interface ControlCosts {
   readonly beatS: number;
   /** Of one end of a connection, until it can be used. */
   readonly connectS: number;
-  /** Of the store in which groups meet, to answer one request. */
+  /** Of the store in which groups meet, to take in one who asks, and let it go. */
+  readonly openS: number;
+  /** Of the same, to answer one request. */
   readonly storeS: number;
-  /** Of the same, for each member's address in an answer. */
+  /** And for each member's address in an answer. */
   readonly addressS: number;
   /** Of a process, from its order until it can be given others: on its own host. */
   readonly bootS: number;
@@ -82,11 +84,11 @@ const BIRTH_NEWS = 4;
 /** Of a link between two actors: each one's process is told. */
 const LINK_ORDERS = 2;
 /**
- * What a member of a group asks the store of c10d (`native/comm/rendezvous.cc`): to be let in, twice, whether its size and its place are
- * right, and to be counted; the last one for all addresses, to wait for them first, and to keep them as one. Then each waits for that and
+ * What a member of a group asks the store of c10d (`native/comm/rendezvous.cc`): whether its size and its place are right, and to be
+ * counted; the last one for all addresses, to wait for them first, and to keep them as one. Then each waits for that and
  * has it. Once it is connected it says so, is counted and waits for all.
  */
-const ARRIVAL_REQUESTS = 5;
+const ARRIVAL_REQUESTS = 3;
 const JOINING_REQUESTS = 3;
 const CONNECTED_REQUESTS = 3;
 const HEARTBEAT_S = 0.2;
@@ -128,12 +130,15 @@ class Meeting {
 
   /** Goes on once all members are connected. */
   meet(rank: Loop, done: () => void): void {
-    const { addressS, connectS, latencyS } = this.#costs;
+    const { openS, addressS, connectS, latencyS } = this.#costs;
     // One connection after the other, of which it makes every other one itself: there and back.
     const connectingS = (this.#size - 1) * (connectS + latencyS + addressS);
-    this.#ask(ARRIVAL_REQUESTS, () =>
-      this.#together(this.#arrived, JOINING_REQUESTS, 2 * this.#size, () =>
-        this.#ask(1, () => rank.work(connectingS, () => this.#allConnected(done)), this.#size),
+    const connect = () => rank.work(connectingS, () => this.#allConnected(done));
+    this.#reach(openS, () =>
+      this.#ask(ARRIVAL_REQUESTS, () =>
+        this.#together(this.#arrived, JOINING_REQUESTS, 2 * this.#size, () =>
+          this.#ask(1, connect, this.#size),
+        ),
       ),
     );
   }
@@ -157,14 +162,18 @@ class Meeting {
 
   /** Requests one after the other, the last of them about so many addresses. */
   #ask(requests: number, answered: () => void, numAddresses = 0): void {
-    const { storeS, addressS, latencyS } = this.#costs;
-    const costS = storeS + (requests === 1 ? numAddresses * addressS : 0);
+    const { storeS, addressS } = this.#costs;
+    const isLast = requests === 1;
+    this.#reach(storeS + (isLast ? numAddresses * addressS : 0), () =>
+      isLast ? answered() : this.#ask(requests - 1, answered, numAddresses),
+    );
+  }
+
+  /** To the store, which works for so long, and back. */
+  #reach(costS: number, answered: () => void): void {
+    const { latencyS } = this.#costs;
     this.#time.at(this.#time.nowS + latencyS, () =>
-      this.#store.work(costS, () =>
-        this.#time.at(this.#time.nowS + latencyS, () =>
-          requests === 1 ? answered() : this.#ask(requests - 1, answered, numAddresses),
-        ),
-      ),
+      this.#store.work(costS, () => this.#time.at(this.#time.nowS + latencyS, answered)),
     );
   }
 }
