@@ -76,7 +76,8 @@ function placed<T extends Pick<ChildSpec, "placement">>(options: T): T {
 }
 
 function placedGroup(options: SupervisorOptions): SupervisorOptions {
-  return { ...options, children: options.children.map(placed) };
+  const children = options.children.map((child) => ("name" in child ? placed(child) : child.map(placed)));
+  return { ...options, children };
 }
 
 /** The module of one of the actors of these tests. */

@@ -43,6 +43,63 @@ const restartTable: { strategy: Strategy; fails: string; stopped: string[]; star
   { strategy: "rest_for_one", fails: "c", stopped: [], started: ["c"] },
 ];
 
+test("DL-11 children of a list are started at once, behind those before them, and stopped at once before those", async () => {
+  const { system, log } = startSystem();
+  // Of two that each wait for the other, none would start before the other has.
+  const startsAfter = (other: string) => ({
+    init: () => ({ startsAfter: log.untilEmitted(`start ${other}#1`) }),
+  });
+  const stopsAfter = (other: string) => ({
+    init: () => ({ stopsAfter: log.untilEmitted(`stop ${other}#1`) }),
+  });
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    children: [
+      child("first"),
+      [child("a", startsAfter("b")), child("b", startsAfter("a"))],
+      [child("c", stopsAfter("d")), child("d", stopsAfter("c"))],
+    ],
+  });
+  expect(log.emitted).toEqual(["first", "a", "b", "c", "d"].map((name) => `start ${name}#1`));
+  await supervisor.stop();
+  const stopped = log.emitted.filter((text) => String(text).startsWith("stop"));
+  expect(stopped).toEqual(["d", "c", "b", "a", "first"].map((name) => `stop ${name}#1`));
+});
+
+test("DL-11 where some of a list cannot start, all that were started stop, and the first one's error is thrown", async () => {
+  const { system, log } = startSystem();
+  const fails = { init: () => ({ failStartFrom: 1 }) };
+  const starting = system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    children: [child("first"), [child("a"), child("b", fails), child("c", fails), child("d")], child("last")],
+  });
+  await expect(starting).rejects.toThrow("b cannot start");
+  expect(log.emitted).toEqual([
+    ...["first", "a", "d"].map((name) => `start ${name}#1`),
+    ...["d", "a", "first"].map((name) => `stop ${name}#1`),
+  ]);
+  expect(system.inspect()).toEqual([]);
+});
+
+test("DL-11 a list is started anew together, and one of it that cannot be is a failure like any other", async () => {
+  const { system, log } = startSystem();
+  const escalated = Promise.withResolvers<string>();
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    restarts: 1,
+    children: [[child("a"), child("b", { init: () => ({ failStartFrom: 3 }) })]],
+    onEscalate: (cause) => escalated.resolve(cause.message),
+  });
+  await failAndRecover(supervisor, "a", () => nextRestart(log, "b", 2));
+  supervisor.forgiveRestarts();
+  supervisor.ref<ChildProtocol>("a").tell("fail", "again");
+  expect(await escalated.promise).toBe("again");
+  expect(system.inspect()).toEqual([]);
+});
+
 test.each(restartTable)(
   "DL-11 $strategy: when $fails fails, stops $stopped in reverse order and starts $started",
   async (row) => {

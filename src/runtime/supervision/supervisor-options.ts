@@ -4,7 +4,7 @@ import type { Failure } from "../protocol/failure.ts";
 import type { SpawnPlace } from "../protocol/spawn.ts";
 import type { Backoff, Restart, Strategy } from "./restart-policy.ts";
 
-/** Gives the ref of a sibling that is started before this child. */
+/** Gives the ref of a sibling that is started before this child, not at once with it. */
 export type SiblingRefs = <P>(name: string) => ActorRef<P>;
 
 /** An actor under a supervisor. */
@@ -35,8 +35,8 @@ export interface SupervisorOptions {
   readonly withinMs?: number;
   /** Waits before restarts; none unless said otherwise. */
   readonly backoff?: Backoff;
-  /** Started in this order, stopped in the reverse of it. */
-  readonly children: readonly ChildSpec[];
+  /** Started in this order, stopped in the reverse of it; those of a list at once. */
+  readonly children: readonly (ChildSpec | readonly ChildSpec[])[];
   /** How children are stopped, before a restart too, where nothing is drained. */
   readonly stopDeadlineMs?: number;
   readonly onRestart?: (report: RestartReport) => void;
@@ -64,7 +64,7 @@ export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 
       },
     );
   };
-  const names = children.map((child) => child.name);
+  const names = children.flat().map((child) => child.name);
   const double = names.find((child, index) => names.indexOf(child) !== index);
   if (double !== undefined) refuse("children of different names", `${double} twice`);
   if (!Number.isInteger(restarts) || restarts < 0)

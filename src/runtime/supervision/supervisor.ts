@@ -19,7 +19,8 @@ export class Supervisor {
   readonly name: string;
   readonly #launcher: Launcher;
   readonly #options: SupervisorOptions;
-  readonly #children: readonly SupervisedChild[];
+  /** In the order in which they are started; those of one are started at once. */
+  readonly #waves: readonly (readonly SupervisedChild[])[];
   readonly #window: RestartWindow<Down>;
   #ended: Ended[] = [];
   #recovery: Promise<void> | undefined;
@@ -34,7 +35,7 @@ export class Supervisor {
     this.#launcher = launcher;
     this.#options = options;
     this.#window = new RestartWindow(restarts, withinMs);
-    this.#children = options.children.map((spec) => this.#makeChild(spec));
+    this.#waves = options.children.map((specs) => [specs].flat().map((spec) => this.#makeChild(spec)));
   }
 
   /**
@@ -96,7 +97,7 @@ export class Supervisor {
     this.#stopping = true;
     this.#endPause();
     await this.#recovery;
-    const stuck = await stopAll(this.#children, { ...this.#stopOptions(), ...options });
+    const stuck = await stopAll(this.#waves, { ...this.#stopOptions(), ...options });
     if (stuck !== undefined) throw stuck;
   }
 
@@ -104,15 +105,26 @@ export class Supervisor {
     const siblings = new Siblings();
     try {
       for (const child of this.#children) child.prepare();
-      for (const child of this.#children) {
+      for (const wave of this.#waves) {
         if (this.#stopping) throw stoppedMeanwhile(this.name);
-        await child.start(siblings);
+        const [failed] = await startAll(wave, siblings);
+        if (failed !== undefined) throw failed.error;
       }
     } catch (error) {
       this.#stopping = true;
-      await stopAll(this.#children, { reason: "a sibling could not start" });
+      await stopAll(this.#waves, { reason: "a sibling could not start" });
       throw error;
     }
+  }
+
+  get #children(): readonly SupervisedChild[] {
+    return this.#waves.flat();
+  }
+
+  /** The waves of some children alone, in order. */
+  #wavesOf(children: readonly SupervisedChild[]): readonly (readonly SupervisedChild[])[] {
+    const chosen = new Set(children);
+    return this.#waves.map((wave) => wave.filter((child) => chosen.has(child)));
   }
 
   #makeChild(spec: ChildSpec): SupervisedChild {
@@ -143,8 +155,9 @@ export class Supervisor {
     if (!this.#window.admit(this.#launcher.clock.now(), down)) return this.#escalate();
     await this.#waitBackoff();
     if (this.#stopping) return;
-    const indices = restartSet(this.#options.strategy, this.#children.indexOf(child), this.#children.length);
-    const affected = indices.map((index) => this.#children[index] as SupervisedChild);
+    const children = this.#children;
+    const indices = restartSet(this.#options.strategy, children.indexOf(child), children.length);
+    const affected = indices.map((index) => children[index] as SupervisedChild);
     await this.#renew(child, affected, down.cause);
   }
 
@@ -154,7 +167,7 @@ export class Supervisor {
     cause: Failure | undefined,
   ): Promise<void> {
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
-    const stuck = await stopAll(affected, options);
+    const stuck = await stopAll(this.#wavesOf(affected), options);
     // Those that fell with it, or meanwhile as its process went, are restarted with it: their ends are no further reasons.
     this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
     // Beside an incarnation that does not end, no new one may begin.
@@ -170,20 +183,15 @@ export class Supervisor {
     const toStart = affected.filter((child) => child === reason || child.restart !== "temporary");
     const siblings = new Siblings();
     for (const child of toStart) child.prepare();
-    for (const child of toStart) {
+    for (const wave of this.#wavesOf(toStart)) {
       if (this.#stopping) return;
-      try {
-        await child.start(siblings);
-      } catch (error) {
-        this.#ended.unshift({ child, down: failedToStart(child, error) });
-        return;
-      }
-      this.#launcher.report({
-        kind: "actor.restarted",
-        actor: child.name,
-        incarnation: child.incarnation,
-        cause,
-      });
+      const failed = await startAll(wave, siblings);
+      this.#ended.unshift(
+        ...failed.map(({ child, error }) => ({ child, down: failedToStart(child, error) })),
+      );
+      if (failed.length > 0) return;
+      for (const { name: actor, incarnation } of wave)
+        this.#launcher.report({ kind: "actor.restarted", actor, incarnation, cause });
     }
     this.#options.onRestart?.({ child: reason.name, restarted: toStart.map(({ name }) => name), cause });
   }
@@ -191,7 +199,7 @@ export class Supervisor {
   /** @param stuck - why no child can be started again, where it is not that they were too often */
   async #escalate(stuck?: unknown): Promise<void> {
     this.#stopping = true;
-    await stopAll(this.#children, {
+    await stopAll(this.#waves, {
       ...this.#stopOptions(),
       drain: false,
       reason: "its supervisor gave up",
@@ -224,15 +232,27 @@ export class Supervisor {
   }
 }
 
+/** Starts all of them at once, whatever becomes of one; returns those that could not. */
+async function startAll(
+  children: readonly SupervisedChild[],
+  siblings: Siblings,
+): Promise<readonly { readonly child: SupervisedChild; readonly error: unknown }[]> {
+  const starts = await Promise.allSettled(children.map((child) => child.start(siblings)));
+  return children.flatMap((child, index) => {
+    const start = starts[index];
+    return start?.status === "rejected" ? [{ child, error: start.reason }] : [];
+  });
+}
+
 /** Stops all of them, the last started first, whatever becomes of one; returns the first error. */
-async function stopAll(children: readonly SupervisedChild[], options: StopOptions): Promise<unknown> {
+async function stopAll(
+  waves: readonly (readonly SupervisedChild[])[],
+  options: StopOptions,
+): Promise<unknown> {
   let firstError: unknown;
-  for (const child of children.toReversed()) {
-    try {
-      await child.stop(options);
-    } catch (error) {
-      firstError ??= error;
-    }
+  for (const wave of waves.toReversed()) {
+    const stops = await Promise.allSettled(wave.toReversed().map((child) => child.stop(options)));
+    firstError ??= stops.find((stop) => stop.status === "rejected")?.reason;
   }
   return firstError;
 }

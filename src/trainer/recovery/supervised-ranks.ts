@@ -156,11 +156,11 @@ export class SupervisedRanks {
   }
 }
 
-/** The group's actors, in the order in which they are started: each knows those before it that it works with. */
+/** The group's actors, in the order in which they are started, one of each rank at once: each knows those before it that it works with. */
 function membersOf(
   { numRanks, placement, offload, slicesTo, warmStandby }: RankSpread,
   feeder: FeederInit,
-): ChildSpec[] {
+): readonly (ChildSpec | readonly ChildSpec[])[] {
   const places = placesOf(numRanks);
   const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
   const standby = (...moduleUrls: string[]) =>
@@ -173,7 +173,7 @@ function membersOf(
       ...standby(feeder.jobUrl),
       init: () => feeder,
     },
-    ...(offload.optimizer === undefined ? [] : places).map((rank) => ({
+    (offload.optimizer === undefined ? [] : places).map((rank) => ({
       name: `offload-${rank}`,
       role: "offload",
       index: rank,
@@ -182,7 +182,7 @@ function membersOf(
       ...standby(),
       init: () => undefined,
     })),
-    ...(slicesTo === undefined ? [] : places).map((rank) => ({
+    (slicesTo === undefined ? [] : places).map((rank) => ({
       name: `writer-${rank}`,
       role: "writer",
       index: rank,
@@ -191,7 +191,7 @@ function membersOf(
       ...standby(),
       init: (): SliceWriterInit => ({ rank, directory: slicesTo as string }),
     })),
-    ...places.map((rank) => ({
+    places.map((rank) => ({
       name: `shard-${rank}`,
       role: "shard",
       index: rank,
@@ -203,7 +203,7 @@ function membersOf(
         offload: offload.optimizer && refs<OffloadProtocol>(`offload-${rank}`),
       }),
     })),
-    ...places.map((rank) => ({
+    places.map((rank) => ({
       name: `rank-${rank}`,
       role: "rank",
       index: rank,

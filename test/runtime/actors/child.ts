@@ -13,6 +13,8 @@ export interface ChildInit {
   readonly failStartFrom?: number;
   /** Fails as soon as it has started. */
   readonly diesAtOnce?: boolean;
+  /** Start waits for this, on the main thread where a promise can be handed over. */
+  readonly startsAfter?: Promise<unknown>;
   /** The stop hook never ends. */
   readonly neverStops?: boolean;
   /** The stop hook waits for this, on the main thread where a promise can be handed over. */
@@ -20,12 +22,12 @@ export interface ChildInit {
 }
 
 export default defineActor<ChildProtocol, ChildInit>({
-  start(
-    context,
-    { failStartFrom = Number.POSITIVE_INFINITY, diesAtOnce = false, neverStops = false, stopsAfter },
-  ) {
+  async start(context, init) {
+    const { failStartFrom = Number.POSITIVE_INFINITY, diesAtOnce = false } = init;
+    const { startsAfter, neverStops = false, stopsAfter } = init;
     if (context.incarnation >= failStartFrom) throw new Error(`${context.name} cannot start`);
     context.emit(`start ${context.name}#${context.incarnation}`);
+    await startsAfter;
     if (diesAtOnce) context.self.tell("fail", `life ${context.incarnation} is over`);
     return {
       handlers: {
