@@ -7,12 +7,14 @@ const costs = {
   partS: 0.5e-6,
   refS: 0.5e-6,
   orderS: 6e-6,
-  beatS: 4e-6,
+  birthS: 500e-6,
+  beatS: 8e-6,
   connectS: 50e-6,
   openS: 60e-6,
   storeS: 20e-6,
   addressS: 1e-6,
   bootS: 1,
+  actorS: 0.1,
   latencyS: 50e-6,
 };
 const hosts = { ranksPerHost: 8, fanOut: 16, groupSizes: [8, 64] };
@@ -26,7 +28,7 @@ describe("control of many ranks in virtual time", () => {
     // An order's last send, its way and its answer's, twice: what the head does not do meanwhile.
     expect(stepS).toBeGreaterThan(headBusyS - 1e-9);
     expect(stepS).toBeLessThan(headBusyS + 2 * (2 * 50e-6 + 3 * 10e-6) + 1e-9);
-    expect(heartbeatShare).toBeCloseTo((2 * 8 * 4e-6) / 0.2, 9);
+    expect(heartbeatShare).toBeCloseTo((8 * 8e-6) / 0.2, 9);
   });
 
   it("goes along a tree of hosts: the head sends as many messages as it has hosts below it, and each host its own", () => {
@@ -65,7 +67,7 @@ describe("control of many ranks in virtual time", () => {
     const startOf = (numRanks: number) =>
       simulateControl(
         { ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7, groupSizes: [8, numRanks] },
-        { ...costs, bootS: 0, addressS: 0, refS: 0, partS: 0 },
+        { ...costs, bootS: 0, actorS: 0, addressS: 0, refS: 0, partS: 0 },
       );
     const [some, twice] = [startOf(512), startOf(1024)];
     for (const part of ["bornS", "joinedS", "metS"] as const)

@@ -12,7 +12,9 @@ export interface ControlCosts {
   readonly refS: number;
   /** Of an order from process to process, of which many go at once, at either end. */
   readonly orderS: number;
-  /** Of a message that gives no more than a sign of life, at either end. */
+  /** Of the head, for the birth of a rank: of its process, their connection, and the two actors in it. */
+  readonly birthS: number;
+  /** Of the head, for a process and heartbeat: a sign to it, and one of it, with how its actors are. */
   readonly beatS: number;
   /** Of one end of a connection, until it can be used. */
   readonly connectS: number;
@@ -24,6 +26,8 @@ export interface ControlCosts {
   readonly addressS: number;
   /** Of a process, from its order until it can be given others: on its own host. */
   readonly bootS: number;
+  /** Of an actor in it, from its order until it has started. */
+  readonly actorS: number;
   /** Of the way. */
   readonly latencyS: number;
 }
@@ -78,9 +82,8 @@ const START_ROUNDS = 3;
 const STEP_ROUNDS = 2;
 /** Who there is: of each rank itself and its shard. */
 const NAMED_OF_RANK = 2;
-/** What the head says and hears of each rank until it is there: its process begun twice over, its two actors begun and there. */
-const BIRTH_ORDERS = 3;
-const BIRTH_NEWS = 4;
+/** Of a rank: all shards are started, and once they are there all ranks. */
+const ACTOR_WAVES = 2;
 /** Of a link between two actors: each one's process is told. */
 const LINK_ORDERS = 2;
 /**
@@ -236,15 +239,27 @@ class Control {
     };
   }
 
-  /** The head has each rank's process started by its host, is connected with it in both directions, and has its actors started. */
+  /** The head has each rank's process started by its host, and its actors, of one kind after the other. */
   bear(): void {
-    const { sendS, receiveS, connectS, bootS, latencyS } = this.#costs;
-    for (const rank of this.#ranks)
-      this.#head.work(BIRTH_ORDERS * sendS, () =>
-        this.#time.at(this.#time.nowS + 2 * latencyS + bootS, () =>
-          rank.work(2 * connectS, () => this.#head.work(2 * connectS + BIRTH_NEWS * receiveS)),
-        ),
-      );
+    const { sendS, birthS, bootS, actorS, latencyS } = this.#costs;
+    // Of each rank's birth: its order, and what comes with each of its actors.
+    const ofWaveS = Math.max(0, birthS - sendS) / ACTOR_WAVES;
+    let open = 0;
+    const wave = (left: number): void => {
+      open = this.#ranks.length;
+      for (const _ of this.#ranks)
+        this.#head.work(ofWaveS, () =>
+          this.#time.at(this.#time.nowS + 2 * latencyS + actorS, () => {
+            open -= 1;
+            if (open === 0 && left > 1) wave(left - 1);
+          }),
+        );
+    };
+    for (const [index] of this.#ranks.entries())
+      this.#head.work(sendS, () => {
+        if (index === this.#ranks.length - 1)
+          this.#time.at(this.#time.nowS + 2 * latencyS + bootS, () => wave(ACTOR_WAVES));
+      });
   }
 
   /** Those that exchange messages are joined by the head, of which each asks it for some; and that it tells of the first that ends. */
@@ -381,14 +396,10 @@ class Control {
 
   /** The head gives each process a sign, and takes theirs in. */
   beat(): void {
-    const { beatS, latencyS } = this.#costs;
     const beginS = this.#time.nowS;
     for (let beat = 0; beat < HEARTBEATS; beat += 1)
-      this.#time.at(beginS + beat * HEARTBEAT_S, () => {
-        for (const rank of this.#ranks) {
-          this.#head.work(beatS);
-          rank.work(beatS, () => this.#time.at(this.#time.nowS + latencyS, () => this.#head.work(beatS)));
-        }
-      });
+      this.#time.at(beginS + beat * HEARTBEAT_S, () =>
+        this.#head.work(this.#ranks.length * this.#costs.beatS),
+      );
   }
 }

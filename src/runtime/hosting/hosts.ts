@@ -27,7 +27,8 @@ export interface HostsOptions {
   onSignal(host: HostCard, signal: NodeJS.Signals): void;
 }
 
-const goodbyeMs = 2_000;
+/** A host that is let go first ends what runs there, on a busy machine too; one that is gone is found silent long before. */
+const goodbyeMs = 10_000;
 
 /** Heartbeats old is no newest sign of a host that is well. */
 const lateBeats = 3;

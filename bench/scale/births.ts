@@ -1,0 +1,68 @@
+// What births and signs of life cost the head of many processes: all of it real but for the processes, which two programs play
+// (far-host.ts). Forked by prices.ts, to which it sends its figures.
+import { fork } from "node:child_process";
+import { setTimeout as pause } from "node:timers/promises";
+import type { ControlCosts } from "../../src/planner/index.ts";
+import { ActorSystem } from "../../src/runtime/index.ts";
+import { PATIENT } from "./patient-network.ts";
+
+const NUM_HOSTS = 2;
+/** Until what the head runs is compiled, which of a thousand births most are. */
+const NUM_BEFORE = 64;
+const NUM_BIRTHS = 192;
+const NUM_BEATS = 10;
+
+const preload = new URL("../../src/actors/preload-apart.ts", import.meta.url);
+const module = new URL("../messages/actor.ts", import.meta.url);
+const system = new ActorSystem({
+  name: "head",
+  preload,
+  network: PATIENT,
+  hosts: {
+    count: 1 + NUM_HOSTS,
+    about: "",
+    placeOf: (process) => 1 + (Number(process.split("-")[1]) % NUM_HOSTS),
+    onJoined() {},
+    onLost: (_host, { message }) => refuse(message),
+    onSignal() {},
+  },
+});
+const invitation = JSON.stringify(await system.invite());
+const script = new URL("./far-host.ts", import.meta.url);
+for (let place = 1; place <= NUM_HOSTS; place++) fork(script, [invitation, String(place), preload.href]);
+await system.hostsJoined(60_000);
+await bear("before", NUM_BEFORE);
+const birthS = (await processorSeconds(() => bear("measured", NUM_BIRTHS))) / NUM_BIRTHS;
+const beats = await processorSeconds(() => pause(NUM_BEATS * (PATIENT.heartbeat?.everyMs ?? 0)));
+const beatS = beats / NUM_BEATS / (NUM_BEFORE + NUM_BIRTHS);
+process.send?.({ birthS, beatS } satisfies Pick<ControlCosts, "birthS" | "beatS">, () => process.exit(0));
+
+/** A process for each rank, with a shard and a rank: as a rank group is started. */
+async function bear(name: string, numRanks: number): Promise<void> {
+  const places = Array.from({ length: numRanks }, (_, rank) => rank);
+  await system.supervise({
+    name,
+    strategy: "one_for_all",
+    children: ["shard", "rank"].map((role) =>
+      places.map((rank) => ({
+        name: `${name}-${role}-${rank}`,
+        module,
+        placement: "process",
+        process: `${name}-${rank}`,
+      })),
+    ),
+  });
+}
+
+/** Of this thread, meanwhile. */
+async function processorSeconds(body: () => Promise<unknown>): Promise<number> {
+  const before = process.threadCpuUsage();
+  await body();
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1e6;
+}
+
+function refuse(message: string): never {
+  console.error(message);
+  process.exit(1);
+}
