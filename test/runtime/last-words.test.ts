@@ -224,3 +224,38 @@ test("an actor that has nothing left to do waits for the link that its last word
   expect(system.deadLetters.count()).toBe(0);
   await vi.waitFor(() => expect(counts[0]).toBe(1), { timeout: deadlineMs });
 });
+
+test("processes that take long to go, as they were told to, are no sign that their host stands still", async () => {
+  const network = { host: "127.0.0.1" };
+  const lost: string[] = [];
+  const { system } = startSystem({
+    preload: new URL("./actors/preload-slow-exit.ts", import.meta.url),
+    network,
+    hosts: {
+      count: 2,
+      about: "",
+      placeOf: () => 1,
+      onJoined() {},
+      onLost: (_host, { message }) => lost.push(message),
+      onSignal() {},
+    },
+  });
+  const agent = await HostAgent.join({
+    invitation: await system.invite(),
+    token: undefined,
+    network,
+    number: 0,
+    place: 1,
+    name: "b",
+    means: { numCores: 1, memoryBytes: 1, devices: [] },
+    about: "",
+    isCompanion: false,
+  });
+  const actors = ["one", "other"].map((name) =>
+    system.spawn({ name, module: actorModule("echo"), placement: "process" }),
+  );
+  for (const actor of await Promise.all(actors)) await system.stopActor(actor);
+  await system.stop();
+  expect(await agent.over).toBeUndefined();
+  expect(lost).toEqual([]);
+});

@@ -243,8 +243,10 @@ export class ProcessPool {
   #disconnected(index: number, error: Error | undefined): void {
     const process = this.#running.get(index);
     process?.disconnected(error);
-    const isSilent = error instanceof TroupeError && error.code === "PEER_SILENT";
-    if (isSilent && process?.place !== undefined) this.#opened?.hosts?.silent(process.place, error);
+    // One that leaves as it was told says nothing while it exits, however long that takes: its host is well.
+    if (process === undefined || process.place === undefined || process.isLeaving) return;
+    if (error instanceof TroupeError && error.code === "PEER_SILENT")
+      this.#opened?.hosts?.silent(process.place, error);
   }
 
   #start(name: string, { folder, hub, hosts }: Opened): HostProcess {
