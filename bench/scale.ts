@@ -45,7 +45,8 @@ const simulated = [8, 16, 32, 64, 128, 256, 512, 1024].map((numRanks) => {
   const hops = [ofModel, replicas].flatMap((size) => [rowLength(size), size / rowLength(size)]);
   // Gradients go to all replicas; activations to the stage before and the one behind.
   const numPeers = sum(hops.slice(0, 2).map((size) => size - 1)) + replicas - 1 + Math.min(2, stages - 1);
-  const groupSizes = [RANKS_PER_HOST, stages, numRanks];
+  // A rank joins those of its layers and of its stages, its shard that of all.
+  const groupSizes = [[RANKS_PER_HOST, stages], [numRanks]];
   const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers, groupSizes };
   return { numRanks, ...simulateControl(shape, costs) };
 });

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "core/dispatch/describe.h"
 #include "core/error.h"
@@ -58,6 +60,23 @@ constexpr const char kKept[] = "store:";
 
 bool is_kept(const std::string& rendezvous) { return rendezvous.rfind(kKept, 0) == 0; }
 
+// A connection to a store that somebody else keeps. Who joins group after group, as a rank does, uses that of the group before for as long
+// as that one lives: a store looks up the name of each who connects, which takes longer than all that is asked of it. Threads share none: who
+// waits in a store holds its lock.
+StorePointer connection_to(const std::string& host, const c10d::TCPStoreOptions& options) {
+  using Weak = c10::weak_intrusive_ptr<c10d::Store>;
+  static thread_local std::optional<std::pair<std::string, Weak>> last;
+  const std::string address = host + ":" + std::to_string(options.port);
+  StorePointer store = last && last->first == address ? last->second.lock() : StorePointer();
+  if (store) {
+    store->setTimeout(options.timeout);
+    return store;
+  }
+  store = c10::make_intrusive<c10d::TCPStore>(host, options);
+  last.emplace(address, Weak(store));
+  return store;
+}
+
 StorePointer store_at(const Communicator::Identity& identity) {
   if (identity.rendezvous.empty()) return store_in_process(identity);
   const bool kept = is_kept(identity.rendezvous);
@@ -74,7 +93,9 @@ StorePointer store_at(const Communicator::Identity& identity) {
   options.waitWorkers = false;
   options.timeout = Milliseconds(identity.deadline_ms);
   options.multiTenant = true;
-  return c10::make_intrusive<c10d::TCPStore>(rendezvous.substr(0, colon), options);
+  const std::string host = rendezvous.substr(0, colon);
+  if (kept) return connection_to(host, options);
+  return c10::make_intrusive<c10d::TCPStore>(host, options);
 }
 
 Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }

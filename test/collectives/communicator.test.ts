@@ -85,33 +85,47 @@ describe("opening a communicator", () => {
     );
   });
 
-  it.skipIf(!hasGloo)("asks a store for as much, however many members there are", async () => {
-    const numBytesOf = async (size: number) => {
-      const port = await freePort();
-      using _kept = new Store({ host: "127.0.0.1", port, listens: true, timeoutMs: 5_000 });
-      const asked: number[] = [];
-      const between = createServer((member) => {
-        const place = asked.push(0) - 1;
-        member.on("data", (data) => {
-          asked[place] = (asked[place] as number) + data.length;
-        });
-        pipeline(member, connect(port, "127.0.0.1"), member, () => {});
+  /** What each connection to a store has brought it in bytes, in the order in which they came. */
+  async function askedOf(size: number, play: (members: Members, rendezvous: string) => Promise<unknown>) {
+    const port = await freePort();
+    using _kept = new Store({ host: "127.0.0.1", port, listens: true, timeoutMs: 5_000 });
+    const asked: number[] = [];
+    const between = createServer((member) => {
+      const place = asked.push(0) - 1;
+      member.on("data", (data) => {
+        asked[place] = (asked[place] as number) + data.length;
       });
-      await once(between.listen(0, "127.0.0.1"), "listening");
-      const members = new Members({ backend: "gloo", placement: "process" });
-      const rendezvous = `store:127.0.0.1:${(between.address() as AddressInfo).port}`;
-      await members.run("gatherRanks", size, { rendezvous });
-      await members.stop();
-      between.close();
-      return asked;
-    };
+      pipeline(member, connect(port, "127.0.0.1"), member, () => {});
+    });
+    await once(between.listen(0, "127.0.0.1"), "listening");
+    const members = new Members({ backend: "gloo", placement: "process" });
+    await play(members, `store:127.0.0.1:${(between.address() as AddressInfo).port}`);
+    await members.stop();
+    between.close();
+    expect(asked).toHaveLength(size);
+    return asked;
+  }
+
+  it.skipIf(!hasGloo)("asks a store for as much, however many members there are", async () => {
     vi.stubEnv("GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER", "1");
-    const [few, many] = [await numBytesOf(3), await numBytesOf(6)];
+    const asked = (size: number) =>
+      askedOf(size, (members, rendezvous) => members.run("gatherRanks", size, { rendezvous }));
+    const [few, many] = [await asked(3), await asked(6)];
     vi.unstubAllEnvs();
-    expect(many).toHaveLength(6);
     // Whoever is the last to come asks for more, and so does the last to be connected.
     expect(many.toSorted((a, b) => a - b).slice(0, 4)).toEqual(Array(4).fill(Math.min(...few)));
   });
+
+  it.skipIf(!hasGloo)(
+    "joins a second group by the connection of the first, which still is there",
+    async () => {
+      await askedOf(3, async (members, rendezvous) => {
+        const ranks = [0, 1, 2];
+        const outcomes = await members.run("gatherRanksTwice", 3, { rendezvous, argument: rendezvous });
+        expect(valuesOf(outcomes)).toEqual(ranks.map(() => [ranks, ranks]));
+      });
+    },
+  );
 
   it.skipIf(!hasGloo)("meets at a host and port", async () => {
     const members = new Members({ backend: "gloo", placement: "process" });

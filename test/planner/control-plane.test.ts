@@ -17,11 +17,11 @@ const costs = {
   actorS: 0.1,
   latencyS: 50e-6,
 };
-const hosts = { ranksPerHost: 8, fanOut: 16, groupSizes: [8, 64] };
+const hosts = { ranksPerHost: 8, fanOut: 16, groupSizes: [[8], [64]] };
 
 describe("control of many ranks in virtual time", () => {
   it("is four messages a rank and step on one host, one after the other on the head's event loop", () => {
-    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, hops: [8], numPeers: 7, groupSizes: [8] };
+    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, hops: [8], numPeers: 7, groupSizes: [[8]] };
     const { stepMessages, headBusyS, stepS, heartbeatShare } = simulateControl(one, costs);
     expect(stepMessages).toBe(4 * 8);
     expect(headBusyS).toBeCloseTo(4 * 8 * 10e-6, 9);
@@ -66,7 +66,7 @@ describe("control of many ranks in virtual time", () => {
   it("has the start wait for the head's births and links, and for the store: each grows with the ranks, no more", () => {
     const startOf = (numRanks: number) =>
       simulateControl(
-        { ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7, groupSizes: [8, numRanks] },
+        { ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7, groupSizes: [[8], [numRanks]] },
         { ...costs, bootS: 0, actorS: 0, addressS: 0, refS: 0, partS: 0 },
       );
     const [some, twice] = [startOf(512), startOf(1024)];

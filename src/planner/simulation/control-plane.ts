@@ -46,8 +46,11 @@ export interface ControlShape {
   readonly hops: readonly number[];
   /** With how many others each exchanges messages, those of the hops among them. */
   readonly numPeers: number;
-  /** Of the groups in which each rank meets others, one after the other; of one size, ranks that follow each other are in one. */
-  readonly groupSizes: readonly number[];
+  /**
+   * Of the groups in which each rank meets others, by the thread that joins them, one after the other; of one size, ranks that follow
+   * each other are in one.
+   */
+  readonly groupSizes: readonly (readonly number[])[];
 }
 
 /** What control came to in virtual time. */
@@ -131,19 +134,23 @@ class Meeting {
     this.#costs = costs;
   }
 
-  /** Goes on once all members are connected. */
-  meet(rank: Loop, done: () => void): void {
+  /**
+   * Goes on once all members are connected.
+   * @param isKnown - whether the store is: a thread's next group uses the connection of the one before
+   */
+  meet(rank: Loop, isKnown: boolean, done: () => void): void {
     const { openS, addressS, connectS, latencyS } = this.#costs;
     // One connection after the other, of which it makes every other one itself: there and back.
     const connectingS = (this.#size - 1) * (connectS + latencyS + addressS);
     const connect = () => rank.work(connectingS, () => this.#allConnected(done));
-    this.#reach(openS, () =>
+    const arrive = () =>
       this.#ask(ARRIVAL_REQUESTS, () =>
         this.#together(this.#arrived, JOINING_REQUESTS, 2 * this.#size, () =>
           this.#ask(1, connect, this.#size),
         ),
-      ),
-    );
+      );
+    if (isKnown) arrive();
+    else this.#reach(openS, arrive);
   }
 
   #allConnected(done: () => void): void {
@@ -377,15 +384,17 @@ class Control {
   meet(): void {
     const store = new Loop(this.#time);
     const meetFrom = (rank: Loop, index: number, place: number): void => {
-      const size = sizes[index];
-      if (size === undefined) return;
-      const group = groups[index]?.[Math.floor(place / size)] as Meeting;
-      group.meet(rank, () => meetFrom(rank, index + 1, place));
+      const next = sizes[index];
+      if (next === undefined) return;
+      const group = groups[index]?.[Math.floor(place / next.size)] as Meeting;
+      group.meet(rank, next.isKnown, () => meetFrom(rank, index + 1, place));
     };
     // Who is alone meets nobody.
-    const sizes = this.#shape.groupSizes.filter((size) => size > 1);
+    const sizes = this.#shape.groupSizes.flatMap((ofThread) =>
+      ofThread.filter((size) => size > 1).map((size, index) => ({ size, isKnown: index > 0 })),
+    );
     const { length } = this.#ranks;
-    const groups = sizes.map((size) =>
+    const groups = sizes.map(({ size }) =>
       Array.from(
         { length: Math.ceil(length / size) },
         (_, group) => new Meeting(this.#time, store, Math.min(size, length - group * size), this.#costs),
