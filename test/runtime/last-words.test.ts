@@ -29,6 +29,16 @@ const doors: [string, Network | undefined][] = [
   ["Unix sockets", undefined],
   ["a network", patient],
 ];
+/** The one host that joins. */
+const hostB = {
+  token: undefined,
+  number: 0,
+  place: 1,
+  name: "b",
+  means: { numCores: 1, memoryBytes: 1, devices: [] },
+  about: "",
+  isCompanion: false,
+};
 /** What a process that leaves at once takes for it, by far. */
 const leavesWithinMs = 500;
 
@@ -147,14 +157,8 @@ class BareHead extends TcpDoor {
     });
     const joining = HostAgent.join({
       invitation: { address: this.address, token, isSealed: false },
-      token: undefined,
+      ...hostB,
       network: patient,
-      number: 0,
-      place: 1,
-      name: "b",
-      means: { numCores: 1, memoryBytes: 1, devices: [] },
-      about: "",
-      isCompanion: false,
     });
     const { address } = await this.heard("host");
     this.#hub.know(this.#host, address);
@@ -242,14 +246,8 @@ test("processes that take long to go, as they were told to, are no sign that the
   });
   const agent = await HostAgent.join({
     invitation: await system.invite(),
-    token: undefined,
+    ...hostB,
     network,
-    number: 0,
-    place: 1,
-    name: "b",
-    means: { numCores: 1, memoryBytes: 1, devices: [] },
-    about: "",
-    isCompanion: false,
   });
   const actors = ["one", "other"].map((name) =>
     system.spawn({ name, module: actorModule("echo"), placement: "process" }),

@@ -43,6 +43,20 @@ const bert = {
   max_position_embeddings: 40,
 };
 
+const wav2vec2 = {
+  model_type: "wav2vec2",
+  hidden_size: 16,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  intermediate_size: 16,
+  conv_dim: [8, 8],
+  conv_kernel: [10, 3],
+  conv_stride: [5, 2],
+  num_feat_extract_layers: 2,
+  num_conv_pos_embeddings: 4,
+  num_conv_pos_embedding_groups: 2,
+};
+
 const sentences = ["the cat sat", "the dog sat", "a cat and a dog", "the cat", "dog"];
 const lines = (records: readonly object[]) => records.map((record) => JSON.stringify(record)).join("\n");
 
@@ -262,17 +276,7 @@ const cases: Readonly<
       "valid-f.wav": wav(20, 0.2), // too short for a mask
     },
     config: {
-      model_type: "wav2vec2",
-      hidden_size: 16,
-      num_hidden_layers: 1,
-      num_attention_heads: 2,
-      intermediate_size: 16,
-      conv_dim: [8, 8],
-      conv_kernel: [10, 3],
-      conv_stride: [5, 2],
-      num_feat_extract_layers: 2,
-      num_conv_pos_embeddings: 4,
-      num_conv_pos_embedding_groups: 2,
+      ...wav2vec2,
       num_codevectors_per_group: 5,
       codevector_dim: 6,
       proj_codevector_dim: 7,
@@ -298,17 +302,7 @@ const cases: Readonly<
       "e.wav": wav(1100, 0.2),
     },
     config: {
-      model_type: "wav2vec2",
-      hidden_size: 16,
-      num_hidden_layers: 1,
-      num_attention_heads: 2,
-      intermediate_size: 16,
-      conv_dim: [8, 8],
-      conv_kernel: [10, 3],
-      conv_stride: [5, 2],
-      num_feat_extract_layers: 2,
-      num_conv_pos_embeddings: 4,
-      num_conv_pos_embedding_groups: 2,
+      ...wav2vec2,
       classifier_proj_size: 8,
     },
     scores: ["accuracy"],
