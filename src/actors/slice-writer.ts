@@ -1,8 +1,7 @@
 import { openStorage, readForOthers } from "../checkpoint/index.ts";
 import type { SliceWriterInit, SliceWriterProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { lowerPriority, PartCollection, tidyApart, writersMark, writeShare } from "../state/saving/index.ts";
-import { releaseRef } from "../tensor/index.ts";
+import { lowerPriority, PartCollector, tidyApart, writersMark, writeShare } from "../state/saving/index.ts";
 
 export default defineActor<SliceWriterProtocol, SliceWriterInit>({
   lanes: { part: "control", progress: "control" },
@@ -10,41 +9,25 @@ export default defineActor<SliceWriterProtocol, SliceWriterInit>({
   async start(_context, { rank, directory }) {
     lowerPriority();
     const storage = await openStorage(directory);
-    let collection = new PartCollection(0, -1);
-    const collectionOf = (generation: number, step: number) => {
-      if (collection.generation !== generation || collection.step !== step) {
-        collection.abandon();
-        collection = new PartCollection(generation, step);
-      }
-      return collection;
-    };
+    const parts = new PartCollector();
     return {
       handlers: {
-        begin({ generation }) {
-          collectionOf(generation, -1);
-        },
+        begin: ({ generation }) => parts.begin(generation),
         async sees({ mark }) {
           return { sees: (await storage.readText(writersMark)) === mark };
         },
         async write(order) {
-          using mine = collectionOf(order.generation, order.step);
-          const written = await writeShare(storage, rank, order, mine);
-          if (collection === mine) collection = new PartCollection(order.generation, -1);
+          using collection = parts.of(order.generation, order.step);
+          const written = await writeShare(storage, rank, order, collection);
+          parts.close(collection);
           return written;
         },
-        part(part) {
-          if (part.generation < collection.generation) for (const { ref } of part.state) releaseRef(ref);
-          else collectionOf(part.generation, part.step).add(part);
-        },
-        progress({ generation, step, progress }) {
-          if (generation >= collection.generation) collectionOf(generation, step).setProgress(progress);
-        },
+        part: (part) => parts.add(part),
+        progress: (progress) => parts.setProgress(progress),
         tidy: (order) => tidyApart(directory, order),
         readStored: (asked) => readForOthers(asked),
       },
-      stop() {
-        collection.abandon();
-      },
+      stop: () => parts[Symbol.dispose](),
     };
   },
 });

@@ -1091,9 +1091,9 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a generation that begins empties what it has been sent already",
-    file: "src/actors/checkpointer.ts",
-    from: "if (generation > collection.generation) collectionOf",
-    to: "collectionOf",
+    file: "src/state/saving/part-collector.ts",
+    from: "if (generation > this.#newest.generation) this.of",
+    to: "this.of",
     caughtBy: [
       by(
         "test/actors/checkpointer.test.ts",

@@ -1,6 +1,8 @@
 export { entryName } from "./entry-name.ts";
+export { KeptCopy } from "./kept-copy.ts";
 export { lowerPriority } from "./lower-priority.ts";
 export { abandoned, PartCollection } from "./part-collection.ts";
+export { PartCollector } from "./part-collector.ts";
 export { planShares } from "./plan-shares.ts";
 export { partsOf, planSave } from "./save-plan.ts";
 export { StateImage } from "./state-image.ts";
