@@ -6,6 +6,8 @@ import {
   checkScores,
   type Dataset,
   type Fingerprint,
+  type Rows,
+  type Scores,
 } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
@@ -18,7 +20,14 @@ import {
   StepShares,
   weighingOf,
 } from "../job/index.ts";
-import type { BatchOrder, DataOrder, DealtBatch, FeederInit, FeederProtocol } from "../protocols/index.ts";
+import type {
+  BatchOrder,
+  DataOrder,
+  DealtBatch,
+  FeederInit,
+  FeederProtocol,
+  OpenedData,
+} from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { scope } from "../tensor/index.ts";
 import { Predictions } from "./predictions.ts";
@@ -40,33 +49,14 @@ export default defineActor<FeederProtocol, FeederInit>({
     };
     return {
       handlers: {
-        async open({ data: order }) {
-          const { dataset, fingerprint } = await opened(order);
-          const { facts, splits, score } = dataset;
-          if (job.predict !== undefined && score === undefined) throw unscored(facts.source);
-          return { facts, splits, fingerprint: fingerprint instanceof Promise ? "later" : fingerprint };
-        },
-        async fingerprint() {
-          return (await opened()).fingerprint;
-        },
-        async next(order) {
-          return (await opened()).deal(order);
-        },
+        open: async ({ data: order }) => (await opened(order)).facts(),
+        fingerprint: async () => (await opened()).fingerprint,
+        next: async (order) => (await opened()).deal(order),
         predicted(part) {
           predictions.add(part);
           return {};
         },
-        async score(evaluation) {
-          const { dataset } = await opened();
-          const rows = predictions.take(evaluation);
-          try {
-            const scores = (await dataset.score?.(evaluation.split, rows)) ?? {};
-            checkScores(scores);
-            return scores;
-          } finally {
-            for (const tensor of Object.values(rows)) tensor.dispose();
-          }
-        },
+        score: async (evaluation) => (await opened()).score(evaluation.split, predictions.take(evaluation)),
       },
     };
   },
@@ -74,7 +64,8 @@ export default defineActor<FeederProtocol, FeederInit>({
 
 /** A dataset that is open, and what its batches count. */
 class FedData {
-  readonly dataset: Dataset;
+  readonly #job: Job;
+  readonly #dataset: Dataset;
   #fingerprint: Fingerprint | Promise<Fingerprint> | undefined;
   readonly #batches: BuiltBatches;
   readonly #weigh: ReturnType<typeof weighingOf>;
@@ -87,7 +78,8 @@ class FedData {
   }
 
   private constructor(job: Job, config: JobConfig, dataset: Dataset) {
-    this.dataset = dataset;
+    this.#job = job;
+    this.#dataset = dataset;
     this.#batches = new BuiltBatches(dataset);
     this.#weigh = weighingOf(job, config, dataset.facts);
     this.#shares = new StepShares(async (position, numSamples) => {
@@ -96,15 +88,34 @@ class FedData {
     });
   }
 
+  /** @throws {TroupeError} `PREDICTIONS` where the job predicts what this dataset cannot score */
+  facts(): OpenedData {
+    const { facts, splits, score } = this.#dataset;
+    if (this.#job.predict !== undefined && score === undefined) throw unscored(facts.source);
+    const { fingerprint } = this;
+    return { facts, splits, fingerprint: fingerprint instanceof Promise ? "later" : fingerprint };
+  }
+
   /** What the dataset says of itself, else the sizes of its splits. */
   get fingerprint(): Fingerprint | Promise<Fingerprint> {
-    this.#fingerprint ??= fingerprintOf(this.dataset);
+    this.#fingerprint ??= fingerprintOf(this.#dataset);
     return this.#fingerprint;
   }
 
   async deal(order: BatchOrder): Promise<DealtBatch> {
     const { weight, numTokens } = await this.#countsOf(order);
     return { tensors: await this.#batches.take(order, order), weight, numTokens };
+  }
+
+  /** Takes the predictions over. */
+  async score(split: string, predictions: Rows): Promise<Scores> {
+    try {
+      const scores = (await this.#dataset.score?.(split, predictions)) ?? {};
+      checkScores(scores);
+      return scores;
+    } finally {
+      for (const tensor of Object.values(predictions)) tensor.dispose();
+    }
   }
 
   async #countsOf(order: BatchOrder): Promise<Omit<DealtBatch, "tensors">> {
@@ -115,7 +126,7 @@ class FedData {
     return scope(() => {
       const weight: LossWeights = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
       checkWeights(weight);
-      const numTokens = this.dataset.countTokens?.(batch);
+      const numTokens = this.#dataset.countTokens?.(batch);
       checkNumTokens(numTokens);
       return { weight, numTokens };
     });
