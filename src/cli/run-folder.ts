@@ -8,6 +8,9 @@ import { usage } from "./flags.ts";
 
 /** What asks for a folder of the run's own, chosen by its job. */
 const AUTO = "auto";
+/** What asks for none: nothing goes to the disk. */
+const NONE = "none";
+const DIR = "checkpoint.dir";
 
 /** What was said of options, with a folder for the checkpoints among it. */
 interface WithFolder {
@@ -18,7 +21,7 @@ interface WithFolder {
 
 /**
  * Where a run's checkpoints go that is told nothing, or `--checkpoint auto`: where the run lies that it goes on from, else
- * `runs/<job>`, or `runs/<job>-2` and so on where that holds another run, or one is under way.
+ * `runs/<job>`, or `runs/<job>-2` and so on where that holds another run, or one is under way. Nowhere with `--checkpoint none`.
  * @param url - of the job's module
  * @param given - what was said of options, the weakest first
  * @param isAlone - whether no other hosts take part, who would see the folder taken by this one
@@ -28,7 +31,9 @@ export async function withRunFolder(
   given: readonly Given[],
   isAlone: boolean,
 ): Promise<WithFolder> {
-  const saidDir = given.findLast(({ path }) => path.join(".") === "checkpoint.dir");
+  const saidDir = given.findLast(({ path }) => path.join(".") === DIR);
+  if (saidDir?.value === NONE)
+    return { given: given.filter(({ path }) => path.join(".") !== DIR), isNumbered: false };
   if (saidDir !== undefined && saidDir.value !== AUTO) return { given, isNumbered: false };
   const { folder: value, isNumbered } = await folderOf(url, given, isAlone);
   if (saidDir === undefined)

@@ -205,8 +205,9 @@ export interface OffloadOptions {
 /** Where a run saves its state, how often, and which checkpoints it keeps. */
 export interface CheckpointOptions {
   /**
-   * Folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold another run's. A script that leaves it out saves
-   * nothing to disk. Default: auto on the command line: runs/<job>, numbered if that folder holds another run.
+   * Folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold another run's. none on the command line, or left
+   * out in a script: nothing is saved to disk. Default: auto on the command line: runs/<job>, numbered if that folder
+   * holds another run.
    */
   readonly dir?: string | undefined;
   /** Remove another run's checkpoints from the folder; without this option such a folder is refused. Default: false. */

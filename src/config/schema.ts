@@ -304,7 +304,7 @@ const checkpoint = {
         text("a folder").optional(),
         "--checkpoint <dir>",
         "checkpoint",
-        "folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold another run's. A script that leaves it out saves nothing to disk",
+        "folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold another run's. none on the command line, or left out in a script: nothing is saved to disk",
         { otherwise: "auto on the command line: runs/<job>, numbered if that folder holds another run" },
       ),
       overwrite: option(

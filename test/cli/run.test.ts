@@ -44,6 +44,19 @@ describe("troupe run", () => {
     expect(readdirSync(workspace.path("runs/tiny"))).toEqual(files);
   });
 
+  it("writes nothing with --checkpoint none, and refuses beside it what is for a folder", async () => {
+    using alone = new Workspace();
+    const none = ["run", tiny, "--steps", "4", ...data, "--checkpoint", "none"];
+    const before = readdirSync(alone.folder);
+    const { code, err } = await run(none, alone.folder);
+    expect(err).toMatch(/4\/4/);
+    expect(code).toBe(0);
+    expect(readdirSync(alone.folder)).toEqual(before);
+    const refused = await run([...none, "--checkpoint-every", "2"], alone.folder);
+    expect(refused.err).toMatch(/checkpoint\.dir to be a folder, got undefined \(it may be left out only/);
+    expect(refused.code).toBe(2);
+  });
+
   it("prints every event as a JSON line with --json, losses with all their digits", async () => {
     const first = await train("--ranks", "2", "--json", "--checkpoint", workspace.path("a"));
     const offload = ["--offload-parameters", "nvme", "--offload-dir", workspace.folder, "--prefetch", "64KB"];
