@@ -57,6 +57,7 @@ export interface RunFacts {
   readonly precision: string;
   readonly seed: number;
   readonly numParameters: number;
+  readonly numTrainable: number;
   readonly firstStep: number;
   readonly steps: number;
 }

@@ -30,7 +30,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
   switch (event.kind) {
     case "run.started":
       return plain(
-        `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}${describeMesh(event.mesh)}, ` +
+        `${event.job}: ${describeParameters(event)}, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}${describeMesh(event.mesh)}, ` +
           `${event.placement === "process" ? "a process each, " : ""}${describeDevices(event.devices)}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
           `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}` +
           describeHead(event.pretrained) +
@@ -187,6 +187,11 @@ function bad(text: string): Description {
 }
 
 /** How ranks stand, where they are not just replicas: " (2 replicas × 2 stages × tp 2)". */
+function describeParameters({ numParameters, numTrainable }: EventOf<"run.started">): string {
+  const all = `${formatCount(numParameters)} parameters`;
+  return numTrainable < numParameters ? `${all}, ${formatCount(numTrainable)} of them trainable` : all;
+}
+
 function describeHead(pretrained: EventOf<"run.started">["pretrained"]): string {
   const { fresh = [], dropped = [] } = pretrained ?? {};
   const drawn = fresh.length > 0 ? `; drawn, since the folder lacks them: ${fresh.join(", ")}` : "";

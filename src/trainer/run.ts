@@ -407,7 +407,7 @@ function runStarted(
   settings: RuntimeSettings,
   steps: number,
   { seed, initial, pretrained }: Start,
-  { numParameters }: Module,
+  model: Module,
 ): TroupeEventBody {
   const { layout, precision, execution } = settings;
   const { numRanks, mesh, zero, placement } = layout;
@@ -424,10 +424,18 @@ function runStarted(
     devices: execution.devices,
     precision: precision.name,
     seed,
-    numParameters,
+    numParameters: model.numParameters,
+    numTrainable: numTrainableOf(model),
     ...(pretrained && { pretrained }),
     clockMs: systemClock.now(),
   };
+}
+
+function numTrainableOf(model: Module): number {
+  return model
+    .parameters()
+    .filter(({ trainable }) => trainable)
+    .reduce((sum, { numel }) => sum + numel, 0);
 }
 
 function stalled(actor: ActorInspection, afterMs: number): TroupeError {

@@ -46,6 +46,12 @@ test("a run is told with its devices, where they are not the host", () => {
   expect(describeEvent(spread)?.text).toContain("on cuda:0 and cuda:1, ZeRO");
 });
 
+test("a run's start says how many parameters are trained, where some are frozen", () => {
+  const tuned = stamped("run.started", { numParameters: 124_000_000, numTrainable: 811_000 });
+  expect(describeEvent(tuned)?.text).toContain(": 124M parameters, 811k of them trainable, 2 ranks");
+  expect(describeEvent(stamped("run.started"))?.text).toContain(": 804k parameters, 2 ranks");
+});
+
 test("an error becomes plain data, its causes with it, whatever was thrown", () => {
   const first = Object.assign(new Error("no space"), { code: "ENOSPC" });
   const error = new Error("cannot save", { cause: first });

@@ -171,6 +171,7 @@ export const samples: Bodies = {
     precision: "fp32",
     seed: 1337,
     numParameters: 804_096,
+    numTrainable: 804_096,
     firstStep: 0,
     steps: 2000,
     clockMs: 12_345.5,

@@ -97,6 +97,15 @@ describe("a run that tunes a delta", () => {
     expect(await held).toHaveLength(2);
   });
 
+  it("tells, beside the number of its parameters, how many it trains", async () => {
+    const { events } = await runTiny(workspace, plain, settings, job);
+    const [started] = events.filter((event) => event.kind === "run.started");
+    // Rank 4 beside 32 → 96, 32 → 32 and 128 → 32, in two layers.
+    const numTrainable = 2 * 4 * (32 + 96 + 32 + 32 + 128 + 32);
+    const base = new GPT2LMHeadModel(fields).numParameters;
+    expect(started).toMatchObject({ numTrainable, numParameters: base + numTrainable });
+  });
+
   describe("saves", () => {
     const dir = workspace.path("checkpoints");
     const at = (step: number) => join(dir, stepFolder(step));

@@ -46,7 +46,8 @@ export function showRun(run, nowMs) {
 }
 
 /** @param {NonNullable<RunPart["facts"]>} facts */
-function describeFacts({ numParameters, numRanks, mesh, zero, precision, placement, seed, firstStep }) {
+function describeFacts(facts) {
+  const { numParameters, numTrainable, numRanks, mesh, zero, precision, placement, seed, firstStep } = facts;
   const axes = [
     mesh.dp > 1 ? `${mesh.dp} replicas` : "",
     mesh.pp > 1 ? `${mesh.pp} stages` : "",
@@ -55,6 +56,7 @@ function describeFacts({ numParameters, numRanks, mesh, zero, precision, placeme
   ].filter((axis) => axis !== "");
   return [
     `${count(numParameters)} parameters`,
+    numTrainable < numParameters ? `${count(numTrainable)} trainable` : "",
     `${numRanks} ${numRanks === 1 ? "rank" : "ranks"}${axes.length === 0 ? "" : ` = ${axes.join(" × ")}`}`,
     `ZeRO ${zero}`,
     precision,

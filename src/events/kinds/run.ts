@@ -31,6 +31,8 @@ export interface RunStarted {
   readonly precision: string;
   readonly seed: number;
   readonly numParameters: number;
+  /** Of them those that training changes, as the run begins: a frozen base's are not among them. */
+  readonly numTrainable: number;
   /**
    * Where the run begins with a folder's weights: the parameters of its head that the folder lacks, which are drawn, and the
    * folder's entries for another head.

@@ -150,6 +150,7 @@ class OpenTelemetrySink implements EventSink {
     precision,
     seed,
     numParameters,
+    numTrainable,
     steps,
   }: EventOf<"run.started">): void {
     this.#sinceMs = timeMs;
@@ -163,6 +164,7 @@ class OpenTelemetrySink implements EventSink {
         "troupe.precision": precision,
         "troupe.seed": seed,
         "troupe.parameters": numParameters,
+        "troupe.trainable_parameters": numTrainable,
         "troupe.steps": steps,
       },
     });

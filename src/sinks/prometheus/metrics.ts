@@ -25,6 +25,7 @@ export class RunMetrics {
         metrics.set("troupe_run_info", 1, { job, precision, zero, placement, ranks: numRanks });
         metrics.set("troupe_run_steps", event.steps);
         metrics.set("troupe_parameters", event.numParameters);
+        metrics.set("troupe_trainable_parameters", event.numTrainable);
         metrics.set("troupe_up", 1);
         break;
       }
@@ -113,6 +114,7 @@ const gauges = {
   troupe_run_info: "How the run is spread; always 1.",
   troupe_run_steps: "Optimizer steps there will be in all.",
   troupe_parameters: "Parameters of the model.",
+  troupe_trainable_parameters: "Parameters that training changes.",
   troupe_step: "Steps done so far.",
   troupe_loss_nats: "Training loss of the latest step.",
   troupe_evaluation_loss_nats: "Loss on held-out data.",

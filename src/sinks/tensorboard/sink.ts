@@ -119,8 +119,10 @@ type Settings = Readonly<Record<string, string | number | boolean>>;
 
 /** What others may be compared by: the choices of a run, and the settings of its job. */
 function settingsOf(run: EventOf<"run.started">): Settings {
-  const { job, numRanks, mesh, zero, placement, precision, seed, numParameters, firstStep, steps } = run;
-  const own = { job, numRanks, ...mesh, zero, placement, precision, seed, numParameters, firstStep, steps };
+  const { job, numRanks, mesh, zero, placement, precision, seed } = run;
+  const { numParameters, numTrainable, firstStep, steps } = run;
+  const model = { numParameters, numTrainable };
+  const own = { job, numRanks, ...mesh, zero, placement, precision, seed, ...model, firstStep, steps };
   const ofJob = Object.entries(run.jobSettings).map(([name, value]) => [
     name in own ? `job.${name}` : name,
     value,
