@@ -31,28 +31,28 @@ const blocks = "test/acceptance/bmtrain/blocks.test.ts";
 const layouts = "test/acceptance/bmtrain/layouts.test.ts";
 const frozen = "test/acceptance/bmtrain/frozen.test.ts";
 const training = "test/acceptance/bmtrain/training.test.ts";
-const constants = "test/trainer/constants.test.ts";
+const constants = "test/trainer/training/constants.test.ts";
 const refusals = "test/acceptance/bmtrain/refusals.test.ts";
 const blockRefusals = "test/parallel/block-refusals.test.ts";
-const model = "test/trainer/inspect-model.test.ts";
-const tensors = "test/trainer/inspect-tensors.test.ts";
-const updates = "test/trainer/inspect-updates.test.ts";
+const model = "test/trainer/inspection/model.test.ts";
+const tensors = "test/trainer/inspection/tensors.test.ts";
+const updates = "test/trainer/inspection/updates.test.ts";
 const losses = "test/nn/loss.test.ts";
-const buffers = "test/trainer/buffers.test.ts";
-const remembered = "test/trainer/remembered.test.ts";
+const buffers = "test/trainer/training/buffers.test.ts";
+const remembered = "test/trainer/resume/remembered.test.ts";
 const collectives = "test/collectives/contract-results.ts";
 const adjoints = "test/collectives/contract-gradients.ts";
-const together = "test/trainer/together.test.ts";
-const optimizers = "test/trainer/optimizers.test.ts";
+const together = "test/trainer/layouts/together.test.ts";
+const optimizers = "test/trainer/training/optimizers.test.ts";
 const layers = "test/parallel/tensor-parallel/layers.test.ts";
 const surroundings = "test/acceptance/bmtrain/surroundings.test.ts";
-const scaled = "test/trainer/loss-scale.test.ts";
-const deltas = "test/trainer/deltas.test.ts";
-const device = "test/trainer/device.test.ts";
+const scaled = "test/trainer/training/loss-scale.test.ts";
+const deltas = "test/trainer/training/deltas.test.ts";
+const device = "test/trainer/layouts/device.test.ts";
 const weights = "test/job/loss-weights.test.ts";
-const weighted = "test/trainer/weighted-losses.test.ts";
+const weighted = "test/trainer/training/weighted-losses.test.ts";
 const samples = "test/data/sample-dataset.test.ts";
-const loops = "test/trainer/loop.test.ts";
+const loops = "test/trainer/training/loop.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -599,7 +599,7 @@ export const mutations: readonly Mutation[] = [
     to: "await (overwrite ? takeOver : takeEmpty)(storage, record);",
     caughtBy: [
       by(
-        "test/trainer/run-folder.test.ts",
+        "test/trainer/resume/run-folder.test.ts",
         "keeps what it holds where the run that is to replace it does not come to its first step",
       ),
     ],
@@ -811,7 +811,7 @@ export const mutations: readonly Mutation[] = [
         "goes on from the state that another's hyper-parameters have left, by those that it is built with",
       ),
       by(
-        "test/trainer/resume.test.ts",
+        "test/trainer/resume/resume.test.ts",
         "goes on from ranks that split layers and stages, on one rank, and back, to the bits of staying there",
       ),
     ],
@@ -823,7 +823,7 @@ export const mutations: readonly Mutation[] = [
     to: "const drawn = run;",
     caughtBy: [
       by(
-        "test/trainer/own-pieces.test.ts",
+        "test/trainer/training/own-pieces.test.ts",
         "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
       ),
     ],
@@ -1061,7 +1061,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/engine/shard/shard.ts",
     from: "return [rank, await this.flags.at(step)] as const;",
     to: "return [rank, []] as const;",
-    caughtBy: [by("test/trainer/thawing.test.ts", "have the same bits under %o")],
+    caughtBy: [by("test/trainer/training/thawing.test.ts", "have the same bits under %o")],
   },
   {
     name: "the smallest of the ranks' largest gradients clips",
@@ -1195,7 +1195,7 @@ export const mutations: readonly Mutation[] = [
     to: "parts.sort((a, b) => b.position - a.position);",
     caughtBy: [
       by(
-        "test/trainer/scores.test.ts",
+        "test/trainer/training/scores.test.ts",
         "has the same scores on 1, 2 and 3 ranks, with every sample's row once and in its place",
       ),
     ],
@@ -1211,7 +1211,7 @@ export const mutations: readonly Mutation[] = [
         "draws a mask of its own in each call of one forward, and the same ones when it runs again",
       ),
       by(
-        "test/trainer/own-pieces.test.ts",
+        "test/trainer/training/own-pieces.test.ts",
         "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
       ),
     ],
@@ -1223,7 +1223,7 @@ export const mutations: readonly Mutation[] = [
     to: "if (split !== undefined && byParts === undefined)",
     caughtBy: [
       by(
-        "test/trainer/tensor-parallel.test.ts",
+        "test/trainer/layouts/tensor-parallel.test.ts",
         "refuses Adafactor, whose rows and columns it would cut, before a rank is started",
       ),
     ],

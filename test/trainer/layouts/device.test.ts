@@ -1,0 +1,86 @@
+import { afterAll, describe, expect, it } from "vitest";
+import type { RuntimeOptions } from "../../../src/index.ts";
+import { native } from "../../../src/tensor/index.ts";
+import { atEachStep, lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
+
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+const onDevice = { device: "sim" } as const;
+
+describe("a run on a device", () => {
+  it.each<[string, RuntimeOptions]>([
+    ["on two replicas at ZeRO 3", { ranks: 2, zero: 3, steps: 4 }],
+    ["in bfloat16 with chance", { ranks: 2, zero: 1, precision: "bf16", rounding: "stochastic", steps: 4 }],
+    ["split by layer and stage", { ranks: 4, tp: 2, pp: 2, accumulation: 2, steps: 3 }],
+    ["in processes, split by layer", { ranks: 2, tp: 2, placement: "process", steps: 2 }],
+  ])("has the host's losses, to the bit, %s", async (_, options) => {
+    const expected = await lossesOf(workspace, options);
+    expect(expected).toHaveLength(options.steps as number);
+    expect(await lossesOf(workspace, { ...options, ...onDevice })).toEqual(expected);
+  });
+
+  it("has them with its optimizer on the host, however late the device is", async () => {
+    const options = { ranks: 2, offload: { optimizer: "host" }, steps: 3 } as const;
+    const expected = await lossesOf(workspace, options);
+    try {
+      // In the first schedules of seed 1 copies are early: nobody would miss who waits for them.
+      for (const seed of [1, 2, 3]) {
+        native().simSeed(seed);
+        const told = await runTiny(workspace, { ...options, ...onDevice });
+        expect([seed, told.error, ...told.losses]).toEqual([seed, undefined, ...expected]);
+        const started = told.events.find(({ kind }) => kind === "run.started");
+        expect(started).toMatchObject({ devices: ["sim:0", "sim:1"] });
+      }
+    } finally {
+      native().simSeed(1);
+    }
+  });
+
+  const recomputed = { ranks: 2, zero: 3, recompute: true, steps: 8 } as const;
+  // Of a block's input, 4 × 128 × 32 elements a rank, all is kept in the host's memory.
+  const large = { context: 128, batch: 8, layers: 4 };
+  const offload = { optimizer: "host", activations: "host" } as const;
+  it.each<[string, RuntimeOptions & { readonly ranks: number }, Readonly<Record<string, unknown>>]>([
+    ["plainly", { ranks: 2, steps: 8 }, {}],
+    [
+      "with optimizer and activations on the host, and a copy of all state each second step",
+      { ...recomputed, offload, checkpoint: { inMemoryEverySteps: 2 } },
+      large,
+    ],
+  ])(
+    "waits for the device once a rank and step, for the gradient's statistics: %s",
+    async (_, options, config) => {
+      const { ranks } = options;
+      const { offload: _offload, checkpoint: _checkpoint, ...plain } = options;
+      const counts: number[] = [];
+      const sink = atEachStep(() => counts.push(native().simStatistics().readBacks));
+      const told = await runTiny(workspace, { ...options, sinks: [sink], ...onDevice }, config);
+      expect(told.error).toBeUndefined();
+      expect(told.losses).toEqual(await lossesOf(workspace, plain, config));
+      // Told while the next step is under way: over several steps the counts are whole.
+      const perStep = ((counts[7] as number) - (counts[1] as number)) / 6;
+      expect(Math.abs(perStep - ranks)).toBeLessThanOrEqual(ranks / 6);
+    },
+  );
+
+  it("goes on from a checkpoint of the host, and the host from one of the device", async () => {
+    const options = { ranks: 2, zero: 3 } as const;
+    const expected = await lossesOf(workspace, { ...options, steps: 4 });
+    for (const [name, first, second] of [
+      ["down", {}, onDevice],
+      ["up", onDevice, {}],
+    ] as const) {
+      const dir = workspace.path(name);
+      await lossesOf(workspace, { ...options, ...first, steps: 2, checkpoint: { dir } });
+      const losses = await lossesOf(workspace, { ...options, ...second, steps: 4, resume: dir });
+      expect(losses.slice(2)).toEqual(expected.slice(2));
+    }
+  });
+
+  it("is refused where there is none, before anything is spawned", async () => {
+    await expect(runTiny(workspace, { device: "sim:9" })).rejects.toMatchObject({
+      code: "DEVICE_UNAVAILABLE",
+    });
+  });
+});

@@ -1,0 +1,221 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type EventOf, openCheckpoint, type RuntimeOptions } from "../../../src/index.ts";
+import { runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
+
+type Config = Readonly<Record<string, unknown>>;
+
+const ranks = 2;
+
+function ofKind<Kind extends EventOf<"anomaly.detected" | "run.restored" | "step.finished">["kind"]>(
+  { events }: Told,
+  kind: Kind,
+): EventOf<Kind>[] {
+  return events.filter((event): event is EventOf<Kind> => event.kind === kind);
+}
+
+/** But for stragglers, which a busy machine may make of any rank. */
+const anomaliesIn = (told: Told) =>
+  ofKind(told, "anomaly.detected")
+    .filter(({ anomaly }) => anomaly !== "straggler")
+    .map(({ step, anomaly, action }) => ({ step, anomaly, action }));
+
+const restoredIn = (told: Told) => ofKind(told, "run.restored").map(({ step, from }) => ({ step, from }));
+
+describe("a step that is left out", () => {
+  const workspace = new Workspace();
+  const steps = 7;
+  /** Rank 1 goes wrong in the fifth step. */
+  const nan = { fault: "nan", faultAt: 4 };
+  const anomalies = { loss: "skip", gradient: "skip" } as const;
+  let told: Told;
+
+  const train = (options: RuntimeOptions, config: Config = nan) =>
+    runTiny(workspace, { ranks, steps, anomalies, ...options }, config);
+
+  beforeAll(async () => {
+    told = await train({ zero: 3 });
+  });
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("is told with its rank, changes nothing, and does not advance the schedule", () => {
+    expect(told.error).toBeUndefined();
+    expect(ofKind(told, "anomaly.detected").filter(({ anomaly }) => anomaly !== "straggler")).toMatchObject([
+      { step: 5, anomaly: "loss-not-finite", value: Number.NaN, rank: 1, policy: "skip", action: "skipped" },
+    ]);
+    const made = ofKind(told, "step.finished");
+    expect(made.map(({ skipped }) => skipped)).toEqual([false, false, false, false, true, false, false]);
+    expect(made[5]?.learningRate).toBe(made[4]?.learningRate);
+    expect(told.losses.map(Number.isFinite)).toEqual([true, true, true, true, false, true, true]);
+  });
+
+  it.each<[RuntimeOptions, Config]>([
+    [{ zero: 0 }, nan],
+    [{ zero: 2, placement: "process" }, nan],
+    [
+      { ranks: 1, zero: 1, accumulation: 2 },
+      { ...nan, faultRank: 0, faultAt: 9 },
+    ],
+    [{ zero: 3, offload: { optimizer: "host" } }, nan],
+  ])("gives the same losses to the bit with %o", async (options, config) => {
+    const other = await train(options, config);
+    expect(other.error).toBeUndefined();
+    expect(other.losses).toEqual(told.losses);
+  });
+
+  it("is left out by all parts of a model, and where nothing else makes updates wait", async () => {
+    const config = { fault: "overflow", faultRank: 0, faultAt: 4, clipNorm: 0 };
+    const [whole, staged] = [
+      await train({ ranks: 1, zero: 0, accumulation: 2 }, config),
+      // Cutting the model into stages takes a loss of its own.
+      await train({ ranks: 2, pp: 2, zero: 1, accumulation: 2 }, { ...config, faultRank: 1, faultAt: 5 }),
+    ];
+    for (const run of [whole, staged]) {
+      expect(run.error).toBeUndefined();
+      expect(anomaliesIn(run)).toEqual([{ step: 3, anomaly: "gradient-not-finite", action: "skipped" }]);
+      expect(run.losses.every(Number.isFinite)).toBe(true);
+    }
+    for (const [step, loss] of staged.losses.entries()) expect(loss).toBeCloseTo(whole.losses[step] ?? 0, 5);
+  });
+});
+
+describe("a run that goes back", () => {
+  const workspace = new Workspace();
+  const steps = 24;
+  /** In the nineteenth step, when it is known how losses vary. */
+  const faultAt = 18;
+  afterAll(() => workspace[Symbol.dispose]());
+
+  const train = (name: string, options: RuntimeOptions, config: Config) =>
+    runTiny(
+      workspace,
+      { ranks, steps, zero: 3, checkpoint: { inMemoryEverySteps: 4 }, ...options },
+      { faultAt, faultOnce: workspace.path(name), ...config },
+    );
+
+  describe("from a poisoned batch", () => {
+    const anomalies = { spike: "rewind" } as const;
+    const poison = { fault: "poison" };
+    const dir = workspace.path("saved");
+    let told: Told;
+
+    beforeAll(async () => {
+      told = await train("first", { anomalies, checkpoint: { inMemoryEverySteps: 4, dir } }, poison);
+    });
+
+    it("takes the copy in memory, and goes on with the batch after the poisoned one", async () => {
+      expect(told.error).toBeUndefined();
+      expect(anomaliesIn(told)).toEqual([{ step: 19, anomaly: "loss-spike", action: "rewound" }]);
+      expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
+      expect(ofKind(told, "step.finished").map(({ step }) => step)).toEqual([
+        ...Array.from({ length: 18 }, (_, index) => index + 1),
+        ...Array.from({ length: 8 }, (_, index) => index + 17),
+      ]);
+      await using checkpoint = await openCheckpoint(join(dir, "step-000024"));
+      expect(checkpoint.state.samplesConsumed).toBe((24 + 3) * 4);
+      expect(checkpoint.state.recentLosses).toEqual(told.losses);
+    });
+
+    it("repeats nothing of what it gave up, and everything before it", async () => {
+      const { losses } = await runTiny(workspace, { ranks, steps, zero: 3 });
+      expect(told.losses.slice(0, 16)).toEqual(losses.slice(0, 16));
+      for (const [step, loss] of losses.slice(16).entries()) expect(told.losses[16 + step]).not.toBe(loss);
+    });
+
+    it.each<[string, RuntimeOptions]>([
+      ["level 0", { zero: 0 }],
+      ["processes", { placement: "process", zero: 2 }],
+    ])("comes to the same losses to the bit: %s", async (name, options) => {
+      const other = await train(name, { anomalies, ...options }, poison);
+      expect(other.error).toBeUndefined();
+      expect(other.losses).toEqual(told.losses);
+    });
+  });
+
+  describe("from a weight that went wrong", () => {
+    const anomalies = { loss: "rewind", gradient: "rewind", spike: "rewind" } as const;
+    // One weight moves by 1e30 in the update after the nineteenth step; the twentieth shows it.
+    const flip = { fault: "flip", optimizer: "plain SGD", clipNorm: 0 };
+
+    it("gets rid of it", async () => {
+      const told = await train("before", { anomalies }, flip);
+      expect(told.error).toBeUndefined();
+      expect(anomaliesIn(told)).toMatchObject([{ step: 20, action: "rewound" }]);
+      expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
+      expect(told.losses.every(Number.isFinite)).toBe(true);
+    });
+
+    it("goes back behind a copy that has it too", async () => {
+      const told = await train("copied", { anomalies, checkpoint: { inMemoryEverySteps: 1 } }, flip);
+      expect(told.error).toBeUndefined();
+      expect(anomaliesIn(told)).toMatchObject([
+        { step: 20, action: "rewound" },
+        { step: 20, action: "rewound" },
+      ]);
+      expect(restoredIn(told)).toEqual([
+        { step: 19, from: "memory" },
+        { step: 0, from: "beginning" },
+      ]);
+      expect(told.losses.every(Number.isFinite)).toBe(true);
+    });
+  });
+
+  it("fails with the anomaly where going back does not help", async () => {
+    const anomalies = { loss: "rewind" } as const;
+    const always = { fault: "nan", faultAt: -1, faultOnce: "" };
+    const { error } = await train("never", { anomalies, steps: 3 }, always);
+    expect(error).toMatchObject({ code: "LOSS_NOT_FINITE" });
+  });
+});
+
+describe("a run that is told to stop, or only to tell", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("ends at a loss that is not a number with all that was in order saved, and nothing after it", async () => {
+    const dir = workspace.path("stopped");
+    const checkpoint = { dir, everySteps: 1 };
+    const told = await runTiny(workspace, { ranks, steps: 8, checkpoint }, { fault: "nan", faultAt: 5 });
+    expect(told.error).toMatchObject({ code: "LOSS_NOT_FINITE", fields: { step: 5, rank: 1 } });
+    expect(anomaliesIn(told)).toEqual([{ step: 6, anomaly: "loss-not-finite", action: "stopped" }]);
+    expect(told.losses).toHaveLength(5);
+    await using newest = await openCheckpoint(dir);
+    expect(newest.state.step).toBe(5);
+  });
+
+  it("tells of a spike on its step and trains on, unless told otherwise", async () => {
+    const poison = { fault: "poison", faultAt: 18 };
+    const told = await runTiny(workspace, { ranks, steps: 20 }, poison);
+    expect(told.error).toBeUndefined();
+    expect(anomaliesIn(told)).toEqual([{ step: 19, anomaly: "loss-spike", action: "told" }]);
+    const stopped = await runTiny(workspace, { ranks, steps: 20, anomalies: { spike: "stop" } }, poison);
+    expect(stopped.error).toMatchObject({ code: "LOSS_SPIKE" });
+    expect(stopped.losses).toEqual(told.losses.slice(0, 18));
+  });
+
+  it("tells of a rank that is slow step after step, once", async () => {
+    const slow = { fault: "slow", faultAt: -1 };
+    const anomalies = { stragglerSteps: 2, stragglerFactor: 1.5 };
+    const told = await runTiny(workspace, { ranks, steps: 5, anomalies }, slow);
+    expect(told.error).toBeUndefined();
+    expect(ofKind(told, "anomaly.detected")).toMatchObject([
+      { anomaly: "straggler", rank: 1, policy: "tell", action: "told" },
+    ]);
+    const stop = { ...anomalies, straggler: "stop" } as const;
+    const stopped = await runTiny(workspace, { ranks, steps: 5, anomalies: stop }, slow);
+    expect(stopped.error).toMatchObject({ code: "STRAGGLER", fields: { rank: 1 } });
+  });
+
+  it.each<[NonNullable<RuntimeOptions["anomalies"]>, string]>([
+    [{ loss: "tell" as "stop" }, "anomalies.loss to be stop or skip or rewind"],
+    [{ straggler: "skip" as "stop" }, "anomalies.straggler to be tell or stop"],
+    [{ spikeDeviations: 0 }, "anomalies.spikeDeviations to be a number > 0"],
+    [{ stragglerFactor: 1 }, "anomalies.stragglerFactor to be a number > 1"],
+    [{ spikes: "stop" } as object, "an option of anomalies, got spikes (did you mean spike?)"],
+    [{ spike: "rewind" }, "anomalies to be rewind only with checkpoints"],
+  ])("is refused %o", async (anomalies, message) => {
+    const { error } = await runTiny(workspace, { anomalies }).catch((error: Error) => ({ error }));
+    expect(error?.message).toContain(message);
+    expect(error).toMatchObject({ code: "OPTION" });
+  });
+});

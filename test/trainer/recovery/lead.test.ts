@@ -1,0 +1,216 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULT_RULES } from "../../../src/anomalies/index.ts";
+import { RunControl } from "../../../src/engine/conductor/run-control.ts";
+import { TroupeError } from "../../../src/errors.ts";
+import type { TroupeEventBody } from "../../../src/events/index.ts";
+import { Inspections } from "../../../src/inspect/inspections.ts";
+import type { CheckpointerProtocol } from "../../../src/protocols/checkpointer.ts";
+import type { DeclaredModel, RankStepped } from "../../../src/protocols/rank.ts";
+import type { RankPlan } from "../../../src/protocols/rank-plan.ts";
+import type { RankGroup } from "../../../src/protocols/run.ts";
+import type { StepUpdated } from "../../../src/protocols/shard.ts";
+import type { ActorRef } from "../../../src/runtime/index.ts";
+import { abandoned } from "../../../src/state/saving/part-collection.ts";
+import { leadThroughRestarts } from "../../../src/trainer/recovery/lead.ts";
+import { startFromSeed } from "../../../src/trainer/resume/start.ts";
+
+type SupervisedRanks = Parameters<typeof leadThroughRestarts>[0];
+
+const steps = 2;
+const held = { shape: [1], split: undefined, begin: 0, numel: 1 };
+const model: DeclaredModel = {
+  layouts: [],
+  saved: [{ sizeBytes: 4, entries: [{ kind: "master", parameter: "weight", shape: [1], held }] }],
+  parameters: ["weight"],
+  numParameters: 1,
+  modelConfig: undefined,
+};
+const stepped: RankStepped = {
+  lossesNats: [2],
+  learningRate: 0.1,
+  namedLosses: [],
+  numSamples: 1,
+  numTokens: 8,
+  durationMs: 1,
+  waits: { exposedMs: 0, gatherMs: 0, dataMs: 0 },
+  recorded: [],
+  metrics: [],
+};
+const updated: StepUpdated = {
+  gradientNorm: 1,
+  skipped: false,
+  finding: undefined,
+  lossScale: undefined,
+  reduceMs: 0,
+  updateMs: 0,
+  inspected: [],
+  inspectedUpdates: [],
+  histograms: [],
+  held: undefined,
+};
+/** What ranks and shards say to each question; to all others, that it is done. */
+const answers: Readonly<Record<string, unknown>> = { declare: model, step: stepped, finish: updated };
+
+/** An actor that answers every question at once, for as long as it lives. */
+function actor<P>(
+  answer: (kind: string) => unknown,
+  options: { readonly isAlive?: () => boolean; readonly hear?: (kind: string) => void } = {},
+): ActorRef<P> {
+  const { isAlive = () => true, hear = () => {} } = options;
+  const self = {
+    tell: (kind: string) => hear(kind),
+    async ask(kind: string) {
+      if (isAlive()) return answer(kind);
+      throw new TroupeError("ACTOR_DOWN", {
+        where: "test",
+        expected: "an actor that lives",
+        got: "one that has ended",
+      });
+    },
+    pinned: () => self,
+  };
+  return self as unknown as ActorRef<P>;
+}
+
+/** A rank and its shard that do all that is asked of them, in two generations; the second begins when the test says so. */
+class Ranks {
+  generation = 0;
+  readonly #second = Promise.withResolvers<undefined>();
+
+  get group(): RankGroup {
+    const { generation } = this;
+    const member = <P>() =>
+      actor<P>((kind) => answers[kind], { isAlive: () => generation === this.generation });
+    return { ranks: [member()], shards: [member()], feeder: member(), writers: [] };
+  }
+
+  generationAfter(generation: number): Promise<undefined> {
+    return generation === 0 ? this.#second.promise : new Promise(() => {});
+  }
+
+  liveAnew(): void {
+    this.generation = 1;
+    this.#second.resolve(undefined);
+  }
+
+  giveUp(cause: Error): void {
+    this.#second.reject(cause);
+  }
+
+  madeStep(): void {}
+  forgiveRestarts(): void {}
+}
+
+/** A run that saves each step, and whose first save is not answered in its generation: the step after it waits for that. */
+class StuckRun {
+  readonly ranks = new Ranks();
+  readonly events: TroupeEventBody[] = [];
+  readonly result: ReturnType<typeof leadThroughRestarts>;
+  /** Resolves once the save is ordered: from then on nothing is asked of any rank. */
+  readonly stuck: Promise<void>;
+
+  constructor() {
+    const ordered = Promise.withResolvers<void>();
+    this.stuck = ordered.promise;
+    const neverFed = Promise.withResolvers<never>();
+    const start = startFromSeed(1);
+    const answer = (kind: string) => {
+      if (kind === "kept") return { state: undefined };
+      if (this.ranks.generation > 0) return { path: "somewhere", sizeBytes: 4, durationMs: 1, blockedMs: 0 };
+      ordered.resolve();
+      return neverFed.promise;
+    };
+    // As the checkpointer does: what an earlier generation has begun is given up when the next begins.
+    const hear = (kind: string) => {
+      if (kind === "begin" && this.ranks.generation > 0) neverFed.reject(abandoned(1));
+    };
+    const checkpointer = actor<CheckpointerProtocol>(answer, { hear });
+    const plan = {
+      schedule: {
+        steps,
+        evaluateEverySteps: Number.POSITIVE_INFINITY,
+        evaluation: [],
+        saving: {
+          everySteps: 1,
+          inMemoryEverySteps: undefined,
+          whenBusy: "wait",
+          maxStagedBytes: Number.POSITIVE_INFINITY,
+        },
+        memoryEverySteps: Number.POSITIVE_INFINITY,
+        predicts: false,
+        histogramsEverySteps: Number.POSITIVE_INFINITY,
+        sample: false,
+      } as const,
+      ranks: {
+        job: { config: {}, facts: {} },
+        layout: { mesh: { pp: 1, dp: 1, tp: 1, ep: 1 } },
+        execution: { deadlineMs: 1_000 },
+        training: { seed: 1, sampler: { step: 0, numSamples: 0, batchSize: 4, skips: [] } },
+        anomalies: DEFAULT_RULES,
+        initial: start.initial,
+      } as unknown as RankPlan,
+    };
+    this.result = leadThroughRestarts(this.ranks as unknown as SupervisedRanks, {
+      plan,
+      start,
+      about: () => ({}),
+      onPrepared: async () => {},
+      resume: undefined,
+      checkpointer,
+      isSpread: false,
+      inspections: new Inspections(),
+      control: new RunControl(),
+      emit: (event) => this.events.push(event),
+      onStep: () => {},
+      residentBytes: () => 0,
+      begin: (_kind, body) => body(),
+    });
+    this.result.catch(() => {});
+  }
+
+  /** What was told, such as "saved 2". */
+  get told(): string[] {
+    return this.events.flatMap((event) =>
+      "step" in event ? [`${event.kind.split(".")[1]} ${event.step}`] : [],
+    );
+  }
+}
+
+/** As many turns as everything takes that waits for nobody. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+}
+
+describe("a generation of the rank group that ends while its conductor asks nothing of it", () => {
+  it("is gone on from at once, though what it waits for never comes", async () => {
+    const run = new StuckRun();
+    await run.stuck;
+    await turns();
+    expect(run.told).toEqual(["started 1", "finished 1"]);
+    run.ranks.liveAnew();
+    await turns();
+    // Of the first generation nothing more is told than that its save was given up.
+    expect(run.told.slice(2)).toEqual([
+      ...["restored 0", "failed 1"],
+      ...["started 1", "finished 1", "saved 1"],
+      ...["started 2", "finished 2", "saved 2"],
+    ]);
+    expect(await run.result).toMatchObject({ steps, lossNats: 2, saveError: undefined });
+  });
+
+  it("ends the run with the first cause where the group was given up, and each save that was begun with it", async () => {
+    const run = new StuckRun();
+    await run.stuck;
+    run.ranks.giveUp(
+      new TroupeError("ACTOR_DOWN", {
+        where: "test",
+        expected: "rank-0 to live",
+        got: "a fall",
+        hint: "mend it",
+      }),
+    );
+    await turns();
+    expect(run.told).toEqual(["started 1", "finished 1", "failed 1"]);
+    await expect(run.result).rejects.toThrow("expected rank-0 to live, got a fall");
+  });
+});

@@ -1,0 +1,97 @@
+import { existsSync, readdirSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { liveRefs, stepFolder } from "../../../src/index.ts";
+import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
+
+const steps = 12;
+const options = { ranks: 2, zero: 3, steps };
+
+describe("a rank that dies", () => {
+  const workspace = new Workspace();
+  let undisturbed: readonly number[] = [];
+
+  beforeAll(async () => {
+    undisturbed = await lossesOf(workspace, options);
+  });
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it.each([0, 1, 11])(
+    "restarts the group and repeats the undisturbed losses bit for bit, with no tensor left under way: step %i",
+    async (faultAt) => {
+      const faultOnce = workspace.path(`died-at-${faultAt}`);
+      const told = await runTiny(workspace, options, { fault: "exit", faultAt, faultOnce });
+      expect(told.error).toBeUndefined();
+      expect(existsSync(faultOnce)).toBe(true);
+      expect(told.losses).toEqual(undisturbed);
+      expect(
+        told.events.filter((event) => event.kind === "actor.failed").map((event) => event.actor),
+      ).toContain("rank-1");
+      const restarted = told.events.flatMap((event) =>
+        event.kind === "actor.restarted" ? [event.actor] : [],
+      );
+      expect(restarted.toSorted()).toEqual(["feeder", "rank-0", "rank-1", "shard-0", "shard-1"]);
+      expect(liveRefs()).toBe(0);
+    },
+  );
+
+  it.each([2, 3, 4])("survives a death while a checkpoint is being saved: loss %i", async (faultAt) => {
+    const name = `died-near-save-${faultAt}`;
+    const config = { fault: "exit", faultAt, faultOnce: workspace.path(name) };
+    const checkpoint = { dir: workspace.path(`${name}-run`), everySteps: 3 };
+    const told = await runTiny(workspace, { ...options, checkpoint }, config);
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toEqual(undisturbed);
+    expect(told.events.at(-1)?.kind).toMatch(/run\.finished|actor\.stopped/);
+    expect(readdirSync(checkpoint.dir)).toEqual(["latest", "run.json", ...[3, 6, 9, 12].map(stepFolder)]);
+  });
+
+  it("goes on from the newest checkpoint, not from the beginning", async () => {
+    const config = { fault: "exit", faultAt: 10, faultOnce: workspace.path("died-after-save") };
+    const dir = workspace.path("saved");
+    const told = await runTiny(workspace, { ...options, checkpoint: { dir, everySteps: 4 } }, config);
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toEqual(undisturbed);
+    const made = told.events.flatMap((event) => (event.kind === "step.finished" ? [event.step] : []));
+    expect(made.filter((step) => step <= 4)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("fails the run with the first cause once it has died too often, and leaves no tensor under way", async () => {
+    const told = await runTiny(workspace, { ...options, maxRestarts: 2 }, { fault: "exit", faultAt: 2 });
+    expect(told.error?.message).toMatch(/exit code 7/);
+    expect(told.events.at(-1)?.kind).not.toBe("run.finished");
+    expect(told.events.some((event) => event.kind === "run.failed")).toBe(true);
+    expect(liveRefs()).toBe(0);
+  });
+});
+
+describe("an error that would only come back", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("ends the run at once when a job throws, with the job's own words", async () => {
+    const told = await runTiny(workspace, options, { fault: "throw", faultAt: 3 });
+    expect(told.error?.message).toContain("the job has a bug");
+    // The other rank may not have told its third step yet when this one throws in the fourth.
+    expect([2, 3]).toContain(told.losses.length);
+    expect(told.events.some((event) => event.kind === "actor.restarted")).toBe(false);
+  });
+
+  it("ends the run at once when a loss is not a number, naming step and rank", async () => {
+    const told = await runTiny(workspace, options, { fault: "nan", faultAt: 4 });
+    expect(told.error).toMatchObject({ code: "LOSS_NOT_FINITE" });
+    expect(told.error?.message).toMatch(/\[step 5\] expected a finite loss on rank 1, got NaN/);
+  });
+});
+
+describe("a rank that hangs", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("ends the run after the deadline and is named, with what everyone else waits for", async () => {
+    const told = await runTiny(workspace, { ...options, deadlineMs: 3000 }, { fault: "hang", faultAt: 2 });
+    expect(told.error).toMatchObject({ code: "RUN_HUNG" });
+    expect(told.error?.message).toMatch(/rank-1 handling step since \d+\.\d s, step {2}#2/);
+    expect(told.error?.message).toMatch(/shard-0 idle since .*, reduce root #2/);
+    expect(told.losses).toHaveLength(2);
+  });
+});

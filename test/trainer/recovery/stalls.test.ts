@@ -1,0 +1,53 @@
+import { expect, it } from "vitest";
+import type { ActorInspection } from "../../../src/runtime/index.ts";
+import { Stalls } from "../../../src/trainer/stalls/stalls.ts";
+
+/** How long an actor may show no progress after steps that took so long. */
+function patienceMs(leastMs: number, durationsMs: readonly number[]): number {
+  const stalls = new Stalls(leastMs, 60_000);
+  for (const durationMs of durationsMs) stalls.stepTook(durationMs);
+  return stalls.afterMs;
+}
+
+it("gives the first step as long as any piece of work, and blames nobody before the run's own bound", () => {
+  expect(patienceMs(1_000, [])).toBe(60_000);
+  expect(patienceMs(90_000, [])).toBe(90_000);
+  expect(patienceMs(1_000, [10])).toBe(1_000);
+});
+
+it("waits five times the longest step while steps are few", () => {
+  expect(patienceMs(100, [600, ...Array<number>(18).fill(50)])).toBe(5 * 600);
+});
+
+it("leaves one long step in twenty out: the first of a generation does not make the wait long for the hundred that follow", () => {
+  expect(patienceMs(100, [600, ...Array<number>(19).fill(50)])).toBe(5 * 50);
+  expect(patienceMs(100, [600, 700, ...Array<number>(37).fill(50)])).toBe(5 * 600);
+  expect(patienceMs(100, [...Array<number>(5).fill(600), ...Array<number>(95).fill(50)])).toBe(5 * 50);
+  expect(patienceMs(100, [...Array<number>(6).fill(600), ...Array<number>(94).fill(50)])).toBe(5 * 600);
+});
+
+it("blames who seems idle and hears nothing in the middle of its work, and nobody who is being prepared", () => {
+  const stalls = new Stalls(1_000, 60_000);
+  const shard: ActorInspection = {
+    actor: "one of them",
+    role: "shard",
+    index: 1,
+    incarnation: 1,
+    host: 0,
+    pid: process.pid,
+    state: "idle",
+    ageMs: 0,
+    handling: undefined,
+    waitingFor: undefined,
+    unresponsiveMs: undefined,
+    numQueued: 0,
+    numHandled: 9,
+    op: { name: "reduce", block: "h.0", sequence: 4, ageMs: 0 },
+    collective: undefined,
+  };
+  expect(stalls.isToBlame(shard)).toBe(false);
+  expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5 })).toBe(true);
+  expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5, op: undefined })).toBe(false);
+  // A name makes nobody one of the group.
+  expect(stalls.isToBlame({ ...shard, actor: "shard-1", role: "scout", unresponsiveMs: 5 })).toBe(false);
+});

@@ -1,0 +1,59 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
+import { afterAll, expect, it, onTestFinished } from "vitest";
+import type { TroupeEvent } from "../../../src/index.ts";
+import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
+
+const struckJob = new URL("../../fixtures/jobs/struck.ts", import.meta.url);
+const cast = ["feeder", "rank-0", "rank-1", "shard-0", "shard-1"];
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+it("has warm standbys once steps were made for two seconds: after a death no thread is started, and losses are the same", async () => {
+  const steps = 17;
+  const options = { ranks: 2, steps, warmStandby: true, checkpoint: { inMemoryEverySteps: 4 } };
+  const strikes = workspace.path("strikes");
+  mkdirSync(strikes);
+  const started = watchThreads();
+  const toldAt = { failed: 0, restored: 0 };
+  const onEvent = (event: TroupeEvent): void => {
+    if (event.kind === "actor.failed") toldAt.failed ||= started.length;
+    if (event.kind === "run.restored") toldAt.restored = started.length;
+    // A second and a half after the others have begun to learn: five actors, one of them a step.
+    if (event.kind === "step.finished" && event.step === 15 && toldAt.failed === 0) {
+      writeFileSync(join(strikes, "rank-1"), "exit");
+    }
+  };
+  const { losses, error, events } = await runTiny(
+    workspace,
+    options,
+    { strikes, pauseMs: 250 },
+    struckJob,
+    onEvent,
+  );
+  expect(error).toBeUndefined();
+  expect(events.filter(({ kind }) => kind === "run.restored")).toHaveLength(1);
+  const names = started.slice(0, toldAt.failed).filter((name) => cast.includes(name));
+  expect(names.toSorted()).toEqual([...cast, ...cast].toSorted());
+  expect(toldAt.restored).toBe(toldAt.failed);
+  expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, steps }));
+});
+
+it("has none where that is asked for", async () => {
+  const started = watchThreads();
+  const options = { ranks: 2, steps: 10, warmStandby: false };
+  const { error } = await runTiny(workspace, options, { pauseMs: 250 }, struckJob);
+  expect(error).toBeUndefined();
+  const names = started.filter((name) => cast.includes(name));
+  expect(names.toSorted()).toEqual(cast.toSorted());
+});
+
+/** The names of the threads that are started from now on, in that order. */
+function watchThreads(): readonly string[] {
+  const names: string[] = [];
+  const enter = ({ threadName }: Worker): void => void names.push(threadName ?? "");
+  process.on("worker", enter);
+  onTestFinished(() => void process.off("worker", enter));
+  return names;
+}

@@ -1,0 +1,153 @@
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { describeEvent } from "../../../src/events/index.ts";
+import { listCheckpoints, openStorage, ownerOf, Runtime, standingOf } from "../../../src/index.ts";
+import { runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
+
+describe("a run's folder", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+  const dir = workspace.path("runs");
+  const checkpoint = { dir, everySteps: 2 };
+  const stepsIn = async () => (await listCheckpoints(dir)).map(({ step }) => step);
+
+  it("is refused to another run, which is told what it may do instead and takes nothing from the first", async () => {
+    const first = await runTiny(workspace, { steps: 4, checkpoint });
+    expect(first.error).toBeUndefined();
+    const before = readdirSync(dir);
+    const second = await runTiny(workspace, {
+      steps: 6,
+      seed: 7,
+      checkpoint: { ...checkpoint, keepLast: 1 },
+    });
+    expect(second.error).toMatchObject({ code: "CHECKPOINT_TAKEN" });
+    expect(second.error?.message).toContain(
+      `up to step 4 (go on with it: --resume ${dir}; remove it: --overwrite`,
+    );
+    expect(second.events.map(({ kind }) => kind)).not.toContain("step.finished");
+    expect(readdirSync(dir)).toEqual(before);
+  });
+
+  it("stays that run's when it goes on there: one id in every manifest, however often", async () => {
+    const owner = await ownerOf(await openStorage(dir));
+    expect(owner).toMatchObject({ job: expect.stringContaining("tiny.ts") });
+    const { error } = await runTiny(workspace, { steps: 6, checkpoint, resume: dir });
+    expect(error).toBeUndefined();
+    const listed = await listCheckpoints(dir);
+    expect(listed.map(({ step, run }) => [step, run?.id])).toEqual(
+      [6, 4, 2].map((step) => [step, owner?.id]),
+    );
+  });
+
+  it("is another's where it goes on elsewhere, which names the run that it comes from", async () => {
+    const elsewhere = workspace.path("elsewhere");
+    const { error } = await runTiny(workspace, {
+      steps: 8,
+      checkpoint: { dir: elsewhere, everySteps: 8 },
+      resume: dir,
+    });
+    expect(error).toBeUndefined();
+    const [from, to] = await Promise.all(
+      [dir, elsewhere].map(async (place) => ownerOf(await openStorage(place))),
+    );
+    expect(to?.id).not.toBe(from?.id);
+    expect(to?.parent).toBe(from?.id);
+    expect(await stepsIn()).toEqual([6, 4, 2]);
+  });
+
+  it("is locked while the run lasts: a second program's run ends before it begins, and the first goes on", async () => {
+    const busy = { dir: workspace.path("busy"), everySteps: 2 };
+    await using runtime = await Runtime.spawn({
+      steps: 4,
+      checkpoint: busy,
+      threadsPerRank: 1,
+      warmStandby: false,
+    });
+    let refused: unknown;
+    runtime.on("run.started", async () => {
+      refused = (await runTiny(workspace, { steps: 4, checkpoint: busy })).error;
+    });
+
+    const running = runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache") });
+    const paused = runtime.pause();
+    await expect.poll(() => refused, { timeout: 100_000 }).toMatchObject({ code: "CHECKPOINT_LOCKED" });
+    await paused;
+    runtime.resume();
+    expect((await running).steps).toBe(4);
+    expect((await listCheckpoints(busy.dir)).map(({ step }) => step)).toEqual([4, 2]);
+  });
+
+  it("has nothing left for a run that is over, which says so; one that should have ended before is refused", async () => {
+    const over = await runTiny(workspace, { steps: 6, checkpoint, resume: dir });
+    expect(over.error).toBeUndefined();
+    expect(over.losses).toEqual([]);
+    const finished = over.events.find(({ kind }) => kind === "run.finished");
+    expect(finished && describeEvent(finished)?.text).toBe(
+      "done: 6 steps were made before, nothing is left to train",
+    );
+    const { error } = await runTiny(workspace, { steps: 3, checkpoint, resume: dir });
+    expect(error?.message).toBe(
+      "[resume] expected a checkpoint of at most step 3, the last of the run, got step 6 (nothing is left to train: give more steps, or an earlier checkpoint)",
+    );
+    expect(await stepsIn()).toEqual([6, 4, 2]);
+  });
+
+  it("keeps what it holds where the run that is to replace it does not come to its first step", async () => {
+    const kept = { dir: workspace.path("kept"), everySteps: 2 };
+    expect((await runTiny(workspace, { steps: 2, checkpoint: kept })).error).toBeUndefined();
+    const before = await ownerOf(await openStorage(kept.dir));
+    const overwrite = { ...kept, overwrite: true };
+    const tooLarge = await runTiny(workspace, { steps: 2, checkpoint: { ...overwrite, maxStagedBytes: 1 } });
+    expect(tooLarge.error).toMatchObject({ code: "CHECKPOINT_STAGING" });
+    const broken = await runTiny(workspace, { steps: 2, checkpoint: overwrite }, { layers: -1 });
+    expect(broken.error).toBeInstanceOf(Error);
+    expect((await listCheckpoints(kept.dir)).map(({ step }) => step)).toEqual([2]);
+    expect(await ownerOf(await openStorage(kept.dir))).toEqual(before);
+  });
+
+  it("is emptied for another run that says so, and only then", async () => {
+    const { error } = await runTiny(workspace, { steps: 2, checkpoint: { ...checkpoint, overwrite: true } });
+    expect(error).toBeUndefined();
+    expect(await stepsIn()).toEqual([2]);
+    const both = await runTiny(workspace, {
+      steps: 4,
+      checkpoint: { ...checkpoint, overwrite: true },
+      resume: dir,
+    });
+    expect(both.error?.message).toContain("[options] expected checkpoint.overwrite to be left out");
+  });
+
+  it("is not made anew where somebody takes it away: saves fail and say so, and no second run is let in", async () => {
+    const gone = { dir: workspace.path("gone"), everySteps: 2 };
+    const told = await runTiny(workspace, { steps: 6, checkpoint: gone }, {}, undefined, (event) => {
+      if (event.kind === "checkpoint.saved" && event.step === 2) rmSync(gone.dir, { recursive: true });
+    });
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toHaveLength(6);
+    const failed = told.events.flatMap((event) => (event.kind === "checkpoint.failed" ? event.step : []));
+    expect(failed).toEqual([4, 6]);
+    expect(existsSync(gone.dir)).toBe(false);
+  });
+
+  it("tells how its run stands: under way, finished, stopped or failed, each when it was", async () => {
+    const standing = async (folder: string) => standingOf(await openStorage(folder), undefined);
+    expect(await standing(dir)).toMatchObject({
+      state: "ended",
+      end: { how: "finished", at: expect.stringMatching(/^20/) },
+    });
+    const failing = { dir: workspace.path("failing"), everySteps: 1 };
+    const under: unknown[] = [];
+    const { error } = await runTiny(
+      workspace,
+      { steps: 4, checkpoint: failing },
+      { fault: "throw", faultRank: 0, faultAt: 2 },
+      undefined,
+      (event) => {
+        if (event.kind === "run.started") under.push(standing(failing.dir));
+      },
+    );
+    expect(error).toBeDefined();
+    expect(await under[0]).toMatchObject({ state: "running", holder: { pid: process.pid } });
+    expect(await standing(failing.dir)).toMatchObject({ state: "ended", end: { how: "failed" } });
+  });
+});

@@ -1,0 +1,142 @@
+import { afterAll, describe, expect, it } from "vitest";
+import type { RuntimeOptions } from "../../../src/index.ts";
+import { liveRefs } from "../../../src/index.ts";
+import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
+
+const loopJob = new URL("../../fixtures/jobs/tiny-loop.ts", import.meta.url);
+/** The same loop, which says no loss. */
+const gapJob = new URL("../../fixtures/jobs/loop-without-loss.ts", import.meta.url);
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+const steps = 6;
+
+describe("a loop of one's own", () => {
+  const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
+    ["one rank", { ranks: 1 }, {}],
+    [
+      "2 ranks at level 3, evaluated, with dropout",
+      { ranks: 2, zero: 3 },
+      { dropout: 0.1, evaluateEvery: 3 },
+    ],
+    [
+      "2 ranks at level 0, accumulating, recomputing",
+      { ranks: 2, zero: 0, recompute: true },
+      { accumulation: 2 },
+    ],
+    ["float16 with a loss scale, nothing clipped", { ranks: 2, zero: 2, precision: "fp16" }, { clipNorm: 0 }],
+    ["2 ranks that split layers, offloaded", { ranks: 2, tp: 2, offload: { optimizer: "host" } }, {}],
+  ];
+
+  it.each(layouts)("trains as the job does, to the bit: %s", async (_, layout, config) => {
+    const options = { steps, ...layout };
+    const job = await runTiny(workspace, options, config);
+    const told = await runTiny(workspace, options, config, loopJob);
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toHaveLength(steps);
+    expect(told.losses).toEqual(job.losses);
+    const evaluated = ({ events }: typeof told) =>
+      events.flatMap((event) => (event.kind === "evaluation.finished" ? [event.lossNats] : []));
+    expect(evaluated(told)).toEqual(evaluated(job));
+    const logged = told.events.flatMap((event) => (event.kind === "step.finished" ? [event.metrics] : []));
+    const { dp } = { dp: (layout.ranks ?? 1) / (layout.tp ?? 1) };
+    expect(logged).toEqual(
+      told.losses.map((loss) => ({ double: expect.closeTo(2 * loss, 5), rank: (dp - 1) / 2 })),
+    );
+  });
+
+  it("goes on after a rank has died, and from a checkpoint, with the undisturbed losses", async () => {
+    const options = { ranks: 2, zero: 3, steps: 8 };
+    const undisturbed = await lossesOf(workspace, options);
+    const dir = workspace.path("loop-run");
+    const config = { fault: "exit", faultAt: 5, faultOnce: workspace.path("loop-died") };
+    const checkpoint = { dir, everySteps: 4 };
+    const struck = await runTiny(workspace, { ...options, checkpoint }, config, loopJob);
+    expect(struck.error).toBeUndefined();
+    expect(struck.events.some(({ kind }) => kind === "actor.restarted")).toBe(true);
+    expect(struck.losses).toEqual(undisturbed);
+    const resumed = await runTiny(workspace, { ...options, resume: `${dir}/step-000004` }, {}, loopJob);
+    expect(resumed.losses.slice(4)).toEqual(undisturbed.slice(4));
+    expect(liveRefs()).toBe(0);
+  });
+
+  it("has a state saved where one rank asks for it, from which another run goes on, and is refused without a folder", async () => {
+    const options = { ranks: 2, zero: 3, steps: 12 };
+    const dir = workspace.path("loop-saved");
+    const checkpoint = { dir, everySteps: 1000 };
+    const asking = await runTiny(workspace, { ...options, checkpoint }, { saveAt: 2 }, loopJob);
+    expect(asking.error).toBeUndefined();
+    const saved = asking.events.flatMap((event) => (event.kind === "checkpoint.saved" ? [event] : []));
+    expect(saved).toHaveLength(2);
+    const [{ step, path }] = saved as [(typeof saved)[0]];
+    expect(step).toBeGreaterThan(2);
+    expect(saved[1]?.step).toBe(12);
+    const resumed = await runTiny(workspace, { ...options, resume: path }, {}, loopJob);
+    expect(resumed.losses.slice(step)).toEqual(asking.losses.slice(step));
+    const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { saveAt: 1 }, loopJob);
+    expect(error).toMatchObject({
+      code: "OPTION",
+      message: expect.stringContaining("expected a folder to save to, got none"),
+    });
+  });
+
+  it.each([
+    ["left out", { zero: 1, anomalies: { loss: "skip" } }],
+    ["gone back from", { zero: 2, anomalies: { loss: "rewind" }, checkpoint: { inMemoryEverySteps: 2 } }],
+  ] as const)("has the job's losses where a step that is no number is %s", async (name, options) => {
+    const run = (job: URL) => {
+      const fault = { fault: "nan", faultAt: 3, faultOnce: workspace.path(`${name} ${job === loopJob}`) };
+      return runTiny(workspace, { ranks: 2, steps, ...options }, fault, job);
+    };
+    const [job, loop] = [await run(tinyJob), await run(loopJob)];
+    expect(loop.error).toBeUndefined();
+    const found = ({ events }: typeof loop) =>
+      events.flatMap((event) =>
+        event.kind === "anomaly.detected" && event.anomaly !== "straggler" ? [event.step, event.action] : [],
+      );
+    expect(found(loop)).toEqual([4, name === "left out" ? "skipped" : "rewound"]);
+    expect(found(loop)).toEqual(found(job));
+    expect(loop.losses).toEqual(job.losses);
+  });
+
+  it.each([
+    ["step first", "LOOP_ORDER", "expected rank.backward before rank.step(), got none"],
+    ["backward twice", "LOOP_ORDER", "expected one backward for each forward, got a second"],
+    ["no step", "LOOP_ORDER", "expected rank.step() before the next batch, got none"],
+    ["no backward", "LOOP_ORDER", "expected rank.backward before rank.step(), got none"],
+    ["return early", "LOOP_ORDER", "expected the loop to go on until rank.batches() ends"],
+    ["old batch", "TENSOR_DISPOSED", "disposed"],
+    ["outside", "LOOP_ORDER", "expected the model to be called in rank.forward"],
+  ])("is refused with one sentence: %s", async (mistake, code, sentence) => {
+    const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { mistake }, loopJob);
+    expect(error).toMatchObject({ code });
+    expect(error?.message).toContain(sentence);
+  });
+
+  it("tells the sum of losses that have one name", async () => {
+    const { events, error } = await runTiny(
+      workspace,
+      { ranks: 1, steps: 2 },
+      { mistake: "two of one name" },
+      loopJob,
+    );
+    expect(error).toBeUndefined();
+    const steps = events.filter((event) => event.kind === "step.finished");
+    expect(steps.map(({ losses }) => losses)).toEqual(steps.map(({ lossNats }) => ({ nats: lossNats })));
+  });
+
+  it("is refused before it begins where it is to be evaluated, and says no loss", async () => {
+    const { error, events } = await runTiny(workspace, { ranks: 1 }, { evaluateEvery: 2 }, gapJob);
+    expect(error).toMatchObject({ code: "JOB_INVALID" });
+    expect(events.some((event) => event.kind === "run.started")).toBe(false);
+  });
+
+  it("is refused by name where the model is cut into stages, unless it trains by trainStep", async () => {
+    const options = { ranks: 2, pp: 2, steps: 3, accumulation: 2 };
+    const bare = await runTiny(workspace, options, { mistake: "bare" }, loopJob);
+    expect(bare.error).toMatchObject({ code: "PIPELINE_LOOP" });
+    const told = await runTiny(workspace, options, {}, loopJob);
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toEqual(await lossesOf(workspace, options));
+  });
+});
