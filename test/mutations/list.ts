@@ -53,6 +53,8 @@ const weights = "test/job/loss-weights.test.ts";
 const weighted = "test/trainer/training/weighted-losses.test.ts";
 const samples = "test/data/sample-dataset.test.ts";
 const loops = "test/trainer/training/loop.test.ts";
+const toldToLinked =
+  "a process's end is told to each that is linked with it, though neither ever spoke to the other, and to no other";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -1318,6 +1320,20 @@ export const mutations: readonly Mutation[] = [
         "DL-4 the last words of an actor are heard however late and long, the first that its process says there too, by %s",
       ),
     ],
+  },
+  {
+    name: "who is linked with a process does not hear of its end",
+    file: "src/runtime/hosting/process-pool.ts",
+    from: '      peer.order({ kind: "lost", index: host.index });\n',
+    to: "",
+    caughtBy: [by("test/runtime/process.test.ts", toldToLinked)],
+  },
+  {
+    name: "all processes are told of each one's end",
+    file: "src/runtime/hosting/process-pool.ts",
+    from: "for (const peer of host.peers) {",
+    to: "for (const peer of this.#running.values()) {",
+    caughtBy: [by("test/runtime/process.test.ts", toldToLinked)],
   },
   {
     name: "a host leaves before its head has heard it to the end",

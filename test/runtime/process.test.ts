@@ -12,13 +12,15 @@ import {
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { expect, onTestFinished, test } from "vitest";
-import type { ActorRef } from "../../src/runtime/index.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { HostProcess } from "../../src/runtime/hosting/host-process.ts";
+import type { ActorRef, RuntimeEvent } from "../../src/runtime/index.ts";
 import { frameHeader } from "../../src/runtime/transport/frame.ts";
 import { socketPath } from "../../src/runtime/transport/unix/unix-door.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import type { MortalProtocol } from "./actors/mortal.ts";
+import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
 const deadlineMs = 20_000;
@@ -123,6 +125,35 @@ test("a group of processes is restarted as a group of threads is, and a thread t
   const secondPid = await mortal.ask("pid", null, { deadlineMs });
   expect(secondPid).not.toBe(firstPid);
   expect(log.ofKind("actor.failed")[0]).toMatchObject({ actor: "mortal", cause: { code: "SIGKILL" } });
+});
+
+test("a process's end is told to each that is linked with it, though neither ever spoke to the other, and to no other", async () => {
+  const { system, log } = startSystem({ preload });
+  const order = vi.spyOn(HostProcess.prototype, "order");
+  onTestFinished(() => order.mockRestore());
+  const place = { placement: "process" } as const;
+  const doomed = await system.spawn<MortalProtocol & EchoProtocol>({ name: "doomed", module, ...place });
+  const watchers = ["first", "second"];
+  for (const name of watchers) {
+    const watcher = await system.spawn<SinkProtocol, SinkInit>({
+      name,
+      module: actorModule("sink"),
+      init: {},
+      ...place,
+    });
+    watcher.tell("watchLinked", doomed);
+    await log.until((event) => event.kind === "actor.emitted" && event.actor === name);
+  }
+  for (const name of ["stranger", "other"])
+    await system.spawn<EchoProtocol>({ name, module: actorModule("echo"), ...place });
+  process.kill(await doomed.ask("pid", null, { deadlineMs }), "SIGKILL");
+  const hasHeard = (name: string) => (event: RuntimeEvent) =>
+    event.kind === "actor.emitted" && event.actor === name && "down" in (event.event as object);
+  for (const name of watchers) await log.until(hasHeard(name));
+  const told = order.mock.calls.flatMap(([{ kind }], call) =>
+    kind === "lost" ? (order.mock.contexts[call] as HostProcess).name : [],
+  );
+  expect(told.toSorted()).toEqual(watchers);
 });
 
 test("nothing is left of processes that are started and killed again and again", async () => {

@@ -26,6 +26,8 @@ export class HostProcess {
   readonly ready: Promise<void>;
   /** Resolves when it has ended and all it said has been taken in. */
   readonly ended: Promise<void>;
+  /** Those that a route leads to from it, and that have not ended. */
+  readonly peers = new Set<HostProcess>();
   readonly #hub: Hub;
   readonly #started: StartedProcess;
   readonly #warmups = new Set<string>();
@@ -64,11 +66,6 @@ export class HostProcess {
   /** Of its door, once it is ready. */
   get address(): string {
     return this.#address;
-  }
-
-  /** Whether it can be given orders. */
-  get isReady(): boolean {
-    return this.#isReady;
   }
 
   /** Whether it takes no more actors. */

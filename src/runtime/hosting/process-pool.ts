@@ -128,8 +128,12 @@ export class ProcessPool {
     return { place: undefined, bytes };
   }
 
-  /** Both ends of a new route between two processes. */
+  /** Both ends of a new route between two processes: each of them is told when the other ends. */
   route(left: LinkPlace, right: LinkPlace): [RouteEnd, RouteEnd] {
+    if (left.host !== undefined && right.host !== undefined) {
+      left.host.peers.add(right.host);
+      right.host.peers.add(left.host);
+    }
     this.#lastRoute += 1;
     const id = this.#lastRoute;
     const credits = this.#credits();
@@ -282,8 +286,10 @@ export class ProcessPool {
       this.#lost.add(host.name);
     }
     this.#opened?.hub.lose(host.index);
-    for (const other of this.#running.values()) {
-      if (other.isReady) other.order({ kind: "lost", index: host.index });
+    // Nobody else waits for words of it: of many that end at once, none is told of all others.
+    for (const peer of host.peers) {
+      peer.peers.delete(host);
+      peer.order({ kind: "lost", index: host.index });
     }
     sweepHostFolder(folder, host.index);
   }

@@ -11,6 +11,8 @@ export type SinkProtocol = {
   taken: { in: null; out: Taken };
   /** Emits when that actor is down. */
   watch: { in: Addressed };
+  /** The same, with a link to it over which nothing ever goes. */
+  watchLinked: { in: ActorRef<EchoProtocol> };
   /** Watches, and takes the watch back once it knows of the death, before it was told. */
   watchUntilDown: { in: ActorRef<EchoProtocol>; out: string };
   /** Emits when the first of its siblings is down. */
@@ -50,6 +52,11 @@ export default defineActor<SinkProtocol, SinkInit>({
         },
         taken: () => [...taken],
         watch(ref) {
+          context.watch(ref, (down) => context.emit({ down: down.actor, reason: down.reason }));
+          context.emit({ watching: ref.address.name });
+        },
+        async watchLinked(ref) {
+          await context.connect(ref);
           context.watch(ref, (down) => context.emit({ down: down.actor, reason: down.reason }));
           context.emit({ watching: ref.address.name });
         },
