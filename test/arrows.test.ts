@@ -114,6 +114,15 @@ const within: Readonly<Record<string, typeof arrows>> = {
     cost: [],
     table: [],
   },
+  events: {
+    sinks: ["hub"],
+    hub: ["words", "event-kinds"],
+    words: ["event"],
+    "event-kinds": ["event"],
+    event: ["kinds"],
+    kinds: ["error-report"],
+    "error-report": [],
+  },
   trainer: {
     runtime: ["run", "interruption"],
     run: ["stalls", "rendezvous", "translate-event"],

@@ -1,8 +1,5 @@
 /** What happened: the union of events, where they come together, and where they are written. */
-export { BoundedWriter, fileWriteMs, type TellTrouble } from "./bounded-writer.ts";
-export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
-export { describeError } from "./describe-error.ts";
-export { describeCollective, describeEvent, describeStall } from "./describe-event.ts";
+
 export {
   composeReport,
   type ErrorReport,
@@ -18,11 +15,11 @@ export {
   type TroupeEvent,
   type TroupeEventBody,
 } from "./event.ts";
-export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./event-hub.ts";
-export { type EventListener, EventListeners } from "./event-listeners.ts";
-
-export { EventStream } from "./event-stream.ts";
-export { type JsonLinesOptions, jsonLinesSink, toJson } from "./json-lines-sink.ts";
+export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./hub/event-hub.ts";
+export { type EventListener, EventListeners } from "./hub/event-listeners.ts";
+export { EventStream } from "./hub/event-stream.ts";
+export { type EventSelection, ofKind, type Sampling } from "./hub/select-events.ts";
+export { stampMs } from "./hub/stamp.ts";
 export type {
   ActorFailed,
   ActorRestarted,
@@ -67,6 +64,9 @@ export type {
   TextGenerated,
 } from "./kinds/step.ts";
 export type { ActivityFinished, MessageHandled } from "./kinds/trace.ts";
-export { RecordFile, type RecordFileOptions } from "./record-file.ts";
-export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";
-export { stampMs } from "./stamp.ts";
+export { BoundedWriter, fileWriteMs, type TellTrouble } from "./sinks/bounded-writer.ts";
+export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./sinks/console-sink.ts";
+export { type JsonLinesOptions, jsonLinesSink, toJson } from "./sinks/json-lines-sink.ts";
+export { RecordFile, type RecordFileOptions } from "./sinks/record-file.ts";
+export { describeError } from "./words/describe-error.ts";
+export { describeCollective, describeEvent, describeStall } from "./words/describe-event.ts";

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { filter, map, take } from "rxjs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { TroupeEvent } from "../../src/events/event.ts";
-import { EventHub } from "../../src/events/event-hub.ts";
+import { EventHub } from "../../src/events/hub/event-hub.ts";
 import { samples } from "./samples.ts";
 
 const warnings: string[] = [];

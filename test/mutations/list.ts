@@ -1263,7 +1263,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "the console's steps leave out what has a name",
-    file: "src/events/progress.ts",
+    file: "src/events/sinks/progress.ts",
     from: "formatNamed({ ...step.losses, ...step.metrics })",
     to: "formatNamed({})",
     caughtBy: [

@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
+import { reportError } from "../error-report.ts";
+import type { OutputFailed, OutputResumed } from "../kinds/delivery.ts";
 import { behind, DescriptorOutlet, isBehind, isFinal, StreamOutlet } from "./descriptor-outlet.ts";
-import { reportError } from "./error-report.ts";
-import type { OutputFailed, OutputResumed } from "./kinds/delivery.ts";
 import { type Batch, type Outlet, restOf } from "./outlet.ts";
 
 /** Bytes held for a target that is slow, or takes nothing for now. */

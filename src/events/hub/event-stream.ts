@@ -1,6 +1,6 @@
 import type { Observable, Subscription } from "rxjs";
+import type { EventKind, EventOf } from "../event.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
-import type { EventKind, EventOf } from "./event.ts";
 
 /**
  * Events as an async iterator. A reader that is slower than the events loses the oldest, never holds anyone up; leaving

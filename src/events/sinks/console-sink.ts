@@ -1,7 +1,7 @@
+import type { TroupeEvent } from "../event.ts";
+import type { EventSink } from "../hub/event-hub.ts";
+import { describeEvent, type Tone } from "../words/describe-event.ts";
 import { BoundedWriter, type TellTrouble } from "./bounded-writer.ts";
-import { describeEvent, type Tone } from "./describe-event.ts";
-import type { TroupeEvent } from "./event.ts";
-import type { EventSink } from "./event-hub.ts";
 import { Progress } from "./progress.ts";
 
 /** A stream that people look at: standard error or standard output. */

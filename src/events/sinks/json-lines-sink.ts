@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
 import type { Writable } from "node:stream";
+import { schemaVersion, type TroupeEvent } from "../event.ts";
+import type { EventSink } from "../hub/event-hub.ts";
+import { describeEvent } from "../words/describe-event.ts";
 import { BoundedWriter, fileWriteMs } from "./bounded-writer.ts";
-import { describeEvent } from "./describe-event.ts";
-import { schemaVersion, type TroupeEvent } from "./event.ts";
-import type { EventSink } from "./event-hub.ts";
 import { RecordFile } from "./record-file.ts";
 
 /** How lines are made. */

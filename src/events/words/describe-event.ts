@@ -1,6 +1,7 @@
+import type { ErrorReport } from "../error-report.ts";
+import type { EventOf, TroupeEvent } from "../event.ts";
+import type { ReachedCollective } from "../kinds/actor.ts";
 import { describeError, type ErrorDepth } from "./describe-error.ts";
-import type { ErrorReport } from "./error-report.ts";
-import type { EventOf, TroupeEvent } from "./event.ts";
 import {
   formatBytes,
   formatCount,
@@ -9,7 +10,6 @@ import {
   formatNamed,
   printable,
 } from "./figures.ts";
-import type { ReachedCollective } from "./kinds/actor.ts";
 
 /** How an event strikes the eye. */
 export type Tone = "plain" | "good" | "bad";

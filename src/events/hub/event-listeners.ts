@@ -1,6 +1,6 @@
 import { EventEmitter } from "eventemitter3";
-import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
-import { checkKinds } from "./event-kinds.ts";
+import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
+import { checkKinds } from "../event-kinds.ts";
 
 /** Called with every event of one kind; what it returns counts for nothing, but a promise that rejects is a failure of its. */
 export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => unknown;

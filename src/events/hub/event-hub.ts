@@ -1,11 +1,11 @@
 import { Observable } from "rxjs/internal/Observable";
 import { filter } from "rxjs/internal/operators/filter";
 import { Subject } from "rxjs/internal/Subject";
-import { TroupeError, unknownNames } from "../errors.ts";
+import { TroupeError, unknownNames } from "../../errors.ts";
+import { reportError } from "../error-report.ts";
+import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "../event.ts";
+import { describeEvent } from "../words/describe-event.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
-import { describeEvent } from "./describe-event.ts";
-import { reportError } from "./error-report.ts";
-import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
 import { EventListeners } from "./event-listeners.ts";
 import { EventStream } from "./event-stream.ts";
 import { GuardedObservable } from "./guarded-observable.ts";

@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import type { ErrorReport, SourceFrame } from "./error-report.ts";
+import type { ErrorReport, SourceFrame } from "../error-report.ts";
 
 /** How much is told of an error. */
 export interface ErrorDepth {

@@ -1,6 +1,6 @@
-import { TroupeError } from "../errors.ts";
-import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
-import { checkKinds } from "./event-kinds.ts";
+import { TroupeError } from "../../errors.ts";
+import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
+import { checkKinds } from "../event-kinds.ts";
 
 /** How many events of one kind are taken: every so-many-th, or one in so many milliseconds; the first one always. */
 export type Sampling = { readonly every: number } | { readonly everyMs: number };
