@@ -19,14 +19,6 @@ export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
 export { type FrameMaskOptions, type MaskedFrames, maskFrames } from "./mask-frames.ts";
 export * from "./megatron/index.ts";
-export {
-  checkVocabulary,
-  defaultCacheDir,
-  type PreparedText,
-  prepareText,
-  type TextOptions,
-  type TokenizerChoice,
-} from "./prepare-text.ts";
 export { fitPicture, type PictureSize, type ResizeFilter, resizePixels } from "./resize.ts";
 export {
   type BatchPlace,
@@ -44,8 +36,16 @@ export {
   samplesBefore,
 } from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
-export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text-dataset.ts";
-export { hashFiles, type TextSource } from "./text-source.ts";
-export { type TextWindows, textWindows, type WindowOptions } from "./text-windows.ts";
-export { readTokens, type TokenFile } from "./token-file.ts";
+export {
+  checkVocabulary,
+  defaultCacheDir,
+  type PreparedText,
+  prepareText,
+  type TextOptions,
+  type TokenizerChoice,
+} from "./text/prepare-text.ts";
+export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text/text-dataset.ts";
+export { hashFiles, type TextSource } from "./text/text-source.ts";
+export { type TextWindows, textWindows, type WindowOptions } from "./text/text-windows.ts";
+export { readTokens, type TokenFile } from "./text/token-file.ts";
 export * from "./tokenizers/index.ts";

@@ -2,9 +2,9 @@ import { sampleDataset } from "../data/index.ts";
 import { accuracy } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
-import { textIn } from "./example.ts";
-import { Labels } from "./labels.ts";
-import { type RecordingTensors, readRecordings, stackRecordings } from "./recordings.ts";
+import { textIn } from "./examples/example.ts";
+import { Labels } from "./examples/labels.ts";
+import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 

@@ -3,11 +3,11 @@ import { perplexity } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../nn/index.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
+import { readTexts, windowsOf } from "./examples/texts.ts";
 import { packTexts } from "./pack-texts.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows } from "./text-rows.ts";
-import { readTexts, windowsOf } from "./texts.ts";
 
 /** Windows of texts. */
 export type TextWindowBatch = {

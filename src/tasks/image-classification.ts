@@ -3,9 +3,9 @@ import { type IdxArray, openIdx, type PictureSize, resizePixels, sampleDataset }
 import { accuracy, topAccuracy } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
-import { example } from "./example.ts";
-import { eachSplit, filesAt } from "./files.ts";
-import { Labels } from "./labels.ts";
+import { example } from "./examples/example.ts";
+import { eachSplit, filesAt } from "./examples/files.ts";
+import { Labels } from "./examples/labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
 

@@ -3,8 +3,8 @@ import { fitPicture, type Picture, readPng, readRecords, sampleDataset } from ".
 import { recallAt } from "../metrics/index.ts";
 import type { CLIPModel, ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
-import { mapExamples, textIn } from "./example.ts";
-import { eachSplit, splitFiles } from "./files.ts";
+import { mapExamples, textIn } from "./examples/example.ts";
+import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";

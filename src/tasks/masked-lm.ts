@@ -3,11 +3,11 @@ import type { ModelBatch } from "../models/index.ts";
 import { IGNORE_INDEX } from "../nn/index.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
-import { mapExamples } from "./example.ts";
+import { mapExamples } from "./examples/example.ts";
+import { readTexts } from "./examples/texts.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
-import { readTexts } from "./texts.ts";
 
 /** Texts with gaps. */
 export type GappedTexts = TextTensors & {

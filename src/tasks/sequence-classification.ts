@@ -2,9 +2,9 @@ import { type JsonRecord, type Rows, readRecords, sampleDataset } from "../data/
 import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
-import { example, mapExamples, textIn } from "./example.ts";
-import { eachSplit, splitFiles } from "./files.ts";
-import { Labels } from "./labels.ts";
+import { example, mapExamples, textIn } from "./examples/example.ts";
+import { eachSplit, splitFiles } from "./examples/files.ts";
+import { Labels } from "./examples/labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Examples, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";

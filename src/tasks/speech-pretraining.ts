@@ -7,7 +7,7 @@ import {
   wav2vec2Config,
 } from "../models/index.ts";
 import { ops, type Tensor, tensor } from "../tensor/index.ts";
-import { type RecordingTensors, readRecordings, stackRecordings } from "./recordings.ts";
+import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, WeighedTask } from "./task.ts";
 

@@ -3,8 +3,8 @@ import { characterErrorRate, wordErrorRate } from "../metrics/index.ts";
 import { type ModelBatch, numAdapted, numFrames, type Wav2Vec2Config } from "../models/index.ts";
 import { IGNORE_INDEX } from "../nn/index.ts";
 import { arange, type Tensor, tensor } from "../tensor/index.ts";
-import { example, textIn } from "./example.ts";
-import { type RecordingTensors, readRecordings, stackRecordings } from "./recordings.ts";
+import { example, textIn } from "./examples/example.ts";
+import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 

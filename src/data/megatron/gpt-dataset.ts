@@ -6,7 +6,7 @@ import { type Tensor, tensor } from "../../tensor/index.ts";
 import type { Dataset, DatasetFacts } from "../dataset.ts";
 import { type GptOrder, gptSamples, gptTokens } from "./gpt-samples.ts";
 import { IndexedDataset } from "./indexed-dataset.ts";
-import { type Npy, readNpy, writeNpy } from "./npy.ts";
+import { type Npy, readNpy, writeNpy } from "./numpy/npy.ts";
 import { blendedSamples, type IndexedSamples, partsOf, type SplitName, splitNames } from "./parts.ts";
 import { type DocumentSplitRule, type Range, splitRanges } from "./split-ranges.ts";
 

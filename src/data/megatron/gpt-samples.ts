@@ -1,4 +1,4 @@
-import { RandomState, type Shuffled } from "./random-state.ts";
+import { RandomState, type Shuffled } from "./numpy/random-state.ts";
 
 /** What GPT samples are cut from. */
 export interface GptSampleOptions {

@@ -1,5 +1,3 @@
-export { type MegatronBertOptions, maskVocabulary, megatronBertSamples } from "./bert-dataset.ts";
-export { type BertSample, type BertSampleOptions, bertSample } from "./bert-sample.ts";
 export { type Blend, blend, blendSizes } from "./blend.ts";
 export { type MegatronGptOptions, megatronGptDataset, megatronGptSamples } from "./gpt-dataset.ts";
 export {
@@ -18,12 +16,23 @@ export {
   type LeftToRight,
   leftToRight,
 } from "./left-to-right.ts";
-export type { MaskVocabulary } from "./masked-tokens.ts";
 export type { IndexedSamples, SplitName } from "./parts.ts";
-export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess.ts";
-export { type PunktModel, punktSentences, readPunkt } from "./punkt.ts";
+export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess/preprocess.ts";
+export { type PunktModel, punktSentences, readPunkt } from "./preprocess/punkt.ts";
 export { cyclicBatches, type ReplicaBatches, singleBatches } from "./samplers.ts";
-export { type SentenceSample, type SentenceSampleOptions, sentenceSamples } from "./sentence-samples.ts";
+export { type MegatronBertOptions, maskVocabulary, megatronBertSamples } from "./sentences/bert-dataset.ts";
+export { type BertSample, type BertSampleOptions, bertSample } from "./sentences/bert-sample.ts";
+export type { MaskVocabulary } from "./sentences/masked-tokens.ts";
+export {
+  type SentenceSample,
+  type SentenceSampleOptions,
+  sentenceSamples,
+} from "./sentences/sentence-samples.ts";
+export {
+  type MegatronT5Options,
+  megatronT5Samples,
+  type T5Vocabulary,
+  t5Vocabulary,
+} from "./sentences/t5-dataset.ts";
+export { type T5Sample, type T5SampleOptions, t5Sample } from "./sentences/t5-sample.ts";
 export { type DocumentSplitRule, type SplitRanges, splitRanges } from "./split-ranges.ts";
-export { type MegatronT5Options, megatronT5Samples, type T5Vocabulary, t5Vocabulary } from "./t5-dataset.ts";
-export { type T5Sample, type T5SampleOptions, t5Sample } from "./t5-sample.ts";

@@ -1,4 +1,4 @@
-import { randperm } from "./random-state.ts";
+import { randperm } from "./numpy/random-state.ts";
 
 /** Which samples one replica takes. */
 export interface ReplicaBatches {

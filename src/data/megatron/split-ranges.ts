@@ -1,5 +1,5 @@
 import { TroupeError } from "../../errors.ts";
-import { roundHalfEven } from "./random-state.ts";
+import { roundHalfEven } from "./numpy/random-state.ts";
 
 /** Whose rule says where a split begins: Megatron-LM's of 2022, which Rapidformer has, or Megatron-Core's. They differ by rounding. */
 export type DocumentSplitRule = "2022" | "core";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { IndexedWriter, type MegatronGptOptions, megatronGptDataset } from "../../../src/data/index.ts";
-import { readNpy } from "../../../src/data/megatron/npy.ts";
+import { readNpy } from "../../../src/data/megatron/numpy/npy.ts";
 import { scope } from "../../../src/tensor/index.ts";
 import { numbers } from "../../tensor/numbers.ts";
 

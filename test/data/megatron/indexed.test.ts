@@ -9,7 +9,7 @@ import {
   IndexedWriter,
   indexedDTypeFor,
 } from "../../../src/data/index.ts";
-import { readNpy, writeNpy } from "../../../src/data/megatron/npy.ts";
+import { readNpy, writeNpy } from "../../../src/data/megatron/numpy/npy.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
 afterAll(() => rmSync(folder, { recursive: true }));

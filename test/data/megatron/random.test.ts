@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { MersenneTwister, MersenneTwister64 } from "../../../src/data/megatron/mersenne-twister.ts";
-import { RandomState, randperm, roundHalfEven } from "../../../src/data/megatron/random-state.ts";
+import { MersenneTwister, MersenneTwister64 } from "../../../src/data/megatron/numpy/mersenne-twister.ts";
+import { RandomState, randperm, roundHalfEven } from "../../../src/data/megatron/numpy/random-state.ts";
 
 /** `count` values of `draw`. */
 function take<T>(count: number, draw: () => T): T[] {

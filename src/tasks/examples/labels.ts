@@ -1,4 +1,4 @@
-import type { Fields } from "./task.ts";
+import type { Fields } from "../task.ts";
 
 /** The names of classes, and the number that each one is. */
 export class Labels {

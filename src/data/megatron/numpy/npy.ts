@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors.ts";
 
 /** Whole numbers in memory, as an `.npy` file may hold them. */
 export type NpyArray = Uint8Array | Int16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;

@@ -1,10 +1,10 @@
 import { constants } from "node:buffer";
 import { availableParallelism } from "node:os";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors.ts";
+import type { TokenArray } from "../tokenizers/token-dtype.ts";
+import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import { cutText } from "./cut-text.ts";
 import { readBytes, readText, type TextFile } from "./text-source.ts";
-import type { TokenArray } from "./tokenizers/token-dtype.ts";
-import type { Tokenizer } from "./tokenizers/tokenizer.ts";
 
 /** Below it a text is encoded in the calling thread: starting a pool takes about as long as encoding it. */
 const minPooledBytes = 4 << 20;

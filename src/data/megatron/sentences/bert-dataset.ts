@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors.ts";
-import type { Tokenizer } from "../tokenizers/tokenizer.ts";
+import { TroupeError } from "../../../errors.ts";
+import type { Tokenizer } from "../../tokenizers/tokenizer.ts";
 import { type BertSample, bertSample } from "./bert-sample.ts";
 import type { MaskVocabulary } from "./masked-tokens.ts";
 import { type MegatronSentenceOptions, sentenceSplits } from "./sentence-dataset.ts";

@@ -1,4 +1,4 @@
-import type { LegalCuts } from "./tokenizers/tokenizer.ts";
+import type { LegalCuts } from "../tokenizers/tokenizer.ts";
 
 /**
  * Regroups a text that comes in parts into parts of at least `minCharacters` (the last may be shorter) that a

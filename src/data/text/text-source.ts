@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import fs, { open, readdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { TextDecoder } from "node:util";
-import { TroupeError } from "../errors.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
+import { TroupeError } from "../../errors.ts";
+import { whichPathWasMeant } from "../../nearest-path.ts";
 
 /**
  * Where a text comes from: a file, a directory (every file below it, but for names that begin with a dot), a pattern

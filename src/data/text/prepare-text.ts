@@ -1,8 +1,12 @@
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { TroupeError } from "../errors.ts";
-import { makeFolder } from "../make-folder.ts";
+import { TroupeError } from "../../errors.ts";
+import { makeFolder } from "../../make-folder.ts";
+import { CharacterSet, CharacterTokenizer } from "../tokenizers/character.ts";
+import { loadTokenizer, tokenizerFromSpec } from "../tokenizers/load.ts";
+import { tokenDType } from "../tokenizers/token-dtype.ts";
+import type { Tokenizer, TokenizerSpec } from "../tokenizers/tokenizer.ts";
 import { encodeText } from "./encode-text.ts";
 import {
   hashText,
@@ -13,10 +17,6 @@ import {
   type TextSource,
 } from "./text-source.ts";
 import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeTokens } from "./token-file.ts";
-import { CharacterSet, CharacterTokenizer } from "./tokenizers/character.ts";
-import { loadTokenizer, tokenizerFromSpec } from "./tokenizers/load.ts";
-import { tokenDType } from "./tokenizers/token-dtype.ts";
-import type { Tokenizer, TokenizerSpec } from "./tokenizers/tokenizer.ts";
 
 /**
  * Which tokenizer encodes a text: `"byte"`, `"character"` (its vocabulary is the text's own characters), the path of

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { crc32 } from "node:zlib";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors.ts";
 import {
   bytesPerToken,
   newTokenArray,
   type TokenArray,
   type TokenDType,
   tokenBytes,
-} from "./tokenizers/token-dtype.ts";
-import type { TokenizerSpec } from "./tokenizers/tokenizer.ts";
+} from "../tokenizers/token-dtype.ts";
+import type { TokenizerSpec } from "../tokenizers/tokenizer.ts";
 
 /** A file of tokens and nothing else, little-endian, to be mapped into memory. Plain data. */
 export interface TokenFile {

@@ -1,6 +1,6 @@
-import { TroupeError } from "../errors.ts";
-import { permute } from "./permutation.ts";
-import { philox4x32, wordsOf } from "./philox.ts";
+import { TroupeError } from "../../errors.ts";
+import { permute } from "../permutation.ts";
+import { philox4x32, wordsOf } from "../philox.ts";
 import type { TokenFile } from "./token-file.ts";
 
 /** Which windows of a text are trained on, and in which order. */

@@ -1,8 +1,8 @@
-import type { Samples } from "../sample-dataset.ts";
-import { IndexedDataset } from "./indexed-dataset.ts";
-import { blendedSamples, partsOf, type SplitName, splitNames } from "./parts.ts";
+import type { Samples } from "../../sample-dataset.ts";
+import { IndexedDataset } from "../indexed-dataset.ts";
+import { blendedSamples, partsOf, type SplitName, splitNames } from "../parts.ts";
+import { type DocumentSplitRule, splitRanges } from "../split-ranges.ts";
 import { sentenceSamples } from "./sentence-samples.ts";
-import { type DocumentSplitRule, splitRanges } from "./split-ranges.ts";
 
 /** Where the sentences are, and how many samples are made of them. */
 export interface MegatronSentenceOptions {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileFailure, TroupeError } from "../../errors.ts";
+import { fileFailure, TroupeError } from "../../../errors.ts";
 
 /** What NLTK's Punkt learnt of a language. Plain data. */
 export interface PunktModel {

@@ -1,4 +1,4 @@
-import type { Tokenizer } from "../tokenizers/tokenizer.ts";
+import type { Tokenizer } from "../../tokenizers/tokenizer.ts";
 import { maskVocabulary } from "./bert-dataset.ts";
 import type { MaskVocabulary } from "./masked-tokens.ts";
 import { type MegatronSentenceOptions, sentenceSplits } from "./sentence-dataset.ts";

@@ -1,6 +1,6 @@
 import { workerData } from "node:worker_threads";
-import { tokenizerFromSpec } from "../tokenizers/load.ts";
-import type { Tokenizer } from "../tokenizers/tokenizer.ts";
+import { tokenizerFromSpec } from "../../tokenizers/load.ts";
+import type { Tokenizer } from "../../tokenizers/tokenizer.ts";
 import type { EncodedLines, Lines, PreprocessPlan, RefusedLine } from "./preprocess.ts";
 import { punktSentences } from "./punkt.ts";
 

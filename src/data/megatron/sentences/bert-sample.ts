@@ -1,5 +1,5 @@
+import { RandomState } from "../numpy/random-state.ts";
 import { type MaskVocabulary, maskTokens } from "./masked-tokens.ts";
-import { RandomState } from "./random-state.ts";
 
 /** How a BERT sample is made. */
 export interface BertSampleOptions {

@@ -1,9 +1,9 @@
 import { basename, dirname, resolve } from "node:path";
-import { type JsonRecord, readJsonLines, readWav } from "../data/index.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
+import { type JsonRecord, readJsonLines, readWav } from "../../data/index.ts";
+import { type Tensor, tensor } from "../../tensor/index.ts";
+import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, filesAt, splitFiles } from "./files.ts";
-import type { Examples } from "./task.ts";
 
 const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 

@@ -1,10 +1,10 @@
 import { createReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
-import { fileFailure, TroupeError } from "../../errors.ts";
-import type { Tokenizer, TokenizerSpec } from "../tokenizers/tokenizer.ts";
-import type { IndexedFormat } from "./indexed-dataset.ts";
-import { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
+import { fileFailure, TroupeError } from "../../../errors.ts";
+import type { Tokenizer, TokenizerSpec } from "../../tokenizers/tokenizer.ts";
+import type { IndexedFormat } from "../indexed-dataset.ts";
+import { IndexedWriter, indexedDTypeFor } from "../indexed-writer.ts";
 import type { PunktModel } from "./punkt.ts";
 
 /** How a corpus is preprocessed. */

@@ -1,4 +1,4 @@
-import { MersenneTwister, MersenneTwister64 } from "./mersenne-twister.ts";
+import { MersenneTwister, MersenneTwister64 } from "../numpy/mersenne-twister.ts";
 
 /** What BERT and T5 samples are gathered from. */
 export interface SentenceSampleOptions {

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { readRecords, type TokenArray } from "../data/index.ts";
+import { readRecords, type TokenArray } from "../../data/index.ts";
+import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
-import type { Examples } from "./task.ts";
 
 /** The share of a text that is held out where nothing else is: its end. */
 const HELD_OUT = 0.1;

@@ -1,8 +1,8 @@
 import { workerData } from "node:worker_threads";
 import { move } from "piscina";
-import { tokenizerFromSpec } from "./tokenizers/load.ts";
-import type { TokenArray } from "./tokenizers/token-dtype.ts";
-import type { Tokenizer, TokenizerSpec } from "./tokenizers/tokenizer.ts";
+import { tokenizerFromSpec } from "../tokenizers/load.ts";
+import type { TokenArray } from "../tokenizers/token-dtype.ts";
+import type { Tokenizer, TokenizerSpec } from "../tokenizers/tokenizer.ts";
 
 /** This thread's tokenizer, built at the first part. */
 let tokenizer: Tokenizer | undefined;

@@ -1,5 +1,5 @@
-import { exampleError, type JsonRecord } from "../data/index.ts";
-import type { Examples } from "./task.ts";
+import { exampleError, type JsonRecord } from "../../data/index.ts";
+import type { Examples } from "../task.ts";
 
 /** @returns the error that an example is not of the form that is expected */
 export const example = exampleError;

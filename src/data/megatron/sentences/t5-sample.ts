@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors.ts";
+import { RandomState } from "../numpy/random-state.ts";
 import { type MaskVocabulary, maskTokens } from "./masked-tokens.ts";
-import { RandomState } from "./random-state.ts";
 
 /** How a T5 sample is made. */
 export interface T5SampleOptions {

@@ -1,4 +1,4 @@
-import { type RandomState, roundHalfEven, type Shuffled } from "./random-state.ts";
+import { type RandomState, roundHalfEven, type Shuffled } from "../numpy/random-state.ts";
 
 /** The tokens that samples are made with. */
 export interface MaskVocabulary {

@@ -1,10 +1,10 @@
-import { type NamesOf, TroupeError, unknownNames } from "../errors.ts";
-import { mapFile, ops, type Tensor } from "../tensor/index.ts";
-import type { Dataset, DatasetFacts, Fingerprint } from "./dataset.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../../errors.ts";
+import { mapFile, ops, type Tensor } from "../../tensor/index.ts";
+import type { Dataset, DatasetFacts, Fingerprint } from "../dataset.ts";
+import { tensorDType } from "../tokenizers/token-dtype.ts";
+import type { TokenizerSpec } from "../tokenizers/tokenizer.ts";
 import { type PreparedText, prepareText, type TextOptions } from "./prepare-text.ts";
 import { textWindows, type WindowOptions } from "./text-windows.ts";
-import { tensorDType } from "./tokenizers/token-dtype.ts";
-import type { TokenizerSpec } from "./tokenizers/tokenizer.ts";
 
 /** Windows of a text, int64, [samples, length]. */
 export type TextBatch = { readonly inputIds: Tensor; readonly targets: Tensor };
