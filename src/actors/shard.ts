@@ -1,6 +1,5 @@
-import { openCarrier } from "../collectives/index.ts";
 import { type KnownMembers, passOn } from "../engine/relay/index.ts";
-import { Shard, ShardGroups } from "../engine/shard/index.ts";
+import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "../engine/shard/index.ts";
 import { TroupeError } from "../errors.ts";
 import { ownerOf } from "../inspect/index.ts";
 import { loadOptimizers } from "../optim/index.ts";
@@ -130,9 +129,9 @@ class ShardMember {
     setNumThreads(execution.threadsPerRank);
     enterDevice(devices[rank] as Device);
     chargeThreadTo(ownerOf(peers.groups.run, rank), "working");
-    const ranks = [...this.#peers.keys()];
-    const place = { group: "shards", generation, rank, ranks, devices, deadlineMs };
-    this.groups.carryBy(openCarrier(peers.groups, place), peers.groups.reduction);
+    const place = { generation, rank, devices, deadlineMs };
+    const carriers = new ShardCarriers(peers.groups, place, groupsOfShard(plan, rank));
+    this.groups.carryBy(carriers, peers.groups.reduction);
     const paging = new ShardPaging(rank, plan, this.#peers);
     this.#paging = paging;
     const { groups } = this;

@@ -27,7 +27,7 @@ export type Carried = TensorRef | Parcel;
 
 /** To whom a tensor goes. */
 export interface Recipient extends RefOptions {
-  /** Its place among the members. */
+  /** Of the world. */
   readonly rank: number;
 }
 
@@ -41,7 +41,8 @@ export interface Incoming {
 
 /**
  * How tensors get from one member of a group to another: beside messages, which say what comes and where it belongs. Who takes
- * part in them sees to it that every message is taken in the order in which it came from its sender.
+ * part in them sees to it that every message is taken in the order in which it came from its sender. Members are named by their
+ * ranks of the world.
  */
 export interface Carrier extends Disposable {
   /** @returns `ranks` by the memory they have: those of one read what the others of it write, without being sent it; in order */
@@ -50,7 +51,7 @@ export interface Carrier extends Disposable {
   share(tensor: Tensor, to: Recipient): Carried;
   /** The same, and ownership passes. */
   move(tensor: Tensor, to: Recipient): Carried;
-  /** Takes in what a message of member `from` holds, in the thread and the turn in which the message came. */
+  /** Takes in what a message of rank `from` holds, in the thread and the turn in which the message came. */
   take(carried: Carried, from: number): Incoming;
   /** Whatever is under way, now or later, fails with `COLLECTIVE_ABORTED` and this reason. */
   abort(reason: string): void;
@@ -122,8 +123,8 @@ export class HostCarrier implements Carrier {
   readonly #between: Carrier;
 
   /**
-   * @param hosts - by member of the group, where it lives
-   * @param rank - this one's place among them
+   * @param hosts - by rank of the world, where it lives
+   * @param rank - this one, of the world
    * @param between - carries what leaves a host; it passes
    */
   constructor(hosts: readonly number[], rank: number, between: Carrier) {
@@ -165,8 +166,9 @@ export class HostCarrier implements Carrier {
 export interface Membership {
   readonly backend: "gloo" | "nccl";
   readonly name: string;
+  /** This member, and all of them in order: of the world. */
   readonly rank: number;
-  readonly size: number;
+  readonly ranks: readonly number[];
   readonly rendezvous: string;
   readonly deadlineMs: number;
 }
@@ -177,13 +179,16 @@ export interface Membership {
  */
 export class SendingCarrier implements Carrier {
   readonly #group: Communicator;
+  /** By rank of the world, its place in the group. */
+  readonly #places: ReadonlyMap<number, number>;
 
   /**
    * Joins the group; blocks until all members have.
    * @throws {TroupeError} what `openCommunicator` throws
    */
-  constructor(membership: Membership) {
-    this.#group = openCommunicator(membership);
+  constructor({ rank, ranks, ...membership }: Membership) {
+    this.#places = new Map(ranks.map((member, place) => [member, place]));
+    this.#group = openCommunicator({ ...membership, rank: this.#placeOf(rank), size: ranks.length });
   }
 
   memories(ranks: readonly number[]): readonly (readonly number[])[] {
@@ -193,7 +198,7 @@ export class SendingCarrier implements Carrier {
   share(tensor: Tensor, to: Recipient): Parcel {
     // What goes wrong the group has failed with: whoever takes next is told.
     this.#group
-      .send(tensor, to.rank)
+      .send(tensor, this.#placeOf(to.rank))
       .ended()
       .catch(() => {});
     return { kind: "parcel", dtype: tensor.dtype, shape: tensor.shape, isOfHost: tensor.device === "cpu" };
@@ -208,7 +213,7 @@ export class SendingCarrier implements Carrier {
   take(carried: Carried, from: number): Incoming {
     const { dtype, shape, isOfHost } = carried as Parcel;
     const tensor = hold(() => empty(shape, isOfHost ? { dtype, device: "cpu" } : { dtype }));
-    const work = this.#group.recv(tensor, from);
+    const work = this.#group.recv(tensor, this.#placeOf(from));
     return {
       work,
       open() {
@@ -227,5 +232,9 @@ export class SendingCarrier implements Carrier {
 
   [Symbol.dispose](): void {
     this.#group.close();
+  }
+
+  #placeOf(rank: number): number {
+    return this.#places.get(rank) as number;
   }
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Device } from "../tensor/index.ts";
 import { ALIAS, type Carrier, HostCarrier, PeerCarrier, SendingCarrier } from "./carrier.ts";
 import type { Backend } from "./communicator.ts";
@@ -35,16 +36,27 @@ export interface GroupPlan {
   readonly rendezvous: string | undefined;
 }
 
-/** @returns where one group of a plan meets; `group` names a file where that is in a folder, and no two groups have one */
-export function rendezvousOf({ rendezvous }: GroupPlan, group: string): string | undefined {
-  // In a store the groups keep apart by their names.
+/**
+ * @param name - of the group, which no other has that meets in one place with it
+ * @returns where one group of a plan meets
+ */
+export function rendezvousOf({ rendezvous }: GroupPlan, name: string): string | undefined {
+  // In a store the groups keep apart by their names, which may be longer than those of files.
   const isStore = rendezvous === undefined || rendezvous.startsWith("store:");
-  return isStore ? rendezvous : `${rendezvous}/${group.replaceAll(" ", "-")}`;
+  return isStore ? rendezvous : `${rendezvous}/${createHash("sha256").update(name).digest("hex")}`;
+}
+
+/** @returns ranks of the world in words, other words for other ranks; few where they are evenly apart, as most groups' are */
+export function describeRanks(ranks: readonly number[]): string {
+  const [first = 0, second = first] = ranks;
+  const step = second - first;
+  const isEven = ranks.every((rank, place) => rank === first + place * step);
+  return isEven && ranks.length > 2 ? `${first}..${ranks.at(-1)} by ${step}` : ranks.join("-");
 }
 
 /** A member's place in a group of one generation. */
 export interface GroupPlace {
-  /** What the members are, a word that no other group of the generation has. */
+  /** What the members are: no other group of these ranks has it. */
   readonly group: string;
   /** Of the rank group: each builds its groups anew. */
   readonly generation: number;
@@ -58,23 +70,35 @@ export interface GroupPlace {
 }
 
 /**
+ * @returns whether ranks of the world have to meet before tensors are carried among them: unless they are of one process, or have one
+ *   memory
+ */
+export function mustMeet({ carrier, hosts, rendezvous }: GroupPlan, ranks: readonly number[]): boolean {
+  if (ranks.length === 1 || rendezvous === undefined) return false;
+  if (carrier === "gloo" || carrier === "nccl") return true;
+  return carrier === "hosts" && ranks.some((rank) => hosts?.[rank] !== hosts?.[ranks[0] as number]);
+}
+
+/** @returns what carries tensors among any ranks that need not meet: see {@link mustMeet} */
+export function nearCarrier(
+  { carrier, hosts = [] }: GroupPlan,
+  { rank, devices }: Pick<GroupPlace, "rank" | "devices">,
+): Carrier {
+  if (carrier === "hosts") return new HostCarrier(hosts, rank, ALIAS);
+  return devices.every((device) => device === devices[rank]) ? ALIAS : new PeerCarrier(devices, rank);
+}
+
+/**
  * Joins the group in which tensors are carried as planned; where they are sent it blocks until all members have.
  * @throws {TroupeError} what `openCommunicator` throws
  */
 export function openCarrier(plan: GroupPlan, place: GroupPlace): Carrier {
-  const { group, generation, rank, ranks, devices, deadlineMs } = place;
-  const { run, carrier } = plan;
-  const rendezvous = rendezvousOf(plan, `${generation} ${group}`);
-  if (ranks.length === 1 || rendezvous === undefined || carrier === "alias" || carrier === "shared") {
-    const isSpread = ranks.some((other) => devices[other] !== devices[rank]);
-    return isSpread ? new PeerCarrier(devices, rank) : ALIAS;
-  }
-  const hosts = ranks.map((other) => plan.hosts?.[other] ?? 0);
-  const member = ranks.indexOf(rank);
-  const name = `${run} ${generation} ${group}`;
-  const sending = (backend: "gloo" | "nccl") =>
-    new SendingCarrier({ backend, name, rank: member, size: ranks.length, rendezvous, deadlineMs });
-  if (carrier !== "hosts") return sending(carrier);
-  const isApart = hosts.some((host) => host !== hosts[0]);
-  return new HostCarrier(hosts, member, isApart ? sending("gloo") : ALIAS);
+  const { group, generation, rank, ranks, deadlineMs } = place;
+  const { run, carrier, hosts = [] } = plan;
+  const name = `${run} ${generation} ${group} ${describeRanks(ranks)}`;
+  const rendezvous = rendezvousOf(plan, name);
+  if (rendezvous === undefined || !mustMeet(plan, ranks)) return nearCarrier(plan, place);
+  const backend = carrier === "nccl" ? "nccl" : "gloo";
+  const sending = new SendingCarrier({ backend, name, rank, ranks, rendezvous, deadlineMs });
+  return carrier === "hosts" ? new HostCarrier(hosts, rank, sending) : sending;
 }

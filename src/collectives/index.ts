@@ -29,8 +29,11 @@ export {
 } from "./differentiable.ts";
 export {
   type CarrierName,
+  describeRanks,
   type GroupPlace,
   type GroupPlan,
+  mustMeet,
+  nearCarrier,
   openCarrier,
   type Reduction,
   rendezvousOf,

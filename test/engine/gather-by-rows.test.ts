@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { ALIAS } from "../../src/collectives/carrier.ts";
-import { gatherByRows, rowLength, ShardGroups } from "../../src/engine/shard/index.ts";
+import type { GroupPlan } from "../../src/collectives/index.ts";
+import { gatherByRows, rowLength, ShardCarriers, ShardGroups } from "../../src/engine/shard/index.ts";
 import type { ShardGroupProtocol } from "../../src/protocols/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { hold, liveTensors, tensor } from "../../src/tensor/index.ts";
@@ -19,6 +19,13 @@ test.each([
 
 test("twelve members, no world of their own, each have all values in order, and tell five others in place of eleven", async () => {
   const ranks = Array.from({ length: 12 }, (_, member) => 3 * member + 1);
+  const plan: GroupPlan = {
+    run: "rows",
+    backend: "local",
+    carrier: "alias",
+    reduction: "ordered",
+    rendezvous: undefined,
+  };
   const told = new Map(ranks.map((rank) => [rank, 0]));
   const world = new Map<number, ShardGroups>();
   for (const rank of ranks) {
@@ -33,7 +40,8 @@ test("twelve members, no world of their own, each have all values in order, and 
         address: { name: `shard-${to}`, uid: to, incarnation: 1 },
       }) as unknown as ActorRef<ShardGroupProtocol>;
     groups.join(Array.from({ length: 40 }, (_, to) => peerOf(to)));
-    groups.carryBy(ALIAS, "ordered");
+    const place = { generation: 0, rank, devices: Array<"cpu">(40).fill("cpu"), deadlineMs: 1_000 };
+    groups.carryBy(new ShardCarriers(plan, place, []), "ordered");
     world.set(rank, groups);
   }
   const before = liveTensors();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { PeerCarrier } from "../../src/collectives/carrier.ts";
-import { ShardGroups } from "../../src/engine/shard/index.ts";
+import type { GroupPlan } from "../../src/collectives/index.ts";
+import { ShardCarriers, ShardGroups } from "../../src/engine/shard/index.ts";
 import type { ShardGroupProtocol } from "../../src/protocols/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 
@@ -14,10 +14,18 @@ test("a peer's message that comes before a shard knows what carries tensors wait
   groups.join([peer, peer]);
   // Prepared sooner, the other one is at its first collective.
   groups.contributed({ group: "0 1", key: "first", member: 1, value: null });
-  groups.carryBy(new PeerCarrier(["sim:0", "sim:1"], 0), "ordered");
+  const plan: GroupPlan = {
+    run: "early",
+    backend: "local",
+    carrier: "alias",
+    reduction: "ordered",
+    rendezvous: undefined,
+  };
+  const place = { generation: 0, rank: 0, devices: ["sim:0", "sim:1"], deadlineMs: 1_000 } as const;
+  groups.carryBy(new ShardCarriers(plan, place, [[0, 1]]), "ordered");
 
   const group = groups.at("0 1");
-  expect(group.sharesMemory, "made of the carrier, not before it").toBe(false);
+  expect(group.sharesMemory, "made of what carries, not before it").toBe(false);
   await group.barrier("first");
   expect(told).toEqual([{ group: "0 1", key: "first", member: 0, value: null }]);
 });

@@ -1,6 +1,7 @@
 import {
   type Carrier,
   type Communicator,
+  describeRanks,
   type GroupPlan,
   openCarrier,
   openCommunicator,
@@ -84,15 +85,14 @@ export class RankGroups implements Disposable {
     const { generation, deadlineMs, devices } = this.#options;
     const ranks = this.ranksAlong("pp");
     const place = { generation, rank: this.#rank, ranks, devices, deadlineMs };
-    return openCarrier(this.#plan, { group: `stages ${ranks[0]}`, ...place });
+    return openCarrier(this.#plan, { group: "stages", ...place });
   }
 
   #join(axis: MeshAxis, ranks: readonly number[]): Communicator {
     const { backend } = this.#plan;
     const { generation, deadlineMs, status } = this.#options;
     const name = nameOf(this.#plan, axis, ranks, generation);
-    // Groups along one axis share no rank: the first names each, however many ranks there are.
-    const rendezvous = rendezvousOf(this.#plan, `${generation} ${axis} ${ranks[0]}`);
+    const rendezvous = rendezvousOf(this.#plan, name);
     return openCommunicator({
       backend,
       name,
@@ -117,5 +117,5 @@ export function groupNamesOf(plan: GroupPlan, shape: MeshShape, generation: numb
 }
 
 function nameOf({ run }: GroupPlan, axis: MeshAxis, ranks: readonly number[], generation: number): string {
-  return `${run} ${generation} ${axis} ${ranks.join("-")}`;
+  return `${run} ${generation} ${axis} ${describeRanks(ranks)}`;
 }

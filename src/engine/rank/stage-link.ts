@@ -140,7 +140,8 @@ export class StageLink {
   /** Takes in a message, in the order in which they come: its tensors may still be on their way. */
   arrived(message: StageLinkProtocol[keyof StageLinkProtocol]["in"]): void {
     const { from, pass } = message;
-    const take = (carried: Carried) => this.#carrier.take(carried, from);
+    const sender = this.#rankAt(from);
+    const take = (carried: Carried) => this.#carrier.take(carried, sender);
     if ("tensors" in message) {
       this.#activations.set(pass, { tensors: message.tensors.map(take), asking: message.asking });
     } else if ("gradients" in message) {
@@ -181,11 +182,16 @@ export class StageLink {
   }
 
   #peerAt(virtual: number): { peer: ActorRef<StageLinkProtocol>; to: Recipient } {
+    const rank = this.#rankAt(virtual % this.#position.mesh.shape.pp);
+    const peer = this.#peers[rank] as ActorRef<StageLinkProtocol>;
+    return { peer, to: { rank, ...sentTo(peer) } };
+  }
+
+  /** Of the world, who makes a stage of this pipeline. */
+  #rankAt(pp: number): number {
     const { mesh, rank } = this.#position;
     const { dp, tp } = mesh.placeOf(rank);
-    const pp = virtual % mesh.shape.pp;
-    const peer = this.#peers[mesh.rankAt({ pp, dp, tp })] as ActorRef<StageLinkProtocol>;
-    return { peer, to: { rank: pp, ...sentTo(peer) } };
+    return mesh.rankAt({ pp, dp, tp });
   }
 }
 

@@ -15,6 +15,20 @@ export function rowLength(size: number): number {
   return size;
 }
 
+/** @returns the groups in which {@link gatherByRows} has a member of `ranks` exchange values, ranks of the world in order: its row and its column */
+export function rowAndColumn(
+  ranks: readonly number[],
+  rank: number,
+): { readonly row: readonly number[]; readonly column: readonly number[] } {
+  const length = rowLength(ranks.length);
+  const place = ranks.indexOf(rank);
+  const begin = place - (place % length);
+  return {
+    row: ranks.slice(begin, begin + length),
+    column: ranks.filter((_, member) => member % length === place % length),
+  };
+}
+
 /**
  * All members' values, one after the other in the order of the members: of n members each tells some 2 √n others, where `allGather` has it
  * tell n - 1. Members tell their row, and with what that has told their column. Neighbours in a group are neighbours on a host, so
@@ -31,13 +45,10 @@ export async function gatherByRows(
   key: string,
   value: Tensor,
 ): Promise<Tensor> {
-  const length = rowLength(ranks.length);
-  const place = ranks.indexOf(rank);
-  const begin = place - (place % length);
-  const row = await gathered(groups.of(ranks.slice(begin, begin + length)), key, value);
-  if (length === ranks.length) return row;
-  const column = ranks.filter((_, member) => member % length === place % length);
-  return await gathered(groups.of(column), `${key} rows`, row);
+  const { row, column } = rowAndColumn(ranks, rank);
+  const ofRow = await gathered(groups.of(row), key, value);
+  if (column.length === 1) return ofRow;
+  return await gathered(groups.of(column), `${key} rows`, ofRow);
 }
 
 async function gathered(group: ProcessGroup, key: string, value: Tensor): Promise<Tensor> {

@@ -47,7 +47,7 @@ export class ShardGroup implements ProcessGroup {
    * @param ranks - of the world, in order
    * @param rank - this shard's position among them
    * @param peers - the members in order, this one included
-   * @param carrier - between the ranks of the world
+   * @param carrier - among the members
    * @param reduction - in which order sums are made; where all members share a memory there is one
    */
   constructor(

@@ -1,7 +1,8 @@
-import { ALIAS, type Carrier, type Reduction } from "../../collectives/index.ts";
+import { ALIAS, type Reduction } from "../../collectives/index.ts";
 import type { TroupeError } from "../../errors.ts";
 import type { ShardGroupProtocol } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
+import type { ShardCarriers } from "./shard-carriers.ts";
 import { groupName, ShardGroup } from "./shard-group.ts";
 
 /**
@@ -12,9 +13,9 @@ export class ShardGroups implements Disposable {
   readonly #rank: number;
   readonly #groups = new Map<string, ShardGroup>();
   #peers: readonly ActorRef<ShardGroupProtocol>[] = [];
-  #carrier: Carrier = ALIAS;
+  #carriers: ShardCarriers | undefined;
   #reduction: Reduction = "ordered";
-  /** Messages that came before the carrier was known; undefined from then on. */
+  /** Messages that came before the carriers were known; undefined from then on. */
   #early: (() => void)[] | undefined = [];
   #ended: Down | undefined;
 
@@ -30,12 +31,12 @@ export class ShardGroups implements Disposable {
 
   /**
    * Both are to be known before any tensor is sent.
-   * @param carrier - what carries tensors between the ranks of the world; it passes
+   * @param carriers - what carries tensors among the ranks of each group; it passes
    */
-  carryBy(carrier: Carrier, reduction: Reduction): void {
-    this.#carrier = carrier;
+  carryBy(carriers: ShardCarriers, reduction: Reduction): void {
+    this.#carriers = carriers;
     this.#reduction = reduction;
-    if (this.#ended !== undefined) carrier.abort(reasonOf(this.#ended));
+    if (this.#ended !== undefined) carriers.abort(reasonOf(this.#ended));
     const early = this.#early ?? [];
     this.#early = undefined;
     for (const take of early) take();
@@ -62,7 +63,9 @@ export class ShardGroups implements Disposable {
     if (known !== undefined) return known;
     const ranks = name.split(" ").map(Number);
     const peers = ranks.map((rank) => this.#peers[rank] as ActorRef<ShardGroupProtocol>);
-    const group = new ShardGroup(ranks, ranks.indexOf(this.#rank), peers, this.#carrier, this.#reduction);
+    // Before they are known a shard asks for its own alone.
+    const carrier = this.#carriers?.among(ranks) ?? ALIAS;
+    const group = new ShardGroup(ranks, ranks.indexOf(this.#rank), peers, carrier, this.#reduction);
     this.#groups.set(name, group);
     if (this.#ended !== undefined) group.abort(this.#ended);
     return group;
@@ -74,7 +77,7 @@ export class ShardGroups implements Disposable {
    */
   abort(down: Down): TroupeError {
     this.#ended ??= down;
-    this.#carrier.abort(reasonOf(down));
+    this.#carriers?.abort(reasonOf(down));
     const reasons = [...this.#groups.values()].map((group) => group.abort(down));
     return reasons[0] ?? this.of([this.#rank]).abort(down);
   }
@@ -85,7 +88,7 @@ export class ShardGroups implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#carrier[Symbol.dispose]();
+    this.#carriers?.[Symbol.dispose]();
   }
 }
 
