@@ -35,6 +35,11 @@ Napi::Value AddInStore(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(sum));
 }
 
+// storePort(store)
+Napi::Value StorePort(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), comm::store_port(whole_number(info, 0)));
+}
+
 Napi::Value CloseStore(const Napi::CallbackInfo& info) {
   comm::close_store(whole_number(info, 0));
   return info.Env().Undefined();
@@ -46,6 +51,9 @@ Napi::Value SetHostAddress(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// hostAddress(): empty where nobody has set it.
+Napi::Value HostAddress(const Napi::CallbackInfo& info) { return Napi::String::New(info.Env(), comm::host_address()); }
+
 }  // namespace
 
 void InitStores(Napi::Env env, Napi::Object exports) {
@@ -53,8 +61,10 @@ void InitStores(Napi::Env env, Napi::Object exports) {
   define<SetInStore>(env, exports, "setInStore");
   define<ReadFromStore>(env, exports, "readFromStore");
   define<AddInStore>(env, exports, "addInStore");
+  define<StorePort>(env, exports, "storePort");
   define<CloseStore>(env, exports, "closeStore");
   define<SetHostAddress>(env, exports, "setHostAddress");
+  define<HostAddress>(env, exports, "hostAddress");
 }
 
 }  // namespace troupe

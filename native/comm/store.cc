@@ -107,6 +107,10 @@ int64_t add_in_store(int64_t store, const std::string& key, int64_t amount) {
   return with_store(store, [&](c10d::TCPStore& open) { return open.add(key, amount); });
 }
 
+int store_port(int64_t store) {
+  return with_store(store, [](const c10d::TCPStore& open) { return static_cast<int>(open.getPort()); });
+}
+
 void close_store(int64_t store) {
   TcpStorePointer closing;
   const std::lock_guard<std::mutex> lock(open_stores().mutex);
@@ -132,6 +136,8 @@ void set_in_store(int64_t, const std::string&, const std::string&) { throw_no_st
 std::optional<std::string> read_from_store(int64_t, const std::string&) { throw_no_store(); }
 
 int64_t add_in_store(int64_t, const std::string&, int64_t) { throw_no_store(); }
+
+int store_port(int64_t) { throw_no_store(); }
 
 void close_store(int64_t) { throw_no_store(); }
 

@@ -7,7 +7,7 @@
 
 namespace troupe::comm {
 
-// Opens the TCPStore at host:port, or joins the one that listens there; its number. Throws STORE_UNREACHABLE, GLOO_UNAVAILABLE.
+// Opens the TCPStore at host:port, at a free port where that is 0, or joins the one that listens there; its number. Throws STORE_UNREACHABLE, GLOO_UNAVAILABLE.
 int64_t open_store(const std::string& host, int port, bool listens, int64_t timeout_ms);
 
 void set_in_store(int64_t store, const std::string& key, const std::string& value);
@@ -17,6 +17,9 @@ std::optional<std::string> read_from_store(int64_t store, const std::string& key
 
 // Adds to a number that begins at 0; what it is then.
 int64_t add_in_store(int64_t store, const std::string& key, int64_t amount);
+
+// The port that it listens at.
+int store_port(int64_t store);
 
 // The store that this process has opened is gone for all.
 void close_store(int64_t store);

@@ -1,4 +1,5 @@
 import type { TrainerState } from "../checkpoint/index.ts";
+import type { GroupPlan } from "../collectives/index.ts";
 import type { Scores } from "../data/index.ts";
 import {
   AgreedTraining,
@@ -26,6 +27,7 @@ import type {
   BatchRequest,
   CheckpointerProtocol,
   DeclaredModel,
+  Joined,
   RankGroup,
   RankPlan,
   RankStepped,
@@ -154,8 +156,10 @@ export class Conductor {
     const { plan, checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
     checkpointer?.tell("begin", { generation: plan.generation });
-    await this.#all.ask("shards", "join", { peers: shards, ranks });
-    const models = await this.#all.ask("ranks", "declare", { plan, peers: ranks });
+    const joined = await this.#all.ask("shards", "join", { peers: shards, ranks });
+    const groups = meetingIn(joined, plan.layout.groups);
+    const told = { ...plan, layout: { ...plan.layout, groups } };
+    const models = await this.#all.ask("ranks", "declare", { plan: told, peers: ranks });
     checkAlike(models);
     await this.#all.ask("ranks", "prepare", {});
     await this.#all.tell("ranks", "train", {});
@@ -365,4 +369,12 @@ export class Conductor {
     this.#options.emit({ kind: "text.generated", step, text });
     return text;
   }
+}
+
+/** The groups of a plan, with the stores in which they meet; none where its ranks live on one host. */
+function meetingIn(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
+  const kept = joined.flatMap(({ store }, rank) =>
+    store === undefined ? [] : [[groups.hosts?.[rank], store]],
+  );
+  return kept.length === 0 ? groups : { ...groups, stores: Object.fromEntries(kept) };
 }

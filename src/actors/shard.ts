@@ -1,9 +1,11 @@
+import { keepStore, type Store } from "../collectives/index.ts";
 import { type KnownMembers, passOn } from "../engine/relay/index.ts";
 import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "../engine/shard/index.ts";
 import { TroupeError } from "../errors.ts";
 import { ownerOf } from "../inspect/index.ts";
 import { loadOptimizers } from "../optim/index.ts";
 import {
+  type Joined,
   type Relay,
   type Relayed,
   type ShardInit,
@@ -83,6 +85,8 @@ class ShardMember {
   readonly #init: ShardInit;
   #peers: readonly ActorRef<ShardProtocol>[] = [];
   #known: KnownMembers = { ranks: [], shards: [] };
+  /** In which groups meet on this host, where this shard is the one that passes on what its ranks are told. */
+  #store: Store | undefined;
   #paging: ShardPaging | undefined;
   #shard: Shard | undefined;
   /** Why nothing can become complete any more. */
@@ -106,18 +110,19 @@ class ShardMember {
   }
 
   relay(relay: Relay): Promise<Relayed> {
-    if (relay.kind === "join") {
-      const { peers, ranks } = relay.message as ShardProtocol["join"]["in"];
-      this.#known = { shards: peers, ranks };
-    }
-    return passOn(relay, this.#known);
+    if (relay.kind !== "join") return passOn(relay, this.#known);
+    const { peers, ranks } = relay.message as ShardProtocol["join"]["in"];
+    this.#known = { shards: peers, ranks };
+    const passedOn = passOn(relay, this.#known);
+    this.#store = keepStore();
+    return passedOn;
   }
 
-  join(peers: readonly ActorRef<ShardProtocol>[]): { joined: true } {
+  join(peers: readonly ActorRef<ShardProtocol>[]): Joined {
     this.#peers = peers;
     this.groups.join(peers);
     this.#context.watchSiblings((down) => this.#abort(down));
-    return { joined: true };
+    return { store: this.#store?.rendezvous };
   }
 
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
@@ -160,6 +165,7 @@ class ShardMember {
     this.#shard?.dispose();
     this.#paging?.dispose();
     this.groups[Symbol.dispose]();
+    this.#store?.[Symbol.dispose]();
   }
 
   /** Whoever waits for a member that has ended is told so. */

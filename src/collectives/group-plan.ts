@@ -34,16 +34,30 @@ export interface GroupPlan {
    * one process.
    */
   readonly rendezvous: string | undefined;
+  /** By number of a host, the same of a store that it keeps in this generation: where groups meet then. */
+  readonly stores?: Readonly<Record<number, string>>;
 }
 
 /**
  * @param name - of the group, which no other has that meets in one place with it
+ * @param ranks - of the world, its members
  * @returns where one group of a plan meets
  */
-export function rendezvousOf({ rendezvous }: GroupPlan, name: string): string | undefined {
+export function rendezvousOf(
+  { rendezvous, hosts, stores }: GroupPlan,
+  name: string,
+  ranks: readonly number[],
+): string | undefined {
+  if (stores !== undefined) return stores[hosts?.[keeperOf(ranks)] as number];
   // In a store the groups keep apart by their names, which may be longer than those of files.
   const isStore = rendezvous === undefined || rendezvous.startsWith("store:");
   return isStore ? rendezvous : `${rendezvous}/${createHash("sha256").update(name).digest("hex")}`;
+}
+
+/** Of a group, the rank on whose host it meets: of groups side by side not the same one, as their first ranks follow each other. */
+function keeperOf(ranks: readonly number[]): number {
+  const [first = 0] = ranks;
+  return ranks[first % ranks.length] as number;
 }
 
 /** @returns ranks of the world in words, other words for other ranks; few where they are evenly apart, as most groups' are */
@@ -96,7 +110,7 @@ export function openCarrier(plan: GroupPlan, place: GroupPlace): Carrier {
   const { group, generation, rank, ranks, deadlineMs } = place;
   const { run, carrier, hosts = [] } = plan;
   const name = `${run} ${generation} ${group} ${describeRanks(ranks)}`;
-  const rendezvous = rendezvousOf(plan, name);
+  const rendezvous = rendezvousOf(plan, name, ranks);
   if (rendezvous === undefined || !mustMeet(plan, ranks)) return nearCarrier(plan, place);
   const backend = carrier === "nccl" ? "nccl" : "gloo";
   const sending = new SendingCarrier({ backend, name, rank, ranks, rendezvous, deadlineMs });

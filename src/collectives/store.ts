@@ -3,10 +3,19 @@ import { native } from "../tensor/index.ts";
 /** Where a store of c10d is. */
 export interface StorePlace {
   readonly host: string;
+  /** 0 for a free one, of a store that this process keeps. */
   readonly port: number;
   /** Whether this process keeps it; else it must be there by now, or come within the deadline. */
   readonly listens: boolean;
   readonly timeoutMs: number;
+}
+
+const LOOPBACK = "127.0.0.1";
+const KEPT_TIMEOUT_MS = 30_000;
+
+/** Keeps a store at a free port of this host, in threads of its own. @throws {TroupeError} what {@link Store} throws */
+export function keepStore(): Store {
+  return new Store({ host: LOOPBACK, port: 0, listens: true, timeoutMs: KEPT_TIMEOUT_MS });
 }
 
 /**
@@ -19,6 +28,11 @@ export class Store implements Disposable {
 
   constructor({ host, port, listens, timeoutMs }: StorePlace) {
     this.#number = native().openStore(host, port, listens, timeoutMs);
+  }
+
+  /** Where groups meet in it, as `CommunicatorOptions.rendezvous` says it: for other hosts too, where this process knows how they reach it. */
+  get rendezvous(): string {
+    return `store:${native().hostAddress() || LOOPBACK}:${native().storePort(this.#number)}`;
   }
 
   /** Sets a text, in place of what was there. */

@@ -43,7 +43,15 @@ export { recipientName, sentTo } from "./recipient.ts";
 export type { HostNode, Relay, Relayed, RelayProtocol } from "./relay.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { HeldRun, PartPlan, SavedShare, SavePlan, SentEntry, StateEntry } from "./save-plan.ts";
-export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepScored, StepUpdated } from "./shard.ts";
+export type {
+  Gathered,
+  Joined,
+  ShardInit,
+  ShardProtocol,
+  StepBegun,
+  StepScored,
+  StepUpdated,
+} from "./shard.ts";
 export type { ShardGroupProtocol } from "./shard-group.ts";
 export type { ShardPlan } from "./shard-plan.ts";
 export type {

@@ -19,6 +19,12 @@ export interface Gathered {
   readonly progress: OptimizerProgress;
 }
 
+/** Answer to who there is. */
+export interface Joined {
+  /** Where groups meet in a store that this shard keeps, as the first of a host in a run of several: see `GroupPlan.stores`. */
+  readonly store: string | undefined;
+}
+
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
 export type ShardProtocol = ShardGroupProtocol &
   PagingProtocol &
@@ -27,7 +33,7 @@ export type ShardProtocol = ShardGroupProtocol &
     /** Who there is: every shard and every rank of the world, in rank order. The end of any aborts collectives. */
     join: {
       in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly ActorRef<unknown>[] };
-      out: { joined: true };
+      out: Joined;
     };
     /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
     prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };

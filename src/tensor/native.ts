@@ -116,8 +116,10 @@ export interface Native {
   setInStore(store: number, key: string, value: string): void;
   readFromStore(store: number, key: string): string | undefined;
   addInStore(store: number, key: string, amount: number): number;
+  storePort(store: number): number;
   closeStore(store: number): void;
   setHostAddress(address: string): void;
+  hostAddress(): string;
   /** The whole file, which this process and others read and write. */
   mapShared(path: string): ArrayBuffer;
   enterSharedFolder(folder: string, processIndex: number): void;

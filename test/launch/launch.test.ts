@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { availableParallelism } from "node:os";
+import { pipeline } from "node:stream";
 import { afterAll, describe, expect, it } from "vitest";
 import {
   listCheckpoints,
@@ -9,6 +10,7 @@ import {
   openStorage,
   verifyCheckpoint,
 } from "../../src/checkpoint/index.ts";
+import { keepStore } from "../../src/collectives/index.ts";
 import { nativeInfo } from "../../src/index.ts";
 import { type CertificateFiles, makeCertificate } from "../fixtures/certificates.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
@@ -55,6 +57,33 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     });
     expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 4, tp: 2, pp: 2, steps: 4 }));
     expect(member.events).toEqual([]);
+  });
+
+  it("meet in groups on their own hosts: in the store of the launch hosts find each other, and no rank comes there", async () => {
+    using kept = keepStore();
+    let said = "";
+    const between = createServer((member) => {
+      member.on("data", (data) => {
+        said += data.toString("latin1");
+      });
+      pipeline(member, connect(Number(kept.rendezvous.split(":").at(-1)), "127.0.0.1"), member, () => {});
+    });
+    await once(between.listen(0, "127.0.0.1"), "listening");
+    const start = (rank: number) => {
+      const variables = torchVariables(rank, 2, (between.address() as AddressInfo).port);
+      const options = ["--ranks", "4", "--pp", "2", "--steps", "2"];
+      return new LaunchedRun(workspace, { ...variables, TORCHELASTIC_USE_AGENT_STORE: "True" }, [
+        ...quick,
+        ...options,
+      ]);
+    };
+    using head = start(0);
+    using member = start(1);
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
+    between.close();
+    expect(said).toContain("troupe/");
+    // What each of a group says first: `meet` of native/comm/rendezvous.cc.
+    expect(said).not.toContain("/size");
   });
 
   it.each([1, 3] as const)(

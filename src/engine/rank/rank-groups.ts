@@ -92,7 +92,7 @@ export class RankGroups implements Disposable {
     const { backend } = this.#plan;
     const { generation, deadlineMs, status } = this.#options;
     const name = nameOf(this.#plan, axis, ranks, generation);
-    const rendezvous = rendezvousOf(this.#plan, name);
+    const rendezvous = rendezvousOf(this.#plan, name, ranks);
     return openCommunicator({
       backend,
       name,
