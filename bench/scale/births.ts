@@ -6,11 +6,14 @@ import type { ControlCosts } from "../../src/planner/index.ts";
 import { ActorSystem } from "../../src/runtime/index.ts";
 import { PATIENT } from "./patient-network.ts";
 
-const NUM_HOSTS = 2;
+/** Each plays half of the hosts. */
+const NUM_PROGRAMS = 2;
+const RANKS_PER_HOST = 8;
 /** Until what the head runs is compiled, which of a thousand births most are. */
 const NUM_BEFORE = 64;
 const NUM_BIRTHS = 192;
 const NUM_BEATS = 10;
+const NUM_HOSTS = (NUM_BEFORE + NUM_BIRTHS) / RANKS_PER_HOST;
 
 const preload = new URL("../../src/actors/preload-apart.ts", import.meta.url);
 const module = new URL("../messages/actor.ts", import.meta.url);
@@ -21,7 +24,7 @@ const system = new ActorSystem({
   hosts: {
     count: 1 + NUM_HOSTS,
     about: "",
-    placeOf: (process) => 1 + (Number(process.split("-")[1]) % NUM_HOSTS),
+    placeOf,
     onJoined() {},
     onLost: (_host, { message }) => refuse(message),
     onSignal() {},
@@ -29,7 +32,11 @@ const system = new ActorSystem({
 });
 const invitation = JSON.stringify(await system.invite());
 const script = new URL("./far-host.ts", import.meta.url);
-for (let place = 1; place <= NUM_HOSTS; place++) fork(script, [invitation, String(place), preload.href]);
+const places = Array.from({ length: NUM_HOSTS }, (_, index) => 1 + index);
+for (let program = 0; program < NUM_PROGRAMS; program++) {
+  const played = places.filter((place) => place % NUM_PROGRAMS === program);
+  fork(script, [invitation, JSON.stringify(played), preload.href]);
+}
 await system.hostsJoined(60_000);
 await bear("before", NUM_BEFORE);
 const birthS = (await processorSeconds(() => bear("measured", NUM_BIRTHS))) / NUM_BIRTHS;
@@ -37,14 +44,20 @@ const beats = await processorSeconds(() => pause(NUM_BEATS * (PATIENT.heartbeat?
 const beatS = beats / NUM_BEATS / (NUM_BEFORE + NUM_BIRTHS);
 process.send?.({ birthS, beatS } satisfies Pick<ControlCosts, "birthS" | "beatS">, () => process.exit(0));
 
+/** Ranks that follow each other live on one host. */
+function placeOf(process: string): number {
+  const [name, rank] = process.split("-");
+  return 1 + Math.floor(((name === "before" ? 0 : NUM_BEFORE) + Number(rank)) / RANKS_PER_HOST);
+}
+
 /** A process for each rank, with a shard and a rank: as a rank group is started. */
 async function bear(name: string, numRanks: number): Promise<void> {
-  const places = Array.from({ length: numRanks }, (_, rank) => rank);
+  const ranks = Array.from({ length: numRanks }, (_, rank) => rank);
   await system.supervise({
     name,
     strategy: "one_for_all",
     children: ["shard", "rank"].map((role) =>
-      places.map((rank) => ({
+      ranks.map((rank) => ({
         name: `${name}-${role}-${rank}`,
         module,
         placement: "process",

@@ -1,23 +1,14 @@
-// A host whose processes are all in this one: its head orders, joins and hears them as it does real ones, which no machine has a thousand
-// of. Actors live on the thread that holds their process's hub. Started by bench/scale/prices.ts with the head's invitation, the number
-// of this host, and the module that every process preloads.
+// Hosts whose processes are all in this one: their head orders, joins and hears them as it does real ones, which no machine has a thousand
+// of. Actors live on the thread that holds their process's hub. Started by bench/scale/births.ts with the head's invitation, the numbers
+// of these hosts, and the module that every process preloads.
 import { loadPreload } from "../../src/runtime/actor/preload.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import type { Invitation } from "../../src/runtime/hosting/host-agent.ts";
-import {
-  firstHostIndex,
-  type HostNews,
-  type HostOrder,
-  unpackHostOrder,
-} from "../../src/runtime/hosting/host-orders.ts";
+import { firstHostIndex, type HostNews, unpackHostOrder } from "../../src/runtime/hosting/host-orders.ts";
 import { packControl } from "../../src/runtime/hosting/packed-control.ts";
 import { startOnMain } from "../../src/runtime/hosting/placement.ts";
-import {
-  type News,
-  type Order,
-  type ProcessBirth,
-  unpackOrder,
-} from "../../src/runtime/hosting/process-orders.ts";
+import { Post } from "../../src/runtime/hosting/post.ts";
+import { type News, type Order, unpackOrder } from "../../src/runtime/hosting/process-orders.ts";
 import { boardSizeBytes } from "../../src/runtime/inspection/status-board.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { creditsAt, HubPipe, type RouteEnd } from "../../src/runtime/transport/hub/routes.ts";
@@ -26,56 +17,59 @@ import { Signal } from "../../src/runtime/transport/signal.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import { PATIENT } from "./patient-network.ts";
 
-const [invited = "", place = "", preloadUrl = ""] = process.argv.slice(2);
-const invitation = JSON.parse(invited) as Required<Invitation>;
+const [invited = "", places = "", preloadUrl = ""] = process.argv.slice(2);
+const { address: headAddress, token } = JSON.parse(invited) as Required<Invitation>;
 await loadPreload(preloadUrl);
 
-const maxFrameBytes = 1 << 24;
-const door = new TcpDoor(PATIENT);
-const own = await Hub.open({
-  index: firstHostIndex + Number(place),
-  door,
-  token: invitation.token,
-  maxFrameBytes,
-  onControl: (_from, bytes) => obey(unpackHostOrder(bytes)),
-  onLost: () => process.exit(0),
-});
-own.know(0, invitation.address);
-tell({
-  kind: "host",
-  place: Number(place),
-  name: `far-${place}`,
-  address: door.address,
-  about: "",
-  means: { devices: [], numCores: 1, memoryBytes: 1 },
-  isCompanion: false,
-});
+const trust = { token, maxFrameBytes: 1 << 24 };
+for (const place of JSON.parse(places) as number[]) await join(place);
 
-function tell(news: HostNews): void {
-  own.control(0, packControl(news));
-}
-
-function obey(order: HostOrder): void {
-  if (order.kind === "dismiss") process.exit(0);
-  if (order.kind !== "begin") return;
-  tell({ kind: "begun", index: order.birth.index, pid: process.pid });
-  void live(order.birth);
+/** A host: joins the head, passes on what its processes and the head say to each other, and begins them. */
+async function join(place: number): Promise<void> {
+  const tell = (news: HostNews) => own.control(0, packControl(news));
+  const post = await Post.open({
+    network: PATIENT,
+    ...trust,
+    toHead: (frame, process) => own.pass(0, frame, process),
+    onLost: () => {},
+  });
+  const own: Hub = await Hub.open({
+    index: firstHostIndex + place,
+    door: new TcpDoor(PATIENT),
+    ...trust,
+    onControl: (_from, bytes) => {
+      const order = unpackHostOrder(bytes);
+      if (order.kind === "dismiss") process.exit(0);
+      if (order.kind !== "begin") return;
+      tell({ kind: "begun", index: order.birth.index, pid: process.pid });
+      void live(order.birth.index, post.address);
+    },
+    passOn: (_from, frame) => {
+      if (frame.of !== 0) post.deliver(frame);
+      return frame.of !== 0;
+    },
+    onLost: () => process.exit(0),
+  });
+  own.know(0, headAddress);
+  tell({
+    kind: "host",
+    place,
+    name: `far-${place}`,
+    about: "",
+    means: { devices: [], numCores: 1, memoryBytes: 1 },
+    isCompanion: false,
+  });
 }
 
 /** A process: says that it is ready, starts the actors it is told to, and reports their boards with each sign of life. */
-async function live({
-  index,
-  token,
-  systemAddress,
-}: Pick<ProcessBirth, "index" | "token" | "systemAddress">) {
+async function live(index: number, systemAddress: string): Promise<void> {
   const boards = new Map<number, Uint8Array>();
   const door = new TcpDoor(PATIENT);
   const report = (news: News) => hub.control(0, packControl(news));
   const hub: Hub = await Hub.open({
     index,
     door,
-    token,
-    maxFrameBytes,
+    ...trust,
     onControl: (_from, bytes) => carryOut(unpackOrder(bytes)),
     onBeat: () => {
       if (boards.size > 0)
@@ -90,7 +84,7 @@ async function live({
   const endOf = (route: RouteEnd, signal: Signal): LinkEnd => {
     const credits = creditsAt(route);
     const pipe = new HubPipe(hub, route, credits, signal);
-    return { kind: "packed", side: route.side, credits, maxFrameBytes, pipe };
+    return { kind: "packed", side: route.side, credits, maxFrameBytes: trust.maxFrameBytes, pipe };
   };
   const carryOut = (order: Order): void => {
     if (order.kind !== "start") return;

@@ -11,12 +11,13 @@ import {
 const maxBytes = 1 << 10;
 
 /** The frame as a socket carries it, as its so-manieth. */
-function written({ route, flags, bytes }: Frame, sequence: number): Uint8Array {
-  return Buffer.concat([frameHeader(bytes.length, route, flags, sequence), bytes]);
+function written({ of, route, flags, bytes }: Frame, sequence: number): Uint8Array {
+  return Buffer.concat([frameHeader(bytes.length, route, flags, sequence, of), bytes]);
 }
 
 const frame = fc
   .record({
+    of: fc.nat(0xffff_ffff),
     route: fc.nat(0xffff_ffff),
     flags: fc.constantFrom(0, frameFlag.urgent, frameFlag.fresh | frameFlag.exported),
     bytes: fc.uint8Array({ maxLength: maxBytes }),
@@ -63,7 +64,7 @@ test.each([
   ["comes early", [0, 2, 1]],
 ])("a frame that %s is refused where it shows, and nothing after it is believed", (_what, sequences) => {
   const reader = new FrameReader(maxBytes);
-  const said: Frame = { route: 3, flags: 0, bytes: Uint8Array.of(1, 2) };
+  const said: Frame = { of: 0, route: 3, flags: 0, bytes: Uint8Array.of(1, 2) };
   const received: Frame[] = [];
   const stream = Buffer.concat(sequences.map((sequence) => written(said, sequence)));
   expect(() => reader.read(stream, (each) => received.push(each))).toThrow(

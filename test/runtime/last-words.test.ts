@@ -126,6 +126,9 @@ test.each(doors)(
   },
 );
 
+/** Of a host that has no more. */
+const theProcess = 1;
+
 /** A head without a system: what it hears of one host, and that host's call, which it can hold. */
 class BareHead extends TcpDoor {
   readonly token = "token";
@@ -150,6 +153,7 @@ class BareHead extends TcpDoor {
       maxFrameBytes,
       onControl: (from, bytes) => {
         if (from < firstHostIndex) return; // a process
+        this.#hub?.knowBehind(theProcess, from);
         this.#host = from;
         this.news.push(unpackHostNews(bytes));
       },
@@ -160,8 +164,7 @@ class BareHead extends TcpDoor {
       ...hostB,
       network: patient,
     });
-    const { address } = await this.heard("host");
-    this.#hub.know(this.#host, address);
+    await this.heard("host");
     this.order({ kind: "welcome" });
     return await joining;
   }
@@ -187,8 +190,8 @@ class BareHead extends TcpDoor {
 test("a host that is let go stays until the one that leads has heard how its processes have ended", async () => {
   const head = new BareHead();
   const agent = await head.takeIn();
-  const { token, maxFrameBytes, address: systemAddress } = head;
-  const birth = { index: 1, token, preloadUrl: undefined, maxFrameBytes, systemAddress };
+  const { token, maxFrameBytes } = head;
+  const birth = { index: theProcess, token, preloadUrl: undefined, maxFrameBytes };
   head.order({ kind: "begin", name: "a", birth });
   const { pid } = await head.heard("begun");
   let isOver = false;
@@ -203,7 +206,7 @@ test("a host that is let go stays until the one that leads has heard how its pro
   await until(() => isOver || performance.now() > latestMs);
   call?.resume();
   await agent.over;
-  expect(head.news.at(-1)).toMatchObject({ kind: "over", index: 1, signalCode: "SIGKILL" });
+  expect(head.news.at(-1)).toMatchObject({ kind: "over", index: theProcess, signalCode: "SIGKILL" });
 });
 
 test("an actor that has nothing left to do waits for the link that its last words are to go by", async () => {

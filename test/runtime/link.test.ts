@@ -220,7 +220,7 @@ test.each([
   const lost = Promise.withResolvers<[number, Error | undefined]>();
   const onLost: Lost = (index, error) => lost.resolve([index, error]);
   const hub = await openHub(7, new UnixDoor(folder, 7), { onLost });
-  const greeting = new TextEncoder().encode(JSON.stringify([3, "token"]));
+  const greeting = new TextEncoder().encode(JSON.stringify([3, "token", "nowhere"]));
   const call = connect(socketPath(folder, 7));
   call.write(Buffer.concat([frameHeader(greeting.length, 0, 0, 0), greeting, said]));
   const [index, error] = await lost.promise;

@@ -57,7 +57,7 @@ function callUnauthenticated({ hub }: Heard): Socket {
 
 /** What a process says first. */
 function greeting(index: number, token = "token"): Buffer {
-  const text = Buffer.from(JSON.stringify([index, token]));
+  const text = Buffer.from(JSON.stringify([index, token, "nowhere"]));
   return Buffer.concat([frameHeader(text.length, 0, 0, 0), text]);
 }
 

@@ -261,7 +261,7 @@ test("the door opens for processes of the system only, and a frame that cannot b
   const [folder = ""] = foldersOf(process.pid);
   expect(statSync(folder).mode & 0o777).toBe(0o700);
   const hugeFrame = frameHeader(0xffff_ffff, 0, 0, 0);
-  const strange = new TextEncoder().encode(JSON.stringify([7, "guessed"]));
+  const strange = new TextEncoder().encode(JSON.stringify([7, "guessed", "nowhere"]));
   for (const said of [hugeFrame, Buffer.concat([frameHeader(strange.length, 0, 0, 0), strange])]) {
     const call = connect(socketPath(folder, 0));
     call.write(said);

@@ -8,6 +8,9 @@ import {
   type ChildSpec,
   type Clock,
   FakeClock,
+  fromFailure,
+  HostAgent,
+  type HostsOptions,
   type MessagingSettings,
   type Network,
   type Protocol,
@@ -27,7 +30,10 @@ export function moveThreadsToProcesses(): void {
   threads = "process";
 }
 
-/** The same, and the processes share no memory for messages: they reach each other over the network, as hosts do. */
+/**
+ * The same, and the processes share no memory for messages: they reach each other over the network. Each other one lives on a host that has
+ * joined, whose post passes on what it and the system say.
+ */
 export function moveThreadsToHosts(): void {
   threads = "process";
   network = { host: "127.0.0.1" };
@@ -61,13 +67,60 @@ export function closedGate(): { readonly gate: string; open(): void } {
 
 /** A system whose threads are where this file has them. */
 class PlacedSystem extends ActorSystem {
-  override spawn<P extends Protocol<P>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<P>> {
-    return super.spawn<P, Init>(placed(options));
+  #joined: Promise<unknown> | undefined;
+
+  override async spawn<P extends Protocol<P>, Init = undefined>(
+    options: SpawnOptions<Init>,
+  ): Promise<ActorRef<P>> {
+    await this.#otherJoined();
+    return await super.spawn<P, Init>(placed(options));
   }
 
-  override supervise(options: SupervisorOptions): Promise<Supervisor> {
-    return super.supervise(placedGroup(options));
+  override async supervise(options: SupervisorOptions): Promise<Supervisor> {
+    await this.#otherJoined();
+    return await super.supervise(placedGroup(options));
   }
+
+  async #otherJoined(): Promise<void> {
+    if (network !== undefined) this.#joined ??= this.#takeIn(network);
+    await this.#joined;
+  }
+
+  /** Has the one other host join. */
+  async #takeIn(network: Network): Promise<void> {
+    const invitation = await this.invite();
+    await HostAgent.join({ invitation, network, ...otherHost });
+    await this.hostsJoined(60_000);
+  }
+}
+
+const otherHost = {
+  token: undefined,
+  number: 0,
+  place: 1,
+  name: "b",
+  means: { numCores: 1, memoryBytes: 1, devices: [] },
+  about: "",
+  isCompanion: false,
+};
+
+/** Of two hosts each has every other process. */
+function twoHosts(): HostsOptions {
+  const placeOf = new Map<string, number>();
+  return {
+    count: 2,
+    about: otherHost.about,
+    placeOf(process) {
+      const place = placeOf.get(process) ?? placeOf.size % 2;
+      placeOf.set(process, place);
+      return place;
+    },
+    onJoined() {},
+    onLost(_host, failure) {
+      throw fromFailure(failure);
+    },
+    onSignal() {},
+  };
 }
 
 function placed<T extends Pick<ChildSpec, "placement">>(options: T): T {
@@ -132,7 +185,7 @@ export function startSystem(
   const system = new PlacedSystem({
     name: "test",
     ...(inProcesses() ? { preload: new URL("./actors/preload.ts", import.meta.url) } : {}),
-    ...(network === undefined ? {} : { network }),
+    ...(network === undefined ? {} : { network, hosts: twoHosts() }),
     onEvent: log.enter,
     onUnhandled: (error) => log.unhandled.push(error),
     ...options,

@@ -13,7 +13,9 @@ import {
 } from "./host-orders.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { packControl } from "./packed-control.ts";
-import { type StartedProcess, startProcess } from "./started-process.ts";
+import { Post } from "./post.ts";
+import { lastWordsMs, type StartedProcess, startProcess } from "./started-process.ts";
+import { within } from "./within.ts";
 
 const head = 0;
 
@@ -47,7 +49,10 @@ export interface HostAgentOptions {
   readonly isCompanion: boolean;
 }
 
-/** What this host does for a system whose actors are supervised elsewhere: it starts their processes here, and tells their ends. */
+/**
+ * What this host does for a system whose actors are supervised elsewhere: it starts their processes here, passes on what they and the head
+ * say to each other, and tells their ends.
+ */
 export class HostAgent {
   /** Resolves once the system has let it go, with what the system failed with, if it did. All that ran here has ended then. */
   readonly over: Promise<Failure | undefined>;
@@ -57,6 +62,7 @@ export class HostAgent {
   readonly #welcome = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<Failure | undefined>();
   #hub: Hub | undefined;
+  #post: Post | undefined;
   #isEnding = false;
   #failure: Failure | undefined;
 
@@ -85,20 +91,33 @@ export class HostAgent {
 
   async #open(): Promise<void> {
     const { invitation, network, number, place, name, means, about, token, isCompanion } = this.#options;
-    const door = new TcpDoor({ ...network, port: 0 });
-    const hub = await Hub.open({
-      index: firstHostIndex + number,
-      door,
+    const trust = {
       token: invitation.token ?? token ?? "",
       maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
+    };
+    const post = await Post.open({
+      network,
+      ...trust,
+      toHead: (frame, process) => this.#hub?.pass(head, frame, process),
+      onLost: (index, error) => this.#tell({ kind: "unheard", index, failure: error && toFailure(error) }),
+    });
+    this.#post = post;
+    const hub = await Hub.open({
+      index: firstHostIndex + number,
+      door: new TcpDoor({ ...network, port: 0 }),
+      ...trust,
       onControl: (_from, bytes) => this.#obey(unpackHostOrder(bytes)),
+      passOn: (_from, frame) => {
+        if (frame.of !== head) post.deliver(frame);
+        return frame.of !== head;
+      },
       onLost: (index, error) => {
         if (index === head) this.#end(toFailure(isDistrust(error) ? error : headLost(error)));
       },
     });
     this.#hub = hub;
     hub.know(head, invitation.address);
-    this.#tell({ kind: "host", place, name, address: door.address, about, means, isCompanion });
+    this.#tell({ kind: "host", place, name, about, means, isCompanion });
   }
 
   #obey(order: HostOrder): void {
@@ -111,7 +130,8 @@ export class HostAgent {
   #begin({ name, birth }: Extract<HostOrder, { readonly kind: "begin" }>): void {
     const { index } = birth;
     const network = { ...this.#options.network, port: 0 };
-    const started = startProcess(name, { ...birth, folder: this.#folder, network });
+    const systemAddress = this.#post?.address ?? "";
+    const started = startProcess(name, { ...birth, folder: this.#folder, network, systemAddress });
     this.#running.set(index, started);
     if (started.pid !== undefined) this.#tell({ kind: "begun", index, pid: started.pid });
     void this.#untilOver(index, started);
@@ -120,6 +140,7 @@ export class HostAgent {
   async #untilOver(index: number, started: StartedProcess): Promise<void> {
     const { exitCode, signalCode, error } = await started.exited;
     await started.silent;
+    await within(lastWordsMs, this.#post?.gone(index) ?? started.silent);
     this.#running.delete(index);
     sweepHostFolder(this.#folder, index);
     const failure = error && toFailure(error);
@@ -145,6 +166,7 @@ export class HostAgent {
     if (this.#running.size > 0) return;
     await this.#hub?.leave();
     this.#hub?.close();
+    this.#post?.close();
     removeOwnedFolder(this.#folder);
     this.#welcome.reject(refusedBy(this.#failure));
     this.#over.resolve(this.#failure);

@@ -9,11 +9,11 @@ export const firstHostIndex = 2 ** 32;
 export type HostOrder =
   /** It belongs to the system from now on. */
   | { readonly kind: "welcome" }
-  /** Starts a process; where it lies and how others reach it is its host's to say. */
+  /** Starts a process; where it lies, and how it reaches the head and is reached, is its host's to say. */
   | {
       readonly kind: "begin";
       readonly name: string;
-      readonly birth: Omit<ProcessBirth, "folder" | "network">;
+      readonly birth: Omit<ProcessBirth, "folder" | "network" | "systemAddress">;
     }
   /** Ends a process at once. */
   | { readonly kind: "kill"; readonly index: number }
@@ -26,6 +26,8 @@ export type HostNews =
   | ({ readonly kind: "host" } & HostCard)
   /** The operating system knows the process by this number. */
   | { readonly kind: "begun"; readonly index: number; readonly pid: number }
+  /** The process can be heard no more, and all that it said was passed on; with why, where it is not its end that closed its call. */
+  | { readonly kind: "unheard"; readonly index: number; readonly failure: Failure | undefined }
   /** The process has ended, and this is what it wrote last. */
   | {
       readonly kind: "over";
@@ -44,8 +46,6 @@ export interface HostCard {
   readonly place: number;
   /** As people call it. */
   readonly name: string;
-  /** Of its hub's door. */
-  readonly address: string;
   /** What all hosts of a system must agree on. */
   readonly about: string;
   /** What it has. */
@@ -82,12 +82,13 @@ const orders: Checks<HostOrder> = {
 };
 
 const news: Checks<HostNews> = {
-  host: ({ place, name, address, about, means, isCompanion }) =>
+  host: ({ place, name, about, means, isCompanion }) =>
     isCount(place) &&
     isMeans(means) &&
     typeof isCompanion === "boolean" &&
-    [name, address, about].every((text) => typeof text === "string"),
+    [name, about].every((text) => typeof text === "string"),
   begun: ({ index, pid }) => isCount(index) && isCount(pid),
+  unheard: ({ index, failure }) => isCount(index) && (failure === undefined || isRecord(failure)),
   over: ({ index, failure, lastLines }) =>
     isCount(index) && (failure === undefined || isRecord(failure)) && typeof lastLines === "string",
   signal: ({ signal }) => typeof signal === "string",

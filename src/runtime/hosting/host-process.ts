@@ -6,15 +6,14 @@ import type { Hub } from "../transport/hub/hub.ts";
 import { errorOf } from "./error-of.ts";
 import { packControl } from "./packed-control.ts";
 import type { HostedBoot, News, Order } from "./process-orders.ts";
-import { endOf, type StartedProcess } from "./started-process.ts";
+import { endOf, lastWordsMs, type StartedProcess } from "./started-process.ts";
 import type { Warmup, WorkerHandle } from "./thread.ts";
+import { within } from "./within.ts";
 
 // A thread that does not end when it is made to, or a process that nobody hears any more, is ended with its process.
 const patienceMs = 500;
 // A process that leaves waits until its peers have read what it said last, over a slow link and on a busy machine too.
 const farewellMs = 10_000;
-// What a process said before its end is a matter of microseconds when its end is known.
-const lastWordsMs = 50;
 // It answers in some milliseconds, or after a second where native code keeps the actor's thread; one that is stopped never does.
 const stackPatienceMs = 2_000;
 
@@ -111,7 +110,6 @@ export class HostProcess {
   hear(news: Exclude<News, { readonly kind: "corrupted" }>): void {
     if (news.kind === "ready") {
       this.#address = news.address;
-      this.#hub.know(this.index, news.address);
       this.#isReady = true;
       this.#ready.resolve();
     } else if (news.kind === "boards") {
@@ -210,12 +208,4 @@ export class HostProcess {
       ),
     );
   }
-}
-
-/** Waits for `done`, but no longer than so. */
-async function within(milliseconds: number, done: Promise<unknown>): Promise<void> {
-  const passed = Promise.withResolvers<void>();
-  const timer = setTimeout(passed.resolve, milliseconds);
-  await Promise.race([done, passed.promise]);
-  clearTimeout(timer);
 }

@@ -30,9 +30,6 @@ export interface HostsOptions {
 /** A host that is let go first ends what runs there, on a busy machine too; one that is gone is found silent long before. */
 const goodbyeMs = 10_000;
 
-/** Heartbeats old is no newest sign of a host that is well. */
-const lateBeats = 3;
-
 /** The other hosts of a system, as the one that holds it sees them: they call, are taken in, start processes, and are let go. */
 export class Hosts {
   readonly #options: HostsOptions;
@@ -92,17 +89,6 @@ export class Hosts {
     if (!this.#isClosed && !host.card.isCompanion) this.#options.onLost(host.card, toFailure(failure));
   }
 
-  /**
-   * A process of another host has fallen silent, and nobody has said that it ended. It may stand still by itself; where its host is late too,
-   * or it is not the first there lately, the host or its link is to blame: that is lost, not one process after the other.
-   */
-  silent(place: number, cause: Error): void {
-    const host = this.#at(place);
-    if (host === undefined) return;
-    const isAgain = host.isSilentAgain(performance.now());
-    if (isAgain || this.#hub.silenceOf(host.index) >= lateBeats) this.#hub.giveUp(host.index, cause);
-  }
-
   /** Lets all go, and resolves when they have gone, or have had time to. */
   async dismiss(failure: Failure | undefined): Promise<void> {
     this.#isClosed = true;
@@ -120,7 +106,6 @@ export class Hosts {
 
   #admit(from: number, news: Extract<HostNews, { readonly kind: "host" }>): void {
     const { kind: _, ...card } = news;
-    this.#hub.know(from, card.address);
     const refusal = this.#refusalOf(card);
     const host = new RemoteHost(card, from, this.#hub);
     if (refusal !== undefined) {

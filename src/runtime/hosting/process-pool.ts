@@ -224,7 +224,7 @@ export class ProcessPool {
         else this.#opened?.hosts?.hear(from, bytes);
       },
       onLost: (index, error) => {
-        if (index < firstHostIndex) this.#disconnected(index, error);
+        if (index < firstHostIndex) this.#running.get(index)?.disconnected(error);
         else this.#opened?.hosts?.lose(index, error);
       },
     });
@@ -242,15 +242,6 @@ export class ProcessPool {
     this.#lost.delete(name);
     this.#byName.set(name, host);
     return host;
-  }
-
-  #disconnected(index: number, error: Error | undefined): void {
-    const process = this.#running.get(index);
-    process?.disconnected(error);
-    // One that leaves as it was told says nothing while it exits, however long that takes: its host is well.
-    if (process === undefined || process.place === undefined || process.isLeaving) return;
-    if (error instanceof TroupeError && error.code === "PEER_SILENT")
-      this.#opened?.hosts?.silent(process.place, error);
   }
 
   #start(name: string, { folder, hub, hosts }: Opened): HostProcess {

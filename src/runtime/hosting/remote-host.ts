@@ -13,9 +13,6 @@ interface Told {
   readonly end: (end: ProcessEnd) => void;
 }
 
-/** A link that loses most of what it is to carry lets a process through for about so long. */
-const latelyMs = 60_000;
-
 /** Another host of the system, as its head sees it: it starts processes there. */
 export class RemoteHost {
   readonly card: HostCard;
@@ -23,7 +20,6 @@ export class RemoteHost {
   readonly #hub: Hub;
   readonly #running = new Map<number, Told>();
   #lost: Error | undefined;
-  #silentAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(card: HostCard, index: number, hub: Hub) {
     this.card = card;
@@ -40,11 +36,13 @@ export class RemoteHost {
   start(name: string, birth: ProcessBirth): StartedProcess {
     const { promise: exited, resolve } = Promise.withResolvers<ProcessEnd>();
     const told: Told = { pid: undefined, lastLines: "", end: resolve };
-    const { folder: _, network: _own, ...rest } = birth;
+    const { folder: _, network: _own, systemAddress: _head, ...rest } = birth;
     const { index } = birth;
     this.#running.set(index, told);
-    if (this.#lost === undefined) this.order({ kind: "begin", name, birth: rest });
-    else this.#end(index, { exitCode: null, signalCode: null, error: this.#lost });
+    if (this.#lost === undefined) {
+      this.#hub.knowBehind(index, this.index);
+      this.order({ kind: "begin", name, birth: rest });
+    } else this.#end(index, { exitCode: null, signalCode: null, error: this.#lost });
     return {
       place: this.card.place,
       get pid() {
@@ -59,23 +57,17 @@ export class RemoteHost {
     };
   }
 
-  /** One of its processes has fallen silent: whether another, or the same begun anew, had lately. */
-  isSilentAgain(nowMs: number): boolean {
-    const isAgain = nowMs - this.#silentAtMs < latelyMs;
-    this.#silentAtMs = nowMs;
-    return isAgain;
-  }
-
   /** Has it do something, after everything it was told before. */
   order(order: HostOrder): void {
     this.#hub.control(this.index, packControl(order));
   }
 
   /** Takes in what became of one of its processes. */
-  hear(news: Extract<HostNews, { readonly kind: "begun" | "over" }>): void {
+  hear(news: Extract<HostNews, { readonly kind: "begun" | "unheard" | "over" }>): void {
     const told = this.#running.get(news.index);
     if (told === undefined) return;
     if (news.kind === "begun") told.pid = news.pid;
+    else if (news.kind === "unheard") this.#hub.lose(news.index, news.failure && errorOf(news.failure));
     else {
       const { index, exitCode, signalCode, failure, lastLines } = news;
       told.lastLines = lastLines;

@@ -8,6 +8,9 @@ import { workerEnv, workerFlags } from "./thread.ts";
 
 const processEntry = fileURLToPath(new URL("./process-entry.ts", import.meta.url));
 
+/** What a process said before its end is a matter of microseconds when its end is known. */
+export const lastWordsMs = 50;
+
 /** How a process has ended: plain data. */
 export interface ProcessEnd {
   readonly exitCode: number | null;

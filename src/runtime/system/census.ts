@@ -5,18 +5,23 @@ import type { ActorRecord } from "./actor-record.ts";
 /** Who lives in a system, of whom something still runs, and how the others ended. */
 export class Census {
   readonly #records = new Map<number, ActorRecord>();
+  /** The newest of each name: those before it have ended. */
+  readonly #byName = new Map<string, ActorRecord>();
   /** How those ended of which nothing runs any more. */
   readonly #ends = new Map<number, Down>();
 
   /** Enters a new incarnation. */
   enter(record: ActorRecord): void {
     this.#records.set(record.address.uid, record);
+    this.#byName.set(record.address.name, record);
   }
 
   /** Nothing of it runs any more; how it ended is kept. */
-  leave({ address, down }: ActorRecord): void {
+  leave(record: ActorRecord): void {
+    const { address, down } = record;
     this.#ends.set(address.uid, down as Down);
     this.#records.delete(address.uid);
+    if (this.#byName.get(address.name) === record) this.#byName.delete(address.name);
   }
 
   /** Every actor that has not ended, in the order they were started. */
@@ -37,6 +42,12 @@ export class Census {
   /** An actor that has not ended. */
   livingRecord(uid: number): ActorRecord | undefined {
     const record = this.#records.get(uid);
+    return record?.down === undefined ? record : undefined;
+  }
+
+  /** The actor of this name that has not ended. */
+  livingNamed(name: string): ActorRecord | undefined {
+    const record = this.#byName.get(name);
     return record?.down === undefined ? record : undefined;
   }
 

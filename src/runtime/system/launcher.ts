@@ -218,9 +218,8 @@ export class Launcher {
   }
 
   #refuseTakenName(name: string): void {
-    const holder = this.registry.census.living.find(({ address }) => address.name === name)?.address;
-    if (holder === undefined) return;
-    throw nameTaken(name, holder);
+    const holder = this.registry.census.livingNamed(name);
+    if (holder !== undefined) throw nameTaken(name, holder.address);
   }
 
   #launch(place: SpawnPlace, init: unknown, linkPlace: LinkPlace, answerable: Answerable): ActorRecord {

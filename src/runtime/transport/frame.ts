@@ -16,22 +16,31 @@ export const frameFlag = {
 
 /** Bytes on one route between two processes. */
 export interface Frame {
+  /** The process that it comes from or goes to, where the hub at the other end passes it on; 0 where it is that hub's own. */
+  readonly of: number;
   readonly route: number;
   readonly flags: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Four words of 32 bits, little-endian: bytes that follow, route, flags, and its number among the frames of its socket. */
-export const frameHeaderBytes = 16;
+/** Five words of 32 bits, little-endian: bytes that follow, route, flags, its number among the frames of its socket, and whose it is. */
+export const frameHeaderBytes = 20;
 const allFlags = Object.values(frameFlag).reduce((all, flag) => all | flag, 0);
 const beatBytes = 8;
 
 /**
  * The header of a frame; its bytes follow as they are.
  * @param sequence - how many frames its socket has brought before: by it the receiver sees that none is lost or comes twice
+ * @param of - see {@link Frame.of}
  */
-export function frameHeader(sizeBytes: number, route: number, flags: number, sequence: number): Uint8Array {
-  return new Uint8Array(new Uint32Array([sizeBytes, route, flags, sequence]).buffer);
+export function frameHeader(
+  sizeBytes: number,
+  route: number,
+  flags: number,
+  sequence: number,
+  of = 0,
+): Uint8Array {
+  return new Uint8Array(new Uint32Array([sizeBytes, route, flags, sequence, of]).buffer);
 }
 
 /**
@@ -72,7 +81,8 @@ export class FrameReader {
   }
 
   #complete(receive: (frame: Frame) => void): void {
-    const [sizeBytes = 0, route = 0, flags = 0, sequence = 0] = new Uint32Array(this.#header.buffer);
+    const words = new Uint32Array(this.#header.buffer);
+    const [sizeBytes = 0, route = 0, flags = 0, sequence = 0, of = 0] = words;
     this.#numRead = 0;
     if (this.#body === undefined) {
       this.#check(sizeBytes, flags);
@@ -82,7 +92,7 @@ export class FrameReader {
     }
     const bytes = this.#body;
     this.#body = undefined;
-    receive({ route, flags, bytes });
+    receive({ of, route, flags, bytes });
   }
 
   #check(sizeBytes: number, flags: number): void {

@@ -26,6 +26,11 @@ export interface HubOptions {
   readonly maxFrameBytes: number;
   /** Takes what another hub says to this one, which is on `controlRoute`. */
   onControl(from: number, bytes: Uint8Array<ArrayBuffer>): void;
+  /**
+   * Takes what is not this hub's own: from a process for which it stands in, or for one.
+   * @returns whether it has taken the frame; otherwise it is the hub's own after all
+   */
+  passOn?(from: number, frame: Frame): boolean;
   /** Called at each heartbeat: what is said in it goes with the signs of life. */
   onBeat?(): void;
   /** Another process can be heard no more; `error` where it said what cannot be, or one of the two did not trust the other. */
@@ -59,8 +64,9 @@ export const controlRoute = 0;
 
 /**
  * The post office of one process: takes bytes to and from other processes, over a socket for each direction, and never
- * looks into them. It writes only where it has called and reads only where it was called, so two that call each other at
- * once do not collide. Lives on the main thread, which never computes.
+ * looks into them. It writes only where it has called and reads only where it was called. So two that call each other at
+ * once do not collide, and the last words of a process that is killed arrive: a socket that is closed while something in it is
+ * unread drops what is under way. Lives on the main thread, which never computes.
  */
 export class Hub {
   readonly index: number;
@@ -68,6 +74,8 @@ export class Hub {
   readonly #addresses = new Map<number, string>();
   readonly #outbound = new Map<number, Call>();
   readonly #inbound = new Map<number, Caller>();
+  /** The hub that passes on what a process says and hears. */
+  readonly #behind = new Map<number, number>();
   readonly #ungreeted = new Set<Socket>();
   readonly #routes = new Map<number, Route>();
   /** Frames that came before their route was opened here. */
@@ -107,6 +115,16 @@ export class Hub {
     this.#addresses.set(index, address);
   }
 
+  /** Enters that another process is reached through a hub that passes on what it says and hears: it is lost with that. */
+  knowBehind(index: number, hub: number): void {
+    this.#behind.set(index, hub);
+  }
+
+  /** Passes a frame on as it came. @param of - see {@link Frame.of} */
+  pass(to: number, { route, flags, bytes }: Frame, of = 0): void {
+    this.#write(to, route, flags, bytes, of);
+  }
+
   /** Says something to another hub. */
   control(to: number, bytes: Uint8Array): void {
     this.#write(to, controlRoute, 0, bytes);
@@ -142,20 +160,9 @@ export class Hub {
     else this.#atEnd.set(id, [...(this.#atEnd.get(id) ?? []), run]);
   }
 
-  /** Takes in that another process has ended, unless its own last words will say so. */
-  lose(index: number): void {
-    if (!this.#inbound.has(index)) this.#lose(index, undefined);
-  }
-
-  /** How old the newest sign of life of another process is, in heartbeats; 0 where none is heard from. */
-  silenceOf(index: number): number {
-    const { everyMs = 1 } = this.#options.door.heartbeat ?? {};
-    return (this.#inbound.get(index)?.signs?.ageMs ?? 0) / everyMs;
-  }
-
-  /** Takes another process for lost, though it may still be there: its calls are ended. */
-  giveUp(index: number, error: Error): void {
-    this.#inbound.get(index)?.socket.destroy(error);
+  /** Takes in that another process can be heard no more, unless its own last words will say so. */
+  lose(index: number, error?: Error): void {
+    if (!this.#inbound.has(index)) this.#lose(index, error);
   }
 
   /**
@@ -201,9 +208,11 @@ export class Hub {
     for (const { signs } of this.#inbound.values()) signs?.turn();
   }
 
-  #write(to: number, route: number, flags: number, bytes: Uint8Array): void {
+  #write(to: number, route: number, flags: number, bytes: Uint8Array, of = 0): void {
     if (this.#lost.has(to)) return;
-    writeFrame(this.#outbound.get(to) ?? this.#call(to), route, flags, bytes);
+    const hub = this.#behind.get(to);
+    if (hub === undefined) writeFrame(this.#outbound.get(to) ?? this.#call(to), route, flags, bytes, of);
+    else this.#write(hub, route, flags, bytes, to);
   }
 
   #call(to: number): Call {
@@ -219,7 +228,7 @@ export class Hub {
     socket.on("close", () => {
       if (!this.#inbound.has(to)) this.#lose(to, distrust);
     });
-    writeFrame(call, controlRoute, 0, new TextEncoder().encode(JSON.stringify([index, token])));
+    writeFrame(call, controlRoute, 0, new TextEncoder().encode(JSON.stringify([index, token, door.address])));
     return call;
   }
 
@@ -264,11 +273,14 @@ export class Hub {
     socket.on("close", () => clearTimeout(timer));
   }
 
-  /** Who was lost once is so for ever: what it said meanwhile is gone. */
+  /** Says who it is and where it can be called. Who was lost once is so for ever: what it said meanwhile is gone. */
   #greet({ bytes }: Frame): number {
-    const [index, token] = JSON.parse(new TextDecoder().decode(bytes)) as [unknown, unknown];
+    const [index, token, address] = JSON.parse(new TextDecoder().decode(bytes)) as unknown[];
     const isKnown = typeof index === "number" && !this.#inbound.has(index) && !this.#lost.has(index);
-    if (isKnown && isSame(String(token), this.#options.token)) return index;
+    if (isKnown && typeof address === "string" && isSame(String(token), this.#options.token)) {
+      this.know(index, address);
+      return index;
+    }
     throw new TroupeError("FRAME_INVALID", {
       where: "hub",
       expected: "a process of this system",
@@ -284,7 +296,15 @@ export class Hub {
 
   #receive(from: number, frame: Frame): void {
     if ((frame.flags & frameFlag.beat) !== 0) this.#inbound.get(from)?.signs?.sign(sentMsOf(frame.bytes));
-    else if (frame.route === controlRoute) this.#options.onControl(from, frame.bytes);
+    else if (this.#options.passOn?.(from, frame) === true) return;
+    else if (frame.of === 0) this.#take(from, frame);
+    else if (this.#behind.get(frame.of) === from) this.#take(frame.of, frame);
+    // Of one that is lost nothing is heard any more.
+    else if (!this.#lost.has(frame.of)) throw notBehind(frame.of);
+  }
+
+  #take(from: number, frame: Frame): void {
+    if (frame.route === controlRoute) this.#options.onControl(from, frame.bytes);
     else this.#route(frame);
   }
 
@@ -312,19 +332,30 @@ export class Hub {
     // Before its call is ended: one that still lived would take that for the end of its system, and clear up behind it.
     this.#options.onLost(index, error);
     this.#inbound.delete(index);
+    this.#behind.delete(index);
     this.#outbound.get(index)?.socket.destroy();
     this.#outbound.delete(index);
     for (const [id, route] of this.#routes) if (route.peer === index) this.#finish(id);
+    for (const [process, hub] of this.#behind) if (hub === index) this.#lose(process, undefined);
   }
 }
 
-function writeFrame(call: Call, route: number, flags: number, bytes: Uint8Array): void {
+function writeFrame(call: Call, route: number, flags: number, bytes: Uint8Array, of = 0): void {
   const { socket } = call;
   socket.cork();
-  socket.write(frameHeader(bytes.length, route, flags, call.numFrames));
+  socket.write(frameHeader(bytes.length, route, flags, call.numFrames, of));
   if (bytes.length > 0) socket.write(bytes);
   socket.uncork();
   call.numFrames += 1;
+}
+
+function notBehind(process: number): TroupeError {
+  return new TroupeError("FRAME_INVALID", {
+    where: "hub",
+    expected: "what a process of its own says",
+    got: `what process ${process} is to have said`,
+    hint: "the other end is no host of this system, or of another version",
+  });
 }
 
 /** Compared in a time that does not tell how much of it is right. */

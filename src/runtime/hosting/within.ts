@@ -1,0 +1,7 @@
+/** Waits for `done`, but no longer than so. */
+export async function within(milliseconds: number, done: Promise<unknown>): Promise<void> {
+  const passed = Promise.withResolvers<void>();
+  const timer = setTimeout(passed.resolve, milliseconds);
+  await Promise.race([done, passed.promise]);
+  clearTimeout(timer);
+}
