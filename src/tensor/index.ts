@@ -1,13 +1,14 @@
 /** Tensors: libtorch's memory and operators under handles that scopes release. The only door of this room. */
 import "./methods.generated.ts"; // defines the operators as methods of Tensor
-import "./show-tensor.ts"; // says how console.log shows a Tensor
+import "./summary/show-tensor.ts"; // says how console.log shows a Tensor
 
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
 export { type BackwardOptions, backward, walkedBackBy } from "./backward.ts";
-export { type BesideCopy, copyBeside, emptyPinned } from "./beside.ts";
-export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
-export { copyOffThread } from "./copy-off-thread.ts";
+export { type BesideCopy, copyBeside, emptyPinned } from "./copies/beside.ts";
+export { copyOffThread } from "./copies/copy-off-thread.ts";
+export { overHost } from "./copies/over-host.ts";
+export { type LateNumber, readLater } from "./copies/read-later.ts";
 export {
   arange,
   type CreateOptions,
@@ -35,7 +36,7 @@ export {
   streamOrder,
 } from "./device.ts";
 export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
-export { mapFile } from "./map-file.ts";
+export { mapFile } from "./memory/map-file.ts";
 export {
   chargeThreadTo,
   type GpuMemory,
@@ -46,17 +47,23 @@ export {
   resetPeakMemory,
   type TagUse,
   tagMemory,
-} from "./memory.ts";
-export { isMetered, isOnGpu, type Meter, type MeteredDevice, metered } from "./meter.ts";
+} from "./memory/memory.ts";
+export { isMetered, isOnGpu, type Meter, type MeteredDevice, metered } from "./memory/meter.ts";
+export { emptyPaged, markOffloaded, occupy, sharesMemory, vacate } from "./memory/paged.ts";
+export {
+  type BlockingTransfer,
+  giveMemoryUp,
+  PAGE_BYTES,
+  pageAligned,
+  ScratchFile,
+  takeMemoryBack,
+} from "./memory/scratch-file.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
 export { loadNative, type Metered, type NativeInfo, native } from "./native.ts";
 export { numelOf } from "./numel.ts";
 export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
-export { overHost } from "./over-host.ts";
-export { emptyPaged, markOffloaded, occupy, sharesMemory, vacate } from "./paged.ts";
 export { type Binding, bindThread } from "./processors.ts";
-export { type LateNumber, readLater } from "./read-later.ts";
 export {
   attach,
   type ExportedTensor,
@@ -74,14 +81,7 @@ export {
   unpackRef,
 } from "./ref.ts";
 export { hold, keep, liveTensors, OpenScope, scope, scopeUnlessAsync } from "./scope.ts";
-export {
-  type BlockingTransfer,
-  giveMemoryUp,
-  PAGE_BYTES,
-  pageAligned,
-  ScratchFile,
-  takeMemoryBack,
-} from "./scratch-file.ts";
+export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./summary/buckets.ts";
 export {
   joinStatistics,
   NO_VALUES,
@@ -89,7 +89,7 @@ export {
   scaleStatistics,
   standardDeviation,
   statisticsOf,
-} from "./statistics.ts";
+} from "./summary/statistics.ts";
 export {
   enterSharedFolder,
   leaveSharedFolder,

@@ -1,6 +1,6 @@
-import { type DType, dtypeCode } from "./dtype.ts";
-import { frame, native } from "./native.ts";
-import { adopt, liveHandle, type Tensor } from "./tensor.ts";
+import { type DType, dtypeCode } from "../dtype.ts";
+import { frame, native } from "../native.ts";
+import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /**
  * A new 1-D tensor over whole pages of its own, uninitialised, that {@link vacate} gives back to the system for a while.

@@ -1,6 +1,6 @@
-import { dtypeCode } from "./dtype.ts";
-import { native } from "./native.ts";
-import { adopt, liveHandle, type Tensor } from "./tensor.ts";
+import { dtypeCode } from "../dtype.ts";
+import { native } from "../native.ts";
+import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /**
  * A new 1-D tensor in the host's memory that a device copies from and to by itself, for {@link copyBeside}: uninitialised, of the

@@ -1,6 +1,6 @@
-import { scope } from "./scope.ts";
+import { scope } from "../scope.ts";
+import type { Tensor } from "../tensor.ts";
 import { joinStatistics, NO_VALUES, type Statistics, statisticsOf } from "./statistics.ts";
-import type { Tensor } from "./tensor.ts";
 
 /**
  * How many values fall into each of 2,048 fixed buckets, four to a power of two on either side of zero. Since the buckets

@@ -1,6 +1,6 @@
-import { native } from "./native.ts";
-import { scope } from "./scope.ts";
-import { adopt, liveHandle, type Tensor } from "./tensor.ts";
+import { native } from "../native.ts";
+import { scope } from "../scope.ts";
+import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /** A number that a device computes, on its way. To be asked once; it waits for what comes before the number, and no more. */
 export type LateNumber = () => number;

@@ -1,4 +1,4 @@
-import { native } from "./native.ts";
+import { native } from "../native.ts";
 
 /** Bytes under one tag. */
 export interface TagUse {

@@ -1,5 +1,5 @@
-import { native } from "./native.ts";
-import { liveHandle, type Tensor } from "./tensor.ts";
+import { native } from "../native.ts";
+import { liveHandle, type Tensor } from "../tensor.ts";
 
 /**
  * Copies some elements to the same places of another tensor, in a thread that gives way to those that compute: this one goes

@@ -1,7 +1,7 @@
-import { TroupeError } from "../errors.ts";
-import { type DType, dtypeCode } from "./dtype.ts";
-import { native } from "./native.ts";
-import { adopt, type Tensor } from "./tensor.ts";
+import { TroupeError } from "../../errors.ts";
+import { type DType, dtypeCode } from "../dtype.ts";
+import { native } from "../native.ts";
+import { adopt, type Tensor } from "../tensor.ts";
 
 /**
  * A file's bytes as a 1-D tensor, without reading them: pages come in when touched and go under memory pressure. Read-only:

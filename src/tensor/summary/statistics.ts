@@ -1,5 +1,5 @@
-import { scope } from "./scope.ts";
-import type { Tensor } from "./tensor.ts";
+import { scope } from "../scope.ts";
+import type { Tensor } from "../tensor.ts";
 
 /** Of some values, in float64; parts of a tensor can be joined to those of the whole. Plain data. */
 export interface Statistics {

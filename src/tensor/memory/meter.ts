@@ -1,5 +1,5 @@
-import { type Metered, native } from "./native.ts";
-import type { Tensor } from "./tensor.ts";
+import { type Metered, native } from "../native.ts";
+import type { Tensor } from "../tensor.ts";
 
 /** Reads what has been counted since {@link metered} began. */
 export interface Meter {

@@ -1,7 +1,7 @@
-import { onDevice } from "./device.ts";
-import { copy_ } from "./ops.generated.ts";
-import { scope } from "./scope.ts";
-import type { Tensor } from "./tensor.ts";
+import { onDevice } from "../device.ts";
+import { copy_ } from "../ops.generated.ts";
+import { scope } from "../scope.ts";
+import type { Tensor } from "../tensor.ts";
 
 /**
  * Has `change` write to a tensor's elements in host memory: on a device to a copy, which is copied back. For what must have

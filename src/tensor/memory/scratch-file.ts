@@ -1,6 +1,6 @@
-import { type DType, dtypeCode } from "./dtype.ts";
-import { frame, native } from "./native.ts";
-import { adopt, liveHandle, type Tensor } from "./tensor.ts";
+import { type DType, dtypeCode } from "../dtype.ts";
+import { frame, native } from "../native.ts";
+import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /** What the memory, the place and the size of every transfer of a {@link ScratchFile} are whole multiples of. */
 export const PAGE_BYTES = 4096;

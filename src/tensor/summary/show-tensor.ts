@@ -1,9 +1,9 @@
 import { inspect } from "node:util";
-import { noGrad } from "./autograd.ts";
-import * as ops from "./ops.generated.ts";
-import { scope } from "./scope.ts";
+import { noGrad } from "../autograd.ts";
+import * as ops from "../ops.generated.ts";
+import { scope } from "../scope.ts";
+import { Tensor } from "../tensor.ts";
 import { standardDeviation, statisticsOf } from "./statistics.ts";
-import { Tensor } from "./tensor.ts";
 
 /** Elements up to which every value is shown; of more, the first and last {@link EDGE} along each dim. As in torch. */
 const ALL_SHOWN = 1000;
