@@ -1,6 +1,5 @@
 import type { ProcessGroup } from "../../collectives/index.ts";
 import { hold, ops, type Tensor } from "../../tensor/index.ts";
-import type { ShardGroups } from "./shard-groups.ts";
 
 /** So many members tell each other at once: below it a second hop takes longer than the messages that it saves. */
 const MOST_AT_ONCE = 8;
@@ -33,13 +32,14 @@ export function rowAndColumn(
  * All members' values, one after the other in the order of the members: of n members each tells some 2 √n others, where `allGather` has it
  * tell n - 1. Members tell their row, and with what that has told their column. Neighbours in a group are neighbours on a host, so
  * that the first hop crosses none.
+ * @param groups - where a member finds the group of some ranks of the world
  * @param ranks - the members, ranks of the world in order, `rank` among them
  * @param value - a vector, of one length on all members; passes
  * @returns a vector, on the device of `value`; the caller's
  * @throws {TroupeError} `COLLECTIVE_ABORTED`
  */
 export async function gatherByRows(
-  groups: Pick<ShardGroups, "of">,
+  groups: { of(ranks: readonly number[]): ProcessGroup },
   ranks: readonly number[],
   rank: number,
   key: string,
