@@ -9,6 +9,7 @@ import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { rowLength } from "../src/engine/shard/index.ts";
 import { simulateControl } from "../src/planner/index.ts";
+import { meetingsAt } from "./scale/meetings.ts";
 import { measuredPrices, NUM_ADDRESSES, NUM_ASKERS, storeSeconds } from "./scale/prices.ts";
 
 const RANKS_PER_HOST = 8;
@@ -32,7 +33,7 @@ console.log(
     `the head: birth of a rank ${micro(costs.birthS)}, signs of life ${micro(costs.beatS)} a process and heartbeat; assumed: ${micro(costs.latencyS)} one way`,
 );
 console.log(
-  `the store: ${micro(costs.openS)} a connection, ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
+  `a store: ${(1e3 * costs.keepS).toFixed(1)} ms until it is there, ${micro(costs.storeNameS)} where a message names it, ${micro(costs.openS)} a connection, ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
     `${micro(alone.openS)}, ${micro(alone.storeS)} and ${(1e9 * alone.addressS).toFixed(0)} ns by one`,
 );
 console.log(
@@ -45,9 +46,8 @@ const simulated = [8, 16, 32, 64, 128, 256, 512, 1024].map((numRanks) => {
   const hops = [ofModel, replicas].flatMap((size) => [rowLength(size), size / rowLength(size)]);
   // Gradients go to all replicas; activations to the stage before and the one behind.
   const numPeers = sum(hops.slice(0, 2).map((size) => size - 1)) + replicas - 1 + Math.min(2, stages - 1);
-  // A rank joins those of its layers and of its stages, its shard that of all.
-  const groupSizes = [[RANKS_PER_HOST, stages], [numRanks]];
-  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers, groupSizes };
+  const meetings = meetingsAt({ tp: RANKS_PER_HOST, pp: stages, dp: replicas }, RANKS_PER_HOST);
+  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers, meetings };
   return { numRanks, ...simulateControl(shape, costs) };
 });
 const least = simulated[0]?.startS ?? Number.NaN;

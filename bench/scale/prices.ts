@@ -60,15 +60,18 @@ export async function measuredPrices(): Promise<ControlCosts> {
     ...(await hubSeconds()),
     ...(await birthSeconds()),
     ...(await storeSeconds(NUM_ASKERS)),
+    keepS: await keepSeconds(),
     latencyS: LATENCY_S,
   };
 }
 
 /**
- * Processor time of this process for an ask and its answer over TCP, by two; for one part of a message of many; and for an actor that
- * a message names.
+ * Processor time of this process for an ask and its answer over TCP, by two; for one part of a message of many; and for an actor, and a
+ * host's store, that a message names.
  */
-async function messageSeconds(): Promise<Pick<ControlCosts, "partS" | "refS"> & { messageS: number }> {
+async function messageSeconds(): Promise<
+  Pick<ControlCosts, "partS" | "refS" | "storeNameS"> & { messageS: number }
+> {
   await using system = new ActorSystem({ name: "bench", preload, network: { host: HOST } });
   const module = new URL("../messages/actor.ts", import.meta.url);
   const to = await system.spawn<BenchProtocol>({ name: "far", module, placement: "process" });
@@ -89,8 +92,10 @@ async function messageSeconds(): Promise<Pick<ControlCosts, "partS" | "refS"> & 
     return new ActorRef<BenchProtocol>(NOBODY, { address });
   });
   const naming = await askSeconds(NUM_ASKS / 10, others);
+  const stores = Object.fromEntries(others.map((_, host) => [host, `store:10.0.${host}.17:40123`]));
+  const telling = await askSeconds(NUM_ASKS / 10, [stores]);
   const partOf = (seconds: number) => (seconds - messageS) / NUM_PARTS;
-  return { messageS, partS: partOf(many), refS: partOf(naming) };
+  return { messageS, partS: partOf(many), refS: partOf(naming), storeNameS: partOf(telling) };
 }
 
 /** How long a rank's process takes to be there, and each of its actors in it: the median of some. */
@@ -161,6 +166,14 @@ async function hubSeconds(): Promise<{ connectS: number; orderS: number }> {
   }
   const of = (name: keyof (typeof figures)[number]) => median(figures.map((each) => each[name]));
   return { connectS: of("connectS"), orderS: of("orderS") };
+}
+
+/** Processor time of a process, to have its first store that others can ask. */
+function keepSeconds(): Promise<number> {
+  return rounds(async () => {
+    const [seconds] = await once(fork(new URL("./keeper.ts", import.meta.url)), "message");
+    return seconds;
+  });
 }
 
 /**

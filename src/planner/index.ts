@@ -51,6 +51,7 @@ export {
   type ControlCosts,
   type ControlShape,
   type ControlSimulation,
+  type MeetingGroup,
   simulateControl,
 } from "./simulation/control-plane.ts";
 export { HappensBefore } from "./simulation/happens-before.ts";

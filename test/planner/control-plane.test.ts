@@ -10,6 +10,8 @@ const costs = {
   birthS: 500e-6,
   beatS: 8e-6,
   connectS: 50e-6,
+  keepS: 2e-3,
+  storeNameS: 0.5e-6,
   openS: 60e-6,
   storeS: 20e-6,
   addressS: 1e-6,
@@ -17,11 +19,19 @@ const costs = {
   actorS: 0.1,
   latencyS: 50e-6,
 };
-const hosts = { ranksPerHost: 8, fanOut: 16, groupSizes: [[8], [64]] };
+const hosts = { ranksPerHost: 8, fanOut: 16, meetings: [] };
+
+/** Of one thread of each rank: groups of so many that follow each other, each in the store of its own host or all in that of one. */
+function meetingOf(numRanks: number, size: number, isApart: boolean) {
+  const groups = Array.from({ length: numRanks / size }, (_, index) => ({ size, host: isApart ? index : 0 }));
+  return Array.from({ length: numRanks }, (_, rank) => [
+    groups[Math.floor(rank / size)] as (typeof groups)[0],
+  ]);
+}
 
 describe("control of many ranks in virtual time", () => {
   it("is four messages a rank and step on one host, one after the other on the head's event loop", () => {
-    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, hops: [8], numPeers: 7, groupSizes: [[8]] };
+    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, hops: [8], numPeers: 7, meetings: [] };
     const { stepMessages, headBusyS, stepS, heartbeatShare } = simulateControl(one, costs);
     expect(stepMessages).toBe(4 * 8);
     expect(headBusyS).toBeCloseTo(4 * 8 * 10e-6, 9);
@@ -63,16 +73,38 @@ describe("control of many ranks in virtual time", () => {
     expect(many / few).toBeLessThan(Math.log(1024) / Math.log(64) + 1);
   });
 
-  it("has the start wait for the head's births and links, and for the store: each grows with the ranks, no more", () => {
+  it("has the start wait for the head's births and links: each grows with the ranks, no more", () => {
     const startOf = (numRanks: number) =>
       simulateControl(
-        { ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7, groupSizes: [[8], [numRanks]] },
-        { ...costs, bootS: 0, actorS: 0, addressS: 0, refS: 0, partS: 0 },
+        { ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7 },
+        { ...costs, bootS: 0, actorS: 0, addressS: 0, refS: 0, partS: 0, storeNameS: 0 },
       );
     const [some, twice] = [startOf(512), startOf(1024)];
-    for (const part of ["bornS", "joinedS", "metS"] as const)
-      expect(twice[part] / some[part]).toBeLessThan(2.1);
+    for (const part of ["bornS", "joinedS"] as const) expect(twice[part] / some[part]).toBeLessThan(2.1);
     expect(twice.orderedS / some.orderedS).toBeLessThan(1.2);
     expect(startOf(512)).toEqual(some);
+  });
+
+  it("has groups in stores of their own meet at once, however many there are, and those in one store after each other", () => {
+    const metS = (numRanks: number, isApart: boolean) =>
+      simulateControl(
+        { ...hosts, numRanks, hops: [8], numPeers: 7, meetings: [meetingOf(numRanks, 8, isApart)] },
+        costs,
+      ).metS;
+    expect(metS(1024, true)).toBeCloseTo(metS(8, true), 9);
+    const [one, many] = [metS(8, false), metS(1024, false)];
+    // The store is never without work: for each that meets a connection and some ten requests.
+    expect(many).toBeGreaterThan(1024 * (costs.openS + 9 * costs.storeS));
+    expect(many).toBeLessThan(1024 * (costs.openS + 11 * costs.storeS) + one);
+  });
+
+  it("has what threads come to one after the other take as long as both", () => {
+    const shape = { ...hosts, numRanks: 64, hops: [8], numPeers: 7 };
+    const [tensor, world] = [meetingOf(64, 8, true), meetingOf(64, 64, true)];
+    const metS = (meetings: (typeof tensor)[]) => simulateControl({ ...shape, meetings }, costs).metS;
+    expect(metS([tensor, world])).toBeCloseTo(metS([tensor]) + metS([world]), 9);
+    // One thread comes to its second group by the connection of the first where both are in one store.
+    const both = tensor.map((groups, rank) => [...groups, ...(world[rank] ?? [])]);
+    expect(metS([both])).toBeLessThan(metS([tensor, world]));
   });
 });

@@ -1,4 +1,4 @@
 export { gatherByRows, rowLength } from "./gather-by-rows.ts";
 export { Shard } from "./shard.ts";
-export { groupsOfShard, ShardCarriers } from "./shard-carriers.ts";
+export { groupsOfShard, meetingsOf, ShardCarriers } from "./shard-carriers.ts";
 export { ShardGroups } from "./shard-groups.ts";

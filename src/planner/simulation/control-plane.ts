@@ -18,7 +18,11 @@ export interface ControlCosts {
   readonly beatS: number;
   /** Of one end of a connection, until it can be used. */
   readonly connectS: number;
-  /** Of the store in which groups meet, to take in one who asks, and let it go. */
+  /** Of a host's first, to keep a store in which groups meet. */
+  readonly keepS: number;
+  /** Of a host's store that a message names, at either end. */
+  readonly storeNameS: number;
+  /** Of a store, to take in one who asks, and let it go. */
   readonly openS: number;
   /** Of the same, to answer one request. */
   readonly storeS: number;
@@ -47,10 +51,17 @@ export interface ControlShape {
   /** With how many others each exchanges messages, those of the hops among them. */
   readonly numPeers: number;
   /**
-   * Of the groups in which each rank meets others, by the thread that joins them, one after the other; of one size, ranks that follow
-   * each other are in one.
+   * The groups in which ranks meet: of the threads that join some, and that all come to before the next do, by rank, in the order in
+   * which the rank's joins them. Members of a group have the same one.
    */
-  readonly groupSizes: readonly (readonly number[])[];
+  readonly meetings: readonly (readonly (readonly MeetingGroup[])[])[];
+}
+
+/** Ranks that meet. */
+export interface MeetingGroup {
+  readonly size: number;
+  /** The host in whose store they do, by number. */
+  readonly host: number;
 }
 
 /** What control came to in virtual time. */
@@ -80,11 +91,8 @@ export interface ControlSimulation {
   readonly numEvents: number;
 }
 
-/** Orders that are answered, of one start: who there is, declare, prepare; and of one step: compute, update. */
-const START_ROUNDS = 3;
-const STEP_ROUNDS = 2;
-/** Who there is: of each rank itself and its shard. */
-const NAMED_OF_RANK = 2;
+/** Orders that are answered, of one step: compute, update. */
+const STEP = [{ weighsS: 0 }, { weighsS: 0 }];
 /** Of a rank: all shards are started, and once they are there all ranks. */
 const ACTOR_WAVES = 2;
 /** Of a link between two actors: each one's process is told. */
@@ -198,17 +206,19 @@ export function simulateControl(shape: ControlShape, costs: ControlCosts): Contr
   const control = new Control(shape, costs);
   const born = control.phase(() => control.bear());
   const joined = control.phase(() => control.join());
-  const ordered = control.phase(() => control.rounds(START_ROUNDS, NAMED_OF_RANK * shape.numRanks));
-  const met = control.phase(() => control.meet());
-  const step = control.phase(() => control.rounds(STEP_ROUNDS));
+  const ordered = control.phase(() => control.rounds(startOf(shape, costs)));
+  // Each of them before the answer to an order.
+  const met = shape.meetings.map((ofThread) => control.phase(() => control.meet(ofThread)));
+  const metS = met.reduce((total, { tookS }) => total + tookS, 0);
+  const step = control.phase(() => control.rounds(STEP));
   const statistics = control.phase(() => control.exchange());
   const beats = control.phase(() => control.beat());
   return {
-    startS: born.tookS + joined.tookS + ordered.tookS + met.tookS,
+    startS: born.tookS + joined.tookS + ordered.tookS + metS,
     bornS: born.tookS,
     joinedS: joined.tookS,
     orderedS: ordered.tookS,
-    metS: met.tookS,
+    metS,
     stepS: step.tookS,
     statisticsS: statistics.tookS,
     stepMessages: step.numMessages,
@@ -217,6 +227,27 @@ export function simulateControl(shape: ControlShape, costs: ControlCosts): Contr
     heartbeatShare: beats.busyS / (HEARTBEATS * HEARTBEAT_S),
     numEvents: control.numEvents,
   };
+}
+
+/** An order to all. */
+interface Round {
+  /** What each message takes at either end beside any message. */
+  readonly weighsS: number;
+  /** What each host's first does that passes it on, beside. */
+  readonly onceS?: number;
+}
+
+/** Who there is, ranks and shards, of which each host's first keeps a store; declare, by ranks and those stores; prepare. */
+function startOf(
+  { numRanks, ranksPerHost }: ControlShape,
+  { refS, storeNameS, keepS }: ControlCosts,
+): Round[] {
+  const numStores = numRanks > ranksPerHost ? Math.ceil(numRanks / ranksPerHost) : 0;
+  return [
+    { weighsS: 2 * numRanks * refS, onceS: keepS },
+    { weighsS: numRanks * refS + numStores * storeNameS },
+    { weighsS: 0 },
+  ];
 }
 
 class Control {
@@ -281,33 +312,28 @@ class Control {
     }
   }
 
-  /**
-   * So many orders to all, each answered by all before the next.
-   * @param numNamed - actors that the first of them names
-   */
-  rounds(count: number, numNamed = 0): void {
-    if (count === 0) return;
-    const namesS = numNamed * this.#costs.refS;
+  /** Orders to all, each answered by all before the next. */
+  rounds([round, ...later]: readonly Round[]): void {
+    if (round === undefined) return;
     const { numRanks, ranksPerHost, fanOut } = this.#shape;
     const numHosts = Math.ceil(numRanks / ranksPerHost);
     const isTree = numHosts > 1;
     const top = isTree ? Math.min(numHosts, fanOut ?? numHosts) : numRanks;
-    const next = () => this.rounds(count - 1);
     const each = (index: number, done: (numRanks: number) => void) =>
-      isTree ? this.#host(index, numHosts, namesS, done) : done(1);
+      isTree ? this.#host(index, numHosts, round, done) : done(1);
     this.#ask(
       this.#head,
-      namesS,
+      round.weighsS,
       Array.from({ length: top }, (_, index) => ({
         loop: this.#ranks[isTree ? index * ranksPerHost : index] as Loop,
         work: (done) => each(index, done),
       })),
-      next,
+      () => this.rounds(later),
     );
   }
 
   /** A host's first tells its ranks and the hosts below it, and answers for all of them. */
-  #host(index: number, numHosts: number, namesS: number, done: (numRanks: number) => void): void {
+  #host(index: number, numHosts: number, round: Round, done: (numRanks: number) => void): void {
     const { numRanks, ranksPerHost, fanOut } = this.#shape;
     const first = index * ranksPerHost;
     const own = this.#ranks.slice(first, Math.min(first + ranksPerHost, numRanks));
@@ -318,24 +344,26 @@ class Control {
         .filter((host) => host < numHosts)
         .map((host) => ({
           loop: this.#ranks[host * ranksPerHost] as Loop,
-          work: (answered: (numRanks: number) => void) => this.#host(host, numHosts, namesS, answered),
+          work: (answered: (numRanks: number) => void) => this.#host(host, numHosts, round, answered),
         })),
       ...own.map((loop) => ({ loop, work: (answered: (numRanks: number) => void) => answered(1) })),
     ];
-    this.#ask(this.#ranks[first] as Loop, namesS, asked, done);
+    const loop = this.#ranks[first] as Loop;
+    this.#ask(loop, round.weighsS, asked, done);
+    loop.work(round.onceS ?? 0);
   }
 
   /** Asks each, and goes on once all have answered: with for how many ranks. */
   #ask(
     by: Loop,
-    namesS: number,
+    weighsS: number,
     all: readonly { readonly loop: Loop; work(done: (numRanks: number) => void): void }[],
     done: (numRanks: number) => void,
   ): void {
     let open = all.length;
     let total = 0;
     for (const { loop, work } of all)
-      this.#send(by, loop, namesS, () =>
+      this.#send(by, loop, weighsS, () =>
         work((numRanks) =>
           // One rank's part alone is in the message's price.
           this.#send(loop, by, (numRanks - 1) * this.#costs.partS, () => {
@@ -380,27 +408,20 @@ class Control {
     for (const rank of this.#ranks.keys()) tell(0, rank);
   }
 
-  /** The ranks meet in their groups: what was left at the one store by all of a group each asks for at once, and connects to all. */
-  meet(): void {
-    const store = new Loop(this.#time);
-    const meetFrom = (rank: Loop, index: number, place: number): void => {
-      const next = sizes[index];
-      if (next === undefined) return;
-      const group = groups[index]?.[Math.floor(place / next.size)] as Meeting;
-      group.meet(rank, next.isKnown, () => meetFrom(rank, index + 1, place));
+  /** The ranks meet in the groups of a thread of each, one after the other: what was left in a host's store by all of a group each asks for at once, and connects to all. */
+  meet(ofRanks: readonly (readonly MeetingGroup[])[]): void {
+    const stores = new Map<number, Loop>();
+    const meetings = new Map<MeetingGroup, Meeting>();
+    const storeOf = (host: number) => known(stores, host, () => new Loop(this.#time));
+    const meetingOf = (group: MeetingGroup) =>
+      known(meetings, group, () => new Meeting(this.#time, storeOf(group.host), group.size, this.#costs));
+    const meetFrom = (rank: Loop, groups: readonly MeetingGroup[], index: number): void => {
+      const group = groups[index];
+      if (group === undefined) return;
+      const isKnown = groups[index - 1]?.host === group.host;
+      meetingOf(group).meet(rank, isKnown, () => meetFrom(rank, groups, index + 1));
     };
-    // Who is alone meets nobody.
-    const sizes = this.#shape.groupSizes.flatMap((ofThread) =>
-      ofThread.filter((size) => size > 1).map((size, index) => ({ size, isKnown: index > 0 })),
-    );
-    const { length } = this.#ranks;
-    const groups = sizes.map(({ size }) =>
-      Array.from(
-        { length: Math.ceil(length / size) },
-        (_, group) => new Meeting(this.#time, store, Math.min(size, length - group * size), this.#costs),
-      ),
-    );
-    for (const [place, rank] of this.#ranks.entries()) meetFrom(rank, 0, place);
+    for (const [place, rank] of this.#ranks.entries()) meetFrom(rank, ofRanks[place] ?? [], 0);
   }
 
   /** The head gives each process a sign, and takes theirs in. */
@@ -411,4 +432,11 @@ class Control {
         this.#head.work(this.#ranks.length * this.#costs.beatS),
       );
   }
+}
+
+/** What a map has of a key, made where it has none. */
+function known<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const value = map.get(key) ?? make();
+  map.set(key, value);
+  return value;
 }
