@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { GroupPlan } from "../../src/collectives/index.ts";
-import { groupsOfShard, meetingsOf } from "../../src/engine/shard/shard-carriers.ts";
+import { groupsOfShard, meetingsOf } from "../../src/engine/shard/index.ts";
 import type { OptimizerSpec } from "../../src/optim/index.ts";
 import { layoutBlock, Mesh, type MeshShape, replicas } from "../../src/parallel/index.ts";
 

@@ -1,4 +1,5 @@
 export { gatherByRows, rowLength } from "./gather-by-rows.ts";
+export { groupsOfShard } from "./groups-of-shard.ts";
 export { Shard } from "./shard.ts";
-export { groupsOfShard, meetingsOf, ShardCarriers } from "./shard-carriers.ts";
+export { meetingsOf, ShardCarriers } from "./shard-carriers.ts";
 export { ShardGroups } from "./shard-groups.ts";

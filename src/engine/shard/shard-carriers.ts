@@ -6,10 +6,6 @@ import {
   nearCarrier,
   openCarrier,
 } from "../../collectives/index.ts";
-import { updateRuleOf } from "../../optim/index.ts";
-import { ranksOfWhole } from "../../parallel/index.ts";
-import type { ShardPlan } from "../../protocols/index.ts";
-import { rowAndColumn } from "./gather-by-rows.ts";
 
 /** Ranks of the world, in order. */
 type Ranks = readonly number[];
@@ -56,25 +52,7 @@ export class ShardCarriers implements Disposable {
 }
 
 /**
- * @returns the groups in which a shard exchanges tensors, in an order in which all shards can join theirs one after the other: by what
- *   they are for, then by size and ranks. Statistics go by rows and columns; blocks to those that hold them; and what updates exchange to
- *   those that hold the whole of a block.
- */
-export function groupsOfShard(
-  { peers, layouts, optimizers }: Pick<ShardPlan, "peers" | "layouts" | "optimizers">,
-  rank: number,
-): readonly Ranks[] {
-  const statistics = [peers.modelParallel, peers.replicas].flatMap((ranks) => {
-    const { row, column } = rowAndColumn(ranks, rank);
-    return [row, column];
-  });
-  const doExchange = optimizers.some((spec) => updateRuleOf(spec).exchanges);
-  const wholes = doExchange ? layouts.map((layout) => ranksOfWhole(layout, rank)) : [];
-  return [...statistics, ...inOrder(layouts.map(({ group }) => group)), ...inOrder(wholes)];
-}
-
-/**
- * @param groups - of one shard, as {@link groupsOfShard} has them
+ * @param groups - of one shard, as `groupsOfShard` has them
  * @returns those that have to meet, each once, but for those that are part of another: which all of their members are in, too
  */
 export function meetingsOf(plan: GroupPlan, groups: readonly Ranks[]): readonly Ranks[] {
@@ -82,12 +60,4 @@ export function meetingsOf(plan: GroupPlan, groups: readonly Ranks[]): readonly 
   const isPart = (ranks: Ranks) =>
     all.some((other) => other.length > ranks.length && ranks.every((rank) => other.includes(rank)));
   return all.filter((ranks) => mustMeet(plan, ranks) && !isPart(ranks));
-}
-
-function inOrder(groups: readonly Ranks[]): readonly Ranks[] {
-  return groups.toSorted((a, b) => a.length - b.length || firstDifference(a, b));
-}
-
-function firstDifference(a: Ranks, b: Ranks): number {
-  return a.map((rank, place) => rank - (b[place] as number)).find((difference) => difference !== 0) ?? 0;
 }
