@@ -49,7 +49,7 @@ std::string reason_of(const std::exception& error) {
 // The store that Gloo is given: who leaves its own address there meets the others, and finds theirs, all fetched at once.
 class AddressBook final : public c10d::Store {
  public:
-  // The members contradict each other, or did not all come. No runtime_error: Gloo writes those to the console and makes them its own.
+  // The members contradict each other, or did not all come, or where they meet is gone. No runtime_error: Gloo writes those to the console and makes them its own.
   struct NotMet {
     CodedError reason;
   };
@@ -61,6 +61,9 @@ class AddressBook final : public c10d::Store {
       addresses_ = meet(identity_, *store_, address);
     } catch (const CodedError& reason) {
       throw NotMet{reason};
+    } catch (const std::exception& error) {
+      const std::string expected = identity_.rendezvous + " to stay until every rank has come";
+      throw NotMet{{"COLLECTIVE_ABORTED", "[openCommunicator " + identity_.name + "] expected " + expected + ", got " + reason_of(error)}};
     }
   }
   // The key ends in the member's rank.

@@ -10,6 +10,7 @@ import {
   allToAll,
   type CommunicatorOptions,
   gatherSequence,
+  keepStore,
   openCommunicator,
   reduceScatterSequence,
   Store,
@@ -126,6 +127,22 @@ describe("opening a communicator", () => {
       });
     },
   );
+
+  it.skipIf(!hasGloo)("ends for those that wait, at once, where the store they meet in does", async () => {
+    const kept = keepStore();
+    const members = new Members({ backend: "gloo", placement: "process" });
+    const { rendezvous } = kept;
+    const come = ["gatherRanks", "gatherRanks"] as const;
+    const { name, outcomes } = members.start(come, 3, { rendezvous, deadlineMs: 120_000 });
+    await vi.waitFor(() => expect(kept.add(`${name}/members`, 0)).toBe(come.length), { timeout: 20_000 });
+    kept[Symbol.dispose]();
+    const aborted = {
+      code: "COLLECTIVE_ABORTED",
+      message: expect.stringContaining(`expected ${rendezvous} to stay until every rank has come`),
+    };
+    expect(await Promise.all(outcomes)).toMatchObject([aborted, aborted]);
+    await members.stop();
+  });
 
   it.skipIf(!hasGloo)("meets at a host and port", async () => {
     const members = new Members({ backend: "gloo", placement: "process" });
