@@ -27,12 +27,12 @@ import {
 import { StagedSave } from "./staged-save.ts";
 import { StagingMemory } from "./staging.ts";
 
-/** What is to be saved. */
+/** What to save. */
 export interface SaveRequest {
   readonly step: number;
   /** The model's tensors by name. */
   readonly tensors: Readonly<Record<string, GivenTensor>>;
-  /** What its optimizer keeps, by names that differ from the model's, such as `exp_avg.<name>`. */
+  /** The optimizer's tensors, under names that differ from the model's, such as `exp_avg.<name>`. */
   readonly optimizer?: Readonly<Record<string, GivenTensor>>;
   /** Anything else worth keeping, as JSON. */
   readonly metadata?: JsonObject;
@@ -41,8 +41,8 @@ export interface SaveRequest {
 }
 
 /**
- * Saves checkpoints of any program: tensors are copied when they are given and written by a thread of their own, so that
- * whoever gives them goes on at once. A save is there whole and durable, or not at all.
+ * Saves checkpoints of any program: `save` copies the tensors and returns at once, and a separate thread writes them. A save is
+ * complete and durable, or absent.
  *
  * ```ts
  * await using service = await CheckpointService.open({ dir: "runs/mine", keepLast: 3 });
@@ -66,7 +66,7 @@ export class CheckpointService implements AsyncDisposable {
   }
 
   /**
-   * Takes the place for itself, starts the writer's thread, and removes what saves of an earlier process left unfinished.
+   * Locks the place, starts the writer's thread, and removes unfinished saves of earlier processes.
    * @throws {TroupeError} `OPTION`; `CHECKPOINT_LOCKED` where another process writes there; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE` or `S3_FAILED` for a place that cannot be used
    */
   static async open(options: CheckpointServiceOptions): Promise<CheckpointService> {
@@ -94,19 +94,19 @@ export class CheckpointService implements AsyncDisposable {
     return this.#hub.events$;
   }
 
-  /** The same for `for await`. */
+  /** The same events for `for await`. */
   events(): EventStream {
     return this.#hub.events();
   }
 
-  /** Lets a sink write every event from now on; the service closes it with itself. */
+  /** Sends every event from now on to a sink, which the service closes when it closes. */
   addSink(sink: EventSink): void {
     this.#hub.addSink(sink);
   }
 
   /**
-   * Copies tensors and lets them be written. When it returns they may change again.
-   * @throws {TroupeError} `CHECKPOINT_STAGING` where there is no room for them; `CHECKPOINT_SLICE` for what is no tensor;
+   * Copies tensors, then writes the copies in the background. When it returns, the tensors may change.
+   * @throws {TroupeError} `CHECKPOINT_STAGING` if there is no room for them; `CHECKPOINT_SLICE` for what is not a tensor;
    * `CHECKPOINT_INCOMPLETE` for slices that do not make up the whole
    */
   save({ step, tensors, optimizer = {}, metadata, config }: SaveRequest): Save {
@@ -122,7 +122,7 @@ export class CheckpointService implements AsyncDisposable {
     }
   }
 
-  /** Memory for a save whose tensors come bit by bit; give it to {@link commit}, or its area back. */
+  /** Memory for a save whose tensors arrive in parts; pass it to {@link commit}, or return its area. */
   stage(step: number): StagedSave {
     if (this.#closing !== undefined) throw closed();
     if (!Number.isSafeInteger(step) || step < 0) throw wrongOption("step", "a whole number", step);
@@ -130,8 +130,8 @@ export class CheckpointService implements AsyncDisposable {
   }
 
   /**
-   * Lets staged tensors be written; their memory is the service's from here on.
-   * @throws {TroupeError} `CHECKPOINT_INCOMPLETE` where some are not whole; the memory is still the caller's then
+   * Writes staged tensors; their memory now belongs to the service.
+   * @throws {TroupeError} `CHECKPOINT_INCOMPLETE` if some are incomplete; the memory then still belongs to the caller
    */
   commit(
     staged: StagedSave,
@@ -152,19 +152,19 @@ export class CheckpointService implements AsyncDisposable {
     await this.#queue.idle();
   }
 
-  /** What is there, the newest first. */
+  /** The checkpoints, newest first. */
   list(): Promise<readonly CheckpointFacts[]> {
     return listCheckpoints(this.#storage);
   }
 
-  /** Reads every byte of a checkpoint; returns everything that is not as it was saved. */
+  /** Reads every byte of a checkpoint and returns all damage. */
   async verify(step: number): Promise<readonly Damage[]> {
     await this.#folderOf(step);
     return verifyCheckpoint(this.#storage, stepFolder(step));
   }
 
   /**
-   * Opens a checkpoint for reading, the newest whole one by default; the caller's to dispose.
+   * Opens a checkpoint for reading, by default the newest complete one; the caller disposes of it.
    * @throws {TroupeError} `CHECKPOINT_MISSING`, `CHECKPOINT_DAMAGED`
    */
   async read(step?: number): Promise<Checkpoint> {
@@ -172,7 +172,7 @@ export class CheckpointService implements AsyncDisposable {
     return Checkpoint.open(await this.#folderOf(step));
   }
 
-  /** Waits for the saves under way, then ends the writer's thread. */
+  /** Waits for pending saves, then ends the writer's thread. */
   async close(): Promise<void> {
     this.#closing ??= this.#end();
     await this.#closing;

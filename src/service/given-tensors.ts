@@ -10,7 +10,7 @@ export interface RawTensor {
   /** Of the whole tensor. */
   readonly shape: readonly number[];
   readonly bytes: Uint8Array;
-  /** Which part of it `bytes` are; the whole by default. */
+  /** Which part of the tensor `bytes` holds. Default: all of it. */
   readonly slice?: Box;
 }
 

@@ -5,14 +5,14 @@ import type { WriteProgress, Written } from "./writer.ts";
 /** How much of a save is durable so far. */
 export type SaveProgress = Pick<WriteProgress, "writtenBytes" | "totalBytes">;
 
-/** A checkpoint on its way to the disk. Its tensors were copied: what becomes of them does not matter any more. */
+/** A checkpoint that is being written. Its tensors were copied, so the originals may change. */
 export class Save {
   readonly step: number;
   /** How much is written; completes with the save, whether it succeeds or not. */
   readonly progress$: Observable<SaveProgress>;
   /**
-   * Resolves when the checkpoint is durable, and was read again where that is asked for; with undefined when it was left
-   * out because another was being written. Rejects with the first cause when it could not be saved.
+   * Resolves when the checkpoint is durable and, with `verify`, has been read back; with undefined if it was skipped because
+   * another was being written. Rejects with the first cause if it could not be saved.
    */
   readonly durable: Promise<Written | undefined>;
   readonly #progress = new ReplaySubject<SaveProgress>(1);

@@ -1,26 +1,26 @@
 import { type NamesOf, TroupeError, unknownNames } from "../errors.ts";
 import type { WriterInit } from "./writer.ts";
 
-/** How a service saves. Exactly one of `dir` and `storage` says where. */
+/** How a service saves. Give exactly one of `dir` and `storage`. */
 export interface CheckpointServiceOptions {
-  /** A folder; made where it is not there. */
+  /** A folder; created if missing. */
   readonly dir?: string;
   /** Another storage, by its address: `s3://BUCKET/PREFIX`. */
   readonly storage?: string;
-  /** Keep that many of the newest checkpoints; all where neither rule is given. */
+  /** How many of the newest checkpoints to keep. Default: all. */
   readonly keepLast?: number;
-  /** Keep those whose step is a multiple of this, too. */
+  /** Also keep those whose step is a multiple of this; requires `keepLast`. */
   readonly keepEvery?: number;
-  /** The most memory in which tensors wait for the disk, in bytes: 4 GiB by default. Taken when it is needed. */
+  /** The most memory for tensors that wait for the disk, in bytes, allocated when needed. Default: 4 GiB. */
   readonly stagingBytes?: number;
   /**
-   * What becomes of a save while another is being written: it waits, its tensors copied, as far as `stagingBytes` allows;
-   * or it is skipped and counted.
+   * What happens to a save while another is being written: it waits with its tensors copied, as far as `stagingBytes` allows,
+   * or it is skipped and counted. Default: "wait".
    */
   readonly whenBusy?: "wait" | "skip";
-  /** Whether each checkpoint is read again, byte for byte, before it counts as saved; true by default. */
+  /** Whether each checkpoint is read back, byte for byte, before it counts as saved. Default: true. */
   readonly verify?: boolean;
-  /** How long one save may take before it counts as failed, its memory lost; an hour by default. */
+  /** How long one save may take before it fails and its memory is lost. Default: an hour. */
   readonly saveDeadlineMs?: number;
 }
 

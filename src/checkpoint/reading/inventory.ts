@@ -9,21 +9,21 @@ import { isForeign, ownerOf, type RunRecord, runOf, savedAt } from "./run-record
 export interface CheckpointFacts {
   readonly name: string;
   readonly step: number;
-  /** Of all its files, as the save told it; 0 where it is damaged. */
+  /** Of all its files, as recorded by the save; 0 if it is damaged. */
   readonly sizeBytes: number;
   /** Whether `latest` names it. */
   readonly latest: boolean;
-  /** The run that it is of, where it says so. */
+  /** The run that it belongs to, if recorded. */
   readonly run?: RunRecord;
-  /** When it was saved, in ISO 8601, where it says so. */
+  /** When it was saved, in ISO 8601, if recorded. */
   readonly savedAt?: string;
-  /** Whether that is another run than the one that the storage belongs to. */
+  /** Whether it belongs to another run than the storage. */
   readonly foreign: boolean;
-  /** Why it cannot be opened, if so. That its tensors are whole, `verifyCheckpoint` tells. */
+  /** Why it cannot be opened, if so. `verifyCheckpoint` also checks the tensors. */
   readonly damage?: TroupeError;
 }
 
-/** The checkpoints of a run, the highest step first. @param place - a storage, or the folder of a run */
+/** Lists the checkpoints of a run, the highest step first. @param place - a storage, or the folder of a run */
 export async function listCheckpoints(place: CheckpointStorage | string): Promise<CheckpointFacts[]> {
   const { storage, name: only } = await placeOf(place);
   const latest = await storage.latest();

@@ -11,17 +11,17 @@ import { Checkpoint } from "./checkpoint.ts";
 import { noCheckpoint } from "./no-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
 
-/** Which checkpoint of several is wanted. */
+/** Which of several checkpoints to open. */
 export interface OpenCheckpointOptions {
-  /** Paths of checkpoints not to be opened, such as one whose tensors were found damaged while they were read. */
+  /** Paths of checkpoints to pass over, such as one whose tensors were found damaged while they were read. */
   readonly except?: readonly string[];
 }
 
 /**
- * Opens the newest whole checkpoint: the one that `latest` names or, where that is damaged, the one of the highest step
- * that is whole and of the run that the storage belongs to.
- * @param place - a storage, the folder of a run, or the folder of one checkpoint: then that one
- * @throws {TroupeError} `CHECKPOINT_MISSING` when there is none, `CHECKPOINT_DAMAGED` when none is whole
+ * Opens the newest complete checkpoint of a run: the one that `latest` names or, if that is damaged, the undamaged one with the
+ * highest step.
+ * @param place - a storage, the folder of a run, or the folder of one checkpoint, which is then the one opened
+ * @throws {TroupeError} `CHECKPOINT_MISSING` if there is none, `CHECKPOINT_DAMAGED` if all are damaged
  */
 export async function openCheckpoint(
   place: CheckpointStorage | string,

@@ -5,24 +5,24 @@ import { newestFirst } from "../reading/open-checkpoint.ts";
 import { ownerOf } from "../reading/run-record.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 
-/** Which checkpoints are to be kept: what either rule names. */
+/** Which checkpoints to keep: those that either rule names. */
 export interface KeepRule {
-  /** The newest whole ones, at least one. */
+  /** How many of the newest undamaged ones, at least one. */
   readonly last: number;
   /** Those whose step is a multiple of this. */
   readonly every?: number | undefined;
 }
 
-/** What pruning has done. */
+/** What pruning did. */
 export interface Pruned {
   readonly removed: readonly string[];
-  /** What could not be removed, and why: nothing that endangers what is kept. */
+  /** What could not be removed, and why; it does no harm to what is kept. */
   readonly failed: readonly { readonly name: string; readonly cause: unknown }[];
 }
 
 /**
- * Removes checkpoints that a rule does not keep. Never removed are the one that `latest` names, and what is newer than
- * the oldest that counts as one of the `last`; a damaged one does not count, and another run's neither counts nor goes.
+ * Removes checkpoints that a rule does not keep. It never removes the one that `latest` names, nor any newer than the oldest of the
+ * `last` ones. Damaged ones do not count as `last`; another run's neither count nor are removed.
  * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
  */
 export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise<Pruned> {

@@ -11,13 +11,13 @@ import {
 import { saveFailed } from "./save-failed.ts";
 import { entryOf, type PlannedTensor } from "./tensor-files.ts";
 
-/** A tensor to be saved, or a part of one, whose bytes are fetched when their turn comes. */
+/** A tensor to save, or a part of one, whose bytes are read when their turn comes. */
 export interface CheckpointSource extends PlannedTensor {
-  /** Row-major and little-endian; in parts, no more than a part of one tensor need be in memory. */
+  /** Row-major and little-endian. May return parts, so that only a part of a tensor need be in memory. */
   read(): TensorBytes | Promise<TensorBytes>;
 }
 
-/** Everything a checkpoint keeps. */
+/** Everything that a checkpoint contains. */
 export interface CheckpointContent extends Omit<CheckpointPlan, "step"> {
   readonly state: TrainerState;
   readonly weights: readonly CheckpointSource[];
@@ -25,10 +25,10 @@ export interface CheckpointContent extends Omit<CheckpointPlan, "step"> {
 }
 
 /**
- * Saves a checkpoint into a folder of its own, then lets `latest` name it. It is either there whole, on the disk, or not
- * at all; what was saved before is kept whatever happens. The folder is also a Hugging Face model folder. Sources are read
- * one after the other, whatever their order; equal contents give equal files.
- * @param place - a storage, or the folder of a run. One process at a time saves into it, and sweeps it before
+ * Saves a checkpoint into a new folder, then makes `latest` name it. It is complete and on the disk, or absent; earlier
+ * checkpoints stay, whatever happens. The folder is also a Hugging Face model folder. Sources are read one after the other, and
+ * equal contents give equal files, whatever their order.
+ * @param place - a storage, or the folder of a run; only one process at a time may save into it, and it is swept first
  * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED` with the first cause: the disk is full or failing, or a source threw
  */
 export async function writeCheckpoint(

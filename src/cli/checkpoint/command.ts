@@ -12,7 +12,7 @@ import { verifyCheckpoints } from "./verify.ts";
 export function addCheckpointCommand(program: Command): void {
   const checkpoint = program
     .command("checkpoint")
-    .description("list, inspect, verify, prune, convert and serve checkpoints");
+    .description("list, inspect, verify, join, prune, convert and serve checkpoints");
   const place = "folder of a run or of one checkpoint, or s3://BUCKET/PREFIX";
   checkpoint
     .command("list")

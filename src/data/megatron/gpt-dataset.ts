@@ -13,21 +13,21 @@ import { type DocumentSplitRule, type Range, splitRanges } from "./split-ranges.
 /** Rows of tokens, int64, [samples, length]. */
 export type MegatronGptBatch = { readonly inputIds: Tensor; readonly labels: Tensor };
 
-/** Where the tokens are, and which of them are trained on. */
+/** Where the tokens are, and how they are split into samples. */
 export interface MegatronGptOptions {
-  /** A prefix, or `weight prefix weight prefix …`, as `--data-path` takes them. */
+  /** A prefix such as `data/books_text_document`, or `weight prefix weight prefix …`, as Megatron's `--data-path`. */
   readonly dataPath: string | readonly (string | number)[];
-  /** Weights of training, validation and test, as `--split` takes them. */
+  /** Weights of training, validation and test, as Megatron's `--split`. */
   readonly split?: string;
   readonly splitRule?: DocumentSplitRule;
   /** Tokens that a sample predicts. */
   readonly length: number;
   readonly seed: number;
-  /** At least so many of each split; one epoch of them unless said otherwise. */
+  /** The least number of samples of each split. Default: one epoch. */
   readonly numSamples?: Readonly<Partial<Record<SplitName, number>>>;
-  /** Tokens below which every token lies. */
+  /** Upper bound of the token ids, exclusive. */
   readonly vocabSize?: number;
-  /** Whether the orders of samples are kept in `.npy` files beside the data, by Megatron's names; true. */
+  /** Whether the orders of samples are cached in `.npy` files beside the data, under Megatron's names. Default: true. */
   readonly cache?: boolean;
 }
 
@@ -56,9 +56,9 @@ export function megatronGptSamples(
 }
 
 /**
- * Megatron's GPT samples of indexed datasets: `inputIds`, and `labels` that are one token further. Splits `train`, `validation` and
- * `test`, those that hold nothing left out. The sample at a position is the one that Megatron-LM takes there.
- * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, or `DATA_TOO_SHORT` where no split holds a sample
+ * Megatron's GPT samples of indexed datasets: `inputIds`, and `labels`, which are one token ahead. The splits are `train`,
+ * `validation` and `test`, without empty ones. The sample at a position is the one that Megatron-LM has there.
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, or `DATA_TOO_SHORT` if no split has a sample
  */
 export function megatronGptDataset(options: MegatronGptOptions): Dataset<MegatronGptBatch, DatasetFacts> {
   const { length, vocabSize } = options;

@@ -5,19 +5,19 @@ import { Parameter } from "./parameter.ts";
 
 /** Options of a buffer. */
 export interface BufferOptions {
-  /** float32; others are constants. */
+  /** Other dtypes than float32 make it a constant. Default: float32. */
   readonly dtype?: DType;
-  /** Whether checkpoints have it; what they have not, each rank makes of its initializer anew. true */
+  /** Whether checkpoints contain it; otherwise each rank makes its own from the initializer. Default: true. */
   readonly persistent?: boolean;
 }
 
 /**
- * A tensor of a module that no gradient trains, as torch's buffers: a running average that forward writes, or a constant such as
- * position ids, a mask or a table. It keeps its dtype, whatever the ranks compute in, is declared and bound to memory like a
- * parameter, and saved where it is persistent.
+ * A tensor of a module that no gradient trains, like torch's buffers: a running average that forward writes, or a constant such as
+ * position ids, a mask or a table. It keeps its dtype in any precision, is declared and bound to memory like a parameter, and is
+ * saved if it is persistent.
  *
- * A float32 one that is persistent may be written. It reads the same through a whole step; what forward writes takes effect at
- * the step's end: the mean of all writes of the step, over its micro-batches and replicas.
+ * A persistent float32 buffer may be written. It keeps its value through a whole step; at the end of the step it becomes the mean
+ * of everything written in it, over micro-batches and replicas.
  */
 export class Buffer extends Parameter {
   readonly persistent: boolean;
@@ -33,7 +33,7 @@ export class Buffer extends Parameter {
     this.persistent = persistent;
   }
 
-  /** Whether nobody may write it. */
+  /** Whether it cannot be written. */
   get isConstant(): boolean {
     return this.dtype !== "float32" || !this.persistent;
   }
@@ -43,9 +43,8 @@ export class Buffer extends Parameter {
   }
 
   /**
-   * Writes all elements. In evaluation, and where backward computes a block again, a runtime counts it for nothing; where
-   * none runs the model it takes effect at once.
-   * @param value - of the buffer's shape, any float dtype; stays the caller's
+   * Writes all elements. During evaluation and recomputation a write has no effect; outside a runtime it takes effect at once.
+   * @param value - of the buffer's shape, any float dtype; still belongs to the caller
    * @throws {TroupeError} `PARAMETER_SHAPE`; `MODULE_STATE` for a constant
    */
   write(value: Tensor): void {

@@ -11,7 +11,7 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
   readonly #numCalls: number;
   readonly #items: readonly M[];
 
-  /** @param options.numCalls - where an item stands in several places of the network */
+  /** @param options.numCalls - calls of items in one forward, if some are called several times */
   constructor(items: Iterable<M>, options: { readonly numCalls?: number } = {}) {
     super();
     this.#items = [...items];
@@ -19,7 +19,7 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
     indexItems(this, this.#items);
   }
 
-  /** How often forward calls its items, all together: as often as there are items unless told otherwise. */
+  /** How often forward calls its items in total. Default: once each. */
   get numCalls(): number {
     return this.#numCalls;
   }

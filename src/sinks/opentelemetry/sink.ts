@@ -28,12 +28,12 @@ const endpointVariables = [
 const closeMs = 5000;
 
 /**
- * Sends a run to an OpenTelemetry collector by OTLP over HTTP: a span of the run with those of its steps, evaluations and
- * saves within it, and metrics. Where to and how is read from the environment, by OpenTelemetry's own rules
+ * Sends a run to an OpenTelemetry collector by OTLP over HTTP: a span for the run, which contains spans for its steps, evaluations
+ * and saves, and metrics. The environment configures it by OpenTelemetry's own rules
  * (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`, …). A collector that is slow or gone
- * costs spans, never time; how many is told.
- * @returns undefined where the environment names no endpoint, or `OTEL_SDK_DISABLED` is true
- * @throws {TroupeError} `SINK` where OpenTelemetry's packages are not installed
+ * costs spans, never time; the number of lost spans is reported.
+ * @returns undefined if the environment names no endpoint, or `OTEL_SDK_DISABLED` is true
+ * @throws {TroupeError} `SINK` if OpenTelemetry's packages are not installed
  */
 export async function openTelemetrySink(options: OpenTelemetryOptions = {}): Promise<EventSink | undefined> {
   const { environment = process.env, load = (name) => import(name) } = options;

@@ -7,15 +7,15 @@ import { RunMetrics } from "./metrics.ts";
 
 /** Where metrics are served. */
 export interface PrometheusOptions {
-  /** 9464; 0 for any that is free. */
+  /** 0 takes any free port. Default: 9464. */
   readonly port?: number;
-  /** An address of this machine. "127.0.0.1" */
+  /** An address of this machine. Default: "127.0.0.1". */
   readonly host?: string;
 }
 
 /** A sink that is a small HTTP server. */
 export interface PrometheusSink extends EventSink {
-  /** What Prometheus is to scrape, `http://127.0.0.1:9464/metrics`. */
+  /** The address to scrape, `http://127.0.0.1:9464/metrics`. */
   readonly url: string;
 }
 
@@ -27,10 +27,10 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * Serves the latest figures of a run to Prometheus, at `/metrics`, on loopback unless told otherwise: to GET and HEAD alone,
- * under the machine's own names alone, and nothing else. Anyone who can reach the address may read them; 16 connections stand
- * at once, and one more takes the place of the oldest.
- * @throws {TroupeError} `SINK` where the port cannot be listened on
+ * Serves the latest figures of a run to Prometheus at `/metrics`, by default on loopback. Only GET and HEAD under the machine's own
+ * names are answered. Anyone who can reach the address can read the figures. At most 16 connections stay open; one more
+ * replaces the oldest.
+ * @throws {TroupeError} `SINK` if the port cannot be listened on
  */
 export async function prometheusSink(options: PrometheusOptions = {}): Promise<PrometheusSink> {
   const { port = DEFAULT_PORT, host = "127.0.0.1" } = options;

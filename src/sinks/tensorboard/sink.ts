@@ -25,11 +25,11 @@ import {
 import type { Bytes } from "./wire.ts";
 
 /**
- * Writes what TensorBoard shows: scalars of steps, evaluations, memory and saves, histograms of weights and gradients,
- * generated text, and a run's settings as text and for the hparams page. `tensorboard --logdir FOLDER` reads it while it
- * is written. Each sink begins a file of its own in the folder, so that one torn by a crash is never gone on with.
- * @param folder - of one run; made where it is not there
- * @throws what the file system says where nothing can be written there
+ * Writes files for TensorBoard: scalars of steps, evaluations, memory and saves, histograms of weights and gradients,
+ * generated text, and a run's settings as text and for the hparams page. `tensorboard --logdir FOLDER` can read them while they
+ * are written. Each sink begins a new file in the folder and never appends to one that a crash may have torn.
+ * @param folder - of one run; created if missing
+ * @throws the file system's error if nothing can be written there
  * @see docs/concepts/events.md
  */
 export function tensorBoardSink(folder: string): EventSink {

@@ -14,11 +14,11 @@ import { microseconds, processName, slice, type TraceEvent } from "./trace-event
 
 /**
  * Writes a run as a trace for ui.perfetto.dev or chrome://tracing: a process for each rank, lanes for every actor, an
- * arrow from each message's sender to whoever handled it, counters of loss, speed and memory. The run must be spawned with
- * `trace: true`, or there is little to see. An entry is written when it has ended, and the file may end anywhere: what a
- * killed run leaves behind can be opened.
- * @param path - of the file, which is overwritten; its folder is made where it is not there
- * @throws what the file system says where it cannot be written
+ * arrow from each message's sender to its handler, counters of loss, speed and memory. Spawn the run with `trace: true`, or there
+ * is little to see. An entry is written when it has ended, and the file may end anywhere, so what a killed run leaves behind can be
+ * opened.
+ * @param path - of the file, which is overwritten; its folder is created if missing
+ * @throws the file system's error if it cannot be written
  */
 export function chromeTraceSink(path: string): EventSink {
   return new ChromeTraceSink(path);
