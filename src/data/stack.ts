@@ -2,10 +2,10 @@ import { TroupeError } from "../errors.ts";
 import { type DType, ops, Tensor, tensor } from "../tensor/index.ts";
 import type { Batch, HostValue } from "./batch.ts";
 
-/** One sample as a record; numbers become tensors with the others, texts stay where the data is. */
+/** One sample as a record; numbers are stacked into tensors, texts stay with the data. */
 export type SampleRecord = { readonly [name: string]: Tensor | number | boolean | string | SampleRecord };
 
-/** What {@link stack} makes of samples. */
+/** The result of {@link stack}. */
 export type Stacked<S> = {
   readonly [Name in keyof S]: S[Name] extends Tensor | number | boolean
     ? Tensor
@@ -17,8 +17,8 @@ export type Stacked<S> = {
 /**
  * Collates records name by name: tensors of one shape are stacked along a new dim 0, numbers and booleans become a tensor
  * [samples], texts a list, and records are collated within.
- * @param dtypes - of what numbers become, by name; float32 unless told otherwise, bool for booleans
- * @throws {TroupeError} `DATA_BATCH` for samples that have other names or kinds of values than the first
+ * @param dtypes - of the tensors made of numbers, by name. Default: float32, and bool for booleans
+ * @throws {TroupeError} `DATA_BATCH` for a sample whose names or kinds of values differ from the first one's
  */
 export function stack<S extends SampleRecord>(
   dtypes: Readonly<Record<string, DType>> = {},

@@ -15,15 +15,15 @@ export interface OptimizerOptions {
   /** Peak learning rate; a schedule sets that of each step. */
   readonly lr?: number;
   readonly weightDecay?: number;
-  /** What decays: "matrices" */
+  /** Which parameters weight decay applies to. Default: "matrices". */
   readonly decay?: Decay;
   /** Exceptions by name or shape. */
   readonly groups?: readonly GroupRule[];
-  /** Follows the gradient up instead of down. false */
+  /** Whether the update ascends the gradient instead of descending it. Default: false. */
   readonly maximize?: boolean;
-  /** Largest L2 norm of the averaged gradient of its own parameters, in place of the job's rule for them. */
+  /** Largest L2 norm of the averaged gradient of this optimizer's parameters, instead of the job's rule. */
   readonly clipNorm?: number;
-  /** Only parameters whose names it matches; another optimizer of the job takes the rest. Default: all. */
+  /** Takes only parameters whose names match; other optimizers of the job take the rest. Default: all. */
   readonly only?: RegExp;
 }
 

@@ -17,7 +17,7 @@ export interface Peak {
 
 /** Steps of linear warm-up from 0 to the peak. */
 export interface WarmupOptions {
-  /** In steps; 0 for none. */
+  /** In steps. Default: 0, no warm-up. */
   readonly warmup?: number;
 }
 
@@ -25,7 +25,7 @@ export interface WarmupOptions {
 export interface DecayOptions extends WarmupOptions {
   /** The step at which the lowest rate is reached; not before the end of warm-up. */
   readonly end: number;
-  /** The lowest rate; 0 unless told otherwise, at most the peak. */
+  /** The lowest rate, at most the peak. Default: 0. */
   readonly minLr?: number;
 }
 
@@ -83,7 +83,7 @@ export class LinearDecay extends Decay {
 
 /** Options of {@link Cosine}. */
 export interface CosineOptions extends DecayOptions {
-  /** Past the end the rate stays at its lowest, or follows the cosine up again, as BMTrain's does. "stay" */
+  /** Past the end the rate stays at its lowest, or rises again along the cosine, as BMTrain's does. Default: "stay". */
   readonly afterEnd?: "stay" | "rise";
 }
 
@@ -94,7 +94,7 @@ export interface CosineOptions extends DecayOptions {
 export class Cosine extends Decay {
   readonly afterEnd: "stay" | "rise";
 
-  /** @throws `OPTIMIZER_OPTION` as {@link LinearDecay} does, or for an `afterEnd` of nobody */
+  /** @throws `OPTIMIZER_OPTION` as {@link LinearDecay} does, or for an unknown `afterEnd` */
   constructor(optimizer: Peak, options: CosineOptions) {
     super(optimizer, options, { ...DECAY_NAMES, afterEnd: true });
     this.afterEnd = options.afterEnd ?? "stay";

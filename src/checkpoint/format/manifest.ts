@@ -6,30 +6,30 @@ import { isDType, type SafetensorsDType, tensorSizeBytes } from "./safetensors-h
 import { type Box, coverOnce, liesIn } from "./slices.ts";
 import { type JsonObject, type JsonValue, parseValue } from "./strict-json.ts";
 
-/** Where a run stands: what it needs, beside tensors, to go on as if it had never stopped. Other members are kept as they are. */
+/** What a run needs, beside tensors, to resume exactly. Members that are unknown here are kept. */
 export interface TrainerState {
   /** Optimizer steps done. */
   readonly step: number;
   readonly seed: number;
-  /** Samples trained on, over all ranks: the position of the sampler. */
+  /** Samples consumed, over all ranks: the position in the data. */
   readonly samplesConsumed: number;
-  /** Samples of one step; left out where that is not the saver's to say. */
+  /** Samples in one step; omitted if the saver does not know. */
   readonly batchSize?: number;
-  /** What the caller of the saving service says of it. */
+  /** Metadata given to the saving service. */
   readonly metadata?: JsonObject;
-  /** How far the optimizer has come, where it is behind the steps or scales the loss; null or left out where it is not. */
+  /** The optimizer's progress, if it differs from the steps or the loss is scaled; otherwise null or omitted. */
   readonly optimizer?: JsonValue;
-  /** Losses of the latest steps, in order: what the next ones are judged by. Left out where nobody judges. */
+  /** Losses of the latest steps, in order, by which spikes are recognized; omitted if nobody looks for them. */
   readonly recentLosses?: readonly number[];
-  /** Which run it is of, as `runOf` reads it; left out by who is no run. */
+  /** The run that it belongs to, as `runOf` reads it; omitted outside a run. */
   readonly run?: JsonObject;
-  /** What it is trained by: optimizers, schedules, data; left out by who is no run. */
+  /** How it is trained: optimizers, schedules, data; omitted outside a run. */
   readonly recipe?: JsonObject;
-  /** Of a delta: where what it stands on comes from, which is not saved, and what tells it from others. */
+  /** For a delta: where its base model comes from, which is not saved, and how to recognize it. */
   readonly base?: JsonObject;
   /** The job's own configuration. */
   readonly job: JsonValue;
-  /** The tokenizer as plain data; null where the job has none. */
+  /** The tokenizer as plain data; null if the job has none. */
   readonly tokenizer: JsonValue;
 }
 

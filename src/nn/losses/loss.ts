@@ -14,13 +14,13 @@ import {
 import { isFused } from "../fusion.ts";
 import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.ts";
 
-/** The target that counts for nothing. */
+/** Rows with this target are ignored. */
 export const IGNORE_INDEX = -100;
 
 /** How {@link linearCrossEntropy} computes. */
 export interface LinearLossOptions extends LossOptions {
   readonly reduction?: "mean" | "sum";
-  /** [V], added to the logits; where `share` is given, of the classes that are here. Default: none. */
+  /** [V], added to the logits; with `share`, of this rank's classes. Default: none. */
   readonly bias?: Tensor | undefined;
 }
 
@@ -37,12 +37,12 @@ const CLASSES_AT_ONCE = 64;
 const maxLogitsBytes = (hidden: Tensor) => (isOnGpu(hidden) ? 2 ** 30 : 64 * 2 ** 20);
 
 /**
- * Cross entropy in nats: the mean over the rows whose target is not {@link IGNORE_INDEX} unless told otherwise, NaN where
- * none is left.
+ * Cross entropy in nats: by default the mean over the rows whose target is not {@link IGNORE_INDEX}, NaN if there are
+ * none.
  * @param logits - [..., V], float
  * @param targets - [...], int64, each in [0, V) or ignored
  * @returns float32, a scalar, or [N] over all rows for reduction "none"
- * @throws {TroupeError} `TENSOR_ARGUMENT` for what is no tensor
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for anything but tensors
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptions = {}): Tensor {
   for (const [name, given] of Object.entries({ logits, targets }))
@@ -61,13 +61,13 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
 
 /**
  * {@link crossEntropy} of `hidden · weightᵀ` in chunks of rows, so that the logits never exist as a whole. The
- * gradients are made in the forward pass.
+ * gradients are computed in the forward pass.
  * @param hidden - [..., D], float
- * @param weight - [V, D], the unembedding; where `share` is given, the rows of the classes that are here
+ * @param weight - [V, D], the unembedding; with `share`, the rows of this rank's classes
  * @param targets - [...], int64, each in [0, V) or ignored
  * @param options.bias - [V], added to the logits
- * @param share - where other ranks hold the other classes: all of them call this at once with the same hidden states and
- *   targets; the gradient of `hidden` is then the part of it that these classes make
+ * @param share - if other ranks hold the other classes: all of them call this together with the same hidden states and targets;
+ *   the gradient of `hidden` is then the part that comes from this rank's classes
  * @returns float32 scalar
  */
 export function linearCrossEntropy(
@@ -95,8 +95,8 @@ export function linearCrossEntropy(
 }
 
 /**
- * Labels that are the inputs themselves, turned into targets of the next position: shifted left by one, the last
- * position ignored.
+ * Turns labels that equal the inputs into targets for the next position: shifted left by one, with the last position
+ * ignored.
  * @param labels - [B, T], int64
  * @returns [B, T], int64
  */

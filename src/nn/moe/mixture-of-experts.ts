@@ -8,32 +8,32 @@ import { refuseUnknownOptions } from "../module/module-options.ts";
 import type { Experts } from "./experts.ts";
 import { combine, dispatch, type GateOptions, type Routing, route } from "./routing.ts";
 
-/** How a mixture deals its tokens; the defaults are DeepSpeed's. */
+/** How a mixture routes its tokens; the defaults are DeepSpeed's. */
 export interface MixtureOptions {
   /** Experts that see each token. Default: 1. */
   readonly k?: 1 | 2;
-  /** While training. Default: 1. */
+  /** Sets the capacity of an expert in training. Default: 1. */
   readonly capacityFactor?: number;
-  /** In evaluation. Default: 1. */
+  /** The same in evaluation. Default: 1. */
   readonly evalCapacityFactor?: number;
-  /** Default: 4. */
+  /** The least capacity of an expert, in tokens. Default: 4. */
   readonly minCapacity?: number;
-  /** Whether what is beyond an expert's capacity is dropped. Default: true. */
+  /** Whether tokens beyond an expert's capacity are dropped. Default: true. */
   readonly dropTokens?: boolean;
   /** Whether a full expert keeps a random sample of its tokens (k = 1, while training). Default: true. */
   readonly randomTokenSelection?: boolean;
-  /** While training: "jitter" scales the gate's input by 1 ± 0.01, "rsample" adds Gumbel noise to the first choice (k = 1). */
+  /** In training: "jitter" scales the gate's input by 1 ± 0.01, "rsample" adds Gumbel noise to the first choice (k = 1). */
   readonly noise?: "none" | "jitter" | "rsample";
   /**
-   * Of which tokens the auxiliary loss asks that they be spread evenly: of a micro-batch all together, or of each sequence its own
-   * (dim -2 counts its tokens), in the mean over them; "batch" unless told otherwise. What is a mean over sequences does not depend on
-   * how these are dealt to micro-batches, and can be weighed.
+   * Over which tokens the auxiliary loss asks for an even spread: all of a micro-batch, or those of each sequence (dim -2 is its
+   * tokens), averaged over the sequences. Such a mean does not depend on how sequences are distributed to micro-batches, and can be
+   * weighted. Default: "batch".
    * @see DeepSeek-AI 2024, "DeepSeek-V2", § 2.2.3, https://arxiv.org/abs/2405.04434; Megatron-LM's `seq_aux_loss`
    */
   readonly balance?: "batch" | "sequence";
-  /** Answers beside the experts', weighted by a second gate: residual MoE. [..., D] → [..., D]. */
+  /** A layer that answers beside the experts, weighted by a second gate (residual MoE). [..., D] → [..., D]. Default: none. */
   readonly residual?: Module & { forward(x: Tensor): Tensor };
-  /** Starts the gates. */
+  /** Initializes the gates. Default: normal(0, 0.02). */
   readonly init?: Initializer;
 }
 
@@ -44,13 +44,13 @@ const NAMES: NamesOf<MixtureOptions> = {
 
 const JITTER = 1e-2;
 
-/** What {@link MixtureOfExperts} gives. */
+/** The result of {@link MixtureOfExperts}. */
 export interface MixtureOutput {
   /** [..., D]. */
   readonly output: Tensor;
-  /** float32 scalar: how unevenly tokens were spread; 1 at best. To be added to the loss, times a coefficient. */
+  /** float32 scalar: how unevenly tokens were spread; 1 at best. Add it to the loss, times a coefficient. */
   readonly auxiliaryLoss: Tensor;
-  /** int64 [E]: tokens whose first choice each expert was. */
+  /** int64 [E]: the number of tokens whose first choice was each expert. */
   readonly counts: Tensor;
 }
 

@@ -7,33 +7,33 @@ import type { IndexedFormat } from "../indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "../indexed-writer.ts";
 import type { PunktModel } from "./punkt.ts";
 
-/** How a corpus is preprocessed. */
+/** How to preprocess a corpus. */
 export interface PreprocessOptions {
-  /** A file of JSON, one document a line. */
+  /** A file of JSON lines, one document each. */
   readonly input: string;
-  /** Fields of a document that hold text; each makes a dataset of its own. */
+  /** Fields of a document that hold text; each becomes a dataset. */
   readonly keys: readonly string[];
-  /** `OUTPUT_KEY_document` or `OUTPUT_KEY_sentence` are the datasets' names. */
+  /** The datasets are named `PREFIX_KEY_document` or `PREFIX_KEY_sentence`. */
   readonly outputPrefix: string;
   readonly tokenizer: Tokenizer;
   /**
-   * Tokens that the datasets are to have room for, which decides whether one takes two bytes or four: the tokenizer's unless told
-   * otherwise. Megatron counts what its tokenizer adds to the file, too; see `t5Vocabulary`.
+   * Size of the vocabulary, which decides whether a token takes two bytes or four. Default: the tokenizer's. Megatron also counts
+   * the tokens that its tokenizer adds to the file; see `t5Vocabulary`.
    */
   readonly vocabSize?: number;
-  /** The token put behind each document, where one is. */
+  /** A token appended to each document. Default: none. */
   readonly endOfDocument?: number;
   /**
-   * Whose sentences become a sequence each, where documents are split: a language's by Unicode's rule (UAX 29), or those that NLTK's
-   * Punkt finds, as Megatron has them, with what it learnt of a language.
+   * Makes each sentence a sequence, found by Unicode's rule (UAX 29) for a language, or by NLTK's Punkt with its model of a language,
+   * as in Megatron. Default: a document is one sequence.
    */
   readonly sentencesOf?: string | PunktModel;
-  /** Whether what is white behind a sentence is of it, newlines above all; else of none. For documents that are split. */
+  /** With `sentencesOf`, whether a sentence keeps the white space after it, such as newlines; otherwise it is dropped. */
   readonly keepNewlines?: boolean;
   readonly format?: IndexedFormat;
-  /** Threads; one for each core unless said otherwise. */
+  /** Number of threads. Default: one per core. */
   readonly workers?: number;
-  /** Called now and then, with what is done so far. */
+  /** Called from time to time with the progress so far. */
   onProgress?(done: PreprocessDone): void;
 }
 
@@ -74,10 +74,10 @@ const linesAtOnce = 64;
 const charactersAtOnce = 1 << 20;
 
 /**
- * Tokenizes a corpus on all cores into indexed datasets, in the order of its lines however many threads there are. Nothing stands under
- * the datasets' names until all of them are whole.
+ * Tokenizes a corpus on all cores into indexed datasets, in the order of its lines with any number of threads. Files get the datasets'
+ * names only once all of them are complete.
  * @returns what was done, and the datasets' prefixes
- * @throws {TroupeError} `DATA_UNREADABLE` for a line that is no JSON or has no such text, named by its number; what the tokenizer throws
+ * @throws {TroupeError} `DATA_UNREADABLE` for a line that is not JSON or lacks the text, with its number; what the tokenizer throws
  */
 export async function preprocess(
   options: PreprocessOptions,
