@@ -16,8 +16,6 @@ const keepMemory = "keep their memory until the stream that they went to has rea
 const nccl = "test/collectives/nccl.test.ts";
 const behindNccl =
   "are reduced, gathered and sent behind what each rank has computed, and read behind the result";
-const ownLosses = "has the host's losses, to the bit, ";
-const onTwo = `${ownLosses}on two replicas at ZeRO 3`;
 const hostOptimizer = "has them with its optimizer on the host, however late the device is";
 const simTraining = "test/devices/sim-training.test.ts";
 const activations = "test/offload/host-activations.test.ts";
@@ -119,7 +117,12 @@ export const mutations: readonly Mutation[] = [
     file: "src/runtime/transport/port-link.ts",
     from: "    this.#order()?.heard(posted.place);\n",
     to: "",
-    caughtBy: [by(device, onTwo)],
+    caughtBy: [
+      by(
+        "test/runtime/link.test.ts",
+        "between threads goes with each packet how far its sender is, and is heard before the packet is read",
+      ),
+    ],
   },
   {
     name: "a ref says nothing of its sender's stream",
@@ -308,7 +311,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/tensor/device.ts",
     from: "said: (): number => (hasStream ? native().sayPlace() : 0),",
     to: "said: (): number => 0,",
-    caughtBy: [by(device, "has the host's losses, to the bit, on two replicas at ZeRO 3")],
+    caughtBy: [by(fences, byMessages)],
   },
   {
     name: "a device's losses are waited for before backward",

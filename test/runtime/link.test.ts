@@ -229,6 +229,41 @@ test.each([
   expect(error).toMatchObject({ code: "FRAME_INVALID", fields });
 });
 
+test("between threads goes with each packet how far its sender is, and is heard before the packet is read", async () => {
+  const log: unknown[] = [];
+  let place = 7;
+  const order = { said: () => place, heard: (heard: number) => log.push(heard) };
+  const ordered = new LinkOpener(
+    () => undefined,
+    () => order,
+  );
+  const [left, right] = portLinkEnds(new Signal(), new Signal()).map((end) => ordered.open(end)) as [
+    Link,
+    Link,
+  ];
+  onTestFinished(() => {
+    left.close();
+    right.close();
+  });
+  left.post(packet("polled"), [], false);
+  log.push(...bodiesOf(right.poll()));
+  place = 0;
+  left.post(packet("of nowhere"), [], false);
+  log.push(...bodiesOf(right.poll()));
+  place = 8;
+  left.post(packet("listened to"), [], false);
+  await new Promise<void>((resolve) => {
+    right.listen(
+      (received) => {
+        log.push(...bodiesOf(received));
+        resolve();
+      },
+      () => {},
+    );
+  });
+  expect(log).toEqual([7, "polled", "of nowhere", 8, "listened to"]);
+});
+
 test("a packet gives back every record as it was written, in order", () => {
   const record = fc.record({
     type: fc.constantFrom(RecordType.tell, RecordType.ask, RecordType.emit, RecordType.answer),
