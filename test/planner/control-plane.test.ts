@@ -51,6 +51,17 @@ describe("control of many ranks in virtual time", () => {
     expect(headBusyS).toBeCloseTo(2 * 16 * 2 * 10e-6 + 2 * (1024 - 16) * 0.5e-6, 9);
   });
 
+  it("passes the agent of a rank's host on its way between the head and that rank, but for the head's own host", () => {
+    const stepOf = (sendS: number) =>
+      simulateControl(
+        { numRanks: 2, ranksPerHost: 1, fanOut: 16, hops: [2], numPeers: 1, groupSizes: [] },
+        { ...costs, sendS, receiveS: 0, partS: 0, latencyS: 0 },
+      ).stepS;
+    // Two orders. The head sends both ranks each, the later one's agent passes it on; that rank tells its shard and itself is told, and
+    // its answer is passed on too.
+    expect(stepOf(1)).toBeCloseTo(2 * (2 + 1 + 1 + 1 + 1 + 1), 9);
+  });
+
   it("exchanges statistics hop after hop: each rank tells its neighbours, then as many of those apart", () => {
     const hopped = simulateControl({ ...hosts, numRanks: 128, hops: [8, 16], numPeers: 22 }, costs);
     const atOnce = simulateControl({ ...hosts, numRanks: 128, hops: [128], numPeers: 127 }, costs);

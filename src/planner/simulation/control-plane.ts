@@ -12,9 +12,9 @@ export interface ControlCosts {
   readonly refS: number;
   /** Of an order from process to process, of which many go at once, at either end. */
   readonly orderS: number;
-  /** Of the head, for the birth of a rank: of its process, their connection, and the two actors in it. */
+  /** Of the head, for the birth of a rank: of its process and the two actors in it. The agent of its host is taken to work as long. */
   readonly birthS: number;
-  /** Of the head, for a process and heartbeat: a sign to it, and one of it, with how its actors are. */
+  /** Of the head, for a process and heartbeat: how its actors are, and its part of its host's signs. */
   readonly beatS: number;
   /** Of one end of a connection, until it can be used. */
   readonly connectS: number;
@@ -199,8 +199,8 @@ class Meeting {
 /**
  * Runs what the actors of a run say to each other beside their work, message by message, on the event loops of `numRanks` processes and
  * their head: the start, one step, and a second of heartbeats. It is the product's own way: the head starts each process and joins those
- * that talk; what it says to all ranks goes along a tree of hosts; statistics go from rank to rank; each process gives the head signs of
- * life, and the head each process.
+ * that talk; what it says to ranks of another host passes that host's agent, and what it says to all goes along a tree of hosts;
+ * statistics go from rank to rank; hosts give the head signs of life, with how their actors are.
  */
 export function simulateControl(shape: ControlShape, costs: ControlCosts): ControlSimulation {
   const control = new Control(shape, costs);
@@ -257,12 +257,16 @@ class Control {
   readonly #time = new VirtualTime();
   readonly #head = new Loop(this.#time);
   readonly #ranks: readonly Loop[];
+  /** Of each host, the head's own first, whose agent passes nothing on. */
+  readonly #agents: readonly Loop[];
   #numMessages = 0;
 
   constructor(shape: ControlShape, costs: ControlCosts) {
     this.#shape = shape;
     this.#costs = costs;
     this.#ranks = Array.from({ length: shape.numRanks }, () => new Loop(this.#time));
+    const numHosts = Math.ceil(shape.numRanks / shape.ranksPerHost);
+    this.#agents = Array.from({ length: numHosts }, () => new Loop(this.#time));
   }
 
   /** Runs to its end what `begin` begins. */
@@ -285,13 +289,14 @@ class Control {
     let open = 0;
     const wave = (left: number): void => {
       open = this.#ranks.length;
-      for (const _ of this.#ranks)
-        this.#head.work(ofWaveS, () =>
-          this.#time.at(this.#time.nowS + 2 * latencyS + actorS, () => {
-            open -= 1;
-            if (open === 0 && left > 1) wave(left - 1);
-          }),
-        );
+      const isThere = () => {
+        open -= 1;
+        if (open === 0 && left > 1) wave(left - 1);
+      };
+      for (const rank of this.#ranks.keys()) {
+        const start = () => this.#time.at(this.#time.nowS + 2 * latencyS + actorS, isThere);
+        this.#head.work(ofWaveS, () => this.#pass(rank, ofWaveS, start));
+      }
     };
     for (const [index] of this.#ranks.entries())
       this.#head.work(sendS, () => {
@@ -306,10 +311,18 @@ class Control {
     const { sendS, receiveS, refS, orderS, connectS } = this.#costs;
     // Between two of them one link, for which one of the two asks.
     const numLinks = Math.min(numPeers, numRanks - 1) / 2;
-    for (const rank of this.#ranks) {
+    for (const [index, rank] of this.#ranks.entries()) {
       this.#head.work(receiveS + numLinks * (refS + LINK_ORDERS * orderS));
+      this.#pass(index, receiveS + sendS + numLinks * LINK_ORDERS * 2 * orderS);
       rank.work(sendS + numLinks * (refS + LINK_ORDERS * (orderS + connectS)));
     }
+  }
+
+  /** What the head and a rank of another host say to each other is passed on by the agent of that, which takes it so long. */
+  #pass(rank: number, costS: number, done: () => void = () => {}): void {
+    const host = Math.floor(rank / this.#shape.ranksPerHost);
+    if (host === 0) done();
+    else (this.#agents[host] as Loop).work(costS, done);
   }
 
   /** Orders to all, each answered by all before the next. */
@@ -324,10 +337,10 @@ class Control {
     this.#ask(
       this.#head,
       round.weighsS,
-      Array.from({ length: top }, (_, index) => ({
-        loop: this.#ranks[isTree ? index * ranksPerHost : index] as Loop,
-        work: (done) => each(index, done),
-      })),
+      Array.from({ length: top }, (_, index) => {
+        const rank = isTree ? index * ranksPerHost : index;
+        return { rank, isPassedOn: true, work: (done) => each(index, done) };
+      }),
       () => this.rounds(later),
     );
   }
@@ -336,17 +349,17 @@ class Control {
   #host(index: number, numHosts: number, round: Round, done: (numRanks: number) => void): void {
     const { numRanks, ranksPerHost, fanOut } = this.#shape;
     const first = index * ranksPerHost;
-    const own = this.#ranks.slice(first, Math.min(first + ranksPerHost, numRanks));
+    const own = [...this.#ranks.keys()].slice(first, Math.min(first + ranksPerHost, numRanks));
     // As in a heap, the head before the first.
     const below = Array.from({ length: fanOut ?? 0 }, (_, n) => (index + 1) * (fanOut ?? 0) + n);
     const asked = [
       ...below
         .filter((host) => host < numHosts)
         .map((host) => ({
-          loop: this.#ranks[host * ranksPerHost] as Loop,
+          rank: host * ranksPerHost,
           work: (answered: (numRanks: number) => void) => this.#host(host, numHosts, round, answered),
         })),
-      ...own.map((loop) => ({ loop, work: (answered: (numRanks: number) => void) => answered(1) })),
+      ...own.map((rank) => ({ rank, work: (answered: (numRanks: number) => void) => answered(1) })),
     ];
     const loop = this.#ranks[first] as Loop;
     this.#ask(loop, round.weighsS, asked, done);
@@ -357,30 +370,43 @@ class Control {
   #ask(
     by: Loop,
     weighsS: number,
-    all: readonly { readonly loop: Loop; work(done: (numRanks: number) => void): void }[],
+    all: readonly {
+      readonly rank: number;
+      /** Whether the agent of its host passes it on: the head asks. */
+      readonly isPassedOn?: boolean;
+      work(done: (numRanks: number) => void): void;
+    }[],
     done: (numRanks: number) => void,
   ): void {
     let open = all.length;
     let total = 0;
-    for (const { loop, work } of all)
-      this.#send(by, loop, weighsS, () =>
-        work((numRanks) =>
-          // One rank's part alone is in the message's price.
-          this.#send(loop, by, (numRanks - 1) * this.#costs.partS, () => {
-            total += numRanks;
-            open -= 1;
-            if (open === 0) done(total);
-          }),
-        ),
-      );
+    for (const { rank, isPassedOn = false, work } of all) {
+      const loop = this.#ranks[rank] as Loop;
+      const passing = isPassedOn ? rank : undefined;
+      const answered = (numRanks: number) => {
+        total += numRanks;
+        open -= 1;
+        if (open === 0) done(total);
+      };
+      // One rank's part alone is in the message's price.
+      const answer = (numRanks: number) =>
+        this.#send(loop, by, (numRanks - 1) * this.#costs.partS, () => answered(numRanks), passing);
+      this.#send(by, loop, weighsS, () => work(answer), passing);
+    }
   }
 
-  /** @param weighsS - what it takes at either end beside any message */
-  #send(from: Loop, to: Loop, weighsS: number, taken: () => void): void {
+  /**
+   * @param weighsS - what it takes at either end beside any message
+   * @param passing - the rank whose host's agent passes it on
+   */
+  #send(from: Loop, to: Loop, weighsS: number, taken: () => void, passing?: number): void {
     const { sendS, receiveS, latencyS } = this.#costs;
     this.#numMessages += 1;
+    const arrive = () => to.work(receiveS + weighsS, taken);
     from.work(sendS + weighsS, () =>
-      this.#time.at(this.#time.nowS + latencyS, () => to.work(receiveS + weighsS, taken)),
+      this.#time.at(this.#time.nowS + latencyS, () =>
+        passing === undefined ? arrive() : this.#pass(passing, receiveS + sendS, arrive),
+      ),
     );
   }
 
@@ -424,7 +450,7 @@ class Control {
     for (const [place, rank] of this.#ranks.entries()) meetFrom(rank, ofRanks[place] ?? [], 0);
   }
 
-  /** The head gives each process a sign, and takes theirs in. */
+  /** The head takes in how all actors are, gives each host a sign and takes in theirs. */
   beat(): void {
     const beginS = this.#time.nowS;
     for (let beat = 0; beat < HEARTBEATS; beat += 1)
