@@ -54,7 +54,7 @@ describe("control of many ranks in virtual time", () => {
   it("passes the agent of a rank's host on its way between the head and that rank, but for the head's own host", () => {
     const stepOf = (sendS: number) =>
       simulateControl(
-        { numRanks: 2, ranksPerHost: 1, fanOut: 16, hops: [2], numPeers: 1, groupSizes: [] },
+        { numRanks: 2, ranksPerHost: 1, fanOut: 16, hops: [2], numPeers: 1, meetings: [] },
         { ...costs, sendS, receiveS: 0, partS: 0, latencyS: 0 },
       ).stepS;
     // Two orders. The head sends both ranks each, the later one's agent passes it on; that rank tells its shard and itself is told, and
