@@ -46,6 +46,19 @@ export interface Learning {
   readonly starts?: number;
 }
 
+/** Small enough to learn MRPC or a treebank in minutes. */
+const smallBert = {
+  model_type: "bert",
+  vocab_size: 30522,
+  hidden_size: 128,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  intermediate_size: 512,
+  max_position_embeddings: 128,
+  hidden_dropout_prob: 0,
+  attention_probs_dropout_prob: 0,
+};
+
 export const cases = {
   bert: {
     task: "sequence_classification",
@@ -69,17 +82,7 @@ export const cases = {
   // and accuracy hardly does. Two epochs: in a third the pairs are known by heart.
   mrpc: {
     task: "sequence_classification",
-    config: {
-      model_type: "bert",
-      vocab_size: 30522,
-      hidden_size: 128,
-      num_hidden_layers: 2,
-      num_attention_heads: 4,
-      intermediate_size: 512,
-      max_position_embeddings: 128,
-      hidden_dropout_prob: 0,
-      attention_probs_dropout_prob: 0,
-    },
+    config: smallBert,
     batch: 32,
     lr: 5e-4,
     length: 96,
@@ -97,17 +100,7 @@ export const cases = {
   },
   tags: {
     task: "token_classification",
-    config: {
-      model_type: "bert",
-      vocab_size: 30522,
-      hidden_size: 128,
-      num_hidden_layers: 2,
-      num_attention_heads: 4,
-      intermediate_size: 512,
-      max_position_embeddings: 128,
-      hidden_dropout_prob: 0,
-      attention_probs_dropout_prob: 0,
-    },
+    config: smallBert,
     batch: 32,
     lr: 1e-3,
     length: 64,
