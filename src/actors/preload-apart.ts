@@ -1,15 +1,7 @@
 import { setHostAddress } from "../collectives/index.ts";
-import { recipientName } from "../protocols/index.ts";
 import type { ProcessSupport } from "../runtime/index.ts";
-import {
-  mapShared,
-  type PackedTensor,
-  packRef,
-  releaseRefsOf,
-  type TensorRef,
-  unpackRef,
-} from "../tensor/index.ts";
-import { isTensorRef } from "./preload.ts";
+import { type PackedTensor, packRef, type TensorRef, unpackRef } from "../tensor/index.ts";
+import { isTensorRef, processes as ofOneHost } from "./preload.ts";
 
 export { onUndelivered, order } from "./preload.ts";
 
@@ -21,13 +13,13 @@ process.env.GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER ??= "1";
  * What actors need to live in processes that share no memory: none of them is in a shared folder, and a tensor in a message
  * crosses as a copy of its bytes. Batches do, and what is saved or restored; what ranks compute together goes over their groups.
  */
-export const processes: ProcessSupport = {
-  mapFile: mapShared,
+export const processes = {
+  mapFile: ofOneHost.mapFile,
   reachedAt: setHostAddress,
   ipcCodec: {
     accepts: isTensorRef,
     encode: (record) => packRef(record as unknown as TensorRef),
     decode: (data) => unpackRef(data as PackedTensor),
   },
-  onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
-};
+  onActorEnded: ofOneHost.onActorEnded,
+} satisfies ProcessSupport;

@@ -1,4 +1,3 @@
-import { setHostAddress } from "../collectives/index.ts";
 import type { ProcessSupport } from "../runtime/index.ts";
 import {
   type ExportedTensor,
@@ -9,13 +8,10 @@ import {
   type TensorRef,
   unpackRef,
 } from "../tensor/index.ts";
-import { processes as ofOneHost } from "./preload.ts";
+import { isTensorRef, processes as ofOneHost } from "./preload.ts";
+import { processes as apart } from "./preload-apart.ts";
 
 export { onUndelivered, order } from "./preload.ts";
-
-// A member's address then names no number for each other member, by which that would connect: its rank will do. Gloo reads it from the
-// process itself.
-process.env.GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER ??= "1";
 
 /**
  * What actors need to live in processes of several hosts: those of each share memory, in which a tensor stays whose sender knows
@@ -23,9 +19,9 @@ process.env.GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER ??= "1";
  */
 export const processes: ProcessSupport = {
   ...ofOneHost,
-  reachedAt: setHostAddress,
+  reachedAt: apart.reachedAt,
   ipcCodec: {
-    accepts: (record) => ofOneHost.ipcCodec?.accepts(record) ?? false,
+    accepts: isTensorRef,
     encode: (record) => {
       const ref = record as unknown as TensorRef;
       return ref.isNear ? exportRef(ref) : packRef(ref);

@@ -29,7 +29,7 @@ export function onUndelivered(message: unknown): void {
 export const order: MessageOrder = streamOrder;
 
 /** What actors need to live in processes of their own: memory that these share, and tensors that go from one to another. */
-export const processes: ProcessSupport = {
+export const processes = {
   mapFile: mapShared,
   enter: enterSharedFolder,
   leave: leaveSharedFolder,
@@ -39,7 +39,7 @@ export const processes: ProcessSupport = {
     decode: (data) => importRef(data as ExportedTensor),
   },
   onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
-};
+} satisfies ProcessSupport;
 
 /** Whether a piece of plain data names a tensor of its process. */
 export function isTensorRef(value: object): value is TensorRef {
