@@ -125,7 +125,8 @@ const within: Readonly<Record<string, typeof arrows>> = {
   },
   trainer: {
     runtime: ["run", "interruption"],
-    run: ["stalls", "rendezvous", "translate-event"],
+    run: ["stalls", "rendezvous", "run-hosts", "translate-event"],
+    "run-hosts": ["plan"],
     stalls: ["recovery"],
     recovery: ["plan"],
     plan: ["resume"],

@@ -1,19 +1,12 @@
-import { hostname } from "node:os";
 import { actorModules } from "../actors/index.ts";
 import { stampOf } from "../checkpoint/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { over, RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
-import {
-  describeStall,
-  type RunChange,
-  type RunHost,
-  reportError,
-  type TroupeEventBody,
-} from "../events/index.ts";
+import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { type Job, type JobConfig, loadJob, nameOfJob } from "../job/index.ts";
-import { HEARTBEAT_MS, type Head, heartbeatOf, ownMeans } from "../launch/index.ts";
+import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
 import type { Module } from "../nn/index.ts";
 import {
   type CheckpointerProtocol,
@@ -25,16 +18,12 @@ import {
   type ActorInspection,
   type ActorRef,
   ActorSystem,
-  fromFailure,
-  type HostCard,
-  type HostsOptions,
   type Network,
   type RuntimeEvent,
   systemClock,
 } from "../runtime/index.ts";
 import { releaseRefsOf } from "../tensor/index.ts";
 import { configure } from "./plan/configure.ts";
-import { placeOfRank } from "./plan/launched.ts";
 import { type BatchPlan, dryRun, planBatch, planRun } from "./plan/plan-run.ts";
 import { trainingOf } from "./plan/training-plan.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
@@ -48,10 +37,11 @@ import { identityOf } from "./resume/module-identity.ts";
 import { KnownRecipe, recipeOf } from "./resume/recipe.ts";
 import { RunFolder } from "./resume/run-folder.ts";
 import { type Start, startFromCheckpoint } from "./resume/start.ts";
+import { RunHosts } from "./run-hosts.ts";
 import { explainHang } from "./stalls/explain-hang.ts";
+import { JOB_LOADER, JobLoader } from "./stalls/job-loader.ts";
 import { reportingWait } from "./stalls/reported-waits.ts";
 import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
-import { SCOUT, Scout } from "./stalls/scout.ts";
 import { Stalls } from "./stalls/stalls.ts";
 import { translateEvent } from "./translate-event.ts";
 
@@ -93,6 +83,7 @@ export class Run {
   readonly control = new RunControl();
   readonly #options: RunOptions;
   readonly #stalls: Stalls;
+  readonly #hosts: RunHosts;
   readonly #system: ActorSystem;
   #rendezvous: Rendezvous | undefined;
   #ranks: SupervisedRanks | undefined;
@@ -101,10 +92,6 @@ export class Run {
   #isEnding = false;
   #numSteps = 0;
   #failure: Error | undefined;
-  /** The other hosts that are there, by number. */
-  readonly #hosts = new Map<number, HostCard>();
-  /** When those were lost that had been there, by number. */
-  readonly #lostAtMs = new Map<number, number>();
 
   /** Why nothing can be asked while there is none. */
   static missing(): TroupeError {
@@ -114,10 +101,11 @@ export class Run {
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
     const { supervision, execution, telemetry, layout, hosts } = options.settings;
-    const { head } = options;
+    const { head, about, emit, onSignal } = options;
     const isApart = layout.carrier !== "alias" && layout.carrier !== "shared";
     this.#options = options;
     this.#stalls = new Stalls(supervision.stallMs, execution.deadlineMs);
+    this.#hosts = new RunHosts(layout.numRanks, emit);
     this.#system = new ActorSystem({
       name: "troupe",
       preload: preloads[layout.carrier],
@@ -132,7 +120,7 @@ export class Run {
           heartbeat: heartbeatOf(hosts),
           ...(head.trust.keys && { tls: head.trust.keys }),
         },
-        hosts: this.#hostsOf(head),
+        hosts: this.#hosts.options(head, about, onSignal),
       }),
       stallAfterMs: () => this.#stalls.afterMs,
       isToProgress: (actor) => this.#stalls.isToBlame(actor),
@@ -185,10 +173,7 @@ export class Run {
     this.control.close();
     try {
       const failure = this.#failure;
-      const now = performance.now();
-      const lostForMs = this.#system.hostsMissing.map(
-        (place) => now - (this.#lostAtMs.get(place) ?? Number.NEGATIVE_INFINITY),
-      );
+      const lostForMs = this.#hosts.lostForMs(this.#system.hostsMissing);
       await this.#system.stop({ drain: false, ...(failure && { failure }) });
       await this.#options.head?.farewell(lostForMs, failure ? { failure: failure.message } : {});
     } finally {
@@ -213,7 +198,7 @@ export class Run {
     this.#folder = folder;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
-    const hosts = head && this.#placedHosts();
+    const hosts = head && this.#hosts.placed();
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
       emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });
@@ -267,7 +252,7 @@ export class Run {
     const { settings, emit } = this.#options;
     const { training, execution, precision } = settings;
     const { deadlineMs } = execution;
-    const scout = await Scout.send({
+    const loader = await JobLoader.start({
       system: this.#system,
       jobUrl,
       name: nameOfJob(jobUrl),
@@ -282,7 +267,7 @@ export class Run {
     const resumed = before?.resumed;
     const config = configure(job, overrides, resumed && settingsIn(resumed.state));
     const seed = before?.seed ?? training.seed;
-    const { opened: data, fingerprint } = await scout.open({ config, seed });
+    const { opened: data, fingerprint } = await loader.open({ config, seed });
     const batch = planBatch(job, await trainingOf(job, config, data.facts), data, settings, resumed);
     const declared = dryRun(job, config, data, settings, batch);
     const { model } = declared;
@@ -299,47 +284,10 @@ export class Run {
     return { job, config, data, batch, model, recipe, start, changes };
   }
 
-  #hostsOf({ launch, trust }: Head): HostsOptions {
-    const { settings, about, emit, onSignal } = this.#options;
-    const { numRanks } = settings.layout;
-    return {
-      count: launch.size,
-      ...(trust.token !== undefined && { token: trust.token }),
-      about,
-      placeOf: (process, places) => placeOfRank(process, numRanks, places),
-      onJoined: (host) => {
-        this.#hosts.set(host.place, host);
-        emit({ kind: "host.joined", index: host.place, name: host.name, ...host.means });
-      },
-      onLost: ({ place, name }, failure) => {
-        this.#hosts.delete(place);
-        this.#lostAtMs.set(place, performance.now());
-        emit({ kind: "host.failed", index: place, name, error: reportError(fromFailure(failure)) });
-      },
-      onSignal: (_host, signal) => onSignal(signal),
-    };
-  }
-
-  /** The hosts that are there, and which ranks are to live on each. */
-  #placedHosts(): readonly RunHost[] {
-    const { numRanks } = this.#options.settings.layout;
-    const own = { place: 0, name: hostname(), means: ownMeans() };
-    const all = [own, ...this.#hosts.values()].sort((a, b) => a.place - b.place);
-    const places = all.map(({ place }) => place);
-    const ranks = Array.from({ length: numRanks }, (_, rank) => rank);
-    const at = Map.groupBy(ranks, (rank) => placeOfRank(`rank-${rank}`, numRanks, places));
-    return all.map(({ place, name, means }) => ({
-      index: place,
-      name,
-      ...means,
-      ranks: at.get(place) ?? [],
-    }));
-  }
-
   #hear(event: RuntimeEvent): void {
     if (event.kind === "actor.failed" || event.kind === "actor.stopped") this.#clearUpAfter(event);
     // Its error is what the run ends by.
-    if (event.kind === "actor.failed" && event.actor === SCOUT) return;
+    if (event.kind === "actor.failed" && event.actor === JOB_LOADER) return;
     // What is under way when a run ends goes nowhere, and is no news.
     if (this.#isEnding && event.kind === "message.undelivered") return;
     const reported = translateEvent(event);

@@ -107,7 +107,7 @@ const LANES_PER_SUBJECT = 100;
 
 /** Ranks above their shards, what an actor does above what it waits for. */
 function sortIndexOf(actor: string, subject: string): number {
-  const kinds = ["system", "rank", "shard", "offload", "writer", "scout", "feeder", "checkpointer"];
+  const kinds = ["system", "rank", "shard", "offload", "writer", "job-loader", "feeder", "checkpointer"];
   const kind = kinds.findIndex((name) => actor.startsWith(name));
   const place = ["", "reduce", "update", "awaiting"].indexOf(subject);
   return (10 * (kind < 0 ? kinds.length : kind) + place) * LANES_PER_SUBJECT;

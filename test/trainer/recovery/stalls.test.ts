@@ -49,5 +49,5 @@ it("blames who seems idle and hears nothing in the middle of its work, and nobod
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5 })).toBe(true);
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5, op: undefined })).toBe(false);
   // A name makes nobody one of the group.
-  expect(stalls.isToBlame({ ...shard, actor: "shard-1", role: "scout", unresponsiveMs: 5 })).toBe(false);
+  expect(stalls.isToBlame({ ...shard, actor: "shard-1", role: "job-loader", unresponsiveMs: 5 })).toBe(false);
 });

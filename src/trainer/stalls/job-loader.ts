@@ -8,7 +8,7 @@ import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
 import { reportingWait } from "./reported-waits.ts";
 
 /** The actor that loads a job and opens its data first. Not the name of the one that feeds the run, which would then be told as its second generation. */
-export const SCOUT = "scout";
+export const JOB_LOADER = "job-loader";
 
 /** A job's module imports what it likes; whoever takes longer is taken to wait for what never comes. */
 const LONGEST_LOAD_MS = 60_000;
@@ -23,8 +23,8 @@ export interface RunData {
   readonly fingerprint: Promise<Fingerprint>;
 }
 
-/** Where a scout finds what it is sent for. */
-export interface ScoutOptions {
+/** What a job loader is to load, and who hears of it. */
+export interface JobLoaderOptions {
   readonly system: ActorSystem;
   readonly jobUrl: string;
   /** What the job is called, for people. */
@@ -38,28 +38,28 @@ export interface ScoutOptions {
  * Loads a job and opens its data in a thread of its own, before anything else is started: one that never comes to an end can
  * be told there, and ended.
  */
-export class Scout {
-  readonly #options: ScoutOptions;
+export class JobLoader {
+  readonly #options: JobLoaderOptions;
   readonly #actor: ActorRef<FeederProtocol>;
 
   /** @throws {TroupeError} `JOB_INVALID` for a module that cannot be loaded, or whose loading has no end */
-  static async send(options: ScoutOptions): Promise<Scout> {
+  static async start(options: JobLoaderOptions): Promise<JobLoader> {
     const { system, jobUrl, name } = options;
     const startDeadlineMs = Math.min(LONGEST_LOAD_MS, options.deadlineMs);
     const loading = system.spawn<FeederProtocol, FeederInit>({
-      name: SCOUT,
+      name: JOB_LOADER,
       module: actorModules.feeder,
       startDeadlineMs,
       init: { jobUrl },
     });
     try {
-      return new Scout(options, await telling(options, "to be loaded", loading));
+      return new JobLoader(options, await telling(options, "to be loaded", loading));
     } catch (cause) {
       throw unended(name, cause, startDeadlineMs) ?? cause;
     }
   }
 
-  private constructor(options: ScoutOptions, actor: ActorRef<FeederProtocol>) {
+  private constructor(options: JobLoaderOptions, actor: ActorRef<FeederProtocol>) {
     this.#options = options;
     this.#actor = actor;
   }
@@ -96,7 +96,7 @@ export class Scout {
   }
 }
 
-function telling<T>({ name, emit }: ScoutOptions, whatFor: string, work: Promise<T>): Promise<T> {
+function telling<T>({ name, emit }: JobLoaderOptions, whatFor: string, work: Promise<T>): Promise<T> {
   return reportingWait(work, (waitedMs) =>
     emit({ kind: "run.delayed", what: `${name} ${whatFor}`, waitedMs }),
   );

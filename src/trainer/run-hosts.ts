@@ -1,0 +1,65 @@
+import { hostname } from "node:os";
+import { type RunHost, reportError, type TroupeEventBody } from "../events/index.ts";
+import { type Head, ownMeans } from "../launch/index.ts";
+import { fromFailure, type HostCard, type HostsOptions } from "../runtime/index.ts";
+import { placeOfRank } from "./plan/launched.ts";
+
+/** The hosts of a run that a launcher has started on several: which of them are there, and since when others are not. */
+export class RunHosts {
+  readonly #numRanks: number;
+  readonly #emit: (event: TroupeEventBody) => void;
+  /** The others that are there, by number. */
+  readonly #present = new Map<number, HostCard>();
+  /** When those were lost that had been there, by number. */
+  readonly #lostAtMs = new Map<number, number>();
+
+  constructor(numRanks: number, emit: (event: TroupeEventBody) => void) {
+    this.#numRanks = numRanks;
+    this.#emit = emit;
+  }
+
+  /**
+   * How an actor system has the other hosts join.
+   * @param about - what all hosts must agree on
+   * @param onSignal - another host was sent a signal that asks it to end
+   */
+  options({ launch, trust }: Head, about: string, onSignal: (signal: NodeJS.Signals) => void): HostsOptions {
+    return {
+      count: launch.size,
+      ...(trust.token !== undefined && { token: trust.token }),
+      about,
+      placeOf: (process, places) => placeOfRank(process, this.#numRanks, places),
+      onJoined: (host) => {
+        this.#present.set(host.place, host);
+        this.#emit({ kind: "host.joined", index: host.place, name: host.name, ...host.means });
+      },
+      onLost: ({ place, name }, failure) => {
+        this.#present.delete(place);
+        this.#lostAtMs.set(place, performance.now());
+        this.#emit({ kind: "host.failed", index: place, name, error: reportError(fromFailure(failure)) });
+      },
+      onSignal: (_host, signal) => onSignal(signal),
+    };
+  }
+
+  /** The hosts that are there, this one first, and which ranks are to live on each. */
+  placed(): readonly RunHost[] {
+    const own = { place: 0, name: hostname(), means: ownMeans() };
+    const all = [own, ...this.#present.values()].sort((a, b) => a.place - b.place);
+    const places = all.map(({ place }) => place);
+    const ranks = Array.from({ length: this.#numRanks }, (_, rank) => rank);
+    const at = Map.groupBy(ranks, (rank) => placeOfRank(`rank-${rank}`, this.#numRanks, places));
+    return all.map(({ place, name, means }) => ({
+      index: place,
+      name,
+      ...means,
+      ranks: at.get(place) ?? [],
+    }));
+  }
+
+  /** For how long each of these hosts has been gone; infinite for one that never came. */
+  lostForMs(places: readonly number[]): number[] {
+    const now = performance.now();
+    return places.map((place) => now - (this.#lostAtMs.get(place) ?? Number.NEGATIVE_INFINITY));
+  }
+}
