@@ -18,6 +18,7 @@ import {
   emptyPinned,
   hold,
   moveRef,
+  onHost,
   setNumThreads,
   type Tensor,
   type TensorRef,
@@ -53,16 +54,6 @@ interface DeviceCopy {
   readonly host: Tensor;
   /** Once the host's may be written again. */
   published: Promise<void>;
-}
-
-/** @returns the values of a tensor, which passes, in the host's memory, once they are there */
-async function onHost(tensor: Tensor): Promise<Tensor> {
-  if (tensor.device === "cpu") return tensor;
-  const host = hold(() => emptyPinned(tensor));
-  const copy = copyBeside(host, tensor);
-  tensor.dispose();
-  await copy.arrived();
-  return host;
 }
 
 class Offload {

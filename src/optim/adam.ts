@@ -121,6 +121,7 @@ export function adamRule(spec: AdamSpec): UpdateRule {
   return {
     groups,
     exchanges: false,
+    takesScale: true,
     updatesPartOf: ALL_PARTS,
     stateOf: (stretch) => elementwise(["exp_avg", "exp_avg_sq"], stretch),
     *update({ stretches }, step) {
@@ -142,6 +143,7 @@ export function adamRule(spec: AdamSpec): UpdateRule {
             eps,
             step.updateIndex,
             maximize ? -step.gradientScale : step.gradientScale,
+            step.scale,
           );
         });
       }

@@ -56,6 +56,7 @@ export {
 export { SGD, type SGDOptions, type SGDSpec } from "./sgd.ts";
 export { releaseState, type StepLocalOptions, stepLocal } from "./step-local.ts";
 export type {
+  DeviceScales,
   FlatPiece,
   OwnedStretch,
   Segments,

@@ -44,6 +44,7 @@ export function lionRule(spec: LionSpec): UpdateRule {
   return {
     groups,
     exchanges: false,
+    takesScale: true,
     updatesPartOf: ALL_PARTS,
     stateOf: (stretch) => elementwise(["exp_avg"], stretch),
     *update({ stretches }, step) {
@@ -61,6 +62,7 @@ export function lionRule(spec: LionSpec): UpdateRule {
             betas[0],
             betas[1],
             maximize ? -step.gradientScale : step.gradientScale,
+            step.scale,
           );
         });
       }

@@ -58,6 +58,7 @@ export function sgdRule(spec: SGDSpec): UpdateRule {
   return {
     groups,
     exchanges: false,
+    takesScale: true,
     updatesPartOf: ALL_PARTS,
     stateOf: (stretch) => elementwise(kinds, stretch),
     *update({ stretches }, step) {
@@ -77,6 +78,7 @@ export function sgdRule(spec: SGDSpec): UpdateRule {
             nesterov,
             step.updateIndex,
             maximize ? -step.gradientScale : step.gradientScale,
+            step.scale,
           );
         });
       }

@@ -77,6 +77,20 @@ export interface UpdateStep {
   readonly gradientScale: number;
   /** The same for each rule that clips its own parameters by itself; undefined for the others. */
   readonly ownScales?: readonly (number | undefined)[];
+  /**
+   * What {@link gradientScale} is multiplied by where a device knows it and the host does not: for a kernel's `scale`. Of
+   * `gradientScales`, float64 [2]. Only where the rule says {@link UpdateRule.takesScale}.
+   */
+  readonly scale?: Tensor | undefined;
+}
+
+/**
+ * What a step multiplies the gradient by where a device knows it, each as {@link UpdateStep.scale}: for all rules, and for those
+ * that clip their own parameters by themselves.
+ */
+export interface DeviceScales {
+  readonly all: Tensor;
+  readonly own: readonly (Tensor | undefined)[];
 }
 
 /**
@@ -88,6 +102,8 @@ export interface UpdateRule {
   readonly groups: readonly ParameterGroup[];
   /** Whether updates ask for what other ranks hold: whether {@link update} ever yields. */
   readonly exchanges: boolean;
+  /** Whether it needs nothing of the gradient's norm on the host: it heeds {@link UpdateStep.scale}. Default: no. */
+  readonly takesScale?: boolean;
   /** What it can update a part of, where other ranks hold the rest: split layers, and experts that are dealt. */
   readonly updatesPartOf: { readonly layers: boolean; readonly experts: boolean };
   /** How the narrow copy is made; by nearest where left out. Whoever holds the copy rounds by chance, after the update. */

@@ -7,9 +7,9 @@ import { adopt, adoptAt, adoptList, type Tensor } from "./tensor.ts";
 /**
  * One AdamW step over a flat buffer: unscale and clip by gradScale, update the moments and the parameters, write the low-precision copy (Loshchilov & Hutter 2017).
  *
- * `troupe::adamw_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
+ * `troupe::adamw_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale, Tensor? scale=None) -> ()`
  */
-export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
+export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number, scale?: Tensor): void {
   frame[0] = handleOf(param, "adamw_", "param");
   frame[1] = handleOf(expAvg, "adamw_", "expAvg");
   frame[2] = handleOf(expAvgSq, "adamw_", "expAvgSq");
@@ -24,15 +24,17 @@ export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Te
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
+  frame[next + 5] = scale === undefined ? 0 : 1;
+  frame[next + 6] = scale === undefined ? 0 : handleOf(scale, "adamw_", "scale");
   call(337);
 }
 
 /**
  * The same step with decay added to the gradient, as torch.optim.Adam (Kingma & Ba 2014).
  *
- * `troupe::adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
+ * `troupe::adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale, Tensor? scale=None) -> ()`
  */
-export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
+export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number, scale?: Tensor): void {
   frame[0] = handleOf(param, "adam_", "param");
   frame[1] = handleOf(expAvg, "adam_", "expAvg");
   frame[2] = handleOf(expAvgSq, "adam_", "expAvgSq");
@@ -47,15 +49,17 @@ export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Ten
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
+  frame[next + 5] = scale === undefined ? 0 : 1;
+  frame[next + 6] = scale === undefined ? 0 : handleOf(scale, "adam_", "scale");
   call(338);
 }
 
 /**
  * The same step in the order of BMTrain's kernels for half precision: decoupled decay of the old value.
  *
- * `troupe::bmtrain_adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
+ * `troupe::bmtrain_adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale, Tensor? scale=None) -> ()`
  */
-export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
+export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number, scale?: Tensor): void {
   frame[0] = handleOf(param, "bmtrainAdam_", "param");
   frame[1] = handleOf(expAvg, "bmtrainAdam_", "expAvg");
   frame[2] = handleOf(expAvgSq, "bmtrainAdam_", "expAvgSq");
@@ -70,15 +74,17 @@ export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, gr
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
+  frame[next + 5] = scale === undefined ? 0 : 1;
+  frame[next + 6] = scale === undefined ? 0 : handleOf(scale, "bmtrainAdam_", "scale");
   call(339);
 }
 
 /**
  * One SGD step over a flat buffer, with momentum, dampening and Nesterov's form, as torch.optim.SGD.
  *
- * `troupe::sgd_(Tensor(a!) param, Tensor(b!)? momentum_buffer, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float momentum, float dampening, bool nesterov, int step, float grad_scale) -> ()`
+ * `troupe::sgd_(Tensor(a!) param, Tensor(b!)? momentum_buffer, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float momentum, float dampening, bool nesterov, int step, float grad_scale, Tensor? scale=None) -> ()`
  */
-export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], momentum: number, dampening: number, nesterov: boolean, step: number, gradScale: number): void {
+export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], momentum: number, dampening: number, nesterov: boolean, step: number, gradScale: number, scale?: Tensor): void {
   frame[0] = handleOf(param, "sgd_", "param");
   frame[1] = momentumBuffer === undefined ? 0 : 1;
   frame[2] = momentumBuffer === undefined ? 0 : handleOf(momentumBuffer, "sgd_", "momentumBuffer");
@@ -93,15 +99,17 @@ export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Te
   frame[next + 2] = nesterov ? 1 : 0;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
+  frame[next + 5] = scale === undefined ? 0 : 1;
+  frame[next + 6] = scale === undefined ? 0 : handleOf(scale, "sgd_", "scale");
   call(340);
 }
 
 /**
  * One Lion step over a flat buffer (Chen et al. 2023).
  *
- * `troupe::lion_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale) -> ()`
+ * `troupe::lion_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale, Tensor? scale=None) -> ()`
  */
-export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, gradScale: number): void {
+export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, gradScale: number, scale?: Tensor): void {
   frame[0] = handleOf(param, "lion_", "param");
   frame[1] = handleOf(expAvg, "lion_", "expAvg");
   frame[2] = handleOf(grad, "lion_", "grad");
@@ -113,6 +121,8 @@ export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision:
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = gradScale;
+  frame[next + 3] = scale === undefined ? 0 : 1;
+  frame[next + 4] = scale === undefined ? 0 : handleOf(scale, "lion_", "scale");
   call(341);
 }
 
@@ -244,6 +254,32 @@ export function chunkSquareSums(flat: Tensor): Tensor {
 }
 
 /**
+ * Adds up, of each kind, what `members` rows of `shares` hold: block after block of `chunks` sums, member after member.
+ *
+ * `troupe::sum_square_sums(Tensor shares, int members, int[] chunks, int kinds) -> Tensor`
+ */
+export function sumSquareSums(shares: Tensor, members: number, chunks: readonly number[], kinds: number): Tensor {
+  frame[0] = handleOf(shares, "sumSquareSums", "shares");
+  frame[1] = members;
+  const next = putNumbers(2, chunks, "sumSquareSums", "chunks");
+  frame[next] = kinds;
+  return adopt(call(351));
+}
+
+/**
+ * Of each kind, what the summed gradient is multiplied by to be the clipped average, and 1 where the step is to be left out: float64 [kinds, 2], for the steps that take it as their `scale`.
+ *
+ * `troupe::gradient_scales(Tensor squares, float divisor, float[] limits, bool leaves_out) -> Tensor`
+ */
+export function gradientScales(squares: Tensor, divisor: number, limits: readonly number[], leavesOut: boolean): Tensor {
+  frame[0] = handleOf(squares, "gradientScales", "squares");
+  frame[1] = divisor;
+  const next = putNumbers(2, limits, "gradientScales", "limits");
+  frame[next] = leavesOut ? 1 : 0;
+  return adopt(call(352));
+}
+
+/**
  * out[i] = Σ sources[·][begin + i] in list order, float32, added to out when accumulating.
  *
  * `troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()`
@@ -253,7 +289,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
   const next = putTensors(1, sources, "reduceRanks_", "sources");
   frame[next] = begin;
   frame[next + 1] = accumulate ? 1 : 0;
-  call(351);
+  call(353);
 }
 
 /**
@@ -264,7 +300,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
 export function placeholder(size: readonly number[], dtype: DType): Tensor {
   const next = putNumbers(0, size, "placeholder", "size");
   frame[next] = dtypeCode(dtype);
-  return adopt(call(352));
+  return adopt(call(354));
 }
 
 /**
@@ -275,7 +311,7 @@ export function placeholder(size: readonly number[], dtype: DType): Tensor {
 export function observe(x: Tensor, id: number): Tensor {
   frame[0] = handleOf(x, "observe", "x");
   frame[1] = id;
-  return adopt(call(353));
+  return adopt(call(355));
 }
 
 /**
@@ -285,7 +321,7 @@ export function observe(x: Tensor, id: number): Tensor {
  */
 export function observed(id: number): Tensor[] {
   frame[0] = id;
-  return adoptList(call(354));
+  return adoptList(call(356));
 }
 
 /**
@@ -298,7 +334,7 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
   let next = putOptionalTensors(1, gradients, "collectGradients_", "gradients");
   next = putNumbers(next, offsets, "collectGradients_", "offsets");
   frame[next] = accumulate ? 1 : 0;
-  call(355);
+  call(357);
 }
 
 /**
@@ -313,7 +349,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(356);
+  call(358);
   return self;
 }
 
@@ -329,7 +365,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(357);
+  call(359);
   return self;
 }
 
@@ -346,7 +382,7 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
   frame[4] = offset;
   frame[5] = run;
   frame[6] = stride;
-  return adopt(call(358));
+  return adopt(call(360));
 }
 
 /**
@@ -360,7 +396,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
   frame[2] = bias === undefined ? 0 : 1;
   frame[3] = bias === undefined ? 0 : handleOf(bias, "layerNorm", "bias");
   frame[4] = eps;
-  return adopt(call(359));
+  return adopt(call(361));
 }
 
 /**
@@ -375,7 +411,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
   frame[3] = bias === undefined ? 0 : 1;
   frame[4] = bias === undefined ? 0 : handleOf(bias, "addLayerNorm", "bias");
   frame[5] = eps;
-  call(360);
+  call(362);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -388,7 +424,7 @@ export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
   frame[0] = handleOf(x, "rmsNorm", "x");
   frame[1] = handleOf(weight, "rmsNorm", "weight");
   frame[2] = eps;
-  return adopt(call(361));
+  return adopt(call(363));
 }
 
 /**
@@ -401,7 +437,7 @@ export function addRmsNorm(x: Tensor, residual: Tensor, weight: Tensor, eps: num
   frame[1] = handleOf(residual, "addRmsNorm", "residual");
   frame[2] = handleOf(weight, "addRmsNorm", "weight");
   frame[3] = eps;
-  call(362);
+  call(364);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -414,7 +450,7 @@ export function rotary(x: Tensor, cosines: Tensor, sines: Tensor): Tensor {
   frame[0] = handleOf(x, "rotary", "x");
   frame[1] = handleOf(cosines, "rotary", "cosines");
   frame[2] = handleOf(sines, "rotary", "sines");
-  return adopt(call(363));
+  return adopt(call(365));
 }
 
 /**
@@ -425,7 +461,7 @@ export function rotary(x: Tensor, cosines: Tensor, sines: Tensor): Tensor {
 export function swiglu(gate: Tensor, up: Tensor): Tensor {
   frame[0] = handleOf(gate, "swiglu", "gate");
   frame[1] = handleOf(up, "swiglu", "up");
-  return adopt(call(364));
+  return adopt(call(366));
 }
 
 /**
@@ -437,7 +473,7 @@ export function biasGelu(x: Tensor, bias: Tensor, approximate = "tanh"): Tensor 
   frame[0] = handleOf(x, "biasGelu", "x");
   frame[1] = handleOf(bias, "biasGelu", "bias");
   frame[2] = intern(approximate);
-  return adopt(call(365));
+  return adopt(call(367));
 }
 
 /**
@@ -451,7 +487,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
   frame[2] = handleOf(v, "attention", "v");
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
-  return adopt(call(366));
+  return adopt(call(368));
 }
 
 /**
@@ -470,7 +506,7 @@ export function maskedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
   frame[7] = causal ? 1 : 0;
   frame[8] = window;
   frame[9] = scale;
-  return adopt(call(367));
+  return adopt(call(369));
 }
 
 /**
@@ -495,7 +531,7 @@ export function droppedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
   frame[13] = offset;
   frame[14] = run;
   frame[15] = stride;
-  return adopt(call(368));
+  return adopt(call(370));
 }
 
 /**
@@ -507,7 +543,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = handleOf(logits, "crossEntropy", "logits");
   frame[1] = handleOf(targets, "crossEntropy", "targets");
   frame[2] = ignoreIndex;
-  return adopt(call(369));
+  return adopt(call(371));
 }
 
 /**
@@ -520,7 +556,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = handleOf(weight, "linearCrossEntropy", "weight");
   frame[2] = handleOf(targets, "linearCrossEntropy", "targets");
   frame[3] = ignoreIndex;
-  return adopt(call(370));
+  return adopt(call(372));
 }
 
 /**
@@ -536,7 +572,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyStatistics", "weights");
-  return adopt(call(371));
+  return adopt(call(373));
 }
 
 /**
@@ -552,7 +588,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = handleOf(coefficients, "vocabularyGradient_", "coefficients");
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyGradient_", "weights");
-  call(372);
+  call(374);
 }
 
 /**
@@ -565,7 +601,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs, "attachGradients", "inputs");
   next = putTensors(next, gradients, "attachGradients", "gradients");
   frame[next] = factor;
-  return adopt(call(373));
+  return adopt(call(375));
 }
 
 /**
@@ -579,7 +615,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(374);
+  call(376);
 }
 
 /**
@@ -589,7 +625,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors, "allFinite", "tensors");
-  return call(375) !== 0;
+  return call(377) !== 0;
 }
 
 /**
@@ -601,7 +637,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = handleOf(tokens, "tokenWindows", "tokens");
   const next = putNumbers(1, starts, "tokenWindows", "starts");
   frame[next] = length;
-  call(376);
+  call(378);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -613,7 +649,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = handleOf(x, "copyToGroup", "x");
   frame[1] = communicator;
-  return adopt(call(377));
+  return adopt(call(379));
 }
 
 /**
@@ -624,7 +660,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = handleOf(x, "reduceFromGroup", "x");
   frame[1] = communicator;
-  return adopt(call(378));
+  return adopt(call(380));
 }
 
 /**
@@ -636,7 +672,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = handleOf(x, "gatherFromGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(379));
+  return adopt(call(381));
 }
 
 /**
@@ -648,7 +684,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = handleOf(x, "scatterToGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(380));
+  return adopt(call(382));
 }
 
 /**
@@ -660,7 +696,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = handleOf(x, "gatherSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(381));
+  return adopt(call(383));
 }
 
 /**
@@ -672,7 +708,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = handleOf(x, "reduceScatterSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(382));
+  return adopt(call(384));
 }
 
 /**
@@ -687,7 +723,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(383));
+  return adopt(call(385));
 }
 
 /**
@@ -702,7 +738,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(384));
+  return adopt(call(386));
 }
 
 /**
@@ -714,7 +750,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = handleOf(x, "groupAllReduce", "x");
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(385));
+  return adopt(call(387));
 }
 
 /**
@@ -726,7 +762,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = handleOf(x, "groupReduceScatter", "x");
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(386));
+  return adopt(call(388));
 }
 
 /**
@@ -738,7 +774,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = handleOf(x, "groupBroadcast", "x");
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(387));
+  return adopt(call(389));
 }
 
 /**
@@ -751,5 +787,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits, "groupAllToAll", "outputSplits");
   putNumbers(next, inputSplits, "groupAllToAll", "inputSplits");
-  return adopt(call(388));
+  return adopt(call(390));
 }

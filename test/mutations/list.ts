@@ -559,8 +559,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "buffers become the sum of what was written to them",
     file: "src/parallel/shard/mean-of-writes.ts",
-    from: ".div(count));",
-    to: ");",
+    from: ".div(count);",
+    to: ";",
     caughtBy: [
       by(buffers, "are saved under torch's names, and are what the definition makes of the batches"),
     ],

@@ -100,10 +100,11 @@ void run(const Step& step, const Moments& numbers, const CoefficientsOf& of) {
 #define TROUPE_ADAM_ARGUMENTS                                                                                        \
   at::Tensor param, at::Tensor exp_avg, at::Tensor exp_avg_sq, const at::Tensor &grad,                               \
       c10::optional<at::Tensor> low_precision, at::IntArrayRef segment_ends, at::ArrayRef<double> learning_rates,    \
-      at::ArrayRef<double> weight_decays, double beta1, double beta2, double eps, int64_t step, double grad_scale
+      at::ArrayRef<double> weight_decays, double beta1, double beta2, double eps, int64_t step, double grad_scale,         \
+      c10::optional<at::Tensor> scale
 
 #define TROUPE_ADAM_STEP(op) \
-  Step{op, param, {exp_avg, exp_avg_sq}, grad, low_precision, {segment_ends, learning_rates, weight_decays}}
+  Step{op, param, {exp_avg, exp_avg_sq}, grad, low_precision, {segment_ends, learning_rates, weight_decays}, scale}
 
 void adamw_(TROUPE_ADAM_ARGUMENTS) {
   run<AdamW, AdamWCoefficients>(TROUPE_ADAM_STEP("adamw_"), {beta1, beta2, eps, step, grad_scale}, coefficients_of);
@@ -120,7 +121,7 @@ void bmtrain_adam_(TROUPE_ADAM_ARGUMENTS) {
 const std::string kSchema =
     "(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, "
     "int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, "
-    "int step, float grad_scale) -> ()";
+    "int step, float grad_scale, Tensor? scale=None) -> ()";
 
 }  // namespace
 

@@ -49,15 +49,15 @@ using Nesterov = Momentum<Grad, Low, true>;
 void sgd_(at::Tensor param, c10::optional<at::Tensor> momentum_buffer, const at::Tensor& grad,
           c10::optional<at::Tensor> low_precision, at::IntArrayRef segment_ends, at::ArrayRef<double> learning_rates,
           at::ArrayRef<double> weight_decays, double momentum, double dampening, bool nesterov, int64_t step,
-          double grad_scale) {
+          double grad_scale, c10::optional<at::Tensor> scale) {
   const Segments segments{segment_ends, learning_rates, weight_decays};
   const auto coefficients_of = [&](double lr, double weight_decay) {
     return SgdCoefficients{static_cast<float>(lr),       static_cast<float>(weight_decay),
                            static_cast<float>(momentum), step == 1 ? 1.0f : static_cast<float>(1 - dampening),
                            static_cast<float>(grad_scale), nesterov};
   };
-  if (!momentum_buffer) return run_step<Sgd>(FlatStep<0>{"sgd_", param, {}, grad, low_precision, segments}, coefficients_of);
-  const FlatStep<1> step_of{"sgd_", param, {*momentum_buffer}, grad, low_precision, segments};
+  if (!momentum_buffer) return run_step<Sgd>(FlatStep<0>{"sgd_", param, {}, grad, low_precision, segments, scale}, coefficients_of);
+  const FlatStep<1> step_of{"sgd_", param, {*momentum_buffer}, grad, low_precision, segments, scale};
   if (nesterov) return run_step<Nesterov>(step_of, coefficients_of);
   run_step<PlainMomentum>(step_of, coefficients_of);
 }
@@ -81,8 +81,8 @@ struct Lion {
 
 void lion_(at::Tensor param, at::Tensor exp_avg, const at::Tensor& grad, c10::optional<at::Tensor> low_precision,
            at::IntArrayRef segment_ends, at::ArrayRef<double> learning_rates, at::ArrayRef<double> weight_decays,
-           double beta1, double beta2, double grad_scale) {
-  const FlatStep<1> step{"lion_", param, {exp_avg}, grad, low_precision, {segment_ends, learning_rates, weight_decays}};
+           double beta1, double beta2, double grad_scale, c10::optional<at::Tensor> scale) {
+  const FlatStep<1> step{"lion_", param, {exp_avg}, grad, low_precision, {segment_ends, learning_rates, weight_decays}, scale};
   run_step<Lion>(step, [&](double lr, double weight_decay) {
     return LionCoefficients{static_cast<float>(1 - lr * weight_decay), static_cast<float>(lr),
                             static_cast<float>(beta1),                 static_cast<float>(1 - beta1),
@@ -97,10 +97,10 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def(
       "sgd_(Tensor(a!) param, Tensor(b!)? momentum_buffer, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, "
       "float[] learning_rates, float[] weight_decays, float momentum, float dampening, bool nesterov, int step, "
-      "float grad_scale) -> ()");
+      "float grad_scale, Tensor? scale=None) -> ()");
   m.def(
       "lion_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, "
-      "float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale) -> ()");
+      "float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale, Tensor? scale=None) -> ()");
 }
 
 TROUPE_KERNELS(m) {

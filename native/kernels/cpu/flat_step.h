@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/gradient_scale.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/step_coefficients.h"
 #include "kernels/cuda/kernels.h"
@@ -33,6 +34,8 @@ struct FlatStep {
   at::Tensor grad;
   c10::optional<at::Tensor> low_precision;
   Segments segments;
+  // Of `gradient_scales`, where a device knows what the host does not wait for: the gradient is multiplied by it too.
+  c10::optional<at::Tensor> scale = c10::nullopt;
 };
 
 namespace detail {
@@ -74,6 +77,11 @@ void check(const FlatStep<num_states>& step) {
                 "] expected low_precision to be bfloat16 or float16, got ", dtype);
   }
   check_segments(step.op, step.segments, numel);
+  if (step.scale) {
+    check_flat(step.op, *step.scale, "scale", 2, device);
+    TORCH_CHECK(step.scale->scalar_type() == at::kDouble, "[", step.op, "] expected scale to be float64, got ",
+                step.scale->scalar_type());
+  }
 }
 
 // Calls body(begin, end, segment) for each piece of [begin, end) that lies in one segment.
@@ -113,12 +121,19 @@ void run_step(const FlatStep<num_states>& step, const CoefficientsOf& coefficien
   }
 #if HAVE_CUDA
   if (cuda::holds(step.param)) {
-    cuda::StepTensors tensors{&step.param, {}, &step.grad, step.low_precision, step.segments.ends};
+    cuda::StepTensors tensors{&step.param, {}, &step.grad, step.low_precision, step.segments.ends, step.scale};
     for (size_t i = 0; i < num_states; i++) tensors.states[i] = &step.states[i];
     cuda::run_step(tensors, coefficients.data());
     return;
   }
 #endif
+  if (step.scale) {
+    const double* scale = step.scale->template data_ptr<double>();
+    if (scale[1] != 0) return;
+    if constexpr (has_grad_scale<decltype(coefficients_of(0.0, 0.0))>) {
+      for (auto& of_segment : coefficients) of_segment.grad_scale = scaled_by(of_segment.grad_scale, scale);
+    }
+  }
   const bool known = with_float_type(step.grad.scalar_type(), [&](auto* type) {
     using Grad = std::remove_pointer_t<decltype(type)>;
     if (!step.low_precision) {

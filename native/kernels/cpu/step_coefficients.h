@@ -2,6 +2,8 @@
 // a type of its own.
 #pragma once
 
+#include <type_traits>
+
 namespace troupe {
 
 struct AdamNumbers {
@@ -54,5 +56,10 @@ struct BlendCoefficients {
 struct SecondMomentCoefficients {
   float beta2, beta2_rest, eps, grad_scale;
 };
+
+template <class Coefficients, class = void>
+constexpr bool has_grad_scale = false;
+template <class Coefficients>
+constexpr bool has_grad_scale<Coefficients, std::void_t<decltype(Coefficients::grad_scale)>> = true;
 
 }  // namespace troupe

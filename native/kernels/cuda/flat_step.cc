@@ -15,6 +15,7 @@ void with_step(const StepTensors& tensors, const std::function<void(Stream, cons
   if (tensors.low_precision) step.low_precision = array_of(*tensors.low_precision);
   step.ends = tensors.segment_ends.data();
   step.segments = static_cast<int64_t>(tensors.segment_ends.size());
+  if (tensors.scale) step.scale = tensors.scale->data_ptr<double>();
   launch(call.stream(), step);
 }
 

@@ -19,12 +19,22 @@ struct StepArguments {
   float* param;
   float* states[3];
   Array grad, low_precision;
+  const double* scale;
   bool wide;
   int64_t begin, end;
   int num_segments;
   int64_t ends[kSegments];
   typename Body::Coefficients coefficients[kSegments];
 };
+
+template <class Body>
+__device__ __forceinline__ typename Body::Coefficients coefficients_at(const StepArguments<Body>& a, int segment) {
+  typename Body::Coefficients c = a.coefficients[segment];
+  if constexpr (has_grad_scale<typename Body::Coefficients>) {
+    if (a.scale != nullptr) c.grad_scale = scaled_by(c.grad_scale, a.scale);
+  }
+  return c;
+}
 
 template <class Body, int N>
 __device__ __forceinline__ void step_elements(const StepArguments<Body>& a, int64_t i,
@@ -65,16 +75,17 @@ __device__ __forceinline__ int segment_of(const StepArguments<Body>& a, int64_t 
 
 template <class Body>
 __global__ void __launch_bounds__(kStepThreads) step_kernel(const __grid_constant__ StepArguments<Body> a) {
+  if (a.scale != nullptr && a.scale[1] != 0) return;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x * kWide;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   for (int64_t i = (a.begin / kWide + thread) * kWide; i < a.end; i += stride) {
     const int segment = segment_of(a, max(i, a.begin));
     if (a.wide && i >= a.begin && i + kWide <= a.ends[segment]) {
-      step_elements<Body, kWide>(a, i, a.coefficients[segment]);
+      step_elements<Body, kWide>(a, i, coefficients_at(a, segment));
       continue;
     }
     for (int64_t at = max(i, a.begin); at < min(i + kWide, a.end); at++) {
-      step_elements<Body, 1>(a, at, a.coefficients[segment_of(a, at)]);
+      step_elements<Body, 1>(a, at, coefficients_at(a, segment_of(a, at)));
     }
   }
 }
@@ -90,6 +101,7 @@ void launch_flat_step(const char* name, Stream stream, const StepOf& step, const
   }
   a.grad = step.grad;
   a.low_precision = step.low_precision;
+  a.scale = step.scale;
   a.begin = 0;
   for (int64_t first = 0; first < step.segments; first += kSegments) {
     a.num_segments = static_cast<int>(std::min<int64_t>(kSegments, step.segments - first));

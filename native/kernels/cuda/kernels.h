@@ -58,6 +58,10 @@ void add_pieces(const at::Tensor& to, const std::vector<std::pair<int64_t, at::T
 bool all_finite(at::TensorList tensors);
 
 void chunk_square_sums(const at::Tensor& flat, const at::Tensor& sums);
+// Adds to `sums`.
+void sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, const at::Tensor& sums);
+void gradient_scales(const at::Tensor& squares, double divisor, at::ArrayRef<double> limits, bool leaves_out,
+                     const at::Tensor& scales);
 at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends);
 at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, const std::vector<double>& bins);
 std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin,
@@ -88,6 +92,7 @@ struct StepTensors {
   const at::Tensor* grad;
   const c10::optional<at::Tensor>& low_precision;
   at::IntArrayRef segment_ends;
+  const c10::optional<at::Tensor>& scale;
 };
 void with_step(const StepTensors& tensors, const std::function<void(Stream, const StepOf&)>& launch);
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/gradient_scale.h"
 #include "kernels/cpu/step_coefficients.h"
 
 struct CUstream_st;
@@ -96,6 +97,12 @@ void launch_find_bad(Stream stream, Array from, int64_t numel, int* bad);
 // sums [chunks] of 1,024 elements each: the CPU's lanes.
 void launch_chunk_square_sums(Stream stream, Array from, int64_t numel, double* sums);
 
+// Adds to sums [kinds], in order, what `members` rows have from `begin` on: `count` of each kind.
+void launch_add_square_sums(Stream stream, const double* shares, int64_t members, int64_t row, int64_t begin, int64_t count,
+                            int64_t kinds, double* sums);
+// to [2]: see scale_of.
+void launch_gradient_scale(Stream stream, const GradientParts& gradient, int64_t kind, double limit, bool leaves_out, double* to);
+
 // Segment i is [begins[i], ends[i]), arrays of the device; maxima [segments].
 void launch_segment_maxima(Stream stream, const float* from, const int64_t* begins, const int64_t* ends, int64_t segments,
                            double* maxima);
@@ -157,6 +164,7 @@ struct StepOf {
   Array low_precision;  // written where there is one
   const int64_t* ends;  // of the segments, on the host
   int64_t segments;
+  const double* scale;  // what `scale_of` gives, on the device; null where the host knows it
 };
 #define TROUPE_STEP(name, Coefficients) void launch_step(Stream stream, const StepOf& step, const Coefficients* of_segments)
 TROUPE_STEP(adamw, AdamWCoefficients);

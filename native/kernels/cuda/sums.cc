@@ -32,6 +32,27 @@ void chunk_square_sums(const at::Tensor& flat, const at::Tensor& sums) {
   launch_chunk_square_sums(call.stream(), array_of(flat), flat.numel(), sums.data_ptr<double>());
 }
 
+void sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, const at::Tensor& sums) {
+  const Call call(shares);
+  const int64_t kinds = sums.numel();
+  int64_t begin = 0;
+  for (const int64_t count : chunks) {
+    launch_add_square_sums(call.stream(), shares.data_ptr<double>(), members, shares.numel() / members, begin, count, kinds,
+                           sums.data_ptr<double>());
+    begin += kinds * count;
+  }
+}
+
+void gradient_scales(const at::Tensor& squares, double divisor, at::ArrayRef<double> limits, bool leaves_out,
+                     const at::Tensor& scales) {
+  const Call call(squares);
+  const auto kinds = static_cast<int64_t>(limits.size());
+  const GradientParts gradient{squares.data_ptr<double>(), squares.size(0), kinds, divisor};
+  for (int64_t kind = 0; kind < kinds; kind++) {
+    launch_gradient_scale(call.stream(), gradient, kind, limits[kind], leaves_out, scales.data_ptr<double>() + 2 * kind);
+  }
+}
+
 at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
   const Call call(flat);
   const auto segments = static_cast<int64_t>(ends.size());

@@ -1,8 +1,14 @@
-import { type StepFinding, StepJudge } from "../../anomalies/index.ts";
-import { clipFactor } from "../../optim/index.ts";
-import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
+import { type StepAnomaly, type StepFinding, StepJudge } from "../../anomalies/index.ts";
+import { clipFactor, type DeviceScales, updateRuleOf } from "../../optim/index.ts";
+import {
+  type FlatBlock,
+  firstNotFinite,
+  type ShardStore,
+  SLICE_ALIGNMENT,
+  sumOfSquares,
+} from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
-import { hold, ops, Tensor, tensor } from "../../tensor/index.ts";
+import { hold, onHost, ops, Tensor, tensor } from "../../tensor/index.ts";
 import { gatherByRows } from "./gather-by-rows.ts";
 import { maySkipUpdates } from "./optimizer-clock.ts";
 import type { ShardGroups } from "./shard-groups.ts";
@@ -23,6 +29,14 @@ export interface JudgedGradient {
   readonly updateSkipped: boolean;
   readonly finding: StepFinding | undefined;
   readonly factors: ClipFactors;
+}
+
+/** A step's statistics, exchanged. */
+export interface StepStatistics {
+  /** What the updates go by, where they wait for the norm and a device makes of it what they need; the caller's. */
+  readonly scales: DeviceScales | undefined;
+  /** Judges the step, once its figures are on the host: at once, unless they are late. Asked once. */
+  readonly judge: () => Promise<JudgedGradient>;
 }
 
 /** What the ranks tell each other of a step, summed or compared. */
@@ -49,6 +63,8 @@ export class GlobalGradientStatistics {
   /** The names of each optimizer's parameters, of those that clip by themselves. */
   readonly #clippedAlone: readonly ReadonlySet<string>[];
   readonly #judge: StepJudge;
+  /** The last judgement that was asked for. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   /** @param rank - of the world */
   constructor(plan: ShardPlan, rank: number, store: ShardStore, groups: ShardGroups) {
@@ -66,11 +82,17 @@ export class GlobalGradientStatistics {
     );
   }
 
-  /** Whether an update waits for it: where nothing is clipped by a norm or skipped, blocks are updated one by one. */
+  /** Whether an update waits for the gradient's norm, or what is made of it: where nothing is clipped by a norm or skipped, blocks are updated one by one. */
   get isAwaited(): boolean {
     const { clip } = this.#plan.training;
     const byNorm = clip !== undefined && clip.by !== "value";
     return maySkipUpdates(this.#plan) || this.#clippedAlone.length > 0 || byNorm;
+  }
+
+  /** Whether a device's values come to the host when they do: no update of the step waits for them there. */
+  get isLate(): boolean {
+    const { execution } = this.#plan;
+    return execution.devices[this.#rank] !== "cpu" && (!this.isAwaited || needsNothingOnHost(this.#plan));
   }
 
   /** A reduced block's sums of squares, for {@link judge}, which disposes them; none where the block does not count. */
@@ -80,24 +102,50 @@ export class GlobalGradientStatistics {
   }
 
   /**
-   * Exchanges with all ranks what each has, and judges the step by it.
+   * Exchanges with all ranks what each has. On a device nobody waits for its values: updates go by {@link StepStatistics.scales},
+   * and the judgement comes when they do.
    * @param sums - {@link squareSums} of every block that the step trains and that counts, by block
    * @param divisor - of the gradients' sum
    * @param losses - of the step's micro-batches on this rank, where it tells them; still the caller's
    */
-  async judge(
+  async exchange(
     step: number,
     sums: ReadonlyMap<number, Tensor>,
     divisor: number,
     losses: readonly number[] | Tensor,
-  ): Promise<JudgedGradient> {
+  ): Promise<StepStatistics> {
+    const { replicas } = this.#plan.peers;
+    const counted = this.#plan.layouts.filter(({ index }) => sums.has(index));
+    const shares = this.#sharesOf(counted, sums, losses);
+    const all = await gatherByRows(this.#groups, replicas, this.#rank, `norm/${step}`, shares);
+    const scales =
+      this.isLate && this.isAwaited ? await this.#scales(step, counted, all, divisor) : undefined;
+    // Of a device all are read together: it is waited for once, or by nobody.
+    const values = this.isLate ? onHost(all) : Promise.resolve(all);
+    values.catch(() => {}); // told to who judges, if anybody does
+    const judge = async () => {
+      const bySlice = rowsOf(await values, replicas.length);
+      return this.#judged(await this.#measure(step, counted, bySlice), divisor);
+    };
+    return { scales, judge: () => this.#inTurn(judge) };
+  }
+
+  /** Judges after all that came before, whose losses it looks back on. */
+  #inTurn(judge: () => Promise<JudgedGradient>): Promise<JudgedGradient> {
+    const judged = this.#turn.then(judge);
+    this.#turn = judged;
+    return judged;
+  }
+
+  /** Makes something of a step's figures. */
+  #judged({ squares, largest, ...figures }: Measured, divisor: number): JudgedGradient {
     const { optimizers, training } = this.#plan;
     const { clip } = training;
-    const { squares, largest, ...figures } = await this.#measure(step, sums, losses);
     const [norm = 0, ...ofOptimizers] = squares.map((square) => Math.sqrt(square) / divisor);
     const judgement = this.#judge.judge({ ...figures, gradientNorm: norm });
     const { policy = "tell" } = judgement.finding ?? {};
-    const updateSkipped = judgement.skipped || (this.isAwaited && policy !== "tell");
+    // Where it comes late, the update was made, or left out by the device: then nothing comes after it.
+    const updateSkipped = judgement.skipped || (this.isAwaited && !this.isLate && policy !== "tell");
     const judged = { ...judgement, norm, updateSkipped };
     const own = optimizers.map(({ clipNorm }) =>
       clipNorm === undefined ? undefined : clipFactor(ofOptimizers.shift() ?? 0, clipNorm),
@@ -107,18 +155,13 @@ export class GlobalGradientStatistics {
     return { ...judged, factors: { all, own } };
   }
 
-  /**
-   * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of
-   * the model.
-   */
-  async #measure(
-    step: number,
+  /** What this rank tells its replicas: the sums of squares, the largest magnitude, and of the losses their sum and number. */
+  #sharesOf(
+    counted: readonly FlatBlock[],
     sums: ReadonlyMap<number, Tensor>,
     losses: readonly number[] | Tensor,
-  ): Promise<Measured> {
+  ): Tensor {
     const { clip } = this.#plan.training;
-    const { replicas, modelParallel } = this.#plan.peers;
-    const counted = this.#plan.layouts.filter(({ index }) => sums.has(index));
     const squareSums = counted.map(({ index }) => sums.get(index) as Tensor);
     const shares = hold(() => {
       const magnitudes =
@@ -129,7 +172,56 @@ export class GlobalGradientStatistics {
       return ops.cat([...squareSums, numbers([largest]), sumInOrder(losses), numbers([losses.numel])]);
     });
     for (const each of squareSums) each.dispose();
-    const bySlice = await this.#gathered(replicas, `norm/${step}`, shares);
+    return shares;
+  }
+
+  /** What the device makes of the norm, in the order and with the bits of {@link sumOfSquares} and {@link clipFactor}. */
+  async #scales(
+    step: number,
+    counted: readonly FlatBlock[],
+    shares: Tensor,
+    divisor: number,
+  ): Promise<DeviceScales> {
+    const { optimizers, training, peers, anomalies } = this.#plan;
+    const { replicas, modelParallel } = peers;
+    const numKinds = 1 + this.#clippedAlone.length;
+    const numChunks = counted.map(({ sliceNumel }) => sliceNumel / SLICE_ALIGNMENT);
+    const squares = hold(() => ops.troupe.sumSquareSums(shares, replicas.length, numChunks, numKinds));
+    const byPart = await gatherByRows(
+      this.#groups,
+      modelParallel,
+      this.#rank,
+      `squares of parts/${step}`,
+      squares,
+    );
+    const { clip } = training;
+    const limits = [
+      clip?.by === "l2" ? clip.max : Number.POSITIVE_INFINITY,
+      ...optimizers.flatMap(({ clipNorm }) => clipNorm ?? []),
+    ];
+    const leavesOut = anomalies.policies["gradient-not-finite"] !== "tell";
+    const scales = hold(() => {
+      const ofParts = byPart.reshape([modelParallel.length, numKinds]);
+      return ops.troupe.gradientScales(ofParts, divisor, limits, leavesOut);
+    });
+    byPart.dispose();
+    const [all, ...alone] = limits.map((_, kind) => hold(() => scales.narrow(0, kind, 1)));
+    scales.dispose();
+    const own = optimizers.map(({ clipNorm }) => (clipNorm === undefined ? undefined : alone.shift()));
+    return { all: all as Tensor, own };
+  }
+
+  /**
+   * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of
+   * the model.
+   * @param bySlice - what the replicas have told, in order
+   */
+  async #measure(
+    step: number,
+    counted: readonly FlatBlock[],
+    bySlice: readonly Float64Array[],
+  ): Promise<Measured> {
+    const { replicas, modelParallel } = this.#plan.peers;
     const numKinds = 1 + this.#clippedAlone.length;
     const squares = Array.from({ length: numKinds }, (_, kind) =>
       sumOfSquares(counted, bySlice, kind, numKinds),
@@ -140,12 +232,10 @@ export class GlobalGradientStatistics {
     const lossSums = ofReplicas.map(([, total]) => total as number);
     const firstBad = replicas[lossSums.findIndex((total) => !Number.isFinite(total))];
     const part = [...squares, sum(lossSums), numLosses, largest, firstBad ?? Number.POSITIVE_INFINITY];
-    const byPart = await this.#gathered(
-      modelParallel,
-      `norm of parts/${step}`,
-      // Read from a device already: it goes from host to host.
-      hold(() => tensor(part, { dtype: "float64", device: "cpu" })),
-    );
+    // Read from a device already: it goes from host to host.
+    const own = hold(() => tensor(part, { dtype: "float64", device: "cpu" }));
+    const parts = await gatherByRows(this.#groups, modelParallel, this.#rank, `norm of parts/${step}`, own);
+    const byPart = rowsOf(parts, modelParallel.length);
     const total = part.map((_, index) => sum(byPart.map((each) => each[index] as number)));
     const ofParts = byPart.map((each) => tailOf(each, 2));
     const [lossSum = 0, count = 1] = total.slice(numKinds);
@@ -159,16 +249,33 @@ export class GlobalGradientStatistics {
       block: squares.every(Number.isFinite) ? undefined : firstNotFinite(counted, bySlice, numKinds),
     };
   }
+}
 
-  /** The float64 values of all ranks of a group, in order; takes `value`. */
-  async #gathered(group: readonly number[], key: string, value: Tensor): Promise<Float64Array[]> {
-    const { numel } = value;
-    const all = await gatherByRows(this.#groups, group, this.#rank, key, value);
-    // Of a device all are read together: it is waited for once.
-    const values = all.toTypedArray() as Float64Array;
-    all.dispose();
-    return group.map((_, member) => values.subarray(member * numel, (member + 1) * numel));
-  }
+/** A vector's float64 values, cut into so many rows; it passes. */
+function rowsOf(all: Tensor, numRows: number): Float64Array[] {
+  const values = all.toTypedArray() as Float64Array;
+  all.dispose();
+  const length = values.length / numRows;
+  return Array.from({ length: numRows }, (_, row) => values.subarray(row * length, (row + 1) * length));
+}
+
+/**
+ * Whether a device alone decides on an update: what it clips by, and that it leaves out a step whose gradient is not finite. It
+ * cannot where a step may be left out, since that changes what the host begins the next one with; by the largest magnitude or by
+ * losses; or for an optimizer on the host, or one whose rule reads the gradient's scale there.
+ */
+function needsNothingOnHost(plan: ShardPlan): boolean {
+  const { training, optimizers, offload } = plan;
+  const { policies } = plan.anomalies;
+  const isTold = (anomaly: StepAnomaly) => policies[anomaly] === "tell";
+  return (
+    !maySkipUpdates(plan) &&
+    training.clip?.by !== "inf" &&
+    offload.optimizer === undefined &&
+    isTold("loss-spike") &&
+    isTold("loss-not-finite") === isTold("gradient-not-finite") &&
+    optimizers.every((spec) => updateRuleOf(spec).takesScale === true)
+  );
 }
 
 const numbers = (values: readonly number[]) => tensor(values, { dtype: "float64" });

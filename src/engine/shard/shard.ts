@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { reportActivity } from "../../inspect/index.ts";
 import type { Access } from "../../offload/index.ts";
+import type { DeviceScales } from "../../optim/index.ts";
 import {
   checkTrainedAlike,
   type FlatBlock,
@@ -28,7 +29,7 @@ import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
 import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
 import { attach, hold, shareRef, Tensor, type TensorRef } from "../../tensor/index.ts";
 import { FrozenFlags } from "./frozen-flags.ts";
-import { type ClipFactors, GlobalGradientStatistics } from "./gradient-statistics.ts";
+import { type ClipFactors, GlobalGradientStatistics, type JudgedGradient } from "./gradient-statistics.ts";
 import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";
 import { placeBlocks } from "./place-blocks.ts";
 import type { ShardGroups } from "./shard-groups.ts";
@@ -43,6 +44,8 @@ export interface ShardPlace {
   readonly groups: ShardGroups;
   readonly paging: ShardPaging;
 }
+
+const NOT_CLIPPED: ClipFactors = { all: 1 };
 
 /** The key of what is counted for all blocks together. */
 const ALL_BLOCKS = -1;
@@ -182,7 +185,7 @@ export class Shard {
     progress.reducing.add(beginMs, systemClock.now());
     if (this.#plan.telemetry.trace) reportActivity(this.#context, "reduce", { step, block }, beginMs);
     progress.numReduced += 1;
-    if (!this.#statistics.isAwaited) this.#order(step, block, { all: 1 }, progress);
+    if (!this.#statistics.isAwaited) this.#order(step, block, NOT_CLIPPED, progress);
     if (progress.numReduced === progress.updated?.length) await this.#end(step, progress);
   }
 
@@ -239,25 +242,33 @@ export class Shard {
   async #end(step: number, progress: ShardStep): Promise<void> {
     const { sums, lossesNats = [] } = progress;
     const divisor = this.#clock.divisor(step);
-    const judged = await this.#statistics.judge(step, sums, divisor, lossesNats);
+    const { isLate } = this.#statistics;
+    const { scales, judge } = await this.#statistics.exchange(step, sums, divisor, lossesNats);
     if (lossesNats instanceof Tensor) lossesNats.dispose();
-    progress.judged = judged;
-    this.#clock.advance(step, judged.updateSkipped);
-    // Not before it is known how far the optimizer has come, which answers to gathers tell.
-    const { updated = [] } = progress;
-    if (maySkipUpdates(this.#plan)) this.#passOver(step, updated);
-    if (judged.updateSkipped) this.#store.dropGradients();
+    if (!isLate) this.#hasJudged(step, progress, await judge());
     if (this.#statistics.isAwaited) {
-      for (const block of this.#updateOrder(updated)) {
-        this.#order(step, block, judged.factors, progress);
+      const factors = scales ?? progress.judged?.factors ?? NOT_CLIPPED;
+      for (const block of this.#updateOrder(progress.updated ?? [])) {
+        this.#order(step, block, factors, progress);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
       }
     }
     await Promise.all(progress.updates);
+    if (scales !== undefined) disposeScales(scales);
     await progress.lookAtParameters(this.#plan.layouts, divisor, this.#paging);
+    if (isLate) this.#hasJudged(step, progress, await judge());
     this.#ended.reach(ALL_BLOCKS, step + 1);
     await this.#stateStore.settle(step);
+  }
+
+  /** It is known what is made of the step. */
+  #hasJudged(step: number, progress: ShardStep, judged: JudgedGradient): void {
+    progress.judged = judged;
+    this.#clock.advance(step, judged.updateSkipped);
+    // Not before it is known how far the optimizer has come, which answers to gathers tell.
+    if (maySkipUpdates(this.#plan)) this.#passOver(step, progress.updated ?? []);
+    if (judged.updateSkipped) this.#store.dropGradients();
   }
 
   /** Where all updates begin at once: first those that others make meanwhile, then this shard's, in forward order. */
@@ -286,7 +297,7 @@ export class Shard {
     }
   }
 
-  #order(step: number, block: number, factors: ClipFactors, progress: ShardStep): void {
+  #order(step: number, block: number, factors: ClipFactors | DeviceScales, progress: ShardStep): void {
     const updated = this.#updateAndAnnounce(step, block, factors, progress);
     // Whatever goes wrong is thrown where the step's end waits for all of them.
     updated.catch(() => {});
@@ -297,7 +308,7 @@ export class Shard {
   async #updateAndAnnounce(
     step: number,
     block: number,
-    factors: ClipFactors,
+    factors: ClipFactors | DeviceScales,
     progress: ShardStep,
   ): Promise<void> {
     if (progress.judged?.updateSkipped) {
@@ -308,7 +319,12 @@ export class Shard {
   }
 
   /** @returns fulfilled once this shard's range of the block is updated by the step's gradient, which is gone then */
-  async #update(step: number, block: number, { all, own }: ClipFactors, progress: ShardStep): Promise<void> {
+  async #update(
+    step: number,
+    block: number,
+    factors: ClipFactors | DeviceScales,
+    progress: ShardStep,
+  ): Promise<void> {
     const { training, telemetry } = this.#plan;
     const layout = this.#layoutOf(block);
     const divisor = this.#clock.divisor(step);
@@ -321,16 +337,16 @@ export class Shard {
       block,
       updateIndex: this.#clock.before(step).numUpdates + 1,
       learningRates: progress.learningRates,
-      gradientScale: all / divisor,
       inspect: progress.inspectUpdates,
       frozen: names.filter((name) => frozen.has(name)),
       frozenUpdates: this.#clock.frozenUpdatesBefore(step, names),
-      ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
+      ...(areOnDevice(factors) ? { gradientScale: 1 } : scalesOf(factors, divisor)),
     };
+    const scales = areOnDevice(factors) ? factors : undefined;
     await whilePinned(this.#paging, layout, this.#updateAccess, async () => {
       if (!this.#kept.has(block)) await this.#keepState(step, block);
       const beginMs = systemClock.now();
-      progress.hasUpdated(await this.#stateStore.update(update, this.#store.takeGradient(block)));
+      progress.hasUpdated(await this.#stateStore.update(update, this.#store.takeGradient(block), scales));
       if (telemetry.trace) reportActivity(this.#context, "update", update, beginMs);
     });
   }
@@ -368,6 +384,22 @@ async function shareUpdate(
   const ranks = ranksOfWhole(layout, rank);
   if (ranks.length === 1) return [value];
   return groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
+}
+
+/** What a step's gradient is multiplied by, where the host knows what it is clipped by. @param divisor - of its sum */
+function scalesOf({ all, own }: ClipFactors, divisor: number) {
+  const gradientScale = all / divisor;
+  return own === undefined
+    ? { gradientScale }
+    : { gradientScale, ownScales: own.map((factor) => factor && factor / divisor) };
+}
+
+function areOnDevice(factors: ClipFactors | DeviceScales): factors is DeviceScales {
+  return factors.all instanceof Tensor;
+}
+
+function disposeScales({ all, own }: DeviceScales): void {
+  for (const scale of [all, ...own]) scale?.dispose();
 }
 
 /** Where masters are kept apart and rounded to the nearest, an update needs nothing of what the ranks have read. */

@@ -1,10 +1,10 @@
 import { initializeSlice, logicalRuns, streamOf } from "../../nn/index.ts";
 import {
+  type DeviceScales,
   type OwnedStretch,
   type SavedProgress,
   type StateLayout,
   type UpdateRule,
-  type UpdateStep,
   updatesOf,
 } from "../../optim/index.ts";
 import { hold, ops, overHost, scope, type Tensor } from "../../tensor/index.ts";
@@ -135,7 +135,7 @@ export class BlockState {
   }
 
   /** @returns a step's learning rate for one parameter of the block */
-  learningRateOf(name: string, { learningRates }: UpdateStep): number {
+  learningRateOf(name: string, { learningRates }: BlockStep): number {
     const groups = this.#rules.flatMap((rule) => rule.groups);
     const group = groups.findIndex(({ names }) => names.includes(name));
     return learningRates[Math.max(group, 0)] ?? 0;
@@ -189,8 +189,13 @@ export class BlockState {
    * to the bit: values, what is kept, and how many updates it has seen.
    * @param gradient - of the owned range, float32, summed; still the caller's
    * @param step - with a learning rate for each group of every rule
+   * @param scales - where a device knows what else the gradient is multiplied by, and all rules take that
    */
-  *update(gradient: Tensor, step: BlockStep): Generator<Tensor, void, readonly Tensor[]> {
+  *update(
+    gradient: Tensor,
+    step: BlockStep,
+    scales?: DeviceScales,
+  ): Generator<Tensor, void, readonly Tensor[]> {
     const frozen = new Set(step.frozen);
     const isUniform = frozen.size === 0 && Object.keys(step.frozenUpdates ?? {}).length === 0;
     let kept = this.#keepsMaster ? 1 : 0;
@@ -198,12 +203,13 @@ export class BlockState {
       const { rule, firstGroup, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
       const gradientScale = step.ownScales?.[index] ?? step.gradientScale;
+      const scale = scales?.own[index] ?? scales?.all;
       const cohorts = isUniform ? (this.#together[index] ?? []) : cohortsOf(share, step);
       for (const { updateIndex: ofOwn, parameters, runs } of cohorts) {
         const updateIndex = isUniform ? step.updateIndex : ofOwn;
         const views = runs.map((run) => this.#viewsOf(run, share, gradient, kept));
         try {
-          const ofCohort = { ...step, updateIndex, gradientScale, learningRates };
+          const ofCohort = { ...step, updateIndex, gradientScale, learningRates, scale };
           yield* rule.update({ parameters, stretches: views.map(({ owned }) => owned) }, ofCohort);
         } finally {
           for (const { made } of views) for (const view of made) view.dispose();

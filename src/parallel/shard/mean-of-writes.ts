@@ -1,5 +1,5 @@
 import { ALL_PARTS, type UpdateRule } from "../../optim/index.ts";
-import { scope } from "../../tensor/index.ts";
+import { ops, scope } from "../../tensor/index.ts";
 import { COUNT_NUMEL } from "../blocks/flat-block.ts";
 
 /**
@@ -16,9 +16,10 @@ export const meanOfWrites: UpdateRule = {
       scope(() => {
         // Every rank keeps the whole block: pieces are whole buffers.
         for (const { rangeBegin, numel } of pieces) {
-          const count = writes.narrow(0, rangeBegin + numel, COUNT_NUMEL).item();
-          if (count === 0) continue;
-          master.narrow(0, rangeBegin, numel).copy_(writes.narrow(0, rangeBegin, numel).div(count));
+          const count = writes.narrow(0, rangeBegin + numel, COUNT_NUMEL);
+          const value = master.narrow(0, rangeBegin, numel);
+          const mean = writes.narrow(0, rangeBegin, numel).div(count);
+          value.copy_(ops.where(count.gt(0), mean, value));
         }
       });
     }

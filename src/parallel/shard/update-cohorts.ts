@@ -4,7 +4,7 @@ import type { FlatParameter, Piece } from "../blocks/flat-block.ts";
 import type { OwnedPart, RuleShare } from "./owned-range.ts";
 
 /** One optimizer step on a block: which of its parameters it leaves out, and which were left out before. Plain data. */
-export interface BlockStep extends UpdateStep {
+export interface BlockStep extends Omit<UpdateStep, "scale"> {
   /** Names of the parameters that stay as they are, with all that is kept of them. Default: none. */
   readonly frozen?: readonly string[];
   /** By name, how many updates before have left a parameter out; where it is not named, none. */

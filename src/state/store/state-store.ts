@@ -1,4 +1,5 @@
 import { UpdateInspection } from "../../inspect/index.ts";
+import type { DeviceScales } from "../../optim/index.ts";
 import { type BlockState, MASTER } from "../../parallel/index.ts";
 import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../../protocols/index.ts";
 import { type Addressed, systemClock } from "../../runtime/index.ts";
@@ -17,9 +18,10 @@ export interface OptimizerStateStore {
   /**
    * One optimizer step on a block.
    * @param gradient - of the owned range, float32, summed; ownership passes
+   * @param scales - only where the parameters and all that is kept of them are on a device; until then the caller's
    * @returns once the new parameters are where the ranks read them
    */
-  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated>;
+  update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated>;
   /**
    * The optimizers keep something of a block from `step` on, zeros at first, where they have not before: it was declared
    * frozen, and this step trains some of it.
@@ -75,11 +77,11 @@ export class MemoryStateStore implements OptimizerStateStore {
       await whilePinned(this.#paging, state.layout, "overwrite", () => values.fill(state));
   }
 
-  async update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
+  async update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated> {
     const state = this.#at(update.block);
     try {
       await copiedBefore(update, state, this.#snapshot);
-      return await runUpdate(state, update, gradient, this.#share);
+      return await runUpdate(state, update, gradient, this.#share, scales);
     } finally {
       gradient.dispose();
     }
@@ -137,8 +139,8 @@ export class SplitStateStore implements OptimizerStateStore {
     await Promise.all(this.#stateStores.map((stateStore) => stateStore.fill(initial, reader)));
   }
 
-  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
-    return this.#stateStoreOf(update.block).update(update, gradient);
+  update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated> {
+    return this.#stateStoreOf(update.block).update(update, gradient, scales);
   }
 
   keepState(step: number, block: number): Promise<void> {
@@ -164,9 +166,10 @@ export async function runUpdate(
   update: BlockUpdate,
   gradient: Tensor,
   share: ShareWithRanks,
+  scales?: DeviceScales,
 ): Promise<BlockUpdated> {
   using inspection = new UpdateInspection(state, update);
-  const rounds = state.update(gradient, update);
+  const rounds = state.update(gradient, update, scales);
   let answer: readonly Tensor[] = [];
   let totalMs = 0;
   try {

@@ -1,5 +1,6 @@
 import { dtypeCode } from "../dtype.ts";
 import { native } from "../native.ts";
+import { hold } from "../scope.ts";
 import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /**
@@ -29,4 +30,19 @@ export interface BesideCopy {
 export function copyBeside(into: Tensor, from: Tensor): BesideCopy {
   const copy = native().copyBeside(liveHandle(into, "copyBeside"), liveHandle(from, "copyBeside"));
   return { follow: () => native().followCopy(copy), arrived: () => native().copyArrived(copy) };
+}
+
+/**
+ * The values of a tensor in the host's memory, once they are there: no thread waits for the device. What comes later in this
+ * thread's stream does not wait either.
+ * @param tensor - contiguous; passes
+ * @returns one-dimensional where it was a device's; the caller's
+ */
+export async function onHost(tensor: Tensor): Promise<Tensor> {
+  if (tensor.device === "cpu") return tensor;
+  const host = hold(() => emptyPinned(tensor));
+  const copy = copyBeside(host, tensor);
+  tensor.dispose();
+  await copy.arrived();
+  return host;
 }

@@ -57,6 +57,10 @@ T shuffle(T value, int with) {
   return value;
 }
 template <class T>
+T __shfl_sync(unsigned, T value, int from) {
+  return shuffle(value, from);
+}
+template <class T>
 T __shfl_down_sync(unsigned, T value, int offset) {
   const int with = on_host::lane() + offset;
   return shuffle(value, with < 32 ? with : on_host::lane());

@@ -1,0 +1,86 @@
+// What a step's gradient is multiplied by, made of the sums of squares of its parts where those are, so that no host waits for
+// them: the norm, what it is clipped by, and whether the step is to be left out. Every operation is the host's own, in float64
+// and in its order (src/parallel/shard/gradient-norm.ts, src/optim/clip.ts): a device's step has the host's bits.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/library.h>
+
+#include "kernels/cpu/gradient_scale.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
+
+namespace troupe {
+namespace {
+
+void check_float64(const char* op, const at::Tensor& tensor, const char* name) {
+  TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kDouble, "[", op, "] expected ", name,
+              " to be contiguous and float64, got ", tensor.scalar_type(), " of ", tensor.sizes());
+}
+
+// `shares`: a row a member, in which of every block `kinds` runs of so many sums follow each other; what is behind them is not
+// looked at. Of each kind the sum, block after block, of each member after member.
+at::Tensor sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, int64_t kinds) {
+  check_float64("sum_square_sums", shares, "shares");
+  int64_t all = 0;
+  for (const int64_t count : chunks) all += count;
+  TORCH_CHECK(members >= 1 && kinds >= 1 && shares.numel() % members == 0 && shares.numel() / members >= kinds * all,
+              "[sum_square_sums] expected ", members, " rows of ", kinds, " times ", all, " sums or more, got ",
+              shares.numel(), " elements");
+  const int64_t row = shares.numel() / members;
+  at::Tensor sums = at::zeros({kinds}, shares.options());
+#if HAVE_CUDA
+  if (cuda::holds(shares)) {
+    cuda::sum_square_sums(shares, members, chunks, sums);
+    return sums;
+  }
+#endif
+  const double* from = shares.data_ptr<double>();
+  double* to = sums.data_ptr<double>();
+  int64_t begin = 0;
+  for (const int64_t count : chunks) {
+    for (int64_t kind = 0; kind < kinds; kind++) {
+      for (int64_t member = 0; member < members; member++) {
+        const double* sum = from + member * row + begin + kind * count;
+        for (int64_t i = 0; i < count; i++) to[kind] += sum[i];
+      }
+    }
+    begin += kinds * count;
+  }
+  return sums;
+}
+
+// `squares` [parts, kinds]; of each kind (factor / divisor, 1 where the step is to be left out), the factor bringing the norm of
+// the parts together to the kind's limit. A step is left out where the first kind's norm, of the whole gradient, is not finite.
+at::Tensor gradient_scales(const at::Tensor& squares, double divisor, at::ArrayRef<double> limits, bool leaves_out) {
+  check_float64("gradient_scales", squares, "squares");
+  const auto kinds = static_cast<int64_t>(limits.size());
+  TORCH_CHECK(squares.dim() == 2 && squares.size(0) >= 1 && kinds >= 1 && squares.size(1) == kinds,
+              "[gradient_scales] expected squares of one part or more, of each ", kinds, " kinds, got ", squares.sizes());
+  at::Tensor scales = at::empty({kinds, 2}, squares.options());
+#if HAVE_CUDA
+  if (cuda::holds(squares)) {
+    cuda::gradient_scales(squares, divisor, limits, leaves_out, scales);
+    return scales;
+  }
+#endif
+  const GradientParts gradient{squares.data_ptr<double>(), squares.size(0), kinds, divisor};
+  double* to = scales.data_ptr<double>();
+  for (int64_t kind = 0; kind < kinds; kind++) scale_of(gradient, kind, limits[kind], leaves_out, to + 2 * kind);
+  return scales;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def("sum_square_sums(Tensor shares, int members, int[] chunks, int kinds) -> Tensor");
+  m.def("gradient_scales(Tensor squares, float divisor, float[] limits, bool leaves_out) -> Tensor");
+}
+
+TROUPE_KERNELS(m) {
+  m.impl("sum_square_sums", sum_square_sums);
+  m.impl("gradient_scales", gradient_scales);
+}
+
+}  // namespace troupe
