@@ -290,6 +290,52 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
     });
   });
 
+  it("read on the device what a step's gradient is multiplied by, and whether it is left out", () => {
+    const numel = 1037;
+    for (const scale of [
+      tensor([0.1 / 3, 0], { dtype: "float64" }),
+      tensor([Number.NaN, 1], { dtype: "float64" }),
+    ]) {
+      for (const run of Object.values(steps).slice(0, 7)) {
+        const given = [1, 2, 3, 4, 5].map((stream) => normal([numel], stream));
+        (given[2] as Tensor).square_();
+        compare({
+          inputs: [...given, scale],
+          run: (...[p, m, v, d, g, judged]: Tensor[]) => {
+            const state = [p, m, v, d].map((t) => (t as Tensor).mul(1)) as State;
+            const narrow = (p as Tensor).to("bfloat16");
+            run(state, g as Tensor, narrow, judged);
+            return [...state, narrow];
+          },
+          forward: "bits",
+        });
+      }
+    }
+  });
+
+  it("make a step's scales of the sums of squares as the host does, to the bit", () => {
+    const [members, chunks, kinds] = [3, [64, 1, 45], 2];
+    const shares = normal([members * (kinds * 110 + 3)], 1)
+      .to("float64")
+      .mul(20)
+      .exp();
+    compare({
+      inputs: [shares],
+      run: (all) => {
+        const squares = troupe.sumSquareSums(all, members, chunks, kinds);
+        const ofParts = ops.cat([squares, squares.sqrt()]).reshape([2, kinds]);
+        const spoiled = ofParts.mul(Number.POSITIVE_INFINITY);
+        return [
+          squares,
+          troupe.gradientScales(ofParts, 3, [0.7, Number.POSITIVE_INFINITY], true),
+          troupe.gradientScales(spoiled, 3, [0.7, Number.POSITIVE_INFINITY], true),
+          troupe.gradientScales(spoiled, 3, [0.7, 1e-3], false),
+        ];
+      },
+      forward: "bits",
+    });
+  });
+
   it("round by chance to the bit", () => {
     const values = ops.cat([
       normal([1003], 1, { std: 1e-6 }),
@@ -411,15 +457,23 @@ const rates = [1e-3, 2e-3, 0.5, 0.01];
 const decays = [0, 0.1, 0.01, 0.3];
 
 /** Each optimizer's kernel; what takes a float32 gradient only has the direction. */
-const steps: Record<string, (state: State, grad: Tensor, narrow: Tensor | undefined) => void> = {
-  adamw: ([p, m, v], g, low) => troupe.adamw_(p, m, v, g, low, ends, rates, decays, 0.9, 0.95, 1e-8, 3, 0.7),
-  adam: ([p, m, v], g, low) => troupe.adam_(p, m, v, g, low, ends, rates, decays, 0.9, 0.95, 1e-8, 1, 1),
-  bmtrainAdam: ([p, m, v], g, low) =>
-    troupe.bmtrainAdam_(p, m, v, g, low, ends, rates, decays, 0.9, 0.98, 1e-8, 9, 0.5),
-  sgd: ([p], g, low) => troupe.sgd_(p, undefined, g, low, ends, rates, decays, 0, 0, false, 1, 0.7),
-  momentum: ([p, m], g, low) => troupe.sgd_(p, m, g, low, ends, rates, decays, 0.9, 0.1, false, 2, 0.7),
-  nesterov: ([p, m], g, low) => troupe.sgd_(p, m, g, low, ends, rates, decays, 0.9, 0, true, 1, 0.7),
-  lion: ([p, m], g, low) => troupe.lion_(p, m, g, low, ends, rates, decays, 0.9, 0.99, 0.7),
+const steps: Record<
+  string,
+  (state: State, grad: Tensor, narrow: Tensor | undefined, scale?: Tensor) => void
+> = {
+  adamw: ([p, m, v], g, low, scale) =>
+    troupe.adamw_(p, m, v, g, low, ends, rates, decays, 0.9, 0.95, 1e-8, 3, 0.7, scale),
+  adam: ([p, m, v], g, low, scale) =>
+    troupe.adam_(p, m, v, g, low, ends, rates, decays, 0.9, 0.95, 1e-8, 1, 1, scale),
+  bmtrainAdam: ([p, m, v], g, low, scale) =>
+    troupe.bmtrainAdam_(p, m, v, g, low, ends, rates, decays, 0.9, 0.98, 1e-8, 9, 0.5, scale),
+  sgd: ([p], g, low, scale) =>
+    troupe.sgd_(p, undefined, g, low, ends, rates, decays, 0, 0, false, 1, 0.7, scale),
+  momentum: ([p, m], g, low, scale) =>
+    troupe.sgd_(p, m, g, low, ends, rates, decays, 0.9, 0.1, false, 2, 0.7, scale),
+  nesterov: ([p, m], g, low, scale) =>
+    troupe.sgd_(p, m, g, low, ends, rates, decays, 0.9, 0, true, 1, 0.7, scale),
+  lion: ([p, m], g, low, scale) => troupe.lion_(p, m, g, low, ends, rates, decays, 0.9, 0.99, 0.7, scale),
   lamb: ([p, m, v, d]) => troupe.lambDirection_(d, p, m, v, ends, decays, 0.9, 0.999, 1e-6, 4, 0.7),
   along: ([p, , , d], _, low) => troupe.stepAlong_(p, d, low, ends, rates, decays),
   blend: ([, m, , d]) => troupe.blendDirection_(d, m, ends, rates, 0.9),
