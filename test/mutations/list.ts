@@ -318,7 +318,33 @@ export const mutations: readonly Mutation[] = [
     file: "src/engine/rank/micro-batches.ts",
     from: "return { nats: readLater(loss), onDevice };",
     to: "const nats = loss.item();\n  return { nats: () => nats, onDevice };",
-    caughtBy: [by(device, "waits for the device once a rank and step, for the gradient's statistics")],
+    caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
+  },
+  {
+    name: "a device's statistics are waited for",
+    file: "src/engine/shard/gradient-statistics.ts",
+    from: "this.isLate ? onHost(all) : Promise.resolve(all)",
+    to: "Promise.resolve(all)",
+    caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
+  },
+  {
+    name: "a device clips by a norm that is below its limit",
+    file: "native/kernels/cpu/gradient_scale.h",
+    from: "return factor > 1 ? 1 : factor;",
+    to: "return factor;",
+    caughtBy: [
+      by(
+        "test/kernels/gradient-scale.test.ts",
+        "are the host's clip factors over the divisor, of the parts' norm together, to the bit",
+      ),
+    ],
+  },
+  {
+    name: "a step that is to be left out is made",
+    file: "native/kernels/cpu/flat_step.h",
+    from: "if (scale[1] != 0) return;",
+    to: "if (scale[1] != scale[1]) return;",
+    caughtBy: [by("test/kernels/gradient-scale.test.ts", "changes nothing where the step is to be left out")],
   },
   {
     name: "the cosine is a straight line",

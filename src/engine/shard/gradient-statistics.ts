@@ -1,14 +1,9 @@
-import { type StepAnomaly, type StepFinding, StepJudge } from "../../anomalies/index.ts";
-import { clipFactor, type DeviceScales, updateRuleOf } from "../../optim/index.ts";
-import {
-  type FlatBlock,
-  firstNotFinite,
-  type ShardStore,
-  SLICE_ALIGNMENT,
-  sumOfSquares,
-} from "../../parallel/index.ts";
+import { type StepFinding, StepJudge } from "../../anomalies/index.ts";
+import { clipFactor, type DeviceScales } from "../../optim/index.ts";
+import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { hold, onHost, ops, Tensor, tensor } from "../../tensor/index.ts";
+import { decidesOnDevice, scalesOnDevice } from "./device-scales.ts";
 import { gatherByRows } from "./gather-by-rows.ts";
 import { maySkipUpdates } from "./optimizer-clock.ts";
 import type { ShardGroups } from "./shard-groups.ts";
@@ -63,6 +58,8 @@ export class GlobalGradientStatistics {
   /** The names of each optimizer's parameters, of those that clip by themselves. */
   readonly #clippedAlone: readonly ReadonlySet<string>[];
   readonly #judge: StepJudge;
+  /** Whether a device's values come to the host when they do: no update of the step waits for them there. */
+  readonly isLate: boolean;
   /** The last judgement that was asked for. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -80,22 +77,18 @@ export class GlobalGradientStatistics {
     this.#clippedAlone = plan.optimizers.flatMap(({ clipNorm, groups: named }) =>
       clipNorm === undefined ? [] : new Set(named.flatMap(({ names }) => names)),
     );
+    const isOnDevice = plan.execution.devices[rank] !== "cpu";
+    this.isLate = isOnDevice && (!this.isAwaited || decidesOnDevice(plan));
   }
 
-  /** Whether an update waits for the gradient's norm, or what is made of it: where nothing is clipped by a norm or skipped, blocks are updated one by one. */
+  /** Whether an update waits for it: where nothing is clipped by a norm or skipped, blocks are updated one by one. */
   get isAwaited(): boolean {
     const { clip } = this.#plan.training;
     const byNorm = clip !== undefined && clip.by !== "value";
     return maySkipUpdates(this.#plan) || this.#clippedAlone.length > 0 || byNorm;
   }
 
-  /** Whether a device's values come to the host when they do: no update of the step waits for them there. */
-  get isLate(): boolean {
-    const { execution } = this.#plan;
-    return execution.devices[this.#rank] !== "cpu" && (!this.isAwaited || needsNothingOnHost(this.#plan));
-  }
-
-  /** A reduced block's sums of squares, for {@link judge}, which disposes them; none where the block does not count. */
+  /** A reduced block's sums of squares, for {@link exchange}, which disposes them; none where the block does not count. */
   squareSums({ index, counted }: FlatBlock): Tensor | undefined {
     if (!counted) return undefined;
     return hold(() => this.#store.squareSums(index, this.#clippedAlone));
@@ -119,7 +112,9 @@ export class GlobalGradientStatistics {
     const shares = this.#sharesOf(counted, sums, losses);
     const all = await gatherByRows(this.#groups, replicas, this.#rank, `norm/${step}`, shares);
     const scales =
-      this.isLate && this.isAwaited ? await this.#scales(step, counted, all, divisor) : undefined;
+      this.isLate && this.isAwaited
+        ? await scalesOnDevice(this.#plan, this.#groups, this.#rank, { step, counted, shares: all, divisor })
+        : undefined;
     // Of a device all are read together: it is waited for once, or by nobody.
     const values = this.isLate ? onHost(all) : Promise.resolve(all);
     values.catch(() => {}); // told to who judges, if anybody does
@@ -175,42 +170,6 @@ export class GlobalGradientStatistics {
     return shares;
   }
 
-  /** What the device makes of the norm, in the order and with the bits of {@link sumOfSquares} and {@link clipFactor}. */
-  async #scales(
-    step: number,
-    counted: readonly FlatBlock[],
-    shares: Tensor,
-    divisor: number,
-  ): Promise<DeviceScales> {
-    const { optimizers, training, peers, anomalies } = this.#plan;
-    const { replicas, modelParallel } = peers;
-    const numKinds = 1 + this.#clippedAlone.length;
-    const numChunks = counted.map(({ sliceNumel }) => sliceNumel / SLICE_ALIGNMENT);
-    const squares = hold(() => ops.troupe.sumSquareSums(shares, replicas.length, numChunks, numKinds));
-    const byPart = await gatherByRows(
-      this.#groups,
-      modelParallel,
-      this.#rank,
-      `squares of parts/${step}`,
-      squares,
-    );
-    const { clip } = training;
-    const limits = [
-      clip?.by === "l2" ? clip.max : Number.POSITIVE_INFINITY,
-      ...optimizers.flatMap(({ clipNorm }) => clipNorm ?? []),
-    ];
-    const leavesOut = anomalies.policies["gradient-not-finite"] !== "tell";
-    const scales = hold(() => {
-      const ofParts = byPart.reshape([modelParallel.length, numKinds]);
-      return ops.troupe.gradientScales(ofParts, divisor, limits, leavesOut);
-    });
-    byPart.dispose();
-    const [all, ...alone] = limits.map((_, kind) => hold(() => scales.narrow(0, kind, 1)));
-    scales.dispose();
-    const own = optimizers.map(({ clipNorm }) => (clipNorm === undefined ? undefined : alone.shift()));
-    return { all: all as Tensor, own };
-  }
-
   /**
    * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of
    * the model.
@@ -257,25 +216,6 @@ function rowsOf(all: Tensor, numRows: number): Float64Array[] {
   all.dispose();
   const length = values.length / numRows;
   return Array.from({ length: numRows }, (_, row) => values.subarray(row * length, (row + 1) * length));
-}
-
-/**
- * Whether a device alone decides on an update: what it clips by, and that it leaves out a step whose gradient is not finite. It
- * cannot where a step may be left out, since that changes what the host begins the next one with; by the largest magnitude or by
- * losses; or for an optimizer on the host, or one whose rule reads the gradient's scale there.
- */
-function needsNothingOnHost(plan: ShardPlan): boolean {
-  const { training, optimizers, offload } = plan;
-  const { policies } = plan.anomalies;
-  const isTold = (anomaly: StepAnomaly) => policies[anomaly] === "tell";
-  return (
-    !maySkipUpdates(plan) &&
-    training.clip?.by !== "inf" &&
-    offload.optimizer === undefined &&
-    isTold("loss-spike") &&
-    isTold("loss-not-finite") === isTold("gradient-not-finite") &&
-    optimizers.every((spec) => updateRuleOf(spec).takesScale === true)
-  );
 }
 
 const numbers = (values: readonly number[]) => tensor(values, { dtype: "float64" });

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../../src/index.ts";
 import { native } from "../../../src/tensor/index.ts";
-import { atEachStep, lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
+import { atEachStep, lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
@@ -81,6 +81,33 @@ describe("a run on a device", () => {
   ])("waits once a rank and step for the gradient's statistics: %s", async (_, options, config) => {
     // Told while the next step is under way: over several steps the counts are whole.
     expect(Math.abs((await readBacksOf(options, config)) / 6 - 2)).toBeLessThanOrEqual(1 / 3);
+  });
+
+  it.each<[string, RuntimeOptions]>([
+    ["ends with the host's sentence", {}],
+    [
+      "goes back to the copy in memory",
+      { anomalies: { gradient: "rewind" }, checkpoint: { inMemoryEverySteps: 2 } },
+    ],
+  ])("%s where a gradient is not finite, though nobody waits for that", async (name, options) => {
+    const train = (device: "cpu" | "sim") =>
+      runTiny(
+        workspace,
+        { ranks: 2, zero: 3, steps: 9, device, ...options },
+        { fault: "overflow", faultAt: 4, faultOnce: workspace.path(`${name} on ${device}`) },
+      );
+    const [host, device] = [await train("cpu"), await train("sim")];
+    expect(device.error?.message).toBe(host.error?.message);
+    expect(device.losses).toEqual(host.losses);
+    // But for stragglers, which a busy machine may make of any rank.
+    const found = ({ events }: Told) =>
+      events.flatMap((event): (string | number)[][] => {
+        if (event.kind === "run.restored") return [[event.step, event.from]];
+        if (event.kind !== "anomaly.detected" || event.anomaly === "straggler") return [];
+        return [[event.step, event.anomaly, event.action]];
+      });
+    expect(found(device)).toEqual(found(host));
+    expect(found(device)[0]?.slice(0, 2)).toEqual([5, "gradient-not-finite"]);
   });
 
   it("goes on from a checkpoint of the host, and the host from one of the device", async () => {
