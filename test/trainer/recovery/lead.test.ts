@@ -49,7 +49,12 @@ const updated: StepUpdated = {
   held: undefined,
 };
 /** What ranks and shards say to each question; to all others, that it is done. */
-const answers: Readonly<Record<string, unknown>> = { declare: model, step: stepped, finish: updated };
+const answers: Readonly<Record<string, unknown>> = {
+  join: { store: undefined },
+  declare: model,
+  step: stepped,
+  finish: updated,
+};
 
 /** An actor that answers every question at once, for as long as it lives. */
 function actor<P>(
