@@ -19,7 +19,14 @@ import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
-import { actorModule, closedGate, type EventLog, sharedWords, startSystem } from "./start-system.ts";
+import {
+  actorModule,
+  closedGate,
+  type EventLog,
+  otherHost,
+  sharedWords,
+  startSystem,
+} from "./start-system.ts";
 
 const deadlineMs = 60_000;
 const preload = new URL("./actors/preload.ts", import.meta.url);
@@ -29,16 +36,6 @@ const doors: [string, Network | undefined][] = [
   ["Unix sockets", undefined],
   ["a network", patient],
 ];
-/** The one host that joins. */
-const hostB = {
-  token: undefined,
-  number: 0,
-  place: 1,
-  name: "b",
-  means: { numCores: 1, memoryBytes: 1, devices: [] },
-  about: "",
-  isCompanion: false,
-};
 /** What a process that leaves at once takes for it, by far. */
 const leavesWithinMs = 500;
 
@@ -161,7 +158,7 @@ class BareHead extends TcpDoor {
     });
     const joining = HostAgent.join({
       invitation: { address: this.address, token, isSealed: false },
-      ...hostB,
+      ...otherHost,
       network: patient,
     });
     await this.heard("host");
@@ -249,7 +246,7 @@ test("processes that take long to go, as they were told to, are no sign that the
   });
   const agent = await HostAgent.join({
     invitation: await system.invite(),
-    ...hostB,
+    ...otherHost,
     network,
   });
   const actors = ["one", "other"].map((name) =>

@@ -94,7 +94,8 @@ class PlacedSystem extends ActorSystem {
   }
 }
 
-const otherHost = {
+/** The one host that joins, but for its invitation and network. */
+export const otherHost = {
   token: undefined,
   number: 0,
   place: 1,
