@@ -1,4 +1,5 @@
 export { addDefinition } from "./errors/definition.ts";
+export { describeValue } from "./errors/describe-value.ts";
 export { FRAMES_KEPT, framesOf, ownFrames, ownStack, type StackFrame, sourceLine } from "./errors/frames.ts";
 export { type ErrorOrigin, noteOrigin, originOf } from "./errors/origin.ts";
 
@@ -178,7 +179,7 @@ export const errorTable = {
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOOP_ORDER: "a training loop calls forward, backward and step in an order in which nothing can be trained",
   LOSS_INVALID:
-    "what a job returns as its loss is no scalar tensor, or one that no parameter can be trained by",
+    "what a job returns as its loss is no scalar tensor, or one that no parameter can be trained by; what a loop logs is no number",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   LOSS_SPIKE: "a loss stands out above those of the steps before it, and the run was told to stop then",
   LOSS_WEIGHTS: "the losses of a job and what it weighs them by do not fit together",

@@ -98,7 +98,12 @@ function refusal({ option, expected, got, hint }: Conflict, by: string): TroupeE
   const advice = hints.length === 0 ? undefined : hints.join("; ");
   return new TroupeError(
     "OPTION",
-    { where: "options", expected: `${option} to be ${expected}`, got: shown(got), hint: advice },
+    {
+      where: "options",
+      expected: `${option} to be ${expected}`,
+      got: by === "" ? written(got) : shown(got),
+      hint: advice,
+    },
     {
       fields: { option, got },
     },
@@ -106,6 +111,12 @@ function refusal({ option, expected, got, hint }: Conflict, by: string): TroupeE
 }
 
 const from = (by: string) => (by === "" ? [] : [`from ${by}`]);
+
+/** A script's value as it is written there: "2" is no number. */
+function written(value: unknown): string {
+  const isNumeric = typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value));
+  return isNumeric ? JSON.stringify(value) : shown(value);
+}
 
 function shown(value: unknown): string {
   if (typeof value !== "object" || value === null) return String(value);

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { describeValue, TroupeError } from "../errors.ts";
 import { scopeUnlessAsync, shareRef, Tensor, type TensorRef } from "../tensor/index.ts";
 import { type Batch, disposeBatch, type MappedBatch, mapBatch } from "./batch.ts";
 import type { Dataset } from "./dataset.ts";
@@ -87,10 +87,7 @@ function keyOf({ split, position, numSamples }: SampleRange): string {
 function checkBatch(value: unknown, place: string): asserts value is Batch {
   const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isRecord || value instanceof Tensor) {
-    throw batchError(
-      `${place} to give a record of named tensors`,
-      value instanceof Tensor ? "a tensor" : value,
-    );
+    throw batchError(`${place} to give a record of named tensors`, describeValue(value));
   }
   for (const [name, item] of Object.entries(value)) {
     if (item instanceof Tensor || !mayHoldTensors(item)) continue;
@@ -102,10 +99,7 @@ function checkBatch(value: unknown, place: string): asserts value is Batch {
         );
     } else if (isPlain(item)) checkBatch(item, place);
     else
-      throw batchError(
-        `${name} in ${place} to be a tensor, a record or plain values`,
-        `a ${item.constructor.name}`,
-      );
+      throw batchError(`${name} in ${place} to be a tensor, a record or plain values`, describeValue(item));
   }
 }
 
@@ -118,12 +112,12 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null;
 }
 
-function batchError(expected: string, got: unknown): TroupeError {
+function batchError(expected: string, got: string): TroupeError {
   return new TroupeError(
     "DATA_BATCH",
-    { where: "data", expected, got: String(got) },
+    { where: "data", expected, got },
     {
-      fields: { got: String(got) },
+      fields: { got },
     },
   );
 }

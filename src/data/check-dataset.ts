@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { describeValue, TroupeError } from "../errors.ts";
 import type { Dataset, Fingerprint, Scores } from "./dataset.ts";
 
 /** What a dataset may say besides. */
@@ -9,15 +9,15 @@ const OPTIONAL = ["countTokens", "score", "fingerprint"] as const;
  * @throws {TroupeError} `DATA_INVALID`, with all that is wrong
  */
 export function checkDataset(value: unknown): asserts value is Dataset {
-  if (!isRecord(value)) throw invalid(nameOf(value));
+  if (!isRecord(value)) throw invalid(describeValue(value));
   const { facts, splits, batch } = value as Partial<Record<string, unknown>>;
   const wrong = [
     ...wrongOfFacts(facts),
     ...wrongOfSplits(splits),
-    ...(typeof batch === "function" ? [] : [`batch: ${nameOf(batch)}`]),
+    ...(typeof batch === "function" ? [] : [`batch: ${describeValue(batch)}`]),
     ...OPTIONAL.flatMap((name) => {
       const given = (value as Partial<Record<string, unknown>>)[name];
-      return given === undefined || typeof given === "function" ? [] : [`${name}: ${nameOf(given)}`];
+      return given === undefined || typeof given === "function" ? [] : [`${name}: ${describeValue(given)}`];
     }),
   ];
   if (wrong.length > 0) throw invalid(wrong.join("; "));
@@ -45,11 +45,11 @@ export function checkFingerprint(value: unknown): asserts value is Fingerprint {
 }
 
 function wrongOfFacts(facts: unknown): string[] {
-  if (!isRecord(facts)) return [`facts: ${nameOf(facts)}`];
+  if (!isRecord(facts)) return [`facts: ${describeValue(facts)}`];
   const { source, vocabSize } = facts as Partial<Record<string, unknown>>;
-  const wrong = typeof source === "string" ? [] : [`facts.source: ${nameOf(source)}`];
+  const wrong = typeof source === "string" ? [] : [`facts.source: ${describeValue(source)}`];
   const isSize = vocabSize === undefined || (Number.isSafeInteger(vocabSize) && (vocabSize as number) > 0);
-  if (!isSize) wrong.push(`facts.vocabSize: ${nameOf(vocabSize)}`);
+  if (!isSize) wrong.push(`facts.vocabSize: ${describeValue(vocabSize)}`);
   // They cross to every rank.
   try {
     structuredClone(facts);
@@ -60,25 +60,17 @@ function wrongOfFacts(facts: unknown): string[] {
 }
 
 function wrongOfSplits(splits: unknown): string[] {
-  if (!isRecord(splits)) return [`splits: ${nameOf(splits)}`];
+  if (!isRecord(splits)) return [`splits: ${describeValue(splits)}`];
   return Object.entries(splits).flatMap(([name, split]) => {
     const numSamples: unknown = isRecord(split) ? (split as { numSamples?: unknown }).numSamples : undefined;
     const isCount =
       numSamples === Infinity || (Number.isSafeInteger(numSamples) && (numSamples as number) >= 0);
-    return isCount ? [] : [`splits.${name}.numSamples: ${nameOf(numSamples)}`];
+    return isCount ? [] : [`splits.${name}.numSamples: ${describeValue(numSamples)}`];
   });
 }
 
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-
-function nameOf(value: unknown): string {
-  if (value === undefined || value === null) return String(value);
-  if (Array.isArray(value)) return "an array";
-  if (typeof value === "object") return `an object of ${value.constructor?.name ?? "no class"}`;
-  if (typeof value === "function") return "a function";
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
-}
 
 function invalid(got: string): TroupeError {
   const expected =
@@ -87,7 +79,7 @@ function invalid(got: string): TroupeError {
 }
 
 function answered(of: string, expected: string, value: unknown, hint?: string): TroupeError {
-  const got = nameOf(value);
+  const got = describeValue(value);
   return new TroupeError(
     "DATA_INVALID",
     { where: "data", expected: `${of} to give ${expected}`, got, ...(hint === undefined ? {} : { hint }) },

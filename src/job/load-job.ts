@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { nearestName, noteOrigin, TroupeError } from "../errors.ts";
+import { describeValue, nearestName, noteOrigin, TroupeError } from "../errors.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
@@ -34,7 +34,7 @@ export async function loadJob(url: string): Promise<Job> {
     throw invalid(
       url,
       "a module whose default export is defineJob({ … })",
-      job === undefined ? "no default export" : nameKind(job),
+      job === undefined ? "no default export" : describeValue(job),
     );
   checkFields(url, job as Partial<Job>);
   return withOrigins(job as Job);
@@ -50,10 +50,12 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
   const wrong = [
     ...REQUIRED.flatMap((name) => {
       if (typeof job[name] === "function") return [];
-      return [job[name] === undefined ? `no ${name}(…)` : `${name}: ${nameKind(job[name])}`];
+      return [job[name] === undefined ? `no ${name}(…)` : `${name}: ${describeValue(job[name])}`];
     }),
     ...OPTIONAL.flatMap((name) =>
-      job[name] === undefined || typeof job[name] === "function" ? [] : [`${name}: ${nameKind(job[name])}`],
+      job[name] === undefined || typeof job[name] === "function"
+        ? []
+        : [`${name}: ${describeValue(job[name])}`],
     ),
   ];
   // What a job carries for itself may stay; what is nearly one of its parts would be passed over without a word.
@@ -64,23 +66,19 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
   }
   const { config } = job;
   const isRecord = typeof config === "object" && config !== null && !Array.isArray(config);
-  if (!isRecord) wrong.push(config === undefined ? "no config" : `config: ${nameKind(config)}`);
+  if (!isRecord) wrong.push(config === undefined ? "no config" : `config: ${describeValue(config)}`);
   else
     for (const [name, value] of Object.entries(config))
       if (!["string", "number", "boolean"].includes(typeof value))
-        wrong.push(`config.${name}: ${nameKind(value)}, where a text, a number, true or false is a setting`);
+        wrong.push(
+          `config.${name}: ${describeValue(value)}, where a text, a number, true or false is a setting`,
+        );
   if (wrong.length === 0) return;
   throw invalid(
     url,
     `a record config and functions ${REQUIRED.slice(0, -1).join(", ")} and ${REQUIRED.at(-1)}`,
     wrong.join("; "),
   );
-}
-
-function nameKind(value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  return typeof value === "object" ? "an object" : `${typeof value} ${String(value)}`;
 }
 
 /** The same job, whose functions tell with an error that it was thrown in them. */

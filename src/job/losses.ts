@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { describeValue, TroupeError } from "../errors.ts";
 import { Tensor } from "../tensor/index.ts";
 import { type LossWeights, weightOf } from "./loss-weights.ts";
 
@@ -51,9 +51,8 @@ export function checkLosses(given: unknown, where = "loss"): asserts given is Lo
     if (given.numel === 1) return;
     throw invalid(where, "", `a tensor of shape [${given.shape}]`, "take its mean: .mean()");
   }
-  if (typeof given !== "object" || given === null) throw invalid(where, "", ...kindOf(given));
-  if (given instanceof Promise)
-    throw invalid(where, "", "a promise", "leave async out: a loss computes where it is called");
+  if (typeof given !== "object" || given === null || given instanceof Promise)
+    throw invalid(where, "", ...kindOf(given));
   const named = Object.entries(given as Record<string, unknown>);
   if (named.length === 0) throw invalid(where, "", "an object without any", "return at least one");
   for (const [name, loss] of named) {
@@ -65,10 +64,12 @@ export function checkLosses(given: unknown, where = "loss"): asserts given is Lo
 
 /** The value of a loss that is none, and what may have been meant. */
 function kindOf(value: unknown): [got: string, hint: string] {
-  if (value === undefined) return ["undefined", "is there a return?"];
+  if (value === undefined)
+    return ["undefined", "is there a return? A model gives its loss only where it is given targets"];
+  if (value instanceof Promise) return ["a promise", "leave async out: a loss computes where it is called"];
   if (typeof value === "number")
     return [`the number ${value}`, "give the tensor, not its item(): its graph leads back to the parameters"];
-  return [value === null ? "null" : `a ${typeof value}`, "such as crossEntropy(logits, targets)"];
+  return [describeValue(value), "such as crossEntropy(logits, targets)"];
 }
 
 function invalid(where: string, name: string, got: string, hint: string): TroupeError {

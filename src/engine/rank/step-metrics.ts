@@ -1,3 +1,4 @@
+import { describeValue, TroupeError } from "../../errors.ts";
 import { type LossWeights, weighValue } from "../../job/index.ts";
 import type { MetricSum } from "../../protocols/index.ts";
 
@@ -12,9 +13,10 @@ export class StepMetrics {
     this.#weight = typeof share === "number" ? share : (Object.values(share)[0] ?? 1);
   }
 
-  /** Adds one micro-batch's numbers. */
+  /** Adds one micro-batch's numbers. @throws {TroupeError} `LOSS_INVALID` for what is no number */
   add(metrics: Readonly<Record<string, number>>): void {
     for (const [name, value] of Object.entries(metrics)) {
+      if (typeof value !== "number") throw notNumber(name, value);
       const { sum, weight } = this.#sums.get(name) ?? { sum: 0, weight: 0 };
       this.#sums.set(name, {
         name,
@@ -30,4 +32,10 @@ export class StepMetrics {
     this.#sums.clear();
     return sums;
   }
+}
+
+function notNumber(name: string, value: unknown): TroupeError {
+  const got = describeValue(value);
+  const hint = got === "a Tensor" ? "give its number: .item()" : undefined;
+  return new TroupeError("LOSS_INVALID", { where: "rank.log", expected: `a number as ${name}`, got, hint });
 }

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { describeValue, TroupeError } from "../../errors.ts";
 import {
   full,
   gradEnabled,
@@ -241,7 +241,7 @@ function notTensor(name: string, given: unknown): TroupeError {
   return new TroupeError("TENSOR_ARGUMENT", {
     where: "crossEntropy",
     expected: `${name} to be a tensor`,
-    got: isNothing ? String(given) : `a ${typeof given}`,
+    got: describeValue(given),
     hint: isNothing ? "does what gives them return something, under that name?" : undefined,
   });
 }

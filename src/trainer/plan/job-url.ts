@@ -1,15 +1,22 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { TroupeError } from "../../errors.ts";
+import { describeValue, TroupeError } from "../../errors.ts";
 import { nearestPath } from "../../nearest-path.ts";
 
 /**
  * @param job - a URL, or the path of a module, from the working directory
  * @returns what can be imported
- * @throws {TroupeError} `JOB_INVALID` for a path that leads to no file
+ * @throws {TroupeError} `JOB_INVALID` for a path that leads to no file, and for what is no path
  */
 export function jobUrlOf(job: URL | string): string {
+  if (!(job instanceof URL) && typeof job !== "string")
+    throw new TroupeError("JOB_INVALID", {
+      where: "job",
+      expected: "the URL or path of a job's module",
+      got: describeValue(job),
+      hint: 'every rank imports it: give new URL("./job.ts", import.meta.url)',
+    });
   // A scheme has two letters or more: one is a drive.
   if (job instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(job)) return String(job);
   const path = resolve(job);
