@@ -12,8 +12,11 @@ export type HostValue =
   | readonly HostValue[]
   | readonly Readonly<Record<string, unknown>>[];
 
-/** One batch as a dataset gives it: by name, with the samples along dim 0 of its tensors. Records may be nested. */
-export type Batch = { readonly [name: string]: BatchValue };
+/**
+ * One batch as a dataset gives it: by name, with the samples along dim 0 of its tensors. Records may be nested. A name whose value
+ * is undefined counts as left out.
+ */
+export type Batch = { readonly [name: string]: BatchValue | undefined };
 
 /** What of a batch reaches the ranks: its tensors, under their names. */
 export type TensorBatch = { readonly [name: string]: Tensor | TensorBatch };
@@ -22,12 +25,17 @@ export type TensorBatch = { readonly [name: string]: Tensor | TensorBatch };
 export type TensorsOf<B> = string extends keyof B
   ? TensorBatch
   : {
-      readonly [Name in keyof B as B[Name] extends HostValue ? never : Name]: B[Name] extends Tensor
+      readonly [Name in keyof B as Given<B[Name]> extends HostValue ? never : Name]: Given<
+        B[Name]
+      > extends Tensor
         ? B[Name]
-        : B[Name] extends Batch
-          ? TensorsOf<B[Name]>
+        : Given<B[Name]> extends Batch
+          ? TensorsOf<Given<B[Name]>>
           : never;
     };
+
+/** A value that may be left out, where it is not. */
+type Given<Value> = Exclude<Value, undefined>;
 
 /** The same record with something else in place of each tensor; what is no tensor is left out. */
 export type MappedBatch<T> = { readonly [name: string]: T | MappedBatch<T> };

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { noteOrigin, TroupeError } from "../errors.ts";
 import { scope, scopeUnlessAsync } from "../tensor/index.ts";
 import type { Batch } from "./batch.ts";
 import type { Awaitable, Dataset, DatasetFacts } from "./dataset.ts";
@@ -11,10 +11,12 @@ export interface Samples<T> {
   at(index: number): Awaitable<T | undefined>;
 }
 
-/** Where a batch stands: its split, and how many samples of it were read before, over all epochs. */
+/** The place of a batch: its split, and how many samples of it were read before, over all epochs. */
 export interface BatchPlace {
   readonly split: string;
   readonly position: number;
+  /** Of each sample in its split, in the order of the batch. */
+  readonly indices: readonly number[];
 }
 
 /** Makes one batch of several samples; synchronous, in a tensor scope. */
@@ -83,17 +85,40 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
         isTrained ? ordered(first + index, samples.length) : first + index,
       );
       return scopeUnlessAsync((): Awaitable<B> => {
-        const taken = indices.map((index) => samples.at(index));
-        if (!taken.some(isPromise)) return collate(taken as T[], { split, position });
-        return Promise.all(taken.map((sample) => Promise.resolve(sample))).then((all) =>
-          scope(() => collate(all as T[], { split, position })),
-        );
+        const taken = indices.map((index) => readSample(samples, split, index));
+        const place = { split, position, indices };
+        if (!taken.some(isPromise)) return collate(taken as T[], place);
+        return Promise.all(taken).then((all) => scope(() => collate(all, place)));
       });
     },
     ...(countTokens && { countTokens }),
     ...(score && { score }),
     ...(fingerprint && { fingerprint }),
   };
+}
+
+/** @throws {TroupeError} `DATA_BATCH` where there is no such sample; an error of `at` keeps the index with it */
+function readSample<T>(samples: Samples<T>, split: string, index: number): Awaitable<T> {
+  const call = `at(${index}) of split ${split}`;
+  const note = (error: unknown): never => {
+    noteOrigin(error, { call });
+    throw error;
+  };
+  const check = (sample: T | undefined): T => {
+    if (sample !== undefined) return sample;
+    const got = "undefined";
+    throw new TroupeError(
+      "DATA_BATCH",
+      { where: "data", expected: `${call} to give a sample`, got },
+      { fields: { index } },
+    );
+  };
+  try {
+    const sample = samples.at(index);
+    return isPromise(sample) ? Promise.resolve(sample).then(check).catch(note) : check(sample);
+  } catch (error) {
+    return note(error);
+  }
 }
 
 /** Windows that are kept sorted: of those that the ranks are at, and of one ahead. */
@@ -167,6 +192,6 @@ function checkOptions<T, B extends Batch, F extends DatasetFacts>({
   );
 }
 
-function isPromise(value: unknown): boolean {
+function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof (value as { then?: unknown } | null)?.then === "function";
 }

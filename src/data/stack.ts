@@ -1,6 +1,7 @@
-import { TroupeError } from "../errors.ts";
+import { describeValue, TroupeError } from "../errors.ts";
 import { type DType, ops, Tensor, tensor } from "../tensor/index.ts";
 import type { Batch, HostValue } from "./batch.ts";
+import type { BatchPlace } from "./sample-dataset.ts";
 
 /** One sample as a record; numbers are stacked into tensors, texts stay with the data. */
 export type SampleRecord = { readonly [name: string]: Tensor | number | boolean | string | SampleRecord };
@@ -18,51 +19,81 @@ export type Stacked<S> = {
  * Collates records name by name: tensors of one shape are stacked along a new dim 0, numbers and booleans become a tensor
  * [samples], texts a list, and records are collated within.
  * @param dtypes - of the tensors made of numbers, by name. Default: float32, and bool for booleans
- * @throws {TroupeError} `DATA_BATCH` for a sample whose names or kinds of values differ from the first one's
+ * @throws {TroupeError} `DATA_BATCH` for a sample whose names, kinds of values or shapes differ from the first one's
  */
 export function stack<S extends SampleRecord>(
   dtypes: Readonly<Record<string, DType>> = {},
-): (samples: readonly S[]) => Stacked<S> {
-  return (samples) => stackRecords(samples, dtypes) as Stacked<S>;
+): (samples: readonly S[], place?: BatchPlace) => Stacked<S> {
+  return (samples, place) => stackRecords(samples, { dtypes, place }) as Stacked<S>;
 }
 
-function stackRecords(samples: readonly SampleRecord[], dtypes: Readonly<Record<string, DType>>): Batch {
-  const names = Object.keys(samples[0] ?? {});
-  for (const sample of samples) {
-    const own = Object.keys(sample);
-    if (own.length !== names.length || own.some((name) => !names.includes(name)))
-      throw batchError(`samples of the names ${names.join(", ")}`, `one of ${own.join(", ")}`);
-  }
+interface Stacking {
+  readonly dtypes: Readonly<Record<string, DType>>;
+  readonly place: BatchPlace | undefined;
+}
+
+function stackRecords(samples: readonly SampleRecord[], stacking: Stacking): Batch {
+  const [first = {}] = samples;
+  requireAlike(samples, namesOf, `the names ${namesOf(first)}`, stacking);
   return Object.fromEntries(
-    names.map((name) => [
-      name,
-      stackValues(
-        name,
-        samples.map((sample) => sample[name]),
-        dtypes,
-      ),
-    ]),
+    Object.keys(first).map((name) => {
+      const values = samples.map((sample) => sample[name]);
+      return [name, stackValues(name, values, stacking)];
+    }),
   );
 }
 
 function stackValues(
   name: string,
-  values: readonly (SampleRecord[string] | undefined)[],
-  dtypes: Readonly<Record<string, DType>>,
+  values: readonly unknown[],
+  stacking: Stacking,
 ): Tensor | Batch | HostValue {
   const kind = kindOf(values[0]);
-  const other = values.find((value) => kindOf(value) !== kind);
-  if (other !== undefined) throw batchError(`${name} to be a ${kind} in every sample`, `a ${kindOf(other)}`);
-  if (kind === "tensor") return ops.stack(values as Tensor[], 0);
-  if (kind === "number") return tensor(values as number[], { dtype: dtypes[name] ?? "float32" });
-  if (kind === "boolean") return tensor(values.map(Number), { dtype: dtypes[name] ?? "bool" });
-  if (kind === "string") return values as string[];
-  if (kind === "object") return stackRecords(values as SampleRecord[], dtypes);
-  throw batchError(`${name} to be a tensor, a number, a boolean, a text or a record`, `a ${kind}`);
+  requireAlike(values, kindOf, `${name} to be ${kind}`, stacking);
+  const dtype = stacking.dtypes[name];
+  if (kind === "a tensor") {
+    const describe = (value: unknown) => describeTensor(value as Tensor);
+    requireAlike(values, describe, `${name} to be ${describe(values[0])}`, stacking);
+    return ops.stack(values as Tensor[], 0);
+  }
+  if (kind === "a number") return tensor(values as number[], { dtype: dtype ?? "float32" });
+  if (kind === "a boolean") return tensor(values.map(Number), { dtype: dtype ?? "bool" });
+  if (kind === "a text") return values as string[];
+  if (kind === "a record") return stackRecords(values as SampleRecord[], stacking);
+  throw batchError(`${name} to be a tensor, a number, a boolean, a text or a record`, kind);
+}
+
+/** @throws {TroupeError} `DATA_BATCH`, with the index of the first sample that differs from the first one */
+function requireAlike<V>(
+  values: readonly V[],
+  describe: (value: V) => string,
+  expected: string,
+  { place }: Stacking,
+): void {
+  const first = describe(values[0] as V);
+  const index = values.findIndex((value) => describe(value) !== first);
+  if (index < 0) return;
+  const sample =
+    place === undefined
+      ? `sample ${index} of the batch`
+      : `sample ${place.indices[index]} of split ${place.split}`;
+  throw batchError(`${expected} in every sample`, `${describe(values[index] as V)} in ${sample}`);
+}
+
+function namesOf(sample: SampleRecord): string {
+  return Object.keys(sample).toSorted().join(", ");
+}
+
+function describeTensor({ dtype, shape }: Tensor): string {
+  return `${dtype}[${shape.join(",")}]`;
 }
 
 function kindOf(value: unknown): string {
-  return value instanceof Tensor ? "tensor" : value === null ? "null" : typeof value;
+  if (value instanceof Tensor) return "a tensor";
+  if (typeof value === "number" || typeof value === "boolean") return `a ${typeof value}`;
+  if (typeof value === "string") return "a text";
+  const kind = describeValue(value);
+  return kind === "an object" ? "a record" : kind;
 }
 
 function batchError(expected: string, got: string): TroupeError {

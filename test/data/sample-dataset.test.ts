@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Batch, BuiltBatches, disposeBatch, sampleDataset, stack } from "../../src/data/index.ts";
+import { originOf } from "../../src/errors.ts";
 import { attach, liveRefs, liveTensors, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 
 const facts = { source: "squares", labels: ["even", "odd"] };
@@ -18,10 +19,10 @@ const squares = (length: number, at: (index: number) => Sample | Promise<Sample>
   at,
 });
 
-const datasetOf = (train = squares(5)) =>
+const datasetOf = (train = squares(5), test = squares(4)) =>
   sampleDataset({
     facts,
-    splits: { train, test: squares(4) },
+    splits: { train, test },
     collate: stack<Sample>({ label: "int64" }),
     seed: 7,
   });
@@ -85,9 +86,50 @@ describe("sampleDataset", () => {
     const collate = stack();
     const refuse = (samples: Parameters<typeof collate>[0], message: RegExp) =>
       expect(() => scope(() => collate(samples))).toThrow(message);
-    refuse([{ x: 1 }, { y: 1 }], /samples of the names x, got one of y/);
-    refuse([{ x: 1 }, { x: "1" }], /x to be a number in every sample, got a string/);
+    refuse([{ x: 1 }, { y: 1 }], /the names x in every sample, got y in sample 1 of the batch/);
+    refuse([{ x: 1 }, { x: "1" }], /x to be a number in every sample, got a text in sample 1/);
     refuse([{ x: (() => 1) as never }], /a text or a record, got a function/);
+    refuse([{ x: Promise.resolve(1) as never }], /a text or a record, got a promise/);
+    refuse(
+      [{ x: tensor([1, 2]) }, { x: tensor([1]) }],
+      /x to be float32\[2\] .*, got float32\[1\] in sample 1/,
+    );
+  });
+
+  it.each([
+    ["is not there", () => undefined, "expected at(2) of split test to give a sample, got undefined"],
+    [
+      "is not there later",
+      async () => undefined,
+      "expected at(2) of split test to give a sample, got undefined",
+    ],
+    [
+      "has another shape",
+      () => ({ ...record(2), x: tensor([1]) }),
+      "got float32[1] in sample 2 of split test",
+    ],
+  ])("names the index and the split of a sample that %s", async (_what, sample, message) => {
+    const samples = { length: 4, at: (index: number) => (index === 2 ? sample() : record(index)) };
+    const read = async () => await datasetOf(squares(5), samples as never).batch("test", 0, 4);
+    await expect(read()).rejects.toThrow(message);
+  });
+
+  it("keeps the index and the split with what a sample throws, at once and later", async () => {
+    for (const isLate of [false, true]) {
+      const thrown = new Error("a bad picture");
+      const samples = {
+        length: 4,
+        at: (index: number) => {
+          if (index !== 2) return record(index);
+          if (isLate) return Promise.reject(thrown);
+          throw thrown;
+        },
+      };
+      await expect(
+        (async () => await datasetOf(squares(5), samples as never).batch("test", 0, 4))(),
+      ).rejects.toBe(thrown);
+      expect(originOf(thrown)).toEqual({ call: "at(2) of split test" });
+    }
   });
 });
 
@@ -149,7 +191,7 @@ describe("BuiltBatches", () => {
   });
 
   it.each([
-    [() => tensor([1]) as never, /to give a record of named tensors, got a tensor/],
+    [() => tensor([1]) as never, /to give a record of named tensors, got a Tensor/],
     [() => undefined as never, /to give a record of named tensors, got undefined/],
     [() => ({ x: [tensor([1])] }) as never, /x in batch\("train", 0, 2\) .* got an array of tensors/],
     [() => ({ x: new Map() }) as never, /x in .* to be a tensor, a record or plain values, got a Map/],

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { cpSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -21,6 +21,19 @@ for (const path of ["/", "/app.js", "/uplot.js"]) {
 }
 await runtime.run("job.js", { steps: 3 });
 await runtime.stop();
+`;
+
+/** A job whose default is true may be set to false: TypeScript would say that the two have no overlap. */
+const settingJob = `
+import { AdamW, defineJob, Linear, textDataset } from "troupe";
+export default defineJob({
+  config: { isLong: true, data: "README.md" },
+  training: ({ isLong }) => ({ steps: isLong === false ? 1 : 9, batchSize: 2 }),
+  data: ({ data }, { seed }) => textDataset({ source: data, tokenizer: "byte", length: 8, seed }),
+  model: () => new Linear(2, 2),
+  loss: (model, { inputIds }) => model.forward(inputIds),
+  optimizer: (parameters) => new AdamW(parameters),
+});
 `;
 
 describe("the package", () => {
@@ -81,6 +94,27 @@ describe("the package", () => {
       // All that is wrong is what is meant to be: what is exported has types.
       expect(out).toMatch(/^wrong\.ts\(2,17\): .*'string'.*'number'.*\nwrong\.ts\(2,31\): .*'toFixed'/s);
       expect(out.match(/error TS/g)).toHaveLength(2);
+    },
+  );
+
+  it.each([[], ["--exactOptionalPropertyTypes"]])(
+    "compiles every example, and settings that are truths, in a strict project %s",
+    async (...flags) => {
+      cpSync(join(root, "examples"), join(installed.project, "examples"), { recursive: true });
+      installed.write("setting.ts", settingJob);
+      const examples = globSync("examples/*/*.ts", { cwd: installed.project });
+      expect(examples.length).toBeGreaterThan(10);
+      const node = [
+        "--types",
+        "node",
+        "--allowImportingTsExtensions",
+        "--lib",
+        "es2024,esnext.disposable,esnext.iterator",
+      ];
+      const how = ["--target", "es2024", "--module", "nodenext", ...node, ...flags];
+      const { code, out } = await check(...how, "setting.ts", ...examples);
+      expect(out).toBe("");
+      expect(code).toBe(0);
     },
   );
 
