@@ -43,6 +43,7 @@ export {
   LinearDecay,
   Noam,
   type Peak,
+  rateAt,
   type Schedule,
   type WarmupOptions,
 } from "./schedule.ts";

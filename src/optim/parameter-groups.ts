@@ -1,3 +1,4 @@
+import { atLeastZero } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 
 /** Parameters that are updated alike. Plain data. */
@@ -18,10 +19,35 @@ export interface GroupRule {
 }
 
 /** Which parameters decay where no rule says otherwise: those of two or more dims, or all. */
-export type Decay = "matrices" | "every parameter";
+export type Decay = (typeof DECAYS)[number];
+
+export const DECAYS = ["matrices", "every parameter"] as const;
 
 /** What grouping looks at: names with shapes, as `module.namedParameters()` gives. */
 export type NamedShapes = Iterable<readonly [name: string, parameter: { readonly shape: readonly number[] }]>;
+
+/**
+ * @returns what an optimizer was given as a model's parameters
+ * @throws {TroupeError} `OPTIMIZER_OPTION` for what has no names and shapes, such as `module.parameters()`
+ */
+export function checkNamedShapes(given: unknown): NamedShapes {
+  const isIterable =
+    typeof (given as Partial<NamedShapes> | null | undefined)?.[Symbol.iterator] === "function";
+  const named = isIterable && typeof given !== "string" ? [...(given as Iterable<unknown>)] : undefined;
+  if (named?.every(isNamedShape) === true) return named;
+  const got = named === undefined ? typeof given : "a list without names";
+  throw optionError(
+    "parameters",
+    "names with shapes, as the job's optimizer(…) and namedParameters() give",
+    got,
+  );
+}
+
+function isNamedShape(entry: unknown): entry is readonly [string, { readonly shape: readonly number[] }] {
+  if (!Array.isArray(entry)) return false;
+  const [name, parameter] = entry as [unknown, { readonly shape?: unknown } | null | undefined];
+  return typeof name === "string" && Array.isArray(parameter?.shape);
+}
 
 /**
  * Sorts parameters into groups of equal treatment. Biases and norm weights (fewer than two dims) do not decay,
@@ -57,7 +83,7 @@ function checkGroups(groups: readonly ParameterGroup[], idle: readonly GroupRule
   if (groups.length === 0) throw optionError("parameters", "at least one", "none");
   for (const { match } of idle) throw optionError("groups", "rules that match a parameter", String(match));
   for (const { lrFactor, weightDecay } of groups) {
-    if (!(lrFactor >= 0 && lrFactor < Infinity)) throw optionError("lrFactor", "≥ 0", lrFactor);
-    if (!(weightDecay >= 0 && weightDecay < Infinity)) throw optionError("weightDecay", "≥ 0", weightDecay);
+    atLeastZero("lrFactor", lrFactor);
+    atLeastZero("weightDecay", weightDecay);
   }
 }

@@ -1,8 +1,10 @@
 import type { NamesOf } from "../errors.ts";
 import { atLeastZero } from "./checks.ts";
 import { clipRuleOf } from "./clip.ts";
-import { refuseUnknown } from "./option-error.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 import {
+  checkNamedShapes,
+  DECAYS,
   type Decay,
   type GroupRule,
   groupParameters,
@@ -66,10 +68,12 @@ export abstract class CommonOptimizer implements CommonSpec {
    * @throws {TroupeError} `OPTIMIZER_OPTION` for an option out of range, or that it does not have
    */
   constructor(parameters: NamedShapes, options: OptimizerOptions, kind: Kind) {
+    const given = checkNamedShapes(parameters);
     refuseUnknown(options, kind.names);
     const { only, decay = "matrices", groups: rules = [] } = options;
+    if (!DECAYS.includes(decay)) throw optionError("decay", DECAYS.join(" or "), decay);
     const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? kind.weightDecay);
-    const mine = only === undefined ? parameters : [...parameters].filter(([name]) => only.test(name));
+    const mine = only === undefined ? given : [...given].filter(([name]) => only.test(name));
     this.lr = atLeastZero("lr", options.lr ?? kind.lr);
     this.groups = groupParameters(mine, { weightDecay, decay, rules });
     this.maximize = options.maximize ?? false;

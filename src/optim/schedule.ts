@@ -1,4 +1,5 @@
 import type { NamesOf } from "../errors.ts";
+import { atLeastZero } from "./checks.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 
 /**
@@ -8,6 +9,11 @@ import { optionError, refuseUnknown } from "./option-error.ts";
 export interface Schedule {
   /** Learning rate of optimizer step `step`. */
   lrAt(step: number): number;
+}
+
+/** @returns the learning rate of a step. @throws {TroupeError} `OPTIMIZER_OPTION` where the schedule gives no rate */
+export function rateAt(schedule: Schedule, step: number): number {
+  return atLeastZero(`lrAt(${step})`, schedule.lrAt(step));
 }
 
 /** Where a schedule takes its peak from: an optimizer. */

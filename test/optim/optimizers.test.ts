@@ -8,6 +8,7 @@ import {
   type LocalState,
   type NamedShapes,
   type OptimizerSpec,
+  rateAt,
   releaseState,
   SGD,
   stepLocal,
@@ -283,7 +284,21 @@ describe("optimizers", () => {
     ["another optimizer's option", () => new Lion(named(small), { eps: 1e-8 } as object)],
     ["a rate by another name", () => new SGD(named(small), { learningRate: 1 } as object)],
     ["names that match nothing", () => new Lion(named(small), { only: /no such/ })],
+    ["a rate that is a text", () => new AdamW(named(small), { lr: "1e-3" as never })],
+    ["one beta", () => new AdamW(named(small), { betas: 0.9 as never })],
+    ["a decay by an unknown name", () => new AdamW(named(small), { decay: "all" as never })],
+    ["an object in place of parameters", () => new AdamW({} as never)],
+    ["nothing in place of parameters", () => new AdamW(undefined as never)],
+    ["parameters without names", () => new AdamW([{ shape: [2] }] as never)],
   ])("refuse %s", (_, create) => {
     expect(create).toThrow(expect.objectContaining({ code: "OPTIMIZER_OPTION" }));
+  });
+
+  it.each([
+    [{ lrAt: () => "1e-3" }, 'lrAt(3) to be a number ≥ 0, got "1e-3"'],
+    [{ lrAt: () => Number.NaN }, "lrAt(3) to be a number ≥ 0, got NaN"],
+    [{ lrAt: () => -1 }, "lrAt(3) to be a number ≥ 0, got -1"],
+  ])("refuse a schedule that gives no rate: %s", (schedule, message) => {
+    expect(() => rateAt(schedule as never, 3)).toThrow(message);
   });
 });

@@ -1,6 +1,6 @@
 import type { DatasetFacts } from "../../data/index.ts";
 import { type Job, type JobConfig, schedulesOf } from "../../job/index.ts";
-import type { OptimizerSpec, Schedule } from "../../optim/index.ts";
+import { type OptimizerSpec, rateAt, type Schedule } from "../../optim/index.ts";
 
 /** The learning rates of a job's optimizers; each follows a schedule of its own. */
 export class LearningRates {
@@ -18,7 +18,8 @@ export class LearningRates {
    * @returns the first optimizer's rate, before its groups' factors: what is reported of a step
    */
   reported(update: number): number {
-    return this.#schedules[0]?.lrAt(update) ?? 0;
+    const [first] = this.#schedules;
+    return first === undefined ? 0 : rateAt(first, update);
   }
 
   /**
@@ -27,7 +28,7 @@ export class LearningRates {
    */
   ofGroups(update: number): number[] {
     return this.#optimizers.flatMap(({ groups }, index) => {
-      const rate = this.#schedules[index]?.lrAt(update) ?? 0;
+      const rate = rateAt(this.#schedules[index] as Schedule, update);
       return groups.map(({ lrFactor }) => rate * lrFactor);
     });
   }
