@@ -12,7 +12,6 @@ import {
 import { TroupeError } from "../errors.ts";
 import {
   checkGiven,
-  checkWeights,
   type Job,
   type JobConfig,
   type LossWeights,
@@ -125,7 +124,6 @@ class FedData {
     const batch = await this.#batches.batch(order);
     return scope(() => {
       const weight: LossWeights = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
-      checkWeights(weight);
       const numTokens = this.#dataset.countTokens?.(batch);
       checkNumTokens(numTokens);
       return { weight, numTokens };

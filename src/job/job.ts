@@ -1,6 +1,6 @@
 import type { Awaitable, Batch, Dataset, DatasetFacts, Rows, TensorBatch, TensorsOf } from "../data/index.ts";
 import { applyDelta, type Delta } from "../deltas/index.ts";
-import { TroupeError } from "../errors.ts";
+import { describeValue, TroupeError } from "../errors.ts";
 import type { Module, TensorPlan } from "../nn/index.ts";
 import {
   type ClipRule,
@@ -8,11 +8,12 @@ import {
   checkOptimizers,
   type NamedShapes,
   type OptimizerSpec,
+  rateAt,
   type Schedule,
 } from "../optim/index.ts";
 import { checkGiven } from "./check-given.ts";
-import type { JobConfig } from "./job-config.ts";
-import type { LossWeights } from "./loss-weights.ts";
+import type { JobConfig, SettingsOf } from "./job-config.ts";
+import { checkWeights, type LossWeights } from "./loss-weights.ts";
 import type { Losses } from "./losses.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
@@ -50,7 +51,7 @@ export interface TrainingPlan {
 
 /** What a job's `sample` is given beside the model. */
 export interface SampleContext<Config extends JobConfig, F extends DatasetFacts = DatasetFacts> {
-  readonly config: Config;
+  readonly config: SettingsOf<Config>;
   readonly facts: F;
   readonly seed: number;
 }
@@ -61,18 +62,18 @@ export interface SampleContext<Config extends JobConfig, F extends DatasetFacts 
  */
 export interface Job<Config extends JobConfig = JobConfig> {
   /** Every setting with its default. */
-  readonly config: Config;
+  readonly config: SettingsOf<Config>;
   /** Called once the data is open. */
-  training(config: Config, facts: DatasetFacts): TrainingPlan;
+  training(config: SettingsOf<Config>, facts: DatasetFacts): TrainingPlan;
   /** Opens the data; runs in the feeder's thread. `seed` shuffles the samples. */
-  data(config: Config, context: { readonly seed: number }): Awaitable<Dataset>;
+  data(config: SettingsOf<Config>, context: { readonly seed: number }): Awaitable<Dataset>;
   /** Declares the model without allocating memory; the runtime shards and initializes its parameters. */
-  model(config: Config, facts: DatasetFacts): Module;
+  model(config: SettingsOf<Config>, facts: DatasetFacts): Module;
   /**
    * A delta (LoRA and others) to train instead of the model's own parameters, which are then frozen and left out of
    * checkpoints. Default: the whole model is trained.
    */
-  delta?(config: Config): Delta | undefined;
+  delta?(config: SettingsOf<Config>): Delta | undefined;
   /**
    * The loss: a mean over the batch, in nats, as a float32 scalar; or several by name, whose sum is minimized.
    * @param rank - for losses that ranks compute together; most do not need it
@@ -83,18 +84,18 @@ export interface Job<Config extends JobConfig = JobConfig> {
    * Σ weight · loss / Σ weight over all its micro-batches, on any number of ranks. Runs in the feeder, and sees only the
    * batch. Default: all batches weigh the same.
    */
-  weigh?(batch: Batch, config: Config): LossWeights;
+  weigh?(batch: Batch, config: SettingsOf<Config>): LossWeights;
   /**
    * The model's predictions for held-out samples, for the dataset's `score`; computed in evaluation, without gradients.
    * Dim 0 of every tensor is the batch's samples; the other dims are the same for all batches.
    */
   predict?(model: Module, batch: TensorBatch): Rows;
   /** One optimizer, or several that divide the parameters among them. */
-  optimizer(parameters: NamedShapes, config: Config): OptimizerSpec | readonly OptimizerSpec[];
+  optimizer(parameters: NamedShapes, config: SettingsOf<Config>): OptimizerSpec | readonly OptimizerSpec[];
   /** Called once for each optimizer. Default: the optimizer's own learning rate, constant. */
-  schedule?(optimizer: OptimizerSpec, config: Config, facts: DatasetFacts): Schedule;
+  schedule?(optimizer: OptimizerSpec, config: SettingsOf<Config>, facts: DatasetFacts): Schedule;
   /** How the model is split over tensor-parallel ranks. Default: the model's own plan. */
-  tensorPlan?(config: Config): TensorPlan;
+  tensorPlan?(config: SettingsOf<Config>): TensorPlan;
   /** Text to show when the run ends, for instance a sample that the model generates. A pure function of its arguments. */
   sample?(model: Module, context: SampleContext<Config>): string;
   /** The job's own training loop. Default: each step is the {@link loss} of all its micro-batches. */
@@ -109,15 +110,16 @@ export interface JobDefinition<
   F extends DatasetFacts,
 > extends Omit<
     Job<Config>,
-    "training" | "data" | "model" | "loss" | "weigh" | "predict" | "schedule" | "sample" | "loop"
+    "config" | "training" | "data" | "model" | "loss" | "weigh" | "predict" | "schedule" | "sample" | "loop"
   > {
-  training(config: Config, facts: F): TrainingPlan;
-  data(config: Config, context: { readonly seed: number }): Awaitable<Dataset<B, F>>;
-  model(config: Config, facts: F): M;
+  readonly config: Config;
+  training(config: SettingsOf<Config>, facts: F): TrainingPlan;
+  data(config: SettingsOf<Config>, context: { readonly seed: number }): Awaitable<Dataset<B, F>>;
+  model(config: SettingsOf<Config>, facts: F): M;
   loss(model: M, batch: TensorsOf<B>, rank: Rank): Losses;
-  weigh?(batch: B, config: Config): LossWeights;
+  weigh?(batch: B, config: SettingsOf<Config>): LossWeights;
   predict?(model: M, batch: TensorsOf<B>): Rows;
-  schedule?(optimizer: OptimizerSpec, config: Config, facts: F): Schedule;
+  schedule?(optimizer: OptimizerSpec, config: SettingsOf<Config>, facts: F): Schedule;
   sample?(model: M, context: SampleContext<Config, F>): string;
 }
 
@@ -142,9 +144,16 @@ export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Modul
   return delta === undefined ? model : applyDelta(model, delta);
 }
 
-/** @throws {TroupeError} `JOB_INVALID` for what is no module */
+/** @throws {TroupeError} `JOB_INVALID` for what is no module, or has no parameters; `MODULE_LAYOUT` where it hides some */
 function checkModel(model: Partial<Module> | undefined): void {
   if (typeof model?.namedParameters !== "function") throw notGiven("JOB_INVALID", "model", "a module", model);
+  if (model.namedParameters().size > 0) return;
+  throw new TroupeError("JOB_INVALID", {
+    where: "model",
+    expected: "model(…) of the job to give a module with parameters",
+    got: "one without",
+    hint: "modules and parameters are properties of a module, or stand in a ModuleList",
+  });
 }
 
 function notGiven(
@@ -153,12 +162,16 @@ function notGiven(
   expected: string,
   given: unknown,
 ): TroupeError {
-  const got = given === undefined || given === null ? String(given) : `a ${typeof given}`;
+  const got = describeValue(given);
+  const hints: Readonly<Record<string, string>> = {
+    undefined: "is there a return?",
+    "a promise": "leave async out",
+  };
   return new TroupeError(code, {
     where,
     expected: `${where}(…) of the job to give ${expected}`,
     got,
-    hint: given === undefined ? "is there a return?" : undefined,
+    hint: hints[got],
   });
 }
 
@@ -170,10 +183,17 @@ export function optimizersOf(job: Job, model: Module, config: JobConfig): readon
   const parameters = new Map([...model.namedParameters()].filter(([, { role }]) => role !== "base"));
   const given = job.optimizer(parameters, config);
   return checkGiven(job.optimizer, "optimizer", () => {
-    if (typeof given !== "object" || given === null)
+    const specs: unknown = Array.isArray(given) ? given : [given];
+    if (!isOptimizers(specs))
       throw notGiven("OPTIMIZER_OPTION", "optimizer", "an optimizer, or a list of them", given);
-    return checkOptimizers("kind" in given ? [given] : given, parameters);
+    return checkOptimizers(specs, parameters);
   });
+}
+
+function isOptimizers(specs: unknown): specs is readonly OptimizerSpec[] {
+  const isOptimizer = (spec: Partial<OptimizerSpec> | null | undefined) =>
+    typeof spec?.kind === "string" && Array.isArray(spec.groups);
+  return (specs as readonly (Partial<OptimizerSpec> | null | undefined)[]).every(isOptimizer);
 }
 
 /** @returns the schedule of each optimizer */
@@ -183,10 +203,24 @@ export function schedulesOf(
   config: JobConfig,
   facts: DatasetFacts,
 ): Schedule[] {
-  return optimizers.map((optimizer) => job.schedule?.(optimizer, config, facts) ?? new Constant(optimizer));
+  const { schedule } = job;
+  if (schedule === undefined) return optimizers.map((optimizer) => new Constant(optimizer));
+  return optimizers.map((optimizer) => {
+    const given: unknown = schedule.call(job, optimizer, config, facts);
+    return checkGiven(schedule, "schedule", () => checkSchedule(given));
+  });
 }
 
-/** @returns how a job weighs a batch, where its losses are weighed */
+/** @returns what a job gave as a schedule, if it is one and says the first step's rate. @throws {TroupeError} `OPTIMIZER_OPTION` */
+function checkSchedule(given: unknown): Schedule {
+  const schedule = given as Schedule | null | undefined;
+  if (typeof schedule?.lrAt !== "function")
+    throw notGiven("OPTIMIZER_OPTION", "schedule", "a schedule, such as new Cosine(optimizer, { … })", given);
+  rateAt(schedule, 1);
+  return schedule;
+}
+
+/** @returns how a job weighs a batch, where its losses are weighed; it throws `LOSS_WEIGHTS` for what is no weight */
 export function weighingOf(
   job: Job,
   config: JobConfig,
@@ -197,5 +231,9 @@ export function weighingOf(
   const plan: Partial<TrainingPlan> | null | undefined = job.training(config, facts);
   return weigh === undefined || plan?.calculatePerTokenLoss === false
     ? undefined
-    : (batch) => weigh(batch, config);
+    : (batch) => {
+        const weights = weigh.call(job, batch, config);
+        checkGiven(weigh, "weigh", () => checkWeights(weights));
+        return weights;
+      };
 }

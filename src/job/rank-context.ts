@@ -3,7 +3,7 @@ import type { Module } from "../nn/index.ts";
 import type { MeshAxis } from "../parallel/index.ts";
 import type { Tensor } from "../tensor/index.ts";
 import type { Axis } from "./axis.ts";
-import type { JobConfig } from "./job-config.ts";
+import type { JobConfig, SettingsOf } from "./job-config.ts";
 import type { Losses } from "./losses.ts";
 
 /** What a loop's forward may return: the loss, or an object with it and whatever else the loop needs of the pass. */
@@ -40,7 +40,7 @@ export interface RankContext<
   M extends Module = Module,
   F extends DatasetFacts = DatasetFacts,
 > extends Rank {
-  readonly config: Config;
+  readonly config: SettingsOf<Config>;
   readonly facts: F;
   /** The declared model; its parameters are gathered only within {@link forward} and {@link evaluate}. */
   readonly model: M;
