@@ -74,12 +74,33 @@ describe("a module", () => {
     expect(network.children).toEqual([network.layers, network.drop, network.head, network.tied]);
   });
 
-  test("refuses modules in a plain array, which discovery would miss", () => {
+  test.each([
+    ["an array", () => [new Layer()]],
+    ["an object", () => ({ up: new Layer() })],
+    ["a Map", () => new Map([["up", new Layer()]])],
+    ["a Set", () => new Set([new Layer()])],
+  ])("refuses modules in %s, which discovery would miss", (container, contain) => {
     class Hidden extends Module {
-      readonly layers = [new Layer()];
+      readonly layers = contain();
       override forward(): void {}
     }
-    expect(() => new Hidden().namedParameters()).toThrow(expect.objectContaining({ code: "MODULE_LAYOUT" }));
+    expect(() => new Hidden().namedParameters()).toThrow(`got ${container} of them as layers`);
+  });
+
+  test("refuses a module without forward, and names the method that was meant", () => {
+    class Misspelled {
+      forwrad(): void {}
+    }
+    Object.setPrototypeOf(Misspelled.prototype, Module.prototype);
+    Object.setPrototypeOf(Misspelled, Module);
+    expect(() => Reflect.construct(Module, [], Misspelled)).toThrow(
+      "[Misspelled] expected a method forward(…), got one named forwrad (rename forwrad to forward)",
+    );
+  });
+
+  test("refuses a list item that is no module, and sizes that are no numbers, as they were given", () => {
+    expect(() => new ModuleList([new Layer(), 3 as never])).toThrow("expected modules, got 3 as item 1");
+    expect(() => new Linear("16" as never, 4)).toThrow('got [4,"16"]');
   });
 
   test("switches all below it between training and evaluation, and back to the mode each one had", () => {

@@ -1,4 +1,5 @@
-import { ops, type Tensor } from "../../tensor/index.ts";
+import { TroupeError } from "../../errors.ts";
+import { noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
@@ -21,7 +22,11 @@ export class Embedding extends Module {
    * @param paddingRow - among the rows that are here, where a rank holds some of them
    */
   lookUp(ids: Tensor, paddingRow: number | undefined = this.paddingRow): Tensor {
-    return ops.embedding(this.weight.tensor, ids, paddingRow ?? -1); // [...] → [..., width]
+    try {
+      return ops.embedding(this.weight.tensor, ids, paddingRow ?? -1); // [...] → [..., width]
+    } catch (error) {
+      throw outOfRange(error, ids, this.weight.tensor) ?? error;
+    }
   }
 
   /** What is done to the rows that were looked up, a child of this module. Set from outside. Default: nothing. */
@@ -42,4 +47,16 @@ export class Embedding extends Module {
   override forward(ids: Tensor): Tensor {
     return this.finish(this.lookUp(ids));
   }
+}
+
+/** libtorch says of an id that is no row's that an index is out of range, and not which; undefined for any other error. */
+function outOfRange(error: unknown, ids: Tensor, { shape: [numRows = 0] }: Tensor): TroupeError | undefined {
+  if (!(error instanceof Error && error.message.includes("index out of range"))) return undefined;
+  const [lowest, highest] = scope(() => noGrad(() => [ids.min().item(), ids.max().item()]));
+  const got = Number(lowest) < 0 ? lowest : highest;
+  return new TroupeError(
+    "MODULE_ARGUMENT",
+    { where: "Embedding", expected: `ids from 0 to ${numRows - 1}`, got: `${got}` },
+    { fields: { numRows, got }, cause: error },
+  );
 }

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { describeValue, TroupeError } from "../../errors.ts";
 import { Module } from "./module.ts";
 import { indexItems } from "./sequential.ts";
 
@@ -11,10 +11,20 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
   readonly #numCalls: number;
   readonly #items: readonly M[];
 
-  /** @param options.numCalls - calls of items in one forward, if some are called several times */
+  /**
+   * @param options.numCalls - calls of items in one forward, if some are called several times
+   * @throws {TroupeError} `MODULE_LAYOUT` for an item that is no module
+   */
   constructor(items: Iterable<M>, options: { readonly numCalls?: number } = {}) {
     super();
     this.#items = [...items];
+    const other = this.#items.findIndex((item) => !(item instanceof Module));
+    if (other >= 0)
+      throw new TroupeError("MODULE_LAYOUT", {
+        where: "ModuleList",
+        expected: "modules",
+        got: `${describeValue(this.#items[other])} as item ${other}`,
+      });
     this.#numCalls = options.numCalls ?? this.#items.length;
     indexItems(this, this.#items);
   }

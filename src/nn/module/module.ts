@@ -1,4 +1,4 @@
-import { framesOf, ownFrames, TroupeError } from "../../errors.ts";
+import { describeValue, framesOf, nearestName, ownFrames, TroupeError } from "../../errors.ts";
 import { scope } from "../../tensor/index.ts";
 import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
@@ -20,6 +20,7 @@ export abstract class Module {
 
   constructor() {
     const forward: Module["forward"] = this.forward;
+    if (typeof forward !== "function") throw withoutForward(this);
     setForward(this, (...inputs) => {
       try {
         return scope(() => forward.apply(this, inputs));
@@ -34,7 +35,7 @@ export abstract class Module {
   /** Computes the module's output. Synchronous; tensors it returns live on in the caller's scope. */
   abstract forward(...inputs: never[]): unknown;
 
-  /** Own modules by name, in order of declaration. @throws `MODULE_LAYOUT` where a plain array hides modules */
+  /** Own modules by name, in order of declaration. @throws `MODULE_LAYOUT` where a plain array, object, map or set hides modules */
   namedChildren(): Map<string, Module> {
     return new Map(
       this.members().filter((member): member is [string, Module] => member[1] instanceof Module),
@@ -126,21 +127,44 @@ export abstract class Module {
   protected members(): [string, unknown][] {
     const members = Object.entries(this);
     for (const [name, value] of members) {
-      if (Array.isArray(value) && value.some((item) => item instanceof Module || item instanceof Parameter)) {
-        throw new TroupeError(
-          "MODULE_LAYOUT",
-          {
-            where: this.constructor.name,
-            expected: "modules and parameters to be properties, or to stand in a ModuleList",
-            got: `an array of them as ${name}`,
-            hint: "use new ModuleList(array)",
-          },
-          { fields: { module: this.constructor.name, property: name } },
-        );
-      }
+      const container = hidesModules(value);
+      if (container === undefined) continue;
+      throw new TroupeError(
+        "MODULE_LAYOUT",
+        {
+          where: this.constructor.name,
+          expected: "modules and parameters to be properties, or to stand in a ModuleList",
+          got: `${container} of them as ${name}`,
+          hint: `use new ModuleList(${container === "an array" ? "array" : "Object.values(…)"})`,
+        },
+        { fields: { module: this.constructor.name, property: name } },
+      );
     }
     return members;
   }
+}
+
+/** @returns the kind of a plain container with modules or parameters in it, which discovery does not look into */
+function hidesModules(value: unknown): string | undefined {
+  const holds = (items: Iterable<unknown>) =>
+    [...items].some((item) => item instanceof Module || item instanceof Parameter);
+  if (Array.isArray(value)) return holds(value) ? "an array" : undefined;
+  if (value instanceof Map || value instanceof Set)
+    return holds(value.values()) ? describeValue(value) : undefined;
+  const isPlain =
+    typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain && holds(Object.values(value)) ? "an object" : undefined;
+}
+
+function withoutForward(module: Module): TroupeError {
+  const { name, prototype } = module.constructor as { readonly name: string; readonly prototype: object };
+  const near = nearestName("forward", Object.getOwnPropertyNames(prototype));
+  return new TroupeError("MODULE_LAYOUT", {
+    where: name,
+    expected: "a method forward(…)",
+    got: near === undefined ? "none" : `one named ${near}`,
+    hint: near === undefined ? "it computes the module's output" : `rename ${near} to forward`,
+  });
 }
 
 /**

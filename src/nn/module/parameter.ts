@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { describeValue, TroupeError } from "../../errors.ts";
 import { type DType, gradEnabled, numelOf, type Tensor } from "../../tensor/index.ts";
 import { asInitializer, type Initializer, type InitializerLike } from "./initializer.ts";
 import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";
@@ -42,7 +42,11 @@ export class Parameter {
     if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
       throw new TroupeError(
         "PARAMETER_SHAPE",
-        { where: "Parameter", expected: "sizes that are whole and not negative", got: `[${shape}]` },
+        {
+          where: "Parameter",
+          expected: "sizes that are whole and not negative",
+          got: `[${shape.map(describeValue).join(",")}]`,
+        },
         { fields: { shape } },
       );
     }
