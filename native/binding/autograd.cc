@@ -2,6 +2,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <regex>
+
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
@@ -52,6 +54,21 @@ class ListReader {
   size_t cursor_ = 0;
 };
 
+// What libtorch says of the two mistakes that people make names Python's functions; ours says what to write.
+std::string engine_sentence(const std::exception& error) {
+  const std::string message = plain_message(error);
+  static const std::regex changed(R"(modified by an inplace operation: \[\w+ (\[[^\]]*\])\](?:, which is output \d+ of (\w+?)(?:Backward\d*)?,)? is)");
+  if (std::smatch found; std::regex_search(message, found, changed)) {
+    const std::string origin = found[2].matched ? ", the output of " + found[2].str() + "," : "";
+    return "expected what backward needs to stay as it was, got a tensor of shape " + found[1].str() + origin +
+           " changed in place (write mul(x) for mul_(x), or change a clone())";
+  }
+  if (message.find("does not require grad and does not have a grad_fn") != std::string::npos)
+    return "expected outputs with a graph that leads to what requires grad, got a tensor without one (in a loop of your own, "
+           "rank.backward(loss) walks back what rank.forward computed)";
+  return message;
+}
+
 // Runs the engine and has what it refuses say what the outputs were.
 template <typename Run>
 auto with_operands(const char* op, const Operands& operands, Run run) {
@@ -61,7 +78,7 @@ auto with_operands(const char* op, const Operands& operands, Run run) {
     throw;
   } catch (const std::exception& error) {
     const std::string got = describe_argument("outputs", operands.outputs);
-    throw CodedError("TENSOR_OP_FAILED", std::string("[") + op + "] " + plain_message(error) + ": got " + got,
+    throw CodedError("TENSOR_OP_FAILED", std::string("[") + op + "] " + engine_sentence(error) + ": got " + got,
                      {{"op", op}, {"operands", got}});
   }
 }

@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "core/autograd/differentiable.h"
+#include "core/dispatch/describe.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cuda/kernels.h"
@@ -17,7 +18,7 @@ namespace {
 
 void check_logits(const at::Tensor& logits) {
   TORCH_CHECK(logits.dim() == 2 && with_float_type(logits.scalar_type(), [](auto*) {}),
-              "[cross_entropy] expected logits to be [rows, classes], float32, bfloat16 or float16, got ", logits.scalar_type(), " ",
+              "[cross_entropy] expected logits to be [rows, classes], float32, bfloat16 or float16, got ", dtype_name(logits.scalar_type()), " ",
               logits.sizes());
 }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/dispatch/describe.h"
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
@@ -30,7 +31,7 @@ struct Gradient {
 Targets check_targets(const char* op, const at::Tensor& targets, int64_t num_rows, int64_t num_classes,
                       int64_t ignore_index) {
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.dim() == 1 && targets.size(0) == num_rows, "[", op,
-              "] expected targets to be int64, one for each of ", num_rows, " rows, got ", targets.scalar_type(), " ",
+              "] expected targets to be int64, one for each of ", num_rows, " rows, got ", dtype_name(targets.scalar_type()), " ",
               targets.sizes());
   // A copy of its own: ids that were checked here are indices there, in backward too.
   Targets checked{targets.clone(at::MemoryFormat::Contiguous), ignore_index, 0};

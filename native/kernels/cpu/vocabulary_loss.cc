@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/dispatch/describe.h"
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
@@ -61,16 +62,16 @@ bool has_rows(const at::Tensor& logits) {
 Classes check(const char* op, const at::Tensor& logits, const at::Tensor& targets, int64_t first,
               const c10::optional<at::Tensor>& weights) {
   TORCH_CHECK(logits.dim() == 2 && has_rows(logits) && with_float_type(logits.scalar_type(), [](auto*) {}), "[", op,
-              "] expected logits to be [rows, classes], each row contiguous, float32, bfloat16 or float16, got ", logits.scalar_type(), " ",
+              "] expected logits to be [rows, classes], each row contiguous, float32, bfloat16 or float16, got ", dtype_name(logits.scalar_type()), " ",
               logits.sizes());
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.is_contiguous() && targets.dim() == 1 &&
                   targets.size(0) == logits.size(0),
-              "[", op, "] expected targets to be int64, one for each of ", logits.size(0), " rows, got ", targets.scalar_type(), " ",
+              "[", op, "] expected targets to be int64, one for each of ", logits.size(0), " rows, got ", dtype_name(targets.scalar_type()), " ",
               targets.sizes());
   TORCH_CHECK(!weights || (weights->scalar_type() == at::kFloat && weights->is_contiguous() && weights->dim() == 1 &&
                            weights->size(0) == logits.size(1)),
               "[", op, "] expected weights to be float32, one for each of ", logits.size(1), " classes, got ",
-              weights ? weights->scalar_type() : at::kFloat, " ", weights ? weights->sizes() : at::IntArrayRef());
+              dtype_name(weights ? weights->scalar_type() : at::kFloat), " ", weights ? weights->sizes() : at::IntArrayRef());
   return {targets.data_ptr<int64_t>(), first, weights ? weights->data_ptr<float>() : nullptr};
 }
 

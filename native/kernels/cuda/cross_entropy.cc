@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/autograd/differentiable.h"
+#include "core/dispatch/describe.h"
 #include "kernels/cuda/call.h"
 #include "kernels/cuda/kernels.h"
 
@@ -46,7 +47,7 @@ CountedTargets count_targets(const char* op, const Call& call, const at::Tensor&
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.dim() == 1 && targets.size(0) == rows.size(0) &&
                   targets.device() == rows.device(),
               "[", op, "] expected targets to be int64, one for each of ", rows.size(0), " rows, on ", rows.device(), ", got ",
-              targets.scalar_type(), " ", targets.sizes(), " on ", targets.device());
+              dtype_name(targets.scalar_type()), " ", targets.sizes(), " on ", targets.device());
   const at::TensorOptions options = rows.options();
   const CountedTargets counted{targets.clone(at::MemoryFormat::Contiguous), at::empty({}, options.dtype(at::kFloat)),
                                at::empty({}, options.dtype(at::kDouble)), ignore_index};
