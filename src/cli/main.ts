@@ -8,6 +8,7 @@ import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { checkPrinted, tellsAll } from "./flags.ts";
 import { addGenerateCommand } from "./generate.ts";
+import { misunderstood } from "./misunderstood.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
 import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
@@ -26,7 +27,9 @@ export async function main(args: readonly string[]): Promise<number> {
   const program = new Command("troupe")
     .description("Trains big models with actors: every rank, shard and checkpoint writer is one.")
     .version(version())
-    .exitOverride();
+    .exitOverride()
+    // Said once, as a sentence of ours.
+    .configureOutput({ outputError: () => {} });
   // Whoever reads what is said may go (`| head`), or have no room: that is no reason to end what is being done.
   for (const stream of [process.stdout, process.stderr])
     if (stream.listenerCount("error") === 0) stream.on("error", () => {});
@@ -44,13 +47,16 @@ export async function main(args: readonly string[]): Promise<number> {
     await checkPrinted();
     return exitCodes.done;
   } catch (error) {
-    return report(error, tellsAll(program) || args.includes("--debug"));
+    const debug = tellsAll(program) || args.includes("--debug");
+    if (!(error instanceof CommanderError)) return report(error, debug);
+    if (error.exitCode === 0) return exitCodes.done;
+    // A command that needs another one behind it has shown its help.
+    if (error.code === "commander.help") return exitCodes.usage;
+    return report(misunderstood(program, args, error), debug);
   }
 }
 
 function report(error: unknown, debug: boolean): number {
-  // Commander has printed its own complaint, or the help that was asked for.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
   const code = error instanceof TroupeError ? error.code : undefined;
   // What has no code of ours was meant by nobody: only its frames tell where it is from.
   const isOurs = code === undefined && ownFrames(framesOf((error as Error | undefined)?.stack)).length === 0;
