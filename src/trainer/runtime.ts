@@ -54,6 +54,7 @@ export class Runtime implements AsyncDisposable {
   #dashboard: Dashboard | undefined;
   /** The run in progress. */
   #run: Run | undefined;
+  #stopped = false;
   /** Settled once the run that `run` was asked for has started, or failed to; requests made before that wait for it. */
   #beginning: Promise<void> | undefined;
   /** Settled once the run is over; never rejected. */
@@ -159,10 +160,17 @@ export class Runtime implements AsyncDisposable {
    * @param jobUrl - URL or path of a module whose default export is `defineJob({ … })`
    * @param overrides - values for the job's settings, instead of its defaults
    * @returns after every thread of the run has ended and listeners have received its events; slow ones get at most a second
-   * @throws {TroupeError} with the first cause of the failure; by then every thread of the run has ended, and saved
+   * @throws {TroupeError} `RUN_IN_PROGRESS` during another run and after {@link stop}; else with the first cause of the failure; by then every thread of the run has ended, and saved
    *   checkpoints are kept
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
+    if (this.#stopped)
+      throw new TroupeError("RUN_IN_PROGRESS", {
+        where: "runtime",
+        expected: "a runtime that runs",
+        got: "one that was stopped",
+        hint: "spawn another",
+      });
     if (this.#run !== undefined || this.#beginning !== undefined) {
       throw new TroupeError("RUN_IN_PROGRESS", {
         where: "runtime",
@@ -316,6 +324,7 @@ export class Runtime implements AsyncDisposable {
     try {
       await (save ? this.#finish() : this.#run?.stop());
     } finally {
+      this.#stopped = true;
       await this.#hub.close();
     }
   }

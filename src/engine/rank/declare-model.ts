@@ -54,16 +54,16 @@ export function spreadModel(
 
 /**
  * @returns how a job's model is split over tensor-parallel ranks: as the job says, else as the model does
- * @throws {TroupeError} `TENSOR_PLAN` where neither says
+ * @throws {TroupeError} `TENSOR_PLAN` where neither says, or a plan has no rule: each rank would train the same model
  */
 export function tensorPlanOf(job: Job, model: Module, config: JobConfig): TensorPlan {
   const plan = job.tensorPlan?.(config) ?? (model as { readonly tensorPlan?: TensorPlan }).tensorPlan;
-  if (plan !== undefined) return plan;
+  if (plan !== undefined && Object.keys(plan).length > 0) return plan;
   throw new TroupeError("TENSOR_PLAN", {
     where: "job",
     expected: "a tensor plan for several tensor-parallel ranks",
-    got: "none",
-    hint: "give the job a tensorPlan, or the model one",
+    got: plan === undefined ? "none" : "one without a rule, which splits nothing",
+    hint: "give the job a tensorPlan, or the model one: docs/concepts/tensor-parallel.md",
   });
 }
 
@@ -81,7 +81,7 @@ export function requireSequenceEntry(plan: TensorPlan): void {
   throw new TroupeError("TENSOR_PLAN", {
     where: "sequenceParallel",
     expected: 'a tensor plan with sequence({ input: "whole" }), where positions begin to be shared',
-    got: `one ${Object.keys(plan).length === 0 ? "without a rule" : `without, of ${Object.keys(plan).join(", ")}`}`,
+    got: `one without, of ${Object.keys(plan).join(", ")}`,
     hint: "leave --sequence-parallel out, or give the plan such rules: docs/concepts/tensor-parallel.md",
   });
 }
