@@ -60,7 +60,8 @@ function stackValues(
   if (kind === "a boolean") return tensor(values.map(Number), { dtype: dtype ?? "bool" });
   if (kind === "a text") return values as string[];
   if (kind === "a record") return stackRecords(values as SampleRecord[], stacking);
-  throw batchError(`${name} to be a tensor, a number, a boolean, a text or a record`, kind);
+  const got = kind === "a promise" ? "a promise (await it: at(index) may be async)" : kind;
+  throw batchError(`${name} to be a tensor, a number, a boolean, a text or a record`, got);
 }
 
 /** @throws {TroupeError} `DATA_BATCH`, with the index of the first sample that differs from the first one */

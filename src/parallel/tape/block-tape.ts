@@ -1,3 +1,4 @@
+import { noteOrigin } from "../../errors.ts";
 import { grad, type Tensor } from "../../tensor/index.ts";
 import {
   type BlockCall,
@@ -147,7 +148,7 @@ export class BlockTape {
       if (gradient !== null) this.#outer.pull(root, gradient);
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
-      this.#backwardCall(call);
+      this.#placing(call, () => this.#backwardCall(call));
       if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
       this.#outer.close(call.outputLeaves);
       for (const input of new Set(call.inputs)) {
@@ -171,6 +172,16 @@ export class BlockTape {
       for (const input of call.inputs) this.#forgetInput(input);
     }
     this.#outer.clear();
+  }
+
+  /** An error of a block's backward keeps the block's name with it: its forward's lines are passed by then. */
+  #placing(call: BlockCall, walk: () => void): void {
+    try {
+      walk();
+    } catch (error) {
+      noteOrigin(error, { module: this.#hooks.name(call.block) });
+      throw error;
+    }
   }
 
   #backwardCall(call: BlockCall): void {
