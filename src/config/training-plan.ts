@@ -38,6 +38,15 @@ const trainingSchema = options(
  * @throws {TroupeError} `JOB_INVALID` naming every field that is wrong, the misspelled first
  */
 export function checkTraining(given: unknown): void {
+  if (given instanceof Promise) {
+    const expected = "the job's training to be a plan such as { steps: 100, batchSize: 16 }";
+    throw new TroupeError("JOB_INVALID", {
+      where: "training",
+      expected,
+      got: "a promise",
+      hint: "leave async out",
+    });
+  }
   const result = trainingSchema.safeParse(given);
   if (result.success) return;
   const issues = result.error.issues.toSorted((a, b) => Number(isMisspelled(b)) - Number(isMisspelled(a)));
@@ -77,7 +86,6 @@ function mistakesOf(issue: z.core.$ZodIssue, given: unknown): Mistake[] {
 }
 
 function shown(value: unknown): string {
-  if (value instanceof Promise) return "a promise (training is not async)";
   if (typeof value === "string") return JSON.stringify(value);
   return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
 }

@@ -32,6 +32,11 @@ async function explain(url: string, cause: unknown): Promise<Explained> {
       got: `${cause.message}`,
       hint: "Node runs TypeScript by leaving its types out: write what is left to JavaScript, a const object for an enum",
     };
+  if (code === "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING")
+    return {
+      got: "TypeScript inside node_modules, which Node does not run",
+      hint: "copy the file into your project, outside node_modules",
+    };
   if (code === "ERR_MODULE_NOT_FOUND") return missingModule(cause);
   if (!(cause instanceof SyntaxError)) return { got: `an error while it was loaded: ${cause.message}` };
   const missing = /^The requested module '(.+)' does not provide an export named '(.+)'/.exec(cause.message);

@@ -1,4 +1,5 @@
 import { type DefinedIn, Definitions } from "../definitions/index.ts";
+import { describeValue, TroupeError } from "../errors.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import type { UpdateRule } from "./update-rule.ts";
@@ -36,13 +37,20 @@ class OwnOptimizer<Settings> extends CommonOptimizer implements OwnSpec<Settings
  * @param name - unique in it
  * @param rule - makes of an optimizer's spec what a shard does for it
  * @returns makes the optimizer for a model's parameters, for a job to return from `optimizer`
- * @throws {TroupeError} `DEFINITION` for a module that is no URL
+ * @throws {TroupeError} `DEFINITION` for a module that is no URL, and where name or rule is missing
  */
 export function defineOptimizer<Settings>(
   module: string,
   name: string,
   rule: (spec: OwnSpec<Settings>) => OwnRule,
 ): (parameters: NamedShapes, options: OptimizerOptions, settings: Settings) => OwnSpec<Settings> {
+  if (typeof name !== "string" || typeof rule !== "function")
+    throw new TroupeError("DEFINITION", {
+      where: "defineOptimizer",
+      expected: "a module, a name and a rule",
+      got: [module, name, rule].map(describeValue).join(", "),
+      hint: 'defineOptimizer(import.meta.url, "name", (spec) => ({ … }))',
+    });
   defined.define({ module, name }, rule as (spec: OwnSpec<never>) => OwnRule);
   return (parameters, options, settings) => new OwnOptimizer({ module, name }, parameters, options, settings);
 }

@@ -163,7 +163,7 @@ describe("an error of a job's own", () => {
     [
       "parts of wrong kinds, all of them at once",
       { training: "null", optimizer: `"adam"`, more: "weigh: 3," },
-      /got training: null; optimizer: string adam; weigh: number 3 /,
+      /got training: null; optimizer: "adam"; weigh: 3 /,
     ],
     [
       "a training that gives nothing",
@@ -179,6 +179,31 @@ describe("an error of a job's own", () => {
       "a model that gives nothing",
       { model: "() => {}" },
       /expected model\(…\) of the job to give a module, got undefined \(is there a return\?\)\n.*\n {2}at job\.ts:7:\d+ \(model\)\n/,
+    ],
+    [
+      "a training that is async",
+      { training: "async () => ({ steps: 3, batchSize: 8 })" },
+      /\[training\] expected the job's training to be a plan .*, got a promise \(leave async out\)\n.*\n {2}at job\.ts:5:/,
+    ],
+    [
+      "a schedule that is a number",
+      { more: "schedule: () => 1e-3," },
+      /\[schedule\] expected schedule\(…\) of the job to give a schedule, .*, got 0\.001\n.*\n {2}at job\.ts:10:\d+ \(schedule\)\n/,
+    ],
+    [
+      "a schedule whose rate is a text",
+      { more: 'schedule: () => ({ lrAt: () => "x" }),' },
+      /expected lrAt\(1\) to be a number ≥ 0, got "x"\n.*\n {2}at job\.ts:10:/,
+    ],
+    [
+      "an optimizer without parameters",
+      { optimizer: "() => new AdamW({})" },
+      /expected parameters to be names with shapes, .*, got object\n.*\n {2}at job\.ts:9:/,
+    ],
+    [
+      "an optimizer that is async",
+      { optimizer: "async (parameters) => new AdamW(parameters)" },
+      /to give an optimizer, or a list of them, got a promise \(leave async out\)\n.*\n {2}at job\.ts:9:/,
     ],
     [
       "an optimizer that gives nothing",
@@ -204,7 +229,7 @@ describe("an error of a job's own", () => {
       "async (model, { inputIds, targets }) => model.forward(inputIds, { targets }).loss",
       /got a promise \(leave async out/,
     ],
-    ["nothing", "() => {}", /got undefined \(is there a return\?\)/],
+    ["nothing", "() => {}", /got undefined \(is there a return\? A model gives its loss only/],
     [
       "more than a scalar",
       "(model, { inputIds }) => model.forward(inputIds).logits",

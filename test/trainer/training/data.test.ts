@@ -68,7 +68,7 @@ describe("data whose functions answer what they cannot mean", () => {
   });
 
   it.each([
-    ["tokens", /countTokens\(…\) to give a finite number of at least 0, got an object of Tensor/],
+    ["tokens", /countTokens\(…\) to give a finite number of at least 0, got a Tensor/],
     ["fingerprint", /fingerprint\(\) to give a text, a number, true or false as files, got an array/],
   ])("is told by its function's name where it comes to be asked: %s", async (answer, message) => {
     const { error } = await runTiny(workspace, { ranks: 1 }, { answer }, answersJob);
