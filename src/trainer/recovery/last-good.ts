@@ -1,8 +1,9 @@
+import { runOf } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { reportError, type TroupeEventBody } from "../../events/index.ts";
 import type { CheckpointerProtocol, InitialState, KeptState } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
-import { type Start, startFromCheckpoint } from "../resume/start.ts";
+import { type Resumed, type Start, startFromCheckpoint } from "../resume/start.ts";
 
 /** What the states that a run can go back to are looked for in. */
 export interface LastGoodOptions {
@@ -10,6 +11,8 @@ export interface LastGoodOptions {
   readonly start: Start;
   /** What it began from, where that was a checkpoint or a folder of them. */
   readonly resume: string | undefined;
+  /** The id of the run; undefined where it has no folder. */
+  readonly runId: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   readonly deadlineMs: number;
   readonly emit: (event: TroupeEventBody) => void;
@@ -81,13 +84,28 @@ export class LastGood {
     for (const { path } of this.#saved.toReversed()) {
       if (this.#rejected.includes(path)) continue;
       try {
-        return this.#onBase((await startFromCheckpoint(path, undefined)).initial);
+        return this.#onBase((await startOfRun(path, this.#options.runId)).initial);
       } catch (error) {
         if (!(error instanceof TroupeError)) throw error;
         this.#reject(path, error);
       }
     }
-    return this.#start.initial;
+    return this.#beginning();
+  }
+
+  /** Where the run began; an older checkpoint where that one is damaged by now, or another's lies in its place. */
+  async #beginning(): Promise<InitialState> {
+    for (;;) {
+      const { initial, resumed } = this.#start;
+      if (resumed === undefined) return initial;
+      try {
+        await startOfRun(resumed.path, idOf(resumed));
+        return initial;
+      } catch (error) {
+        if (!(error instanceof TroupeError)) throw error;
+        await this.reject(initial, error);
+      }
+    }
   }
 
   async #kept(): Promise<KeptState | undefined> {
@@ -102,8 +120,8 @@ export class LastGood {
     const { resume } = this.#options;
     if (resume === undefined) throw error;
     try {
-      const { base } = this.#start;
-      const older = await startFromCheckpoint(resume, undefined, this.#rejected);
+      const { base, resumed } = this.#start;
+      const older = await startOfRun(resume, idOf(resumed), this.#rejected);
       this.#start = { ...older, base, initial: this.#onBase(older.initial) };
     } catch {
       throw error;
@@ -120,4 +138,32 @@ export class LastGood {
     this.#rejected.push(path);
     this.#options.emit({ kind: "checkpoint.rejected", path, error: reportError(error) });
   }
+}
+
+function idOf(resumed: Resumed | undefined): string | undefined {
+  return resumed && runOf(resumed.state)?.id;
+}
+
+/**
+ * As {@link startFromCheckpoint}, of one run alone: its folder may have been moved away, and another's lie there.
+ * @throws {TroupeError} `CHECKPOINT_TAKEN` where the checkpoint is of another run
+ */
+async function startOfRun(
+  path: string,
+  runId: string | undefined,
+  except: readonly string[] = [],
+): Promise<Start> {
+  const start = await startFromCheckpoint(path, undefined, except);
+  const found = idOf(start.resumed);
+  if (runId === undefined || found === runId) return start;
+  throw new TroupeError(
+    "CHECKPOINT_TAKEN",
+    {
+      where: "checkpoint",
+      expected: `a checkpoint of this run in ${start.resumed?.path ?? path}`,
+      got: "one of another run",
+      hint: "put this run's folder back where it was",
+    },
+    { fields: { path, run: found } },
+  );
 }

@@ -64,7 +64,7 @@ async function leadGenerations(
 ): Promise<RunResult> {
   const { plan, checkpointer, inspections, control, start, resume, emit, onStep } = options;
   const { deadlineMs } = plan.ranks.execution;
-  const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit });
+  const lastGood = new LastGood({ start, resume, runId: runIdOf(options), checkpointer, deadlineMs, emit });
   const recovery = new Recovery(ranks, lastGood);
   const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
   let at: TakeUp = { initial: start.initial, sampler: plan.ranks.training.sampler };
@@ -134,6 +134,11 @@ async function overtaken(ranks: SupervisedRanks, generation: number): Promise<ne
     got: "a new one",
     hint: "the run goes on from its last good state",
   });
+}
+
+function runIdOf({ about }: LeadOptions): string | undefined {
+  const id = about().run?.id;
+  return typeof id === "string" ? id : undefined;
 }
 
 /** A checkpoint that could not be opened; the error names one of its files. */
