@@ -19,6 +19,7 @@ export const errorTable = {
   CHECKPOINT_ELSEWHERE: "part of a checkpoint lies on the disk of another host",
   CHECKPOINT_INCOMPLETE: "tensors were to be saved of which parts have not come",
   CHECKPOINT_LOCKED: "a folder of checkpoints is being written by another process",
+  CHECKPOINT_MOVED: "the folder that a writer holds was moved or removed, or another took its place",
   CHECKPOINT_MISSING: "no checkpoint is where one was expected",
   CHECKPOINT_STAGING: "a save would copy more than it may",
   CHECKPOINT_SAVE_FAILED: "a checkpoint could not be made durable; the ones saved before it are kept",

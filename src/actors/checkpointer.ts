@@ -22,9 +22,9 @@ import {
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
   concurrent: ["save", "readStored"],
-  async start(context, { directory, keep }) {
+  async start(context, { directory, hold, keep }) {
     lowerPriority();
-    const storage = directory === undefined ? undefined : await openDirectory(directory);
+    const storage = directory === undefined ? undefined : await openDirectory(directory, hold);
     const checkpointer = new Checkpointer(storage, keep, (progress) => context.emit(progress));
     const { parts, kept } = checkpointer;
     return {
@@ -116,10 +116,9 @@ class Checkpointer implements Disposable {
   }
 }
 
-async function openDirectory(directory: string): Promise<CheckpointStorage> {
+async function openDirectory(directory: string, hold: string | undefined): Promise<CheckpointStorage> {
   try {
-    // The run has made it, and locked it.
-    const storage = await openStorage(directory, { isMade: false });
+    const storage = await openStorage(directory, { hold });
     await storage.sweep();
     return storage;
   } catch (cause) {

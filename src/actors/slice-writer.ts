@@ -24,7 +24,7 @@ export default defineActor<SliceWriterProtocol, SliceWriterInit>({
         },
         part: (part) => parts.add(part),
         progress: (progress) => parts.setProgress(progress),
-        tidy: (order) => tidyApart(directory, order),
+        tidy: (order) => tidyApart(storage, order),
         readStored: (asked) => readForOthers(asked),
       },
       stop: () => parts[Symbol.dispose](),

@@ -50,6 +50,7 @@ export {
   type RunEnd,
   type RunRecord,
   type RunStanding,
+  refuseOthersFiles,
   runOf,
   savedAt,
   stampOf,
@@ -77,7 +78,7 @@ export {
 } from "./saving/tensor-files.ts";
 /** Named bytes to the disk and back: safetensors, Hugging Face folders, and checkpoints that survive a crash. */
 export type { Bytes, TensorRange } from "./storage/bytes.ts";
-export { LocalFolder, type LocalFolderOptions } from "./storage/local-folder.ts";
+export { LocalFolder } from "./storage/local-folder.ts";
 export type {
   CheckpointStorage,
   FileSink,
@@ -86,6 +87,7 @@ export type {
   StorageDraft,
   StorageHolder,
   StorageLock,
+  StorageOptions,
   StoredFile,
   StoredFolder,
 } from "./storage/storage.ts";

@@ -1,16 +1,15 @@
-import { LocalFolder, type LocalFolderOptions } from "./storage/local-folder.ts";
+import { LocalFolder } from "./storage/local-folder.ts";
 import { isS3 } from "./storage/s3/s3-client.ts";
 import { S3Storage } from "./storage/s3/s3-storage.ts";
-import type { CheckpointStorage } from "./storage/storage.ts";
+import type { CheckpointStorage, StorageOptions } from "./storage/storage.ts";
 
 /**
  * The storage that a location names: `s3://BUCKET/PREFIX`, or the path of a folder.
- * @param options - of a folder
  * @throws {TroupeError} `CHECKPOINT_OPTION` for an address that is none, `S3_UNAVAILABLE` without Amazon's client
  */
 export async function openStorage(
   location: string,
-  options: LocalFolderOptions = {},
+  options: StorageOptions = {},
 ): Promise<CheckpointStorage> {
-  return isS3(location) ? S3Storage.open(location) : new LocalFolder(location, options);
+  return isS3(location) ? S3Storage.open(location, options) : new LocalFolder(location, options);
 }

@@ -117,6 +117,7 @@ async function writeTroupe(
   { config, maxFileBytes }: ConvertOptions,
 ): Promise<void> {
   const storage = await openStorage(target);
+  await using _lock = await storage.lock("troupe checkpoint convert");
   const begun = { step: source.step, seed: 0, samplesConsumed: 0, job: null, tokenizer: null };
   const content = {
     state: source.state ?? begun,

@@ -73,6 +73,8 @@ export type CheckpointerProtocol = SnapshotProtocol &
 export interface CheckpointerInit {
   /** Folder of the run's checkpoints, which the run has made and locked, or a store such as `s3://bucket/prefix`; undefined: all is kept in memory only. */
   readonly directory: string | undefined;
+  /** Of the lock that the run has taken of it. */
+  readonly hold: string | undefined;
   /** Which of them are kept once a new one is durable; all where left out. */
   readonly keep?: KeepRule | undefined;
 }

@@ -75,7 +75,7 @@ export class CheckpointService implements AsyncDisposable {
     const lock = await storage.lock("a checkpoint service");
     const service = new CheckpointService(settings, storage, lock);
     try {
-      await service.#queue.start();
+      await service.#queue.start(lock.hold);
       return service;
     } catch (error) {
       await service.#queue.stop({ drain: false });

@@ -36,8 +36,8 @@ export class SaveQueue {
     this.#system = new ActorSystem({ name: "checkpoint service", onEvent: (event) => this.#hear(event) });
   }
 
-  /** Starts the writer's thread; it removes what saves of an earlier process left unfinished. */
-  async start(): Promise<void> {
+  /** Starts the writer's thread; it removes what saves of an earlier process left unfinished. @param hold - of the place's lock */
+  async start(hold: string): Promise<void> {
     const { location, keep, verify } = this.#settings;
     const supervisor = await this.#system.supervise({
       name: "saving",
@@ -47,7 +47,7 @@ export class SaveQueue {
         {
           name: "checkpoint-writer",
           module: new URL("./writer.ts", import.meta.url),
-          init: (): WriterInit => ({ location, keep, verify }),
+          init: (): WriterInit => ({ location, hold, keep, verify }),
         },
       ],
       // Given up: every further save fails and says so.

@@ -44,9 +44,11 @@ export type WriterProtocol = {
   write: { in: WriteOrder; out: Written };
 };
 
-/** What a writer is born with. */
+/** What a writer starts with. */
 export interface WriterInit {
   readonly location: string;
+  /** Of the lock that the service has taken of it. */
+  readonly hold: string;
   readonly keep: KeepRule | undefined;
   /** Whether each checkpoint is read again before it counts as saved. */
   readonly verify: boolean;
@@ -56,8 +58,8 @@ const pieceBytes = 32 << 20;
 const progressEveryMs = 100;
 
 export default defineActor<WriterProtocol, WriterInit>({
-  async start(context, { location, keep, verify }) {
-    const storage = await openStorage(location);
+  async start(context, { location, hold, keep, verify }) {
+    const storage = await openStorage(location, { hold });
     await storage.sweep();
     return {
       handlers: {

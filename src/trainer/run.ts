@@ -196,7 +196,7 @@ export class Run {
     if (head !== undefined) await system.hostsJoined(settings.hosts.deadlineMs);
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
-    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
+    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint, folder?.hold));
     this.#checkpointer = checkpointer;
     const hosts = head && this.#hosts.placed();
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });

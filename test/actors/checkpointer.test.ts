@@ -33,7 +33,7 @@ class Saver {
     const { system, log } = startSystem({ preload: actorModules.preload });
     // As the run does, which locks it too.
     if (directory !== undefined) mkdirSync(directory, { recursive: true });
-    const init = (): CheckpointerInit => ({ directory });
+    const init = (): CheckpointerInit => ({ directory, hold: undefined });
     const supervisor = await system.supervise({
       name: "saving",
       strategy: "one_for_one",

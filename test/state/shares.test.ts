@@ -35,7 +35,8 @@ async function save(run: string, spread: Spread, folders: readonly string[] = []
       ref: {
         ask: (_kind: string, order: SliceOrder) =>
           writeShare(new LocalFolder(place), rank, order, collection),
-        tell: (_kind: string, order: Parameters<typeof tidyApart>[1]) => tidied.push(tidyApart(place, order)),
+        tell: (_kind: string, order: Parameters<typeof tidyApart>[1]) =>
+          tidied.push(tidyApart(new LocalFolder(place), order)),
       } as unknown as SliceWriter["ref"],
     };
   });

@@ -1,10 +1,9 @@
 import { TroupeError } from "../../errors.ts";
-import type { TrainerState } from "../format/manifest.ts";
+import { manifestName, type TrainerState } from "../format/manifest.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import type { CheckpointStorage, StorageHolder } from "../storage/storage.ts";
 
-/** The text beside the checkpoints that says whose they are. */
 /** The file that says whose a folder of checkpoints is. */
 export const ownerName = "run.json";
 
@@ -109,11 +108,45 @@ export async function takeEmpty(storage: CheckpointStorage, run: RunRecord): Pro
   await putOwner(storage, run);
 }
 
+/**
+ * Refuses to empty a storage in which a step's folder holds no manifest: it is no checkpoint, and its files are not a run's to remove.
+ * @throws {TroupeError} `CHECKPOINT_TAKEN` naming it
+ */
+export async function refuseOthersFiles(storage: CheckpointStorage): Promise<void> {
+  for (const name of await storage.list()) {
+    if (stepOf(name) === undefined || (await hasManifest(storage, name))) continue;
+    const path = `${storage.location}/${name}`;
+    throw new TroupeError(
+      "CHECKPOINT_TAKEN",
+      {
+        where: "checkpoint",
+        expected: `${path} to be a checkpoint, which --overwrite may remove`,
+        got: `one without ${manifestName}`,
+        hint: "move it away: its files may be yours",
+      },
+      { fields: { path } },
+    );
+  }
+}
+
 /** Removes every checkpoint of a storage, and makes it a run's own. To be called by who has it locked. */
 export async function takeOver(storage: CheckpointStorage, run: RunRecord): Promise<void> {
   // The name first: from here on no one takes what is left of the other run for this one's.
   await putOwner(storage, run);
-  for (const name of await storage.list()) if (stepOf(name) !== undefined) await storage.remove(name);
+  for (const name of await storage.list())
+    if (stepOf(name) !== undefined && (await hasManifest(storage, name))) await storage.remove(name);
+}
+
+/** Whether a folder has a manifest, damaged or not: one without is no checkpoint. */
+export async function hasManifest(storage: CheckpointStorage, name: string): Promise<boolean> {
+  const folder = await storage.open(name);
+  try {
+    await using _manifest = await folder.openFile(manifestName);
+    return true;
+  } catch (error) {
+    if (error instanceof TroupeError) return false;
+    throw error;
+  }
 }
 
 async function stepsIn(storage: CheckpointStorage): Promise<number[]> {

@@ -5,6 +5,7 @@ import { generationConfigName, type ModelTexts } from "../format/model-texts.ts"
 import { defaultMaxFileBytes, indexOf } from "../format/numbered-files.ts";
 import { stepFolder } from "../format/step-folder.ts";
 import type { JsonObject } from "../format/strict-json.ts";
+import { runOf } from "../reading/run-record.ts";
 import type { Bytes } from "../storage/bytes.ts";
 import type { CheckpointStorage, FileSums, StorageDraft } from "../storage/storage.ts";
 import { CHUNK_BYTES } from "../storage/summed-file.ts";
@@ -145,7 +146,8 @@ export class CheckpointDraft implements AsyncDisposable {
       await this.#draft.commit();
       const sizeBytes = [...sums.values()].reduce((sum, file) => sum + file.sizeBytes, sealed.sizeBytes);
       const { keep } = this.#options;
-      const pruned = keep === undefined ? { removed: [], failed: [] } : await prune(this.#storage, keep);
+      const pruned =
+        keep === undefined ? { removed: [], failed: [] } : await prune(this.#storage, keep, runOf(state));
       return { path: this.path, sizeBytes, pruned };
     } catch (cause) {
       throw this.#failed(cause);

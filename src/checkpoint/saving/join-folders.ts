@@ -1,8 +1,7 @@
 import { stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { TroupeError } from "../../errors.ts";
 import { openContents } from "../reading/folder-contents.ts";
-import { replaceDurably } from "../storage/durable-file.ts";
 import { LocalFolder } from "../storage/local-folder.ts";
 import { type FileSums, oneStretch } from "../storage/storage.ts";
 import { SummedReader } from "../storage/summed-file.ts";
@@ -15,16 +14,19 @@ const PIECE_CHUNKS = 16;
  * @param path - of the folder with the manifest
  * @param others - copies of the other hosts' folders, of the checkpoint or of its run
  * @returns the names of the files that were brought
- * @throws {TroupeError} `CHECKPOINT_ELSEWHERE` naming the file that none of them has, and its host; `CHECKPOINT_DAMAGED`
+ * @throws {TroupeError} `CHECKPOINT_LOCKED` while another process writes there; `CHECKPOINT_ELSEWHERE` naming the file that none of them has, and its host; `CHECKPOINT_DAMAGED`
  */
 export async function joinFolders(path: string, others: readonly string[]): Promise<string[]> {
-  await using contents = await openContents(await new LocalFolder(path).open(""));
+  const storage = new LocalFolder(dirname(path));
+  await using contents = await openContents(await storage.open(basename(path)));
   const brought: string[] = [];
+  if (contents.elsewhere.size === 0) return brought;
+  await using _lock = await storage.lock("troupe checkpoint join");
   for (const name of contents.elsewhere) {
     const sums = contents.manifest.files.get(name) as FileSums;
     const from = await firstWith(name, [...others, ...others.map((other) => join(other, basename(path)))]);
     if (from === undefined) throw nobodyHas(path, name, sums);
-    await copyChecked(from, join(path, name), sums);
+    await copyChecked(from, { storage, folder: basename(path), name, sums });
     brought.push(name);
   }
   return brought;
@@ -39,14 +41,21 @@ async function firstWith(name: string, folders: readonly string[]): Promise<stri
   return undefined;
 }
 
-async function copyChecked(from: string, to: string, sums: FileSums): Promise<void> {
+interface Target {
+  readonly storage: LocalFolder;
+  readonly folder: string;
+  readonly name: string;
+  readonly sums: FileSums;
+}
+
+async function copyChecked(from: string, { storage, folder, name, sums }: Target): Promise<void> {
   await using file = await SummedReader.open(from);
   const pieceBytes = PIECE_CHUNKS * sums.chunkBytes;
   const buffer = new Uint8Array(Math.min(pieceBytes, sums.sizeBytes));
-  await replaceDurably(to, async (sink) => {
+  await storage.putFile(folder, name, async (sink) => {
     for (let begin = 0; begin < sums.sizeBytes; begin += pieceBytes) {
       const piece = buffer.subarray(0, Math.min(pieceBytes, sums.sizeBytes - begin));
-      await file.read(oneStretch(begin, piece.length), piece, { sums, what: basename(to) });
+      await file.read(oneStretch(begin, piece.length), piece, { sums, what: name });
       await sink.append(piece);
     }
   });

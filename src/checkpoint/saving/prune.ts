@@ -2,7 +2,7 @@ import { TroupeError } from "../../errors.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { weigh } from "../reading/inventory.ts";
 import { newestFirst } from "../reading/open-checkpoint.ts";
-import { ownerOf } from "../reading/run-record.ts";
+import { hasManifest, ownerOf, type RunRecord } from "../reading/run-record.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 
 /** Which checkpoints to keep: those that either rule names. */
@@ -22,13 +22,15 @@ export interface Pruned {
 
 /**
  * Removes checkpoints that a rule does not keep. It never removes the one that `latest` names, nor any newer than the oldest of the
- * `last` ones. Damaged ones do not count as `last`; another run's neither count nor are removed.
+ * `last` ones. Damaged ones do not count as `last`; another run's neither count nor are removed, nor is a folder without a manifest,
+ * which is no checkpoint.
+ * @param run - the one whose checkpoints these are; left out: the one that the storage says
  * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
  */
-export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise<Pruned> {
+export async function prune(storage: CheckpointStorage, rule: KeepRule, run?: RunRecord): Promise<Pruned> {
   const removed: string[] = [];
   const failed: { name: string; cause: unknown }[] = [];
-  for (const name of await plannedPrune(storage, rule)) {
+  for (const name of await plannedPrune(storage, rule, run)) {
     try {
       await storage.remove(name);
       removed.push(name);
@@ -40,10 +42,14 @@ export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise
 }
 
 /** The checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */
-export async function plannedPrune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<string[]> {
+export async function plannedPrune(
+  storage: CheckpointStorage,
+  { last, every }: KeepRule,
+  run?: RunRecord,
+): Promise<string[]> {
   checkRule({ last, every });
   const latest = await storage.latest();
-  const owner = await ownerOf(storage);
+  const owner = run ?? (await ownerOf(storage));
   const bySteps = (await newestFirst(storage))
     .map((name) => ({ name, step: stepOf(name) ?? 0 }))
     .sort((a, b) => b.step - a.step);
@@ -56,7 +62,7 @@ export async function plannedPrune(storage: CheckpointStorage, { last, every }: 
     // What is another run's is not this one's to remove, nor does it stand for what this one keeps.
     if (foreign) continue;
     if (numWhole < last) numWhole += Number(damage === undefined);
-    else planned.push(name);
+    else if (await hasManifest(storage, name)) planned.push(name);
   }
   return planned;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, open, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -23,10 +24,12 @@ const unknownHolder: StorageHolder = { what: "another", pid: 0, host: "", takenA
  * included, and known to other hosts where their file system is. Where that knows no locks, the folder counts as taken.
  */
 export class FolderLock implements StorageLock {
+  readonly hold: string;
   readonly #path: string;
   readonly #file: FileHandle;
 
-  private constructor(path: string, file: FileHandle) {
+  private constructor(path: string, file: FileHandle, hold: string) {
+    this.hold = hold;
     this.#path = path;
     this.#file = file;
   }
@@ -44,8 +47,9 @@ export class FolderLock implements StorageLock {
         if (native().tryLock(file.fd) === false) throw locked(directory, await holderIn(file));
         // Its last holder may have removed it since it was opened: then this is nobody's lock.
         if (await isIn(path, file)) {
-          await writeHolder(file, what);
-          return new FolderLock(path, file);
+          const hold = randomUUID();
+          await writeHolder(file, what, hold);
+          return new FolderLock(path, file, hold);
         }
       } catch (error) {
         await file.close();
@@ -79,8 +83,8 @@ export class FolderLock implements StorageLock {
 }
 
 /** What a writer tells others of itself. */
-export function holderNow(what: string): StorageHolder {
-  return { what, pid: process.pid, mark: ownMark, host: hostname(), takenAt: new Date().toISOString() };
+export function holderNow(what: string, hold: string): StorageHolder {
+  return { hold, what, pid: process.pid, mark: ownMark, host: hostname(), takenAt: new Date().toISOString() };
 }
 
 /** @param holder - undefined where it has not said who it is */
@@ -113,9 +117,26 @@ export function parseHolder(text: string): StorageHolder | undefined {
   }
 }
 
-async function writeHolder(file: FileHandle, what: string): Promise<void> {
+async function writeHolder(file: FileHandle, what: string, hold: string): Promise<void> {
   await file.truncate();
-  await file.write(`${JSON.stringify(holderNow(what))}\n`, 0);
+  await file.write(`${JSON.stringify(holderNow(what, hold))}\n`, 0);
+}
+
+/** What lies at a path that leads to no file of ours: nothing, or what is no folder, or a link. @throws any other failure */
+export function undefinedWhereAbsent(error: NodeJS.ErrnoException): undefined {
+  if (["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code ?? "")) return undefined;
+  throw error;
+}
+
+/** @returns what the lock's file in a folder says of its holder; undefined where there is none */
+export async function holderAt(directory: string): Promise<StorageHolder | undefined> {
+  const file = await open(join(directory, lockName), LOOK_FLAGS).catch(undefinedWhereAbsent);
+  if (file === undefined) return undefined;
+  try {
+    return await holderIn(file);
+  } finally {
+    await file.close();
+  }
 }
 
 async function holderIn(file: FileHandle): Promise<StorageHolder | undefined> {

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { lstat, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { lstat, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TroupeError } from "../../errors.ts";
 import { draftNameOf, isLeftDraft, makeDirectoryDurably, replaceDurably, syncPath } from "./durable-file.ts";
 import { FolderLock } from "./folder-lock.ts";
+import { HeldFolder } from "./held-folder.ts";
 import {
   type CheckpointStorage,
   type FileSink,
@@ -11,6 +12,7 @@ import {
   type StorageDraft,
   type StorageHolder,
   type StorageLock,
+  type StorageOptions,
   type StoredFile,
   type StoredFolder,
 } from "./storage.ts";
@@ -26,26 +28,22 @@ const uuidLength = 36;
 /** A larger file is no text of ours, whatever its name. */
 const maxTextBytes = 1 << 16;
 
-/** How a folder is used. */
-export interface LocalFolderOptions {
-  /**
-   * Whether a draft makes the folder where it is not there. One that was locked and is taken away is not to be made anew: whoever
-   * came then would lock another file, and be let in. true
-   */
-  readonly isMade?: boolean;
-}
+/** Changes something in the folder of a storage, given a path of that folder; see {@link HeldFolder.write}. */
+type Write = <T>(act: (root: string) => Promise<T>) => Promise<T>;
 
 /** Checkpoints in a folder of this machine, each a folder in it. Each of its operations survives a power cut at any moment. */
 export class LocalFolder implements CheckpointStorage {
   readonly location: string;
-  readonly #isMade: boolean;
+  readonly #hold: string | undefined;
+  /** What is written under a lock is written into this. */
+  #held: HeldFolder | undefined;
   /** Of drafts that came to nothing and could not be removed. */
   readonly #left = new Set<string>();
 
-  /** @param directory - of the checkpoints. Default: made by the first draft. */
-  constructor(directory: string, { isMade = true }: LocalFolderOptions = {}) {
+  /** @param directory - of the checkpoints; made by the first draft, unless it is held: one that was taken away is not made again */
+  constructor(directory: string, { hold }: StorageOptions = {}) {
     this.location = directory;
-    this.#isMade = isMade;
+    this.#hold = hold;
   }
 
   async list(): Promise<readonly string[]> {
@@ -60,28 +58,30 @@ export class LocalFolder implements CheckpointStorage {
     return text?.trim() || undefined;
   }
 
-  async begin(name: string): Promise<StorageDraft> {
-    for (const path of this.#left) await this.#discard(path);
-    const temporary = join(this.location, draftNameOf(name));
-    try {
-      if (this.#isMade) await makeDirectoryDurably(temporary);
-      else await mkdir(temporary);
-    } catch (error) {
-      await this.#discard(temporary);
-      throw error;
-    }
-    return new LocalDraft(this.location, name, temporary, () => this.#discard(temporary));
+  begin(name: string): Promise<StorageDraft> {
+    return this.#write(async (root) => {
+      for (const left of this.#left) await this.#discard(left);
+      const ticket = draftNameOf(name);
+      try {
+        await makeDirectoryDurably(join(root, ticket));
+      } catch (error) {
+        await this.#discard(ticket);
+        throw error;
+      }
+      return new LocalDraft(this.location, name, ticket, this.#write, () => this.#discard(ticket));
+    });
   }
 
   async join(_name: string, ticket: string): Promise<StorageDraft | undefined> {
     const path = join(this.location, basename(ticket));
-    return (await exists(path)) ? new FilesDraft(path, ticket) : undefined;
+    return (await exists(path)) ? new FilesDraft(path, ticket, this.#write) : undefined;
   }
 
   async beside(name: string): Promise<StorageDraft> {
-    const path = join(this.location, name);
-    await makeDirectoryDurably(path);
-    return new FilesDraft(path, name);
+    await this.#write((root) => makeDirectoryDurably(join(root, name)));
+    // No lock is taken of a host's own folder: it is held as its first writer finds it.
+    this.#held ??= await HeldFolder.open(this.location);
+    return new FilesDraft(join(this.location, name), name, this.#write);
   }
 
   async open(name: string): Promise<StoredFolder> {
@@ -91,31 +91,36 @@ export class LocalFolder implements CheckpointStorage {
     return new OpenFolder(name, aside === undefined ? path : join(this.location, aside));
   }
 
-  async remove(name: string): Promise<void> {
-    const path = join(this.location, name);
-    if (!(await exists(path))) return;
-    // First out of sight as a whole: no reader finds half of it.
-    const removing = join(this.location, `${removingPrefix}${name}-${randomUUID()}`);
-    await rename(path, removing);
-    await rm(removing, { recursive: true, force: true });
+  remove(name: string): Promise<void> {
+    return this.#write(async (root) => {
+      const path = join(root, name);
+      if (!(await exists(path))) return;
+      // First out of sight as a whole: no reader finds half of it.
+      const removing = join(root, `${removingPrefix}${name}-${randomUUID()}`);
+      await rename(path, removing);
+      await rm(removing, { recursive: true, force: true });
+    });
   }
 
-  async sweep(): Promise<void> {
-    for (const entry of await entriesOf(this.location)) {
-      const path = join(this.location, entry);
-      const leftover = isLeftDraft(entry) || entry.startsWith(removingPrefix);
-      if (leftover) await rm(path, { recursive: true, force: true });
-      const name = replacedName(entry);
-      if (name === undefined) continue;
-      if (await exists(join(this.location, name))) await rm(path, { recursive: true, force: true });
-      else await rename(path, join(this.location, name));
-    }
+  sweep(): Promise<void> {
+    return this.#write(async (root) => {
+      for (const entry of await entriesOf(root)) {
+        const path = join(root, entry);
+        const leftover = isLeftDraft(entry) || entry.startsWith(removingPrefix);
+        if (leftover) await rm(path, { recursive: true, force: true });
+        const name = replacedName(entry);
+        if (name === undefined) continue;
+        if (await exists(join(root, name))) await rm(path, { recursive: true, force: true });
+        else await rename(path, join(root, name));
+      }
+    });
   }
 
   async lock(what: string): Promise<StorageLock> {
     try {
       await makeDirectoryDurably(this.location);
-      return await FolderLock.take(this.location, what);
+      const lock = await FolderLock.take(this.location, what);
+      return await this.#holdUnder(lock);
     } catch (cause) {
       if (cause instanceof TroupeError) throw cause;
       throw new TroupeError(
@@ -146,51 +151,93 @@ export class LocalFolder implements CheckpointStorage {
     return Buffer.from(bytes).toString();
   }
 
-  writeText(name: string, text: string): Promise<void> {
-    return replaceDurably(join(this.location, name), (file) => file.append(Buffer.from(text)));
+  /**
+   * Puts a file into a folder that is there, in place once it is durable.
+   * @param write - appends its bytes
+   */
+  putFile(folder: string, name: string, write: (file: FileSink) => Promise<void>): Promise<void> {
+    return this.#write((root) => replaceDurably(join(root, folder, name), write));
   }
 
-  /** Removes a draft; one that cannot be removed now, as where no descriptor is left, goes before the next begins. */
-  async #discard(path: string): Promise<void> {
+  ask(): Promise<void> {
+    return this.#write(async () => {});
+  }
+
+  writeText(name: string, text: string): Promise<void> {
+    return this.#write((root) => putText(root, name, text));
+  }
+
+  async #holdUnder(lock: FolderLock): Promise<StorageLock> {
     try {
-      await rm(path, { recursive: true, force: true });
-      this.#left.delete(path);
+      const held = await HeldFolder.open(this.location, lock.hold);
+      this.#held = held;
+      return {
+        hold: lock.hold,
+        [Symbol.asyncDispose]: async () => {
+          if (this.#held === held) this.#held = undefined;
+          await lock[Symbol.asyncDispose]();
+          held.close();
+        },
+      };
+    } catch (error) {
+      await lock[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Through this goes whatever changes anything in the folder: its holder is asked each time. */
+  readonly #write: Write = async (act) => {
+    if (this.#hold !== undefined) this.#held ??= await HeldFolder.open(this.location, this.#hold);
+    return this.#held === undefined ? act(this.location) : this.#held.write(act);
+  };
+
+  /** Removes a draft by its name, which no other has; one that cannot be removed now goes before the next begins. */
+  async #discard(ticket: string): Promise<void> {
+    try {
+      // Wherever the folder is by now: the draft is this writer's.
+      await rm(join(this.#held?.path ?? this.location, ticket), { recursive: true, force: true });
+      this.#left.delete(ticket);
     } catch {
-      this.#left.add(path);
+      this.#left.add(ticket);
     }
   }
 }
 
 class LocalDraft implements StorageDraft {
   readonly ticket: string;
-  readonly #parent: string;
+  readonly #location: string;
   readonly #name: string;
-  readonly #temporary: string;
+  readonly #write: Write;
   readonly #discard: () => Promise<void>;
   readonly #open = new Set<FileSink>();
+  /** The name of the file that vouches for the others. */
+  #last = "";
   #committed = false;
 
-  constructor(parent: string, name: string, temporary: string, discard: () => Promise<void>) {
-    this.#parent = parent;
+  constructor(location: string, name: string, ticket: string, write: Write, discard: () => Promise<void>) {
+    this.#location = location;
     this.#name = name;
-    this.#temporary = temporary;
+    this.ticket = ticket;
+    this.#write = write;
     this.#discard = discard;
-    this.ticket = basename(temporary);
   }
 
   async create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink> {
-    const file = await SummedWriter.create(join(this.#temporary, name), chunkBytes, sizeBytes);
+    // The draft's name, which no other has, lies in no other folder: its errors may name the path that people know.
+    const path = join(this.#location, this.ticket, name);
+    const file = await this.#write(() => SummedWriter.create(path, chunkBytes, sizeBytes));
     this.#open.add(file);
+    this.#last = name;
     return file;
   }
 
   async commit(): Promise<void> {
-    await syncPath(this.#temporary);
-    await putInPlace(this.#temporary, this.#parent, this.#name);
-    this.#committed = true;
-    await replaceDurably(join(this.#parent, latestName), (file) =>
-      file.append(Buffer.from(`${this.#name}\n`)),
-    );
+    await this.#write(async (root) => {
+      await syncPath(join(root, this.ticket));
+      await putInPlace(root, this.ticket, this.#name, this.#last);
+      this.#committed = true;
+    });
+    await this.#write((root) => putText(root, latestName, `${this.#name}\n`));
   }
 
   async abandon(): Promise<void> {
@@ -204,30 +251,37 @@ class LocalDraft implements StorageDraft {
 class FilesDraft implements StorageDraft {
   readonly ticket: string;
   readonly #path: string;
+  readonly #write: Write;
   readonly #files = new Map<string, FileSink>();
   #committed = false;
 
-  constructor(path: string, ticket: string) {
+  constructor(path: string, ticket: string, write: Write) {
     this.#path = path;
     this.ticket = ticket;
+    this.#write = write;
   }
 
   async create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink> {
     const path = join(this.#path, name);
-    const file = await SummedWriter.create(path, chunkBytes, sizeBytes);
+    const file = await this.#write(() => SummedWriter.create(path, chunkBytes, sizeBytes));
     this.#files.set(path, file);
     return file;
   }
 
   async commit(): Promise<void> {
-    await syncPath(this.#path);
+    await this.#write(() => syncPath(this.#path));
     this.#committed = true;
   }
 
   async abandon(): Promise<void> {
     for (const file of this.#files.values()) file.drop();
-    if (!this.#committed) for (const path of this.#files.keys()) await rm(path, { force: true });
+    const files = [...this.#files.keys()];
     this.#files.clear();
+    if (this.#committed || files.length === 0) return;
+    // Where the folder went, they went with it.
+    await this.#write(async () => {
+      for (const path of files) await rm(path, { force: true });
+    }).catch(() => {});
   }
 }
 
@@ -250,10 +304,30 @@ function replacedName(entry: string): string | undefined {
   return entry.startsWith(replacedPrefix) ? entry.slice(replacedPrefix.length, -uuidLength - 1) : undefined;
 }
 
-async function putInPlace(temporary: string, parent: string, name: string): Promise<void> {
+/** Puts a text in the place of the one before. @throws {TroupeError} `CHECKPOINT_DIRECTORY` where a folder has its name */
+async function putText(parent: string, name: string, text: string): Promise<void> {
+  const path = join(parent, name);
+  try {
+    await replaceDurably(path, (file) => file.append(Buffer.from(text)));
+  } catch (cause) {
+    const found = await lstat(path).catch(() => undefined);
+    if (!found?.isDirectory()) throw cause;
+    throw new TroupeError(
+      "CHECKPOINT_DIRECTORY",
+      { where: "checkpoint", expected: `${path} to be a file`, got: "a folder", hint: "move it away" },
+      { fields: { path }, cause },
+    );
+  }
+}
+
+/** @param voucher - a file that a folder of this name has, if it is one of ours: another's is not replaced */
+async function putInPlace(parent: string, ticket: string, name: string, voucher: string): Promise<void> {
+  const temporary = join(parent, ticket);
   const place = join(parent, name);
   const aside = join(parent, `${replacedPrefix}${name}-${randomUUID()}`);
   const replaces = await exists(place);
+  if (replaces && !(await exists(join(place, voucher))) && (await entriesOf(place)).length > 0)
+    throw notOurs(place, voucher);
   // A folder cannot be renamed over one that holds files, so the old one steps aside first. Readers know it there.
   if (replaces) await rename(place, aside);
   try {
@@ -267,6 +341,19 @@ async function putInPlace(temporary: string, parent: string, name: string): Prom
   if (replaces) await rm(aside, { recursive: true, force: true });
 }
 
+function notOurs(path: string, voucher: string): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_TAKEN",
+    {
+      where: "checkpoint",
+      expected: `${path} to be a checkpoint, which a new one replaces`,
+      got: `one without ${voucher}`,
+      hint: "move it away: its files may be yours",
+    },
+    { fields: { path } },
+  );
+}
+
 async function entriesOf(path: string): Promise<string[]> {
   return readdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
@@ -278,7 +365,7 @@ async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     (error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return false;
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return false;
       throw error;
     },
   );

@@ -10,14 +10,31 @@ export interface StorageHolder {
   readonly host: string;
   /** In ISO 8601. */
   readonly takenAt: string;
+  /** As {@link StorageLock.hold}. */
+  readonly hold?: string;
 }
 
 /** The right to write into a storage, until it is disposed or its process ends. */
-export type StorageLock = AsyncDisposable;
+export interface StorageLock extends AsyncDisposable {
+  /** A word that no other lock has. A storage opened with it, in another thread too, writes under this lock. */
+  readonly hold: string;
+}
+
+/** How a storage is opened. */
+export interface StorageOptions {
+  /**
+   * The {@link StorageLock.hold} of the lock that its writer has: each write first makes sure that the lock is still there. Left
+   * out by who only reads, or writes without a lock.
+   */
+  readonly hold?: string | undefined;
+}
 
 /**
  * A place that keeps checkpoints, each a folder of files under a plain name. A folder is either there whole or not at
- * all: it becomes visible by its commit, and goes as one. Who writes into a storage locks it before; any may read.
+ * all: it becomes visible by its commit, and goes as one. A writer locks the storage first; anyone may read.
+ *
+ * Once locked, or opened with the word of a lock, each method that changes anything, of the storage and of its drafts, first makes sure
+ * that the lock is still at its place. It throws `CHECKPOINT_MOVED` where the place was moved, removed or taken by another.
  */
 export interface CheckpointStorage {
   /** Where it is, for messages. */
@@ -47,11 +64,16 @@ export interface CheckpointStorage {
   /** Removes what drafts of processes that have ended have left. To be called by who has it locked, before its first draft. */
   sweep(): Promise<void>;
   /**
-   * Takes the storage, made where it is not there, for one writer.
+   * Takes the storage, made where it is not there, for one writer: from here on this object writes under the lock.
    * @param what - the writer, for the messages of those who are refused
    * @throws {TroupeError} `CHECKPOINT_LOCKED` naming who has it
    */
   lock(what: string): Promise<StorageLock>;
+  /**
+   * Makes sure that the lock under which this writes is still there; nothing where there is none.
+   * @throws {TroupeError} `CHECKPOINT_MOVED`
+   */
+  ask(): Promise<void>;
   /** Who has it locked, as far as that can be seen from here; undefined where nobody has. */
   holder(): Promise<StorageHolder | undefined>;
   /** A short text that is kept beside the folders; undefined where there is none. */

@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { stepFolder, stepOf } from "../../checkpoint/index.ts";
+import { type CheckpointStorage, stepFolder, stepOf } from "../../checkpoint/index.ts";
 import { isShareFile, suffixOf } from "./write-share.ts";
 
 /** The text by which writers find out whether they share the run's folder. */
@@ -9,17 +9,24 @@ export const writersMark = ".writers";
 /**
  * Removes from a folder of this host's own what no checkpoint needs any more: files of shares alone, and folders that held nothing
  * else. What cannot be removed now is tried again after the next save.
+ * @param storage - that folder: once another's lies there, nothing is removed
  * @param present - the folders of the checkpoints that are there
  * @param step - the one that was saved last, by the draft of `ticket`
  */
 export async function tidyApart(
-  directory: string,
+  storage: CheckpointStorage,
   {
     present,
     step,
     ticket,
   }: { readonly present: readonly string[]; readonly step: number; readonly ticket: string },
 ): Promise<void> {
+  const directory = storage.location;
+  const isHeld = await storage.ask().then(
+    () => true,
+    () => false,
+  );
+  if (!isHeld) return;
   const kept = new Set(present);
   for (const folder of await readdir(directory).catch(() => [])) {
     if (stepOf(folder) === undefined) continue;

@@ -9,11 +9,13 @@ export const CHECKPOINTER = "checkpointer";
 
 /**
  * The checkpointer under a supervisor of its own: it is started again, with growing pauses, and never stops training.
+ * @param hold - of the lock that the run has taken of the folder
  * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where the folder cannot be used
  */
 export async function superviseCheckpointer(
   system: ActorSystem,
   { directory, keepLast, keepEverySteps }: CheckpointSettings,
+  hold: string | undefined,
 ): Promise<ActorRef<CheckpointerProtocol>> {
   const keep = keepLast === undefined ? undefined : keepRule(keepLast, keepEverySteps);
   const supervisor = await system.supervise({
@@ -27,7 +29,7 @@ export async function superviseCheckpointer(
         name: CHECKPOINTER,
         role: CHECKPOINTER,
         module: actorModules.checkpointer,
-        init: (): CheckpointerInit => ({ directory, keep }),
+        init: (): CheckpointerInit => ({ directory, hold, keep }),
       },
     ],
     // Given up: every further save fails and says so, training goes on.

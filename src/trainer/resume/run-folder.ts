@@ -9,6 +9,7 @@ import {
   putOwner,
   type RunEnd,
   type RunRecord,
+  refuseOthersFiles,
   runOf,
   type StorageLock,
   takeEmpty,
@@ -68,6 +69,11 @@ export class RunFolder implements AsyncDisposable {
     }
   }
 
+  /** Of its lock. */
+  get hold(): string {
+    return this.#lock.hold;
+  }
+
   /** Removes what is another run's, once, where that was asked for. To be called before the first step. */
   async empty(): Promise<void> {
     if (!this.#isToEmpty) return;
@@ -114,7 +120,7 @@ async function claim(
     return { record, isToEmpty: false };
   }
   const record = { ...fresh, ...(before && { parent: before.id }) };
-  if (!overwrite) await takeEmpty(storage, record);
+  await (overwrite ? refuseOthersFiles(storage) : takeEmpty(storage, record));
   return { record, isToEmpty: overwrite };
 }
 

@@ -23,6 +23,7 @@ export function isDraftName(name: string): boolean {
 export class S3Draft implements StorageDraft {
   readonly #connection: S3Connection;
   readonly #name: string;
+  readonly #ask: () => Promise<void>;
   readonly #draft: string;
   readonly #isJoined: boolean;
   readonly #replaced: string | undefined;
@@ -30,18 +31,27 @@ export class S3Draft implements StorageDraft {
   #committed = false;
 
   /**
+   * @param ask - makes sure that the place is still this writer's, before anything in it changes
    * @param replaced - the draft that counts until this one does
    * @param joined - one that another process has begun, and commits
    */
-  constructor(connection: S3Connection, name: string, replaced: string | undefined, joined?: string) {
+  constructor(
+    connection: S3Connection,
+    name: string,
+    ask: () => Promise<void>,
+    replaced: string | undefined,
+    joined?: string,
+  ) {
     this.#draft = joined ?? randomUUID();
     this.#isJoined = joined !== undefined;
     this.#connection = connection;
     this.#name = name;
+    this.#ask = ask;
     this.#replaced = replaced;
   }
 
   async create(name: string, chunkBytes?: number): Promise<FileSink> {
+    await this.#ask();
     const sink = new S3Sink(this.#connection, `${this.#folder(this.#draft)}${name}`, chunkBytes);
     this.#sinks.push(sink);
     return sink;
@@ -52,11 +62,13 @@ export class S3Draft implements StorageDraft {
   }
 
   async commit(): Promise<void> {
+    await this.#ask();
     this.#committed = this.#isJoined;
     if (this.#isJoined) return;
     const { prefix } = this.#connection;
     await putObject(this.#connection, `${prefix}${this.#name}/${commitKey}`, Buffer.from(`${this.#draft}\n`));
     this.#committed = true;
+    await this.#ask();
     await putObject(this.#connection, `${prefix}${latestKey}`, Buffer.from(`${this.#name}\n`));
     // What this fails to remove, the next sweep does.
     if (this.#replaced !== undefined) await this.#remove(this.#replaced).catch(() => {});

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { setTimeout as after } from "node:timers/promises";
 import { hasEnded } from "../../../process-mark.ts";
 import { holderNow, locked, parseHolder } from "../folder-lock.ts";
+import { moved } from "../held-folder.ts";
 import type { StorageHolder, StorageLock } from "../storage.ts";
 import { isAbsent, type S3Connection, s3Failure } from "./s3-client.ts";
 import { removeKeys } from "./s3-keys.ts";
@@ -26,12 +27,14 @@ interface Seen {
  * silence, which takes a minute and no clock that two hosts share.
  */
 export class S3Lock implements StorageLock {
+  readonly hold: string;
   readonly #connection: S3Connection;
   readonly #what: string;
   readonly #renewal: NodeJS.Timeout;
   #tag: string | undefined;
 
-  private constructor(connection: S3Connection, what: string, tag: string | undefined) {
+  private constructor(connection: S3Connection, what: string, hold: string, tag: string | undefined) {
+    this.hold = hold;
     this.#connection = connection;
     this.#what = what;
     this.#tag = tag;
@@ -40,12 +43,20 @@ export class S3Lock implements StorageLock {
 
   /** @throws {TroupeError} `CHECKPOINT_LOCKED` naming who has it; `S3_FAILED` */
   static async take(connection: S3Connection, location: string, what: string): Promise<S3Lock> {
+    const hold = randomUUID();
     for (;;) {
       const seen = await read(connection);
       if (seen !== undefined && (await isHeld(connection, seen))) throw locked(location, seen.holder);
-      const tag = await write(connection, what, seen);
-      if (tag !== "taken") return new S3Lock(connection, what, tag);
+      const tag = await write(connection, what, hold, seen);
+      if (tag !== "taken") return new S3Lock(connection, what, hold, tag);
     }
+  }
+
+  /** @throws {TroupeError} `CHECKPOINT_MOVED` where a lock is no longer there; `S3_FAILED` */
+  static async ask(connection: S3Connection, location: string, hold: string): Promise<void> {
+    const there = await read(connection);
+    if (there?.holder?.hold === hold) return;
+    throw moved(location, there === undefined ? "none of its lock there" : "another's lock there");
   }
 
   /** @returns who has it: of another machine whoever has not given it back, though it may have ended meanwhile */
@@ -57,13 +68,15 @@ export class S3Lock implements StorageLock {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#renewal);
+    const there = await read(this.#connection).catch(() => undefined);
+    if (there?.holder?.hold !== this.hold) return;
     await removeKeys(this.#connection, [`${this.#connection.prefix}${lockKey}`]).catch(() => {});
   }
 
   /** A renewal that fails is made up for by the next one, long before the silence is too long. */
   async #renew(): Promise<void> {
     const seen = { tag: this.#tag, holder: undefined };
-    const tag = await write(this.#connection, this.#what, seen).catch(() => undefined);
+    const tag = await write(this.#connection, this.#what, this.hold, seen).catch(() => undefined);
     if (tag !== undefined && tag !== "taken") this.#tag = tag;
   }
 }
@@ -95,11 +108,12 @@ async function read({ client, sdk, bucket, prefix }: S3Connection): Promise<Seen
 async function write(
   { client, sdk, bucket, prefix }: S3Connection,
   what: string,
+  hold: string,
   seen: Seen | undefined,
 ): Promise<string | undefined> {
   const key = `${prefix}${lockKey}`;
   // The word of its own makes each object, and so its tag, another.
-  const body = `${JSON.stringify({ ...holderNow(what), word: randomUUID() })}\n`;
+  const body = `${JSON.stringify({ ...holderNow(what, hold), word: randomUUID() })}\n`;
   const condition = seen?.tag === undefined ? { IfNoneMatch: "*" } : { IfMatch: seen.tag };
   try {
     const put = new sdk.PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ...condition });

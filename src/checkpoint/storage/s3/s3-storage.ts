@@ -4,6 +4,7 @@ import type {
   StorageDraft,
   StorageHolder,
   StorageLock,
+  StorageOptions,
   StoredFile,
   StoredFolder,
 } from "../storage.ts";
@@ -25,18 +26,21 @@ const maxTextBytes = 1 << 16;
 export class S3Storage implements CheckpointStorage {
   readonly location: string;
   readonly #connection: S3Connection;
+  /** Of the lock under which this writes. */
+  #hold: string | undefined;
 
-  private constructor(location: string, connection: S3Connection) {
+  private constructor(location: string, connection: S3Connection, hold: string | undefined) {
     this.location = location.replace(/\/+$/, "");
     this.#connection = connection;
+    this.#hold = hold;
   }
 
   /**
    * @param location - `s3://BUCKET/PREFIX`
    * @throws {TroupeError} `CHECKPOINT_OPTION` for what is no such address, `S3_UNAVAILABLE` without Amazon's client
    */
-  static async open(location: string): Promise<S3Storage> {
-    return new S3Storage(location, await connectS3(parseS3(location)));
+  static async open(location: string, { hold }: StorageOptions = {}): Promise<S3Storage> {
+    return new S3Storage(location, await connectS3(parseS3(location)), hold);
   }
 
   async list(): Promise<readonly string[]> {
@@ -52,11 +56,12 @@ export class S3Storage implements CheckpointStorage {
   }
 
   async begin(name: string): Promise<StorageDraft> {
-    return new S3Draft(this.#connection, name, await this.#committed(name));
+    await this.#ask();
+    return new S3Draft(this.#connection, name, this.#ask, await this.#committed(name));
   }
 
   async join(name: string, ticket: string): Promise<StorageDraft> {
-    return new S3Draft(this.#connection, name, undefined, ticket);
+    return new S3Draft(this.#connection, name, this.#ask, undefined, ticket);
   }
 
   beside(name: string): Promise<StorageDraft> {
@@ -75,12 +80,14 @@ export class S3Storage implements CheckpointStorage {
   }
 
   async remove(name: string): Promise<void> {
+    await this.#ask();
     // First out of sight as a whole: no reader finds half of it.
     await removeKeys(this.#connection, [this.#key(`${name}/${commitKey}`)]);
     await removeKeys(this.#connection, await listKeys(this.#connection, this.#key(`${name}/`)));
   }
 
   async sweep(): Promise<void> {
+    await this.#ask();
     await abortUploads(this.#connection);
     const { prefix } = this.#connection;
     const parts = (key: string) => key.slice(prefix.length).split("/");
@@ -96,8 +103,20 @@ export class S3Storage implements CheckpointStorage {
     }
   }
 
-  lock(what: string): Promise<StorageLock> {
-    return S3Lock.take(this.#connection, this.location, what);
+  async lock(what: string): Promise<StorageLock> {
+    const lock = await S3Lock.take(this.#connection, this.location, what);
+    this.#hold = lock.hold;
+    return {
+      hold: lock.hold,
+      [Symbol.asyncDispose]: async () => {
+        if (this.#hold === lock.hold) this.#hold = undefined;
+        await lock[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  ask(): Promise<void> {
+    return this.#ask();
   }
 
   holder(): Promise<StorageHolder | undefined> {
@@ -109,8 +128,14 @@ export class S3Storage implements CheckpointStorage {
   }
 
   async writeText(name: string, text: string): Promise<void> {
+    await this.#ask();
     await putObject(this.#connection, this.#key(name), Buffer.from(text));
   }
+
+  /** Comes before whatever changes anything: makes sure that the lock, where there is one, is still this writer's. */
+  readonly #ask = async (): Promise<void> => {
+    if (this.#hold !== undefined) await S3Lock.ask(this.#connection, this.location, this.#hold);
+  };
 
   /** The draft of a folder that counts; undefined where none was committed. */
   async #committed(name: string): Promise<string | undefined> {

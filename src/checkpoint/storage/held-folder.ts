@@ -1,0 +1,124 @@
+import { closeSync, constants, existsSync, fstat, open } from "node:fs";
+import { stat } from "node:fs/promises";
+import { promisify } from "node:util";
+import { TroupeError } from "../../errors.ts";
+import { holderAt, undefinedWhereAbsent } from "./folder-lock.ts";
+
+/** Where Linux lists what a process has open: a path through a folder's descriptor leads into that folder, wherever it was moved. */
+const descriptors = "/proc/self/fd";
+
+const openFile = promisify(open);
+const statOpen = promisify(fstat);
+
+/** Of folders that were dropped without {@link HeldFolder.close}, as with the thread of an actor that fails. */
+const dropped = new FinalizationRegistry<number>((descriptor) => closeSync(descriptor));
+
+/**
+ * A folder that a writer holds, open. Whatever is written goes through {@link write}, which first compares it with what lies at its
+ * path, and leads to the open folder itself: another folder that takes its place meanwhile is never written into.
+ */
+export class HeldFolder {
+  readonly #location: string;
+  #descriptor: number;
+  readonly #hold: string | undefined;
+
+  private constructor(location: string, descriptor: number, hold: string | undefined) {
+    this.#location = location;
+    this.#descriptor = descriptor;
+    this.#hold = hold;
+    dropped.register(this, descriptor, this);
+  }
+
+  /**
+   * Opens the folder at a path.
+   * @param hold - of its lock; undefined where none was taken: then it is held as it lies there now
+   * @throws {TroupeError} `CHECKPOINT_MOVED` where it is not, or is not under that lock
+   */
+  static async open(location: string, hold?: string): Promise<HeldFolder> {
+    const flags = constants.O_RDONLY | constants.O_DIRECTORY;
+    const descriptor = await openFile(location, flags).catch(undefinedWhereAbsent);
+    if (descriptor === undefined) throw moved(location, "none there");
+    const held = new HeldFolder(location, descriptor, hold);
+    try {
+      await held.#root();
+      return held;
+    } catch (error) {
+      held.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Changes something in the folder.
+   * @param act - is given a path of the folder
+   * @throws {TroupeError} `CHECKPOINT_MOVED` where another folder, or none, lies at the path, or the lock is gone; what `act` throws
+   */
+  async write<T>(act: (root: string) => Promise<T>): Promise<T> {
+    const root = await this.#root();
+    try {
+      return await act(root);
+    } catch (error) {
+      const reason = await this.#root().then(
+        () => error,
+        (movedAway: unknown) => movedAway,
+      );
+      throw named(reason instanceof TroupeError ? reason : error, root, this.#location);
+    }
+  }
+
+  /** A path of the folder, wherever it was moved. */
+  get path(): string {
+    const open = `${descriptors}/${this.#descriptor}`;
+    return existsSync(open) ? open : this.#location;
+  }
+
+  /** Lets go of the folder; idempotent. */
+  close(): void {
+    if (this.#descriptor < 0) return;
+    dropped.unregister(this);
+    closeSync(this.#descriptor);
+    this.#descriptor = -1;
+  }
+
+  /** As {@link path}, once it is known to be still at its place. */
+  async #root(): Promise<string> {
+    const own = await statOpen(this.#descriptor, { bigint: true });
+    const there = await stat(this.#location, { bigint: true }).catch(undefinedWhereAbsent);
+    if (there === undefined) throw moved(this.#location, "none there");
+    if (own.ino !== there.ino || own.dev !== there.dev) throw moved(this.#location, "another in its place");
+    const root = this.path;
+    if (this.#hold !== undefined && (await holderAt(root))?.hold !== this.#hold)
+      throw moved(this.#location, "one without this writer's lock");
+    return root;
+  }
+}
+
+/** The error of a writer that no longer has the place that it took. */
+export function moved(location: string, got: string): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_MOVED",
+    {
+      where: "checkpoint",
+      expected: `${location} to be what this writer has locked`,
+      got,
+      hint: "put it back where it was, or end this run: nothing is written into what is another's",
+    },
+    { fields: { location } },
+  );
+}
+
+/** An error with the folder's own path in the place of its descriptor's. */
+function named(error: unknown, root: string, location: string): unknown {
+  if (!(error instanceof Error) || !error.message.includes(root)) return error;
+  const message = error.message.replaceAll(root, location);
+  if (!(error instanceof TroupeError)) return Object.assign(error, { message });
+  const fields = Object.entries(error.fields).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value.replaceAll(root, location) : value,
+  ]);
+  return new TroupeError(
+    error.code,
+    { relayed: message },
+    { fields: Object.fromEntries(fields), cause: error.cause },
+  );
+}
