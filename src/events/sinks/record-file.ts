@@ -26,12 +26,14 @@ export interface RecordFileOptions {
   readonly head?: () => Uint8Array;
   /**
    * Whether its folder is another's to make, and need not be there at first or always: like any failure, that it cannot be
-   * opened is tried again. false
+   * opened is tried again. Then only the folder that was there first counts, since another in its place may be another run's: a file
+   * that was moved with its folder is gone on with. No link is followed in the file's place. false
    */
   readonly mayWait?: boolean;
 }
 
-const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDWR, O_TRUNC, O_WRONLY } = constants;
+const { O_APPEND, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY } =
+  constants;
 const lineEnd = Buffer.from("\n");
 const statPath = promisify(stat);
 const writeBytes = promisify(write);
@@ -44,6 +46,8 @@ export class RecordFile implements Outlet {
   readonly #options: RecordFileOptions;
   #path: string;
   #descriptor: number | undefined;
+  /** Of the folder that it waits for, open: while it is, no other can have its inode. */
+  #folder: number | undefined;
   /** Of the file that is open: another one under its name is not it. */
   #inode = { dev: 0, ino: 0 };
   /** How long it is, all pieces whole. */
@@ -102,15 +106,33 @@ export class RecordFile implements Outlet {
     }
   }
 
-  close(): Promise<void> {
-    return this.#leave();
+  async close(): Promise<void> {
+    await this.#leave();
+    if (this.#folder !== undefined) await closeDescriptor(this.#folder);
+    this.#folder = undefined;
   }
 
   /** Whether the file that is open, where one is, has its name still. */
   async #isThere(): Promise<boolean> {
     if (this.#descriptor === undefined) return true;
     const { dev, ino } = await statPath(this.#path).catch(() => ({ dev: -1, ino: -1 }));
-    return dev === this.#inode.dev && ino === this.#inode.ino;
+    if (dev === this.#inode.dev && ino === this.#inode.ino) return true;
+    return this.#folder !== undefined && !this.#isFolderThere() && fstatSync(this.#descriptor).nlink > 0;
+  }
+
+  /** Whether the folder has its name still, where it is one that was waited for. */
+  #isFolderThere(): boolean {
+    if (this.#folder === undefined) return true;
+    const { dev, ino } = fstatSync(this.#folder);
+    const there = statSync(dirname(this.#path), { throwIfNoEntry: false });
+    return dev === there?.dev && ino === there.ino;
+  }
+
+  /** @throws ESTALE where another folder, or none, lies where the one was that was waited for */
+  #checkFolder(): void {
+    if (this.#isFolderThere()) return;
+    const message = `ESTALE: ${dirname(this.#path)} is not the folder that the run has begun in`;
+    throw Object.assign(new Error(message), { code: "ESTALE" });
   }
 
   async #leave(): Promise<void> {
@@ -159,10 +181,13 @@ export class RecordFile implements Outlet {
     const { path, appends = false, head, mayWait = false } = this.#options;
     // A name that is taken by now belongs to whoever took it.
     if (this.#inode.ino !== 0) this.#path = path();
-    if (!mayWait) makeFolder(dirname(this.#path));
-    const flags = O_APPEND | O_CREAT | (appends ? O_RDWR : O_WRONLY | O_TRUNC);
+    if (mayWait) this.#folder ??= openSync(dirname(this.#path), O_RDONLY | O_DIRECTORY);
+    else makeFolder(dirname(this.#path));
+    this.#checkFolder();
+    const flags = O_APPEND | O_CREAT | (appends ? O_RDWR : O_WRONLY | O_TRUNC) | (mayWait ? O_NOFOLLOW : 0);
     const descriptor = openSync(this.#path, flags, 0o666);
     try {
+      this.#checkFolder();
       const { size, dev, ino } = fstatSync(descriptor);
       const first = size === 0 ? head?.() : endsLine(descriptor, size) ? undefined : lineEnd;
       const numBytes = first === undefined ? 0 : begin(descriptor, size, first);
