@@ -13,6 +13,7 @@ import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 import { atExit } from "./at-exit.ts";
 import type { Chance } from "./chance.ts";
 import { leftovers, type Place, type Possessions, possessions } from "./leftovers.ts";
+import { type FolderStrike, isOfFolder, Replacing } from "./replaced-folder.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const struckJob = fileURLToPath(new URL("../fixtures/jobs/struck.ts", import.meta.url));
@@ -26,6 +27,9 @@ const strikes = [
   "SIGUSR1",
   "SIGUSR2",
   "twice",
+  "folder moved",
+  "folder deleted",
+  "folder replaced",
   "full disk",
 ] as const;
 export type Strike = (typeof strikes)[number];
@@ -70,8 +74,8 @@ export interface MomentsOptions {
 
 /**
  * Starts `troupe run` again and again, each time going on where the last one was ended at a moment that chance chooses: by
- * `kill -9`, by signals, in a full disk. After each: what was told as saved is there and whole, every loss told is that of the
- * undisturbed run to the last bit, and no process is left; when a run has come to its end, nothing else of it is left either.
+ * `kill -9`, by signals, in a full disk, or its folder is moved away, deleted, or replaced by that of another run. After each: what was told as saved is there and whole, every loss told is that of the
+ * undisturbed run to the last bit, what the other run has saved is there as it was, and no process is left; when a run has come to its end, nothing else of it is left either.
  */
 export async function strikeAtMoments(
   workspace: Workspace,
@@ -217,19 +221,29 @@ class Journey {
     const complained = program.stderr.toArray();
     const heard = this.#hear(program, told);
     let what: string | undefined;
-    if (strike !== undefined && (await this.#comes(program, moment, told))) {
+    await using replacing = new Replacing(this.#folder);
+    // Before it has taken the folder there is none to be taken away.
+    const isTooEarly = strike !== undefined && isOfFolder(strike) && moment.after === "spawn";
+    const { waitMs } = moment;
+    const at = isTooEarly ? { after: "run.started", waitMs } : moment;
+    if (strike !== undefined && (await this.#comes(program, at, told))) {
       what = `${strike} after ${told.last}`;
       this.tally.numStruck += 1;
       this.tally.count(strike);
       this.tally.count(`after ${told.last}`);
-      await this.#strike(program, strike, told, chance);
+      await (isOfFolder(strike)
+        ? this.#strikeFolder(program, strike, replacing, chance)
+        : this.#strike(program, strike, told, chance));
     }
     await heard;
+    const wrongInPlace = await replacing.end();
+    if (strike === "folder deleted" && replacing.hasStruck) this.#acknowledged = told.saved = 0;
     this.disk.free();
     const ending = program.signalCode ?? program.exitCode;
     const error = (await complained).join("").trim().split("\n").slice(-3).join(" / ");
     const title = `${what ?? "nothing"}, with args ${args.slice(9).join(" ")}`;
-    for (const each of await this.#judge(told, ending, strike, what !== undefined, error))
+    const wrong = await this.#judge(told, ending, strike, what !== undefined, error);
+    for (const each of [...wrongInPlace, ...wrong])
       this.tally.wrong.push(`${each} (${title}; ended by ${ending}: ${error.slice(0, 300)})`);
     if (told.isResumed) this.tally.numResumed += 1;
     return { isOver: ending === exitCodes.done, ...(what !== undefined && { what }) };
@@ -261,7 +275,12 @@ class Journey {
     return isAlive(program);
   }
 
-  async #strike(program: ChildProcess, strike: Strike, told: Told, chance: Chance): Promise<void> {
+  async #strike(
+    program: ChildProcess,
+    strike: Exclude<Strike, FolderStrike>,
+    told: Told,
+    chance: Chance,
+  ): Promise<void> {
     if (strike === "twice") {
       program.kill("SIGTERM");
       await pause(chance.below(300));
@@ -278,6 +297,20 @@ class Journey {
       if (chance.below(2) === 0) program.kill("SIGKILL");
       this.disk.free();
     } else program.kill(strike);
+  }
+
+  /** What befalls its folder; then the program runs on, mostly to its end. */
+  async #strikeFolder(
+    program: ChildProcess,
+    strike: FolderStrike,
+    replacing: Replacing,
+    chance: Chance,
+  ): Promise<void> {
+    const [isKilled, waitMs] = [chance.below(3) === 0, chance.below(1_500)];
+    await replacing.strike(strike, chance.below(2) === 0);
+    if (!isKilled) return;
+    await pause(waitMs);
+    program.kill("SIGKILL");
   }
 
   async #judge(
@@ -402,6 +435,11 @@ function isExpected(ending: NodeJS.Signals | number | null, strike: Strike | und
       return false;
     case "SIGKILL":
       return ending === "SIGKILL";
+    case "folder moved":
+    case "folder deleted":
+    case "folder replaced":
+      // Its last save fails, or it finds nothing to begin with.
+      return ending === "SIGKILL" || ending === exitCodes.failed;
     case "full disk":
       // A run that begins, or ends, without room for its state fails, and says so.
       return ending === "SIGKILL" || ending === exitCodes.failed;

@@ -243,7 +243,7 @@ describe("the holder of a place", () => {
   test("saves again once its folder was put back, also by a link, and leaves no draft where the folder was", async () => {
     const { location } = await folder();
     const storage = await openStorage(location);
-    await using _lock = await storage.lock("a run");
+    await using lock = await storage.lock("a run");
     await save(storage, first, 1);
     const draft = await storage.begin("step-000002");
     renameSync(location, `${location}.old`);
@@ -255,6 +255,10 @@ describe("the holder of a place", () => {
     rmSync(location);
     renameSync(`${location}.old`, location);
     await save(storage, first, 3);
+    renameSync(location, `${location}.old`);
+    await lock[Symbol.asyncDispose]();
+    expect(readdirSync(`${location}.old`)).not.toContain(".lock");
+    renameSync(`${location}.old`, location);
     expect((await listCheckpoints(location)).map(({ step }) => step)).toEqual([3, 2]);
   });
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { TroupeError } from "../../errors.ts";
 import { hasEnded, ownMark } from "../../process-mark.ts";
 import { native } from "../../tensor/index.ts";
-import type { StorageHolder, StorageLock } from "./storage.ts";
+import type { StorageHolder } from "./storage.ts";
 
 /** The file that is locked: what it says names its holder, that it is locked says that the holder lives. */
 const lockName = ".lock";
@@ -23,14 +23,13 @@ const unknownHolder: StorageHolder = { what: "another", pid: 0, host: "", takenA
  * A folder taken for one writer, by the kernel's lock on a file in it: gone with the process that holds it, `kill -9`
  * included, and known to other hosts where their file system is. Where that knows no locks, the folder counts as taken.
  */
-export class FolderLock implements StorageLock {
+export class FolderLock {
+  /** As {@link StorageLock.hold}. */
   readonly hold: string;
-  readonly #path: string;
   readonly #file: FileHandle;
 
-  private constructor(path: string, file: FileHandle, hold: string) {
+  private constructor(file: FileHandle, hold: string) {
     this.hold = hold;
-    this.#path = path;
     this.#file = file;
   }
 
@@ -49,7 +48,7 @@ export class FolderLock implements StorageLock {
         if (await isIn(path, file)) {
           const hold = randomUUID();
           await writeHolder(file, what, hold);
-          return new FolderLock(path, file, hold);
+          return new FolderLock(file, hold);
         }
       } catch (error) {
         await file.close();
@@ -73,11 +72,15 @@ export class FolderLock implements StorageLock {
     }
   }
 
-  /** Gives the folder back; idempotent. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  /**
+   * Gives the folder back; idempotent.
+   * @param directory - a path of the folder, wherever it was moved
+   */
+  async release(directory: string): Promise<void> {
     if (this.#file.fd < 0) return;
-    // The folder may have been taken away since, and the place may be another's.
-    if (await isIn(this.#path, this.#file)) await rm(this.#path, { force: true }).catch(() => {});
+    const path = join(directory, lockName);
+    // The file may have been removed since, and its place may be another's.
+    if (await isIn(path, this.#file)) await rm(path, { force: true }).catch(() => {});
     await this.#file.close();
   }
 }

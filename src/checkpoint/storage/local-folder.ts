@@ -175,12 +175,12 @@ export class LocalFolder implements CheckpointStorage {
         hold: lock.hold,
         [Symbol.asyncDispose]: async () => {
           if (this.#held === held) this.#held = undefined;
-          await lock[Symbol.asyncDispose]();
+          await lock.release(held.path);
           held.close();
         },
       };
     } catch (error) {
-      await lock[Symbol.asyncDispose]();
+      await lock.release(this.location);
       throw error;
     }
   }
