@@ -33,8 +33,9 @@ export class Recovery {
   async after(error: unknown, generation: number, at: TakeUp): Promise<TakeUp> {
     if (error instanceof RewindRequest) return await this.#goBack(error, at);
     if (isUnreadable(error)) return await this.#passOver(error, at);
-    if (!isLoss(error)) throw error;
-    refuseDeliberate(await this.#ranks.generationAfter(generation));
+    if (isOutOfRoom(error, generation)) await this.#ranks.end({ actor: "rank-0" }, error).catch(() => {});
+    else if (!isLoss(error)) throw error;
+    refuseDeliberate(await this.#ranks.generationAfter(generation), generation);
     return { ...at, initial: await this.#lastGood.newest() };
   }
 
@@ -74,10 +75,21 @@ function isLoss(error: unknown): boolean {
 
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
+/**
+ * There was room for the memory that processes share when the first generation began: what fills it now may go, so the group is
+ * started again, as often as it may be.
+ */
+function isOutOfRoom(error: unknown, generation: number): error is TroupeError {
+  return error instanceof TroupeError && error.code === OUT_OF_ROOM && generation > 0;
+}
+
+const OUT_OF_ROOM = "SHARED_MEMORY_FULL";
+
 /** An error with a code of ours was thrown on purpose: the same step would throw it again. */
-function refuseDeliberate(failure: Failure | undefined): void {
+function refuseDeliberate(failure: Failure | undefined, generation: number): void {
   const cause = failure && firstCause(failure);
   if (cause?.code === undefined || ACCIDENTS.includes(cause.code)) return;
+  if (cause.code === OUT_OF_ROOM && generation > 0) return;
   if (cause.code in errorTable) throw fromFailure(cause);
 }
 

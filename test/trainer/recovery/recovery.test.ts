@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { TroupeError } from "../../../src/errors.ts";
+import { type Failure, toFailure } from "../../../src/runtime/index.ts";
+import type { LastGood } from "../../../src/trainer/recovery/last-good.ts";
+import { Recovery, type TakeUp } from "../../../src/trainer/recovery/recovery.ts";
+import type { SupervisedRanks } from "../../../src/trainer/recovery/supervised-ranks.ts";
+
+const full = new TroupeError("SHARED_MEMORY_FULL", {
+  where: "shared memory",
+  expected: "room for 4096 bytes",
+  got: "none",
+});
+const at = { initial: { kind: "seed", step: 0, seed: 1 }, sampler: {} } as TakeUp;
+const saved = { kind: "checkpoint", step: 4, path: "step-000004", progress: { numUpdates: 4 } };
+
+/** Recovers from `error` in a generation; the next generation begins once an actor of this one was ended. */
+async function recover(error: TroupeError, generation: number) {
+  const ended: { actor: string; failure: Failure }[] = [];
+  const begun = Promise.withResolvers<Failure>();
+  const ranks = {
+    async end({ actor }: { actor: string }, failure: TroupeError) {
+      ended.push({ actor, failure: toFailure(failure) });
+      begun.resolve(toFailure(failure));
+    },
+    generationAfter: () => begun.promise,
+  };
+  const lastGood = { newest: async () => saved };
+  const recovery = new Recovery(ranks as unknown as SupervisedRanks, lastGood as unknown as LastGood);
+  const taken = await recovery.after(error, generation, at).catch((caught: unknown) => caught);
+  return { taken, ended };
+}
+
+describe("memory that processes share and that is full", () => {
+  it("has the group started again where it was full only when a rank was replaced", async () => {
+    const { taken, ended } = await recover(full, 1);
+    expect(ended).toMatchObject([{ actor: "rank-0", failure: { code: "SHARED_MEMORY_FULL" } }]);
+    expect(taken).toEqual({ ...at, initial: saved });
+  });
+
+  it("ends the run at once where it is full at the start", async () => {
+    const { taken, ended } = await recover(full, 0);
+    expect(taken).toBe(full);
+    expect(ended).toEqual([]);
+  });
+});
