@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -82,6 +82,17 @@ describe("a rule of what to keep", () => {
     for (const step of [3, 4]) await rm(join(folder, `step-00000${step}`, "manifest.json"));
     await prune(new LocalFolder(folder), { last: 1 });
     expect(await stepsIn()).toEqual([4, 3, 2]);
+  });
+
+  test("removes no folder without a manifest, which is no checkpoint", async () => {
+    await save([1, 3, 4]);
+    await mkdir(join(folder, "step-000002"));
+    await writeFile(join(folder, "step-000002", "notes.txt"), "mine");
+    expect((await prune(new LocalFolder(folder), { last: 1 })).removed).toEqual([
+      "step-000003",
+      "step-000001",
+    ]);
+    expect(await readFile(join(folder, "step-000002", "notes.txt"), "utf8")).toBe("mine");
   });
 
   test("is asked only once the new one is durable: a save that fails removes nothing", async () => {

@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { describeEvent } from "../../../src/events/index.ts";
 import { listCheckpoints, openStorage, ownerOf, Runtime, standingOf } from "../../../src/index.ts";
-import { runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 describe("a run's folder", () => {
   const workspace = new Workspace();
@@ -117,6 +118,81 @@ describe("a run's folder", () => {
     expect(both.error?.message).toContain("[options] expected checkpoint.overwrite to be left out");
   });
 
+  it("holds nothing of a run whose place it took: that one's saves fail, and it goes back to none of another's", async () => {
+    const undisturbed = await lossesOf(workspace, { steps: 6 });
+    const [own, other] = [workspace.path("own"), workspace.path("other")];
+    const second = await runTiny(workspace, { steps: 6, seed: 7, checkpoint: { dir: other, everySteps: 2 } });
+    expect(second.error).toBeUndefined();
+    const before = filesIn(other);
+    let isTaken = false;
+    const saved: number[] = [];
+    const told = await runTiny(
+      workspace,
+      { steps: 6, checkpoint: { dir: own, everySteps: 2, keepLast: 1 } },
+      { fault: "exit", faultRank: 0, faultAt: 4, faultOnce: workspace.path("died-once") },
+      undefined,
+      (event) => {
+        if (event.kind !== "checkpoint.saved") return;
+        saved.push(event.step);
+        if (isTaken) return;
+        isTaken = true;
+        renameSync(own, `${own}.old`);
+        renameSync(other, own);
+      },
+    );
+    expect(told.error).toBeUndefined();
+    expect(saved).toEqual([2]);
+    const failed = told.events.flatMap((event) =>
+      event.kind === "checkpoint.failed" ? [event.error.message] : [],
+    );
+    expect(failed.at(-1)).toContain(
+      `expected ${own} to be what this writer has locked, got another in its place (put it back`,
+    );
+    expect(told.losses).toEqual(undisturbed);
+    const rejected = told.events.flatMap((event) =>
+      event.kind === "checkpoint.rejected" ? [event.error.code] : [],
+    );
+    expect(rejected).toContain("CHECKPOINT_TAKEN");
+    expect(filesIn(own)).toEqual(before);
+    expect((await listCheckpoints(`${own}.old`)).map(({ step }) => step)).toEqual([2]);
+  });
+
+  it("keeps a step's folder that is no checkpoint: it is not emptied, and a save of that step says so", async () => {
+    const mixed = workspace.path("mixed");
+    const notes = join(mixed, "step-000004", "notes.txt");
+    mkdirSync(join(mixed, "step-000004"), { recursive: true });
+    writeFileSync(notes, "mine");
+    const overwriting = { dir: mixed, everySteps: 2, keepLast: 1, overwrite: true };
+    const refused = await runTiny(workspace, { steps: 6, checkpoint: overwriting });
+    expect(refused.error?.message).toBe(
+      `[checkpoint] expected ${mixed}/step-000004 to be a checkpoint, which --overwrite may remove, got one without manifest.json (move it away: its files may be yours)`,
+    );
+    expect(refused.events.map(({ kind }) => kind)).not.toContain("step.finished");
+    rmSync(mixed, { recursive: true });
+    const { error, events } = await runTiny(
+      workspace,
+      { steps: 6, checkpoint: { dir: mixed, everySteps: 2, keepLast: 1 } },
+      {},
+      undefined,
+      (event) => {
+        if (event.kind !== "checkpoint.saved" || event.step !== 2) return;
+        mkdirSync(join(mixed, "step-000004"));
+        writeFileSync(notes, "mine");
+      },
+    );
+    expect(error).toBeUndefined();
+    const failed = events.flatMap((event) =>
+      event.kind === "checkpoint.failed" ? [event.error.message] : [],
+    );
+    expect(failed).toEqual([
+      expect.stringContaining("step-000004 to be a checkpoint, which a new one replaces"),
+    ]);
+    expect(readFileSync(notes, "utf8")).toBe("mine");
+    expect((await listCheckpoints(mixed)).filter(({ damage }) => !damage).map(({ step }) => step)).toEqual([
+      6,
+    ]);
+  });
+
   it("is not made anew where somebody takes it away: saves fail and say so, and no second run is let in", async () => {
     const gone = { dir: workspace.path("gone"), everySteps: 2 };
     const told = await runTiny(workspace, { steps: 6, checkpoint: gone }, {}, undefined, (event) => {
@@ -151,3 +227,12 @@ describe("a run's folder", () => {
     expect(await standing(failing.dir)).toMatchObject({ state: "ended", end: { how: "failed" } });
   });
 });
+
+/** Every file below a folder, and what it holds. */
+function filesIn(folder: string): readonly (readonly [string, string])[] {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => [path.slice(folder.length), readFileSync(path, "base64")] as const)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
