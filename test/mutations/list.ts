@@ -626,12 +626,62 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a folder is emptied before its run is known to work",
     file: "src/trainer/resume/run-folder.ts",
-    from: "if (!overwrite) await takeEmpty(storage, record);",
+    from: "await (overwrite ? refuseOthersFiles(storage) : takeEmpty(storage, record));",
     to: "await (overwrite ? takeOver : takeEmpty)(storage, record);",
     caughtBy: [
       by(
         "test/trainer/resume/run-folder.test.ts",
         "keeps what it holds where the run that is to replace it does not come to its first step",
+      ),
+    ],
+  },
+  {
+    name: "a text is written without a look whose folder it is",
+    file: "src/checkpoint/storage/local-folder.ts",
+    from: "return this.#write((root) => putText(root, name, text));",
+    to: "return putText(this.location, name, text);",
+    caughtBy: [by("test/checkpoint/held.test.ts", "%s: changes nothing there any more, by no method")],
+  },
+  {
+    name: "a folder at the same path counts as the one that is held",
+    file: "src/checkpoint/storage/held-folder.ts",
+    from: "own.ino !== there.ino || own.dev !== there.dev",
+    to: "own.dev !== there.dev",
+    caughtBy: [
+      by(
+        "test/checkpoint/held.test.ts",
+        "of a host's own folder, which has no lock, writes into the one that it began in alone",
+      ),
+    ],
+  },
+  {
+    name: "a checkpoint in S3 is committed under another's lock",
+    file: "src/checkpoint/storage/s3/s3-draft.ts",
+    from: "    await this.#ask();\n    this.#committed = this.#isJoined;",
+    to: "    this.#committed = this.#isJoined;",
+    caughtBy: [by("test/checkpoint/held.test.ts", "%s: changes nothing there any more, by no method")],
+  },
+  {
+    name: "a rank is replaced by the state of another run",
+    file: "src/trainer/recovery/last-good.ts",
+    from: "if (runId === undefined || found === runId) return start;",
+    to: "if (runId !== undefined) return start;",
+    caughtBy: [
+      by(
+        "test/trainer/resume/run-folder.test.ts",
+        "is left as it is by a run whose folder it replaced: that run's saves fail, and it reads none of these",
+      ),
+    ],
+  },
+  {
+    name: "a record goes on in another run's folder",
+    file: "src/events/sinks/record-file.ts",
+    from: "if (this.#isFolderThere()) return;",
+    to: "if (this.#isFolderThere() || true) return;",
+    caughtBy: [
+      by(
+        "test/events/record-file.test.ts",
+        "fails where its folder was deleted, also once another lies there",
       ),
     ],
   },

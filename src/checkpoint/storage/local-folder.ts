@@ -119,6 +119,7 @@ export class LocalFolder implements CheckpointStorage {
   async lock(what: string): Promise<StorageLock> {
     try {
       await makeDirectoryDurably(this.location);
+      await refuseFolder(join(this.location, latestName));
       const lock = await FolderLock.take(this.location, what);
       return await this.#holdUnder(lock);
     } catch (cause) {
@@ -310,14 +311,20 @@ async function putText(parent: string, name: string, text: string): Promise<void
   try {
     await replaceDurably(path, (file) => file.append(Buffer.from(text)));
   } catch (cause) {
-    const found = await lstat(path).catch(() => undefined);
-    if (!found?.isDirectory()) throw cause;
-    throw new TroupeError(
-      "CHECKPOINT_DIRECTORY",
-      { where: "checkpoint", expected: `${path} to be a file`, got: "a folder", hint: "move it away" },
-      { fields: { path }, cause },
-    );
+    await refuseFolder(path);
+    throw cause;
   }
+}
+
+/** @throws {TroupeError} `CHECKPOINT_DIRECTORY` where a folder has the name of a file of ours */
+async function refuseFolder(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (!found?.isDirectory()) return;
+  throw new TroupeError(
+    "CHECKPOINT_DIRECTORY",
+    { where: "checkpoint", expected: `${path} to be a file`, got: "a folder", hint: "move it away" },
+    { fields: { path } },
+  );
 }
 
 /** @param voucher - a file that a folder of this name has, if it is one of ours: another's is not replaced */

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { lastValueFrom, toArray } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -207,11 +207,47 @@ describe("a checkpoint service", () => {
     await writeFile(join(dir, "latest", "x"), "");
     const error = await refusal(() => service.save({ step: 1, tensors: { a: new Uint8Array(9) } }).durable);
     expect(error.code).toBe("CHECKPOINT_SAVE_FAILED");
+    expect(error.message).toContain(`expected ${dir}/latest to be a file, got a folder (move it away)`);
+    expect(error.message).not.toContain("free space");
     await rm(join(dir, "latest"), { recursive: true });
     await service.save({ step: 2, tensors: { a: new Uint8Array(9) } }).durable;
     await service.close();
     expect(events.filter(({ kind }) => kind === "checkpoint.failed")).toMatchObject([{ step: 1 }]);
     expect((await readdir(dir)).filter((entry) => entry.startsWith("."))).toEqual([]);
+  });
+
+  test("refuses a place where a folder has the name of the file that names the newest checkpoint", async () => {
+    const dir = await temporaryFolder();
+    await mkdir(join(dir, "latest"));
+    const error = await refusal(() => CheckpointService.open({ dir }));
+    expect(error.message).toBe(
+      `[checkpoint] expected ${dir}/latest to be a file, got a folder (move it away)`,
+    );
+    expect(await readdir(dir)).toEqual(["latest"]);
+  });
+
+  test("whose place another service takes fails its saves, and changes nothing there", async () => {
+    const dir = join(await temporaryFolder(), "saves");
+    const { service } = await open({ dir, keepLast: 1 });
+    await service.save({ step: 1, tensors: { a: Uint8Array.of(1) } }).durable;
+    await rename(dir, `${dir}.old`);
+    const { service: other } = await open({ dir });
+    for (const step of [1, 2]) await other.save({ step, tensors: { a: Uint8Array.of(9) } }).durable;
+    for (const step of [2, 3]) {
+      const error = await refusal(() => service.save({ step, tensors: { a: Uint8Array.of(1) } }).durable);
+      expect(error.message).toContain(
+        `expected ${dir} to be what this writer has locked, got another in its place`,
+      );
+    }
+    await service.close();
+    expect((await other.list()).map(({ step, latest }) => [step, latest])).toEqual([
+      [2, true],
+      [1, false],
+    ]);
+    expect(await other.verify(2)).toEqual([]);
+    await other.close();
+    expect(await readdir(dir)).toEqual(["latest", "step-000001", "step-000002"]);
+    expect(await readdir(`${dir}.old`)).toEqual(["latest", "step-000001"]);
   });
 
   test.each([
