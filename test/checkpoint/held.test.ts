@@ -121,7 +121,7 @@ async function emptyBucket(location: string): Promise<void> {
 const ways: readonly (readonly [
   what: string,
   place: () => Promise<Place>,
-  strike: (location: string) => Promise<AsyncDisposable | void>,
+  strike: (location: string) => Promise<unknown>,
 ])[] = [
   ["a folder that was moved away", folder, async (at) => renameSync(at, `${at}.old`)],
   ["a folder that was deleted", folder, async (at) => rmSync(at, { recursive: true })],
@@ -199,7 +199,7 @@ describe("the holder of a place", () => {
     const drafts = [await locked.begin("step-000001"), await opened.begin("step-000002")];
     for (const draft of drafts) await (await draft.create("manifest.json")).finish();
 
-    await using _other = (await strike(location)) ?? undefined;
+    await using _other = (await strike(location)) as AsyncDisposable | undefined;
     const before = await contents();
     for (const storage of [locked, opened]) {
       for (const method of methodsOf(storage).filter((name) => !reading.includes(name)))

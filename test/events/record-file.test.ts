@@ -45,7 +45,7 @@ describe("the record in a run's folder", () => {
   });
 
   test("fails where its folder was deleted, also once another lies there", async () => {
-    const { above, folder, path, write } = record();
+    const { folder, write } = record();
     await write("one");
     rmSync(folder, { recursive: true });
     expect((await write("two")).error?.code).toBe("ESTALE");

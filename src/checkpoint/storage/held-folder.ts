@@ -110,15 +110,10 @@ export function moved(location: string, got: string): TroupeError {
 /** An error with the folder's own path in the place of its descriptor's. */
 function named(error: unknown, root: string, location: string): unknown {
   if (!(error instanceof Error) || !error.message.includes(root)) return error;
-  const message = error.message.replaceAll(root, location);
-  if (!(error instanceof TroupeError)) return Object.assign(error, { message });
-  const fields = Object.entries(error.fields).map(([name, value]) => [
-    name,
-    typeof value === "string" ? value.replaceAll(root, location) : value,
-  ]);
-  return new TroupeError(
-    error.code,
-    { relayed: message },
-    { fields: Object.fromEntries(fields), cause: error.cause },
-  );
+  const plain = <T>(value: T) => (typeof value === "string" ? value.replaceAll(root, location) : value);
+  const { fields = {} } = error as Partial<TroupeError>;
+  return Object.assign(error, {
+    message: plain(error.message),
+    fields: Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plain(value)])),
+  });
 }
