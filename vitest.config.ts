@@ -1,6 +1,5 @@
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { compileCache } from "./scripts/setup/ownership.mjs";
 
 /** What takes more than half of all the time and fails least: `npm test` leaves it to `npm run test:slow`; `.ci/run` runs both. */
 const slow = [
@@ -29,6 +28,8 @@ const slow = [
   "test/dashboard/page.test.ts",
   "test/cli/own-lines.test.ts",
   "test/trainer/signals.test.ts",
+  // The complete program, four times, beside a user who would harm it.
+  "test/access/hostile-user.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
   // Whole runs of what is proved in its parts: models alone, kernels, stores, optimizers, deltas, devices, templates.
@@ -72,6 +73,8 @@ function shared(mode: string) {
   return { include: together, exclude: mode === "quick" ? slow : [] };
 }
 
+const cache = compileCache();
+
 export default defineConfig(({ mode }) => ({
   test: {
     globalSetup: "test/fixtures/suite-folder.ts",
@@ -97,7 +100,7 @@ export default defineConfig(({ mode }) => ({
       // Idle OpenMP threads sleep instead of spinning: two test processes share the cores.
       OMP_WAIT_POLICY: "passive",
       // Programs that tests start find compiled what they have in common.
-      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+      ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: cache }),
     },
     // For what hangs alone: a machine that has much else to do takes fifty times as long.
     testTimeout: 600_000,

@@ -2,6 +2,7 @@
 // The door of the command line. Plain JavaScript, so that an old Node can still say that it is too old.
 import module from "node:module";
 import { nodeFloor } from "../scripts/setup/layout.mjs";
+import { compileCache } from "../scripts/setup/ownership.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
   process.stderr.write(
@@ -13,7 +14,8 @@ if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
 // Listened to, it opens no inspector, through which another user of the machine could run what they like.
 process.on("SIGUSR1", () => {});
 // Else every command strips and compiles all modules again, two thirds of the processor time that it takes to begin.
-module.enableCompileCache();
+const cache = compileCache();
+if (cache !== undefined) module.enableCompileCache(cache);
 await import("#relative-imports");
 const { main } = await import("#cli");
 process.exitCode = await main(process.argv.slice(2));

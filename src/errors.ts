@@ -28,6 +28,8 @@ export const errorTable = {
   CHECKPOINT_SLICE: "what was given to be saved is no tensor, or a part that does not fit the others",
   CHECKPOINT_TAKEN: "a new run was to save into a folder that holds another run's checkpoints",
   CHECKPOINT_TENSOR: "a checkpoint has no tensor of that name, or not that part of it",
+  FOLDER_UNSAFE:
+    "another user of the machine could have made or changed what lies in a folder, or could do so",
   FILE_READ: "a file of named tensors cannot be read, or is no regular file",
   FILE_WRITE: "a file cannot be made, written or brought to the disk",
   HUGGING_FACE_FOLDER: "a Hugging Face model folder lacks a file or contradicts itself",

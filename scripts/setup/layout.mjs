@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { userCache } from "./ownership.mjs";
 
 /** The root folder of the clone, or of the package where it is installed, absolute. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Whether this is a clone: the package has no lock file, its npm packages are its user's. */
 export const isClone = existsSync(join(root, "package-lock.json"));
 
-const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "troupe");
+const cache = userCache();
 
 /**
  * What set-up makes and git ignores, and the sources it makes it from: absolute paths. A package's folder goes with each new

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { ask } from "./child.mjs";
 import { layout } from "./layout.mjs";
+import { whyUnsafe } from "./ownership.mjs";
 
 /**
  * A libtorch that can be built against.
@@ -72,6 +73,11 @@ export function lookAt(source, path) {
   if (!libraries.some((library) => hasLibrary(library, "torch"))) {
     return { source, path: folder, refused: "its libtorch library is missing" };
   }
+  const loaded = libraries.flatMap((library) => namesOf("torch").map((name) => join(library, name)));
+  const reason = [join(configFolder, "TorchConfig.cmake"), ...loaded.filter((file) => existsSync(file))]
+    .map(whyUnsafe)
+    .find((each) => each !== undefined);
+  if (reason !== undefined) return { source, path: folder, refused: reason };
   const cuda = libraries.some((library) => hasLibrary(library, "torch_cuda"));
   return { source, path: folder, libtorch: { source, configFolder, version, cuda } };
 }
@@ -146,7 +152,12 @@ function libraryFolders(configFolder) {
  * @param {string} name
  */
 function hasLibrary(folder, name) {
-  return [`lib${name}.so`, `lib${name}.dylib`].some((file) => existsSync(join(folder, file)));
+  return namesOf(name).some((file) => existsSync(join(folder, file)));
+}
+
+/** @param {string} name */
+function namesOf(name) {
+  return [`lib${name}.so`, `lib${name}.dylib`];
 }
 
 /**

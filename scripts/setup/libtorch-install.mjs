@@ -4,6 +4,7 @@ import { aptCommand, aptInstall, canApt } from "./apt.mjs";
 import { ask, capture } from "./child.mjs";
 import { layout } from "./layout.mjs";
 import { debianFolder, lookAt, ownVariable, pythons } from "./libtorch-find.mjs";
+import { makeOwnFolder } from "./ownership.mjs";
 import { note, SetupError, step } from "./say.mjs";
 
 /** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
@@ -44,7 +45,8 @@ async function installWheel() {
   const python = pythons().find((candidate) => ask(candidate, ["-m", "pip", "--version"]).ok);
   if (python === undefined) return "no Python with pip";
   const parent = dirname(layout.libtorch);
-  mkdirSync(parent, { recursive: true });
+  const reason = makeOwnFolder(parent);
+  if (reason !== undefined) return `${parent} is ${reason}`;
   const { bavail, bsize } = statfsSync(parent);
   if (bavail * bsize < neededBytes)
     return `${(neededBytes / 2 ** 30).toFixed(0)} GiB of free disk are needed`;

@@ -8,6 +8,7 @@ import { layout } from "./layout.mjs";
 import { lookAt, lookForLibtorch, ownVariable, versionIn } from "./libtorch-find.mjs";
 import { installLibtorch } from "./libtorch-install.mjs";
 import { withLock } from "./lock.mjs";
+import { makeOwnFolder } from "./ownership.mjs";
 import { note, SetupError, step } from "./say.mjs";
 import { missingTools } from "./tools.mjs";
 
@@ -20,7 +21,8 @@ import { missingTools } from "./tools.mjs";
 export async function ensureNative() {
   if (isCurrent(layout.build)) return;
   const kept = keptFolder();
-  if (kept === undefined) return buildNative();
+  // From a folder in which another user could have put one, none is taken.
+  if (kept === undefined || makeOwnFolder(kept) !== undefined) return buildNative();
   await withLock(join(kept, "lock"), async () => {
     if (isCurrent(kept)) return copyAddon(kept, layout.build);
     await buildNative();

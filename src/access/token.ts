@@ -3,6 +3,7 @@ import { constants, type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { makeFolder } from "../make-folder.ts";
+import { whyForeign } from "../ownership.ts";
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const tokenPattern = /^[0-9a-f]{64}$/;
@@ -44,10 +45,10 @@ export async function keepToken(path: string): Promise<string> {
 
 async function readToken(file: FileHandle, path: string): Promise<string> {
   const found = await file.stat();
-  const { mode, uid, size } = found;
   if (!found.isFile()) throw unusable(path, "one that is no regular file");
-  if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw unusable(path, "one that others can read");
-  const text = size > 100 ? "" : (await file.readFile("utf8")).trim();
+  const reason = whyForeign(found, { secret: true });
+  if (reason !== undefined) throw unusable(path, reason);
+  const text = found.size > 100 ? "" : (await file.readFile("utf8")).trim();
   if (!tokenPattern.test(text)) throw unusable(path, "one that holds no token");
   return text;
 }

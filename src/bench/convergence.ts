@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { temporaryRoot } from "../ownership.ts";
 import { Runtime, type RuntimeOptions } from "../trainer/index.ts";
 import { meanOf } from "./measure.ts";
 
@@ -53,7 +53,7 @@ export async function measureConvergence(options: {
 }): Promise<Convergence[]> {
   const { steps, text = ownText, names = Object.keys(strategies), tell } = options;
   const { take = (_, measure) => measure() } = options;
-  const cache = mkdtempSync(join(tmpdir(), "troupe-bench-"));
+  const cache = mkdtempSync(join(temporaryRoot(), "troupe-bench-"));
   try {
     const results: Convergence[] = [];
     let alone: readonly number[] = [];

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { TroupeError } from "../errors.ts";
+import { temporaryRoot } from "../ownership.ts";
 import { parseZeroLevel } from "../parallel/index.ts";
 import { type BenchRow, NUM_RANKS, type Sizes, type Subject } from "./dimensions.ts";
 import { type MeasureOptions, meanOf, type PeerResult, WARMUP_STEPS } from "./measure.ts";
@@ -23,7 +23,7 @@ export async function measurePeer(
   { windows, stepsOfWindow }: MeasureOptions,
 ): Promise<PeerResult> {
   const { tp = 1, pp = 1, zero = 0, precision } = options;
-  const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
+  const folder = mkdtempSync(join(temporaryRoot(), "troupe-bench-"));
   const asked = JSON.stringify({
     ...{
       subject,

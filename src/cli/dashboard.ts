@@ -1,9 +1,9 @@
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { type CheckpointStorage, openStorage, standingOf } from "../checkpoint/index.ts";
 import { Dashboard, type FileReader, findEventFile, followFile } from "../dashboard/index.ts";
 import type { TroupeEvent } from "../events/index.ts";
+import { makeOwnFolder, userCache, whyUnsafe } from "../ownership.ts";
 import { number } from "./flags.ts";
 
 /**
@@ -38,13 +38,9 @@ interface ShowFlags {
 /** Until it is interrupted. */
 async function show(path: string, { port, host }: ShowFlags): Promise<void> {
   const file = await findEventFile(path);
-  // The folder may be another user's: the token is this one's own.
-  const tokenFile = join(
-    process.env.XDG_RUNTIME_DIR ?? tmpdir(),
-    `troupe-dashboard-${process.getuid?.() ?? ""}.token`,
-  );
+  const tokenFile = ownTokenFile();
   await using dashboard = await Dashboard.open({
-    tokenFile,
+    ...(tokenFile === undefined ? {} : { tokenFile }),
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   });
@@ -54,6 +50,14 @@ async function show(path: string, { port, host }: ShowFlags): Promise<void> {
   await followFile(file, new Watched(dashboard, await openStorage(dirname(file))), interrupted.signal);
 }
 
+/** Not in the run's folder, which may be another user's. @returns undefined where this user has no folder of their own */
+function ownTokenFile(): string | undefined {
+  const { XDG_RUNTIME_DIR: runtime } = process.env;
+  if (runtime !== undefined && whyUnsafe(runtime) === undefined) return join(runtime, TOKEN_NAME);
+  return makeOwnFolder(userCache()) === undefined ? join(userCache(), TOKEN_NAME) : undefined;
+}
+
+const TOKEN_NAME = "troupe-dashboard.token";
 const LOOK_MS = 1_000;
 
 /** A record on its way to the page, which is told too where its run is gone from the folder without a word. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   existsSync,
   mkdirSync,
@@ -95,8 +96,9 @@ export class CachedRepository {
     const place = join(this.folder, "refs", revision);
     if (textOf(place) === commit) return;
     mkdirSync(dirname(place), { recursive: true });
-    const draft = `${place}.${process.pid}`;
-    writeFileSync(draft, commit);
+    const draft = `${place}.${randomUUID()}`;
+    // Where a cache is shared, another user's link of this name is not followed.
+    writeFileSync(draft, commit, { flag: "wx" });
     renameSync(draft, place);
   }
 }

@@ -1,11 +1,14 @@
 import { createHash, type Hash } from "node:crypto";
-import { createReadStream, existsSync, mkdirSync } from "node:fs";
+import { constants, createReadStream, existsSync, mkdirSync } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
 import { type FileFacts, type HubEndpoint, reasonOf, unreachable } from "./endpoint.ts";
 import { FileLock } from "./file-lock.ts";
+
+// Another user's link is not followed, where a cache is shared.
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
 
 /** What is to be downloaded, and where it goes. */
 export interface Download {
@@ -64,7 +67,7 @@ async function fetchInto(hub: HubEndpoint, wanted: Download, partial: string): P
   tell(
     `downloading ${file}${sizeBytes === undefined ? "" : `, ${megabytes(sizeBytes)}`}${begin > 0 ? `, of which ${megabytes(begin)} are here` : ""}`,
   );
-  await using target = await open(partial, "a");
+  await using target = await open(partial, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o666);
   for (let vain = 0, from = begin; ; ) {
     if (sizeBytes !== undefined && from > sizeBytes) {
       await target.truncate(0);

@@ -1,10 +1,12 @@
-import { mkdirSync } from "node:fs";
+import { constants, mkdirSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { native } from "../tensor/index.ts";
 
 const POLL_MS = 50;
+// Another user's link is not followed, where a cache is shared.
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
 
 /**
  * The kernel's lock on a file, the one that Python's `filelock` takes: gone with its holder, however that ends. Where the file
@@ -25,7 +27,7 @@ export class FileLock implements AsyncDisposable {
     mkdirSync(dirname(path), { recursive: true });
     let isFirst = true;
     for (;;) {
-      const file = await open(path, "a+", 0o664);
+      const file = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o664);
       const isOurs = native().tryLock(file.fd) !== false;
       // Its last holder may have removed the file since it was opened: then this is nobody's lock.
       if (isOurs && (await isAt(path, file))) return new FileLock(file);

@@ -1,9 +1,11 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { fileFailure, TroupeError } from "../errors.ts";
+import { whyUnsafe } from "../ownership.ts";
 import type { Keys } from "../runtime/index.ts";
 
 const FEWEST_CHARACTERS = 16;
+const OURS = "a file that no other user could have made or changed";
 
 /** Files by which the hosts of a run know each other. */
 export interface TrustFiles {
@@ -22,7 +24,7 @@ export interface Trust {
 /**
  * Reads them and sees that they can be used, before anybody is called.
  * @throws {TroupeError} `TLS_KEYS` naming the file that cannot be read, is no PEM, is over its time or does not go with the
- *   others; `ACCESS_TOKEN` for a token that others can read, or that is short
+ *   others; `ACCESS_TOKEN` for a token that others can read, or that is short; either for a file that another user could have made
  */
 export function readTrust({ tls, tokenFile }: TrustFiles): Trust {
   return {
@@ -43,11 +45,15 @@ function readKeys(files: NonNullable<TrustFiles["tls"]>): Keys {
 }
 
 function read(file: string): string {
+  let text: string;
   try {
-    return readFileSync(file, "utf8");
+    text = readFileSync(file, "utf8");
   } catch (error) {
     throw unusable(file, "a file that can be read", fileFailure(error));
   }
+  const reason = whyUnsafe(file);
+  if (reason !== undefined) throw unusable(file, OURS, reason);
+  return text;
 }
 
 function parsed<T>(file: string, expected: string, parse: () => T): T {
@@ -76,6 +82,8 @@ function readSecret(file: string): string {
     throw refused("a file that can be read", fileFailure(error));
   }
   if ((mode & 0o077) !== 0) throw refused("its owner's alone", `mode ${(mode & 0o777).toString(8)}`);
+  const reason = whyUnsafe(file);
+  if (reason !== undefined) throw refused(OURS, reason);
   if (text.length >= FEWEST_CHARACTERS) return text;
   throw refused(`at least ${FEWEST_CHARACTERS} characters`, `${text.length}`);
 }

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { type ErrorCode, TroupeError } from "../errors.ts";
+import { whyUnsafe } from "../ownership.ts";
 import { schemas } from "./schemas.generated.ts";
 
 /** What the ledger says of a tag or of all memory. */
@@ -296,6 +297,9 @@ export function loadNative(): void {
 function load(): Native {
   const path = addonPath();
   if (!existsSync(path)) makeAddon(path);
+  const reason = whyUnsafe(path);
+  if (reason !== undefined)
+    throw unavailable(path, "an addon that no other user could have made or changed", reason);
   const addon = requireAddon(path);
   addon.connect(
     frame,
@@ -316,11 +320,7 @@ function addonPath(): string {
 function makeAddon(path: string): void {
   if (path === builtAddon) spawnSync(process.execPath, [setUp], { stdio: ["ignore", 2, 2] });
   if (existsSync(path)) return;
-  throw new TroupeError(
-    "NATIVE_UNAVAILABLE",
-    { where: "native", expected: `the built addon at ${path}`, got: "none", hint: "run `npx troupe doctor`" },
-    { fields: { path } },
-  );
+  throw unavailable(path, "the built addon", "none");
 }
 
 function requireAddon(path: string): Native {
@@ -328,18 +328,14 @@ function requireAddon(path: string): Native {
     return createRequire(import.meta.url)(path);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new TroupeError(
-      "NATIVE_UNAVAILABLE",
-      {
-        where: "native",
-        expected: `an addon that can be loaded at ${path}`,
-        got: reason,
-        hint: "run `npx troupe doctor`",
-      },
-      {
-        fields: { path },
-        cause,
-      },
-    );
+    throw unavailable(path, "an addon that can be loaded", reason, cause);
   }
+}
+
+function unavailable(path: string, expected: string, got: string, cause?: unknown): TroupeError {
+  return new TroupeError(
+    "NATIVE_UNAVAILABLE",
+    { where: "native", expected: `${expected} at ${path}`, got, hint: "run `npx troupe doctor`" },
+    { fields: { path }, ...(cause === undefined ? {} : { cause }) },
+  );
 }

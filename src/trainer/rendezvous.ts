@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { tmpdir } from "node:os";
 import { abortGroup, type CarrierName, type GroupPlan, type Reduction } from "../collectives/index.ts";
 import { groupNamesOf } from "../engine/rank/index.ts";
+import { temporaryRoot } from "../ownership.ts";
 import type { MeshShape } from "../parallel/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 
@@ -40,7 +40,7 @@ export class Rendezvous implements AsyncDisposable {
     if (store !== undefined) return new Rendezvous({ ...plan, backend, rendezvous: store }, mesh, undefined);
     if (carrier === "alias")
       return new Rendezvous({ ...plan, backend: "local", rendezvous: undefined }, mesh, undefined);
-    const rendezvous = makeOwnedFolder(tmpdir(), "troupe-groups-");
+    const rendezvous = makeOwnedFolder(temporaryRoot(), "troupe-groups-");
     return new Rendezvous({ ...plan, backend, rendezvous }, mesh, rendezvous);
   }
 

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { TroupeError } from "../../errors.ts";
-import { makeFolder } from "../../make-folder.ts";
+import { makeOwnFolder, userCache } from "../../ownership.ts";
 import { CharacterSet, CharacterTokenizer } from "../tokenizers/character.ts";
 import { loadTokenizer, tokenizerFromSpec } from "../tokenizers/load.ts";
 import { tokenDType } from "../tokenizers/token-dtype.ts";
@@ -42,7 +41,7 @@ export interface PreparedText {
 
 /** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
 export function defaultCacheDir(): string {
-  return process.env.TROUPE_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "troupe");
+  return process.env.TROUPE_CACHE ?? userCache();
 }
 
 /**
@@ -50,7 +49,7 @@ export function defaultCacheDir(): string {
  * tokenizer, so that the next run only reads the text to recognise it. Several processes may do it at once. A cached
  * file that was damaged is made anew.
  * @throws {TroupeError} what `resolveText`, `refuseBinary`, `loadTokenizer` and `Tokenizer.encode` throw; `DATA_CHANGED` when the
- * text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written
+ * text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written, or another user could write to it
  */
 export async function prepareText(options: TextOptions): Promise<PreparedText> {
   const files = await resolveText(options.source);
@@ -58,7 +57,10 @@ export async function prepareText(options: TextOptions): Promise<PreparedText> {
   await refuseBinary(files, source);
   const chosen = await choose(options.tokenizer);
   const textSha256 = await hashText(files);
-  const tokensPath = join(options.cacheDir ?? defaultCacheDir(), `${cacheKey(textSha256, chosen)}.tokens`);
+  const cache = options.cacheDir ?? defaultCacheDir();
+  const reason = makeOwnFolder(cache);
+  if (reason !== undefined) throw cacheUnsafe(cache, reason);
+  const tokensPath = join(cache, `${cacheKey(textSha256, chosen)}.tokens`);
   const note =
     (await verifiedNote(tokensPath)) ?? (await encodeToFile(tokensPath, files, textSha256, chosen));
   const { dtype, numTokens, vocabSize, tokenizer } = note;
@@ -111,7 +113,6 @@ async function encodeToFile(
 ): Promise<TokenFileNote> {
   const tokenizer = chosen ?? (await characterTokenizer(files));
   try {
-    makeFolder(dirname(tokensPath));
     const written = await writeTokens(tokensPath, encodeText(files, tokenizer));
     // The name of the cached file promises what it was made from.
     if ((await hashText(files)) !== textSha256) throw changed(files);
@@ -150,6 +151,19 @@ function changed(files: readonly TextFile[]): TroupeError {
       hint: "run again once it is complete",
     },
     { fields: { path: files[0]?.path } },
+  );
+}
+
+function cacheUnsafe(path: string, got: string): TroupeError {
+  return new TroupeError(
+    "DATA_CACHE_FAILED",
+    {
+      where: "data",
+      expected: `a folder for encoded text at ${path} that nobody else could have made or can write to`,
+      got,
+      hint: "set TROUPE_CACHE to another folder",
+    },
+    { fields: { path } },
   );
 }
 

@@ -1,6 +1,5 @@
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Worker } from "node:worker_threads";
+import { compileCache } from "../../ownership.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";
@@ -76,11 +75,18 @@ function exitError(exitCode: number): Error | undefined {
 
 /**
  * Node keeps what it compiled on disk: else each thread would strip and compile the same modules again, which was
- * more than half of a restart's time (95 to 41 ms of processor time when it was measured).
+ * more than half of a restart's time (95 to 41 ms of processor time when it was measured). It keeps nothing, and reads
+ * nothing, where another user could have put something there.
  */
 export function workerEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return { NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"), ...env };
+  cache ??= { folder: compileCache(env.NODE_COMPILE_CACHE) };
+  const { folder } = cache;
+  if (folder !== undefined) return { ...env, NODE_COMPILE_CACHE: folder };
+  return { ...env, NODE_COMPILE_CACHE: undefined, NODE_DISABLE_COMPILE_CACHE: "1" };
 }
+
+/** What was found of it, once for all threads. */
+let cache: { readonly folder: string | undefined } | undefined;
 
 /**
  * Workers have this process's flags by themselves, and refuse to be given some of them in so many words. Only
