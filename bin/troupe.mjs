@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The door of the command line. Plain JavaScript, so that an old Node can still say that it is too old.
 import module from "node:module";
-import { nodeFloor } from "../scripts/setup/layout.mjs";
+import { nodeFloor, productModule } from "../scripts/setup/layout.mjs";
 import { compileCache } from "../scripts/setup/ownership.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
@@ -16,8 +16,8 @@ process.on("SIGUSR1", () => {});
 // Else every command strips and compiles all modules again, two thirds of the processor time that it takes to begin.
 const cache = compileCache();
 if (cache !== undefined) module.enableCompileCache(cache);
-await import("#relative-imports");
-const { main } = await import("#cli");
+await import(productModule("relative-imports"));
+const { main } = await import(productModule("cli/main"));
 process.exitCode = await main(process.argv.slice(2));
 // What a job's module has left running, a timer or a socket of its own, would keep the program alive for ever.
 setTimeout(() => {

@@ -214,7 +214,7 @@ describe("import arrows", () => {
 
 function sourceFiles(): string[] {
   return readdirSync(source, { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts"))
+    .filter((file) => /(?<!\.d)\.ts$/.test(file))
     .map((file) => join(source, file))
     .sort();
 }

@@ -27,6 +27,17 @@ export const layout = {
   node: join(root, "node_modules", ".bin", "node"),
 };
 
+/** Whether the product's sources are here: by this file `import "troupe"` finds them too (src/troupe.js). */
+const hasSources = existsSync(join(root, "src", "package.json"));
+
+/**
+ * The URL of a module of the product: of its source where that is here, else of what was built of it.
+ * @param {string} name - below src/, without its ending
+ */
+export function productModule(name) {
+  return new URL(hasSources ? `../../src/${name}.ts` : `../../dist/${name}.js`, import.meta.url).href;
+}
+
 /** Major version of Node that the product needs. */
 export const nodeFloor = 24;
 

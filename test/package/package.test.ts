@@ -1,4 +1,6 @@
-import { cpSync, globSync, readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -72,7 +74,12 @@ describe("the package", () => {
     expect(installed.files).toEqual(expect.arrayContaining([...kinds, "bin/troupe.mjs", "README.md"]));
     const folders = new Set(installed.files.map((path) => path.split("/")[0]));
     const files = ["CHANGELOG.md", "LICENSE", "README.md", "package.json"];
-    expect([...folders].sort()).toEqual([...files, "bin", "dist", "examples", "native", "scripts"].sort());
+    const rooms = ["bin", "dist", "examples", "native", "scripts", "src"];
+    expect([...folders].sort()).toEqual([...files, ...rooms].sort());
+    expect(installed.files.filter((path) => path.startsWith("src/"))).toEqual([
+      "src/troupe.d.ts",
+      "src/troupe.js",
+    ]);
     expect(installed.files.filter((path) => /^dist\/.*(?<!\.d)\.ts$/.test(path))).toEqual([]);
     expect(installed.sizeBytes).toBeLessThan(3e6);
     const { sources, sourcesContent } = JSON.parse(
@@ -80,6 +87,42 @@ describe("the package", () => {
     );
     const runtime = "trainer/runtime.ts";
     expect(sourcesContent[sources.indexOf(`../src/${runtime}`)]).toBe(read(`src/${runtime}`));
+  });
+
+  it("is packed without a change to the clone, which runs meanwhile, and after a packing that was killed", async () => {
+    const { tree } = installed;
+    const manifest = readFileSync(join(tree, "package.json"), "utf8");
+    const runs = async () => {
+      const line = await installed.run(process.execPath, ["bin/troupe.mjs", "--version"], { cwd: tree });
+      const door = 'const { Runtime } = await import("troupe"); console.log(typeof Runtime)';
+      const script = await installed.run(process.execPath, ["--input-type=module", "-e", door], {
+        cwd: tree,
+      });
+      expect([line, script]).toMatchObject([
+        { code: 0, err: "", out: `${JSON.parse(manifest).version}\n` },
+        { code: 0, err: "", out: "function\n" },
+      ]);
+      expect(readFileSync(join(tree, "package.json"), "utf8")).toBe(manifest);
+    };
+    // The clone's own modules are what runs there, whatever state dist/ is in.
+    writeFileSync(join(tree, "dist", "index.js"), "throw new Error('dist/');\n");
+    const packing = spawn("npm", ["pack"], { cwd: tree, detached: true, stdio: "ignore" });
+    const ended = once(packing, "exit");
+    let isPacking = true;
+    void ended.then(() => {
+      isPacking = false;
+    });
+    let numRuns = 0;
+    for (; isPacking; numRuns++) await runs();
+    expect((await ended)[0]).toBe(0);
+    expect(numRuns).toBeGreaterThan(0);
+    const killed = spawn("npm", ["pack"], { cwd: tree, detached: true, stdio: "ignore" });
+    const isGone = once(killed, "exit");
+    // Packing begins by removing dist/.
+    while (existsSync(join(tree, "dist", "index.js"))) await new Promise(setImmediate);
+    process.kill(-(killed.pid as number), "SIGKILL");
+    await isGone;
+    await runs();
   });
 
   it.each([

@@ -1,4 +1,0 @@
-// Run by `npm pack` when it has packed.
-import { nameSources } from "./manifest.mjs";
-
-nameSources();

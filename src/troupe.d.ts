@@ -1,0 +1,2 @@
+// The types of troupe.js.
+export * from "#product";
