@@ -16,8 +16,8 @@ if (folder) {
       return { url: new URL(specifier, context.parentURL).href, format: "module", shortCircuit: true };
     },
     load(url, context, next) {
-      // The one module of JavaScript only names another.
-      if (!url.startsWith(sources) || !url.endsWith(".ts")) return next(url, context);
+      // The one module that is JavaScript already only names another.
+      if (!url.startsWith(sources) || url === `${sources}troupe.js`) return next(url, context);
       const file = join(folder, url.slice(sources.length).replace(/\.ts$/, ".js"));
       return { format: "module", source: readFileSync(file, "utf8"), shortCircuit: true };
     },
