@@ -28,6 +28,8 @@ const slow = [
   "test/dashboard/page.test.ts",
   "test/cli/own-lines.test.ts",
   "test/trainer/signals.test.ts",
+  // Many runs of one program.
+  "test/trainer/repeated-runs.test.ts",
   // The complete program, four times, beside a user who would harm it.
   "test/access/hostile-user.test.ts",
   // What is packed, installed and compiled by its user.

@@ -289,6 +289,11 @@ export function native(): Native {
   return loaded;
 }
 
+/** The addon where this thread has loaded it. */
+export function loadedNative(): Native | undefined {
+  return loaded;
+}
+
 /** Loads the addon now instead of at the first tensor. The main thread does so before it spawns threads that compute. */
 export function loadNative(): void {
   native();

@@ -22,7 +22,7 @@ import {
   type RuntimeEvent,
   systemClock,
 } from "../runtime/index.ts";
-import { releaseRefsOf } from "../tensor/index.ts";
+import { releaseCachedMemory, releaseRefsOf } from "../tensor/index.ts";
 import { configure } from "./plan/configure.ts";
 import { type BatchPlan, dryRun, planBatch, planRun } from "./plan/plan-run.ts";
 import { trainingOf } from "./plan/training-plan.ts";
@@ -179,6 +179,8 @@ export class Run {
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
+      // The program may do other runs, or other work, for which the memory of this one is not to stay.
+      releaseCachedMemory();
     }
   }
 

@@ -4,6 +4,9 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <sys/sysinfo.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -147,6 +150,10 @@ void release_cached_memory() {
   flush_small(heap.small);
   heap.small.purge();
   heap.large.purge();
+#ifdef __GLIBC__
+  // What ended threads have freed stays resident in arenas of theirs, which glibc gives back only when it is asked.
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace troupe

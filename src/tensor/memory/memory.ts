@@ -1,4 +1,4 @@
-import { native } from "../native.ts";
+import { loadedNative, native } from "../native.ts";
 
 /** Bytes under one tag. */
 export interface TagUse {
@@ -100,7 +100,10 @@ export function gpuMemory(index: number): GpuMemory {
   return native().cudaMemory(index);
 }
 
-/** Gives cached memory that no tensor uses back to the system, and to the GPUs. */
+/**
+ * Gives memory that nothing uses back to the system, and to the GPUs: what is cached for tensors, and what threads that have
+ * ended had freed. Does nothing in a thread that has not loaded the addon.
+ */
 export function releaseCachedMemory(): void {
-  native().releaseCachedMemory();
+  loadedNative()?.releaseCachedMemory();
 }
