@@ -2,6 +2,7 @@ import type { Catcher, Mutation } from "./mutation.ts";
 
 const by = (file: string, ...titles: readonly string[]): Catcher => ({ file, titles });
 
+const ownership = "test/access/ownership.test.ts";
 const fences = "test/devices/fences.test.ts";
 const readLate = "that are read later are waited for by who reads them, and by nobody else";
 const behindSender = "are read behind what their sender computed, moved or shared";
@@ -1458,6 +1459,23 @@ export const mutations: readonly Mutation[] = [
         "of GPT-NeoX, a file for each layer of its pipeline or one for all, becomes a model that transformers names so",
       ),
     ],
+  },
+  {
+    name: "another user's files are taken for ours",
+    file: "scripts/setup/ownership.mjs",
+    from: "  if (!isTrusted(uid)) return `one of another user (uid ${uid})`;\n",
+    to: "",
+    caughtBy: [
+      by(ownership, "where it, the links to it and the folders above it are this user's or root's"),
+      by(ownership, "not as Node's compile cache, by whichever name"),
+    ],
+  },
+  {
+    name: "folders above a file are not looked at",
+    file: "scripts/setup/ownership.mjs",
+    from: "    const reason = whyOpenAbove(named) ?? whyOpenAbove(real);\n",
+    to: "    const reason = undefined;\n",
+    caughtBy: [by(ownership, "where nobody else can write to it, nor to a folder above it")],
   },
 ];
 
