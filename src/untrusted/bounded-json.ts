@@ -1,0 +1,52 @@
+const MAX_DEPTH = 64;
+/** Of values, in lists and records alike: the largest vocabulary that is known, with its merges, has two million. */
+const MAX_VALUES = 2_500_000;
+
+/** A JSON text that is deeper, or has more values, than is read; the message stands for itself in a sentence. */
+export class JsonRefused extends Error {}
+
+/**
+ * `JSON.parse` for a stranger's text: how deep it is, and how many values it has, is counted first, so that it takes no more than some 200 MB
+ * and cannot overflow the stack.
+ * @throws {JsonRefused} for more than 64 levels or 2.5 million values
+ * @throws {SyntaxError} for what is no JSON
+ */
+export function parseBoundedJson(text: string): unknown {
+  let [depth, numValues] = [0, 0];
+  for (let index = 0; index < text.length; index++) {
+    switch (text.charCodeAt(index)) {
+      case 0x22: // a quotation mark
+        index = endOfString(text, index);
+        break;
+      case 0x5b: // a list
+      case 0x7b: // a record
+        numValues++;
+        if (++depth > MAX_DEPTH) throw new JsonRefused(`JSON of more than ${MAX_DEPTH} levels`);
+        break;
+      case 0x5d:
+      case 0x7d:
+        depth--;
+        break;
+      case 0x2c: // a comma
+        numValues++;
+    }
+  }
+  if (numValues > MAX_VALUES) throw new JsonRefused(`JSON of more than ${MAX_VALUES} values`);
+  return JSON.parse(text);
+}
+
+function endOfString(text: string, begin: number): number {
+  let end = begin;
+  do {
+    end = text.indexOf('"', end + 1);
+    if (end < 0) return text.length;
+  } while (isEscaped(text, end));
+  return end;
+}
+
+/** Whether an odd number of backslashes stands in front. */
+function isEscaped(text: string, place: number): boolean {
+  let first = place;
+  while (text.charCodeAt(first - 1) === 0x5c) first--;
+  return (place - first) % 2 === 1;
+}

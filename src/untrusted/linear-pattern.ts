@@ -1,0 +1,586 @@
+/** A pattern's source is no longer than this, in UTF-16 units. */
+const MAX_SOURCE = 4_096;
+/** What repetitions such as {1,3} are written out to. */
+const MAX_NODES = 4_096;
+const MAX_DEPTH = 64;
+/** Of the memory that is kept of what failed, in bytes. */
+const MAX_MEMO_BYTES = 1 << 26;
+/** Steps for each character of a text before what fails is remembered: patterns of published tokenizers take three to ten. */
+const FREE_STEPS = 64;
+
+/** Why {@link LinearPattern} refuses a pattern or a text; the message stands for itself in a sentence. */
+export class PatternRefused extends Error {}
+
+/**
+ * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text, whatever it says: it is run like
+ * `RegExp` runs it, by trying one way after another, but of each place of the pattern and each place of the text it remembers that
+ * they have failed, and tries them once. Finds exactly what `RegExp` finds. For patterns of strangers, which could make `RegExp` run for
+ * ever. `String`'s match, matchAll, split and replaceAll take one as they take a `RegExp`, but a replacement is taken as it stands.
+ *
+ * Back references, switches such as `(?i:` and repetitions of what can be empty are refused: the first cannot be matched in linear time.
+ * Source: Davis, Servant and Lee 2021, "Using selective memoization to defeat regular expression denial of service".
+ */
+export class LinearPattern {
+  readonly source: string;
+  readonly flags = "gu";
+  readonly global = true;
+  readonly unicode = true;
+  readonly #program: Program;
+
+  /**
+   * @param source - as of a RegExp
+   * @throws {PatternRefused} for one that RegExp refuses, that is too long, or that is not matched here
+   */
+  constructor(source: string) {
+    if (source.length > MAX_SOURCE)
+      throw new PatternRefused(`a pattern of ${source.length} characters, where ${MAX_SOURCE} are the most`);
+    try {
+      new RegExp(source, "u");
+    } catch (error) {
+      throw new PatternRefused((error as Error).message);
+    }
+    this.source = source;
+    this.#program = new Compiler().compile(new Parser(source).parse());
+  }
+
+  /** Whether a text holds a match. */
+  test(text: string): boolean {
+    return new Search(this.#program, text).next(0) !== undefined;
+  }
+
+  /** Every match, from the left, where the one before ended. */
+  *matches(text: string): Generator<Match> {
+    const search = new Search(this.#program, text);
+    for (let from = 0; from <= text.length; ) {
+      const match = search.next(from);
+      if (match === undefined) return;
+      yield match;
+      from = match.end > match.begin ? match.end : match.end + widthAt(text, match.end);
+    }
+  }
+
+  [Symbol.match](text: string): string[] | null {
+    const found = Array.from(this.matches(text), ({ begin, end }) => text.slice(begin, end));
+    return found.length === 0 ? null : found;
+  }
+
+  *[Symbol.matchAll](text: string): Generator<{ readonly 0: string; readonly index: number }> {
+    for (const { begin, end } of this.matches(text)) yield { 0: text.slice(begin, end), index: begin };
+  }
+
+  /** Where a match is empty, between two characters, the text is cut too, as RegExp cuts it. */
+  [Symbol.split](text: string): string[] {
+    if (text === "") return this.test(text) ? [] : [text];
+    const parts: string[] = [];
+    let begin = 0;
+    for (const match of this.matches(text)) {
+      if (match.end === match.begin && (match.begin === begin || match.begin === text.length)) continue;
+      parts.push(text.slice(begin, match.begin));
+      begin = match.end;
+    }
+    parts.push(text.slice(begin));
+    return parts;
+  }
+
+  /** What stands before, between and behind the matches. */
+  apart(text: string): string[] {
+    const parts: string[] = [];
+    let begin = 0;
+    for (const match of this.matches(text)) {
+      parts.push(text.slice(begin, match.begin));
+      begin = match.end;
+    }
+    return [...parts, text.slice(begin)];
+  }
+}
+
+/** Where a pattern matches: from the first to behind the last UTF-16 unit. */
+export interface Match {
+  readonly begin: number;
+  readonly end: number;
+}
+
+type Node =
+  | { readonly kind: "set"; readonly set: CharacterSet }
+  | { readonly kind: "row"; readonly nodes: readonly Node[] }
+  | { readonly kind: "either"; readonly nodes: readonly Node[] }
+  | {
+      readonly kind: "repeat";
+      readonly node: Node;
+      readonly least: number;
+      readonly most: number;
+      readonly isLazy: boolean;
+    }
+  | { readonly kind: "look"; readonly node: Node; readonly isBehind: boolean; readonly isNegative: boolean }
+  | { readonly kind: "begin" | "end" | "boundary" | "inside" };
+
+/** The characters that one class or escape stands for. RegExp itself says which, of one character at a time, each once. */
+class CharacterSet {
+  readonly #matcher: RegExp;
+  /** 0 for not asked yet, 1 for no, 2 for yes. */
+  readonly #ascii = new Uint8Array(128);
+  #plane: Uint8Array | undefined;
+  readonly #beyond = new Map<number, boolean>();
+
+  constructor(source: string) {
+    this.#matcher = new RegExp(`^${source}$`, "u");
+  }
+
+  has(code: number): boolean {
+    if (code < 128) {
+      const known = this.#ascii[code] as number;
+      return known === 0 ? this.#ask(this.#ascii, code) : known === 2;
+    }
+    if (code < 65_536) {
+      this.#plane ??= new Uint8Array(65_536);
+      const known = this.#plane[code] as number;
+      return known === 0 ? this.#ask(this.#plane, code) : known === 2;
+    }
+    let known = this.#beyond.get(code);
+    if (known === undefined) {
+      known = this.#matcher.test(String.fromCodePoint(code));
+      this.#beyond.set(code, known);
+    }
+    return known;
+  }
+
+  #ask(table: Uint8Array, code: number): boolean {
+    const isIn = this.#matcher.test(String.fromCodePoint(code));
+    table[code] = isIn ? 2 : 1;
+    return isIn;
+  }
+}
+
+/** Reads a source that RegExp has taken with the flag `u`, so what is not looked at here is right. */
+class Parser {
+  readonly #source: string;
+  readonly #sets = new Map<string, CharacterSet>();
+  #at = 0;
+  #depth = 0;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  parse(): Node {
+    return this.#either();
+  }
+
+  #either(): Node {
+    if (++this.#depth > MAX_DEPTH) throw new PatternRefused(`a pattern nested more than ${MAX_DEPTH} deep`);
+    const nodes = [this.#row()];
+    while (this.#take("|")) nodes.push(this.#row());
+    this.#depth--;
+    return nodes.length === 1 ? (nodes[0] as Node) : { kind: "either", nodes };
+  }
+
+  #row(): Node {
+    const nodes: Node[] = [];
+    while (this.#at < this.#source.length && !"|)".includes(this.#source.charAt(this.#at)))
+      nodes.push(this.#repeated(this.#term()));
+    return nodes.length === 1 ? (nodes[0] as Node) : { kind: "row", nodes };
+  }
+
+  #repeated(node: Node): Node {
+    const [text, sign = "", least, comma, most] = this.#match(/([*+?]|\{(\d+)(,)?(\d+)?\})\??/y) ?? [];
+    if (text === undefined) return node;
+    const isLazy = text.length > sign.length;
+    const counted =
+      comma === undefined ? Number(least) : most === undefined ? Number.POSITIVE_INFINITY : Number(most);
+    const bounds: Readonly<Record<string, readonly [number, number]>> = {
+      "*": [0, Number.POSITIVE_INFINITY],
+      "+": [1, Number.POSITIVE_INFINITY],
+      "?": [0, 1],
+    };
+    const [from, to] = bounds[sign.charAt(0)] ?? [Number(least), counted];
+    return { kind: "repeat", node, least: from, most: to, isLazy };
+  }
+
+  #term(): Node {
+    const group = this.#match(/\((\?<?[=!]|\?:|\?<[^>=!]*>|(?!\?))/y);
+    if (group !== undefined) {
+      const node = this.#either();
+      this.#take(")");
+      const [, mark = ""] = group;
+      if (!/[=!]$/.test(mark)) return node;
+      return { kind: "look", node, isBehind: mark.includes("<"), isNegative: mark.endsWith("!") };
+    }
+    if (this.#source.startsWith("(", this.#at)) throw this.#unknown(/\(\?[^:)]*:?/y);
+    if (this.#take("^")) return { kind: "begin" };
+    if (this.#take("$")) return { kind: "end" };
+    if (this.#take("\\b")) return { kind: "boundary" };
+    if (this.#take("\\B")) return { kind: "inside" };
+    if (/\\[1-9k]/y.test(this.#source.slice(this.#at, this.#at + 2))) throw this.#unknown(/\\./y);
+    const [set] =
+      this.#match(/\[(?:\\[\s\S]|[^\]\\])*\]/y) ??
+      this.#match(/\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/y) ??
+      this.#match(/\\(?:[pPu]\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[\s\S])/uy) ??
+      (this.#match(/[\s\S]/uy) as RegExpExecArray);
+    return { kind: "set", set: this.#setOf(set) };
+  }
+
+  #setOf(source: string): CharacterSet {
+    let set = this.#sets.get(source);
+    if (set === undefined) {
+      set = new CharacterSet(source);
+      this.#sets.set(source, set);
+    }
+    return set;
+  }
+
+  #take(sign: string): boolean {
+    if (!this.#source.startsWith(sign, this.#at)) return false;
+    this.#at += sign.length;
+    return true;
+  }
+
+  #match(matcher: RegExp): RegExpExecArray | undefined {
+    matcher.lastIndex = this.#at;
+    const match = matcher.exec(this.#source);
+    if (match !== null) this.#at = matcher.lastIndex;
+    return match ?? undefined;
+  }
+
+  #unknown(matcher: RegExp): PatternRefused {
+    const [what = ""] = this.#match(matcher) ?? [];
+    return new PatternRefused(
+      `${JSON.stringify(what)} in a pattern, which is not matched in linear time here`,
+    );
+  }
+}
+
+/** Steps of a program, by their numbers. */
+const [SET, SET_BACK, SPLIT, JUMP, MATCHED, LOOK, NOT, BEGIN, END, BOUNDARY, INSIDE, RUN] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+] as const;
+
+/** A pattern as steps: what each does, and two numbers, mostly of steps that come next. */
+interface Program {
+  readonly ops: Uint8Array;
+  readonly first: Int32Array;
+  readonly second: Int32Array;
+  readonly sets: readonly CharacterSet[];
+  /** Where a step's failures are remembered; −1 where they are not. */
+  readonly memos: Int32Array;
+  readonly numMemos: number;
+}
+
+class Compiler {
+  readonly #ops: number[] = [];
+  readonly #first: number[] = [];
+  readonly #second: number[] = [];
+  readonly #sets: CharacterSet[] = [];
+  readonly #joins = new Set<number>();
+
+  compile(node: Node): Program {
+    this.#node(node, false);
+    this.#step(MATCHED);
+    const memos = new Int32Array(this.#ops.length).fill(-1);
+    for (const [index, join] of [...this.#joins].entries()) memos[join] = index;
+    return {
+      ops: Uint8Array.from(this.#ops),
+      first: Int32Array.from(this.#first),
+      second: Int32Array.from(this.#second),
+      sets: this.#sets,
+      memos,
+      numMemos: this.#joins.size,
+    };
+  }
+
+  #step(op: number, first = 0, second = 0): number {
+    if (this.#ops.length >= MAX_NODES)
+      throw new PatternRefused(`a pattern of more than ${MAX_NODES} steps, its repetitions written out`);
+    this.#ops.push(op);
+    this.#first.push(first);
+    this.#second.push(second);
+    return this.#ops.length - 1;
+  }
+
+  #node(node: Node, isBack: boolean): void {
+    switch (node.kind) {
+      case "set":
+        this.#sets.push(node.set);
+        this.#step(isBack ? SET_BACK : SET, this.#sets.length - 1);
+        return;
+      case "row":
+        for (const each of isBack ? node.nodes.toReversed() : node.nodes) this.#node(each, isBack);
+        return;
+      case "either":
+        this.#either(node.nodes, isBack);
+        return;
+      case "repeat":
+        this.#repeat(node, isBack);
+        return;
+      case "look": {
+        const look = this.#step(node.isNegative ? NOT : LOOK);
+        this.#node(node.node, node.isBehind);
+        this.#step(MATCHED);
+        this.#first[look] = look + 1;
+        this.#second[look] = this.#ops.length;
+        return;
+      }
+      default:
+        this.#step({ begin: BEGIN, end: END, boundary: BOUNDARY, inside: INSIDE }[node.kind]);
+    }
+  }
+
+  #either(nodes: readonly Node[], isBack: boolean): void {
+    const ends: number[] = [];
+    for (const [index, node] of nodes.entries()) {
+      const isLast = index === nodes.length - 1;
+      const split = isLast ? -1 : this.#step(SPLIT, this.#ops.length + 1);
+      this.#node(node, isBack);
+      if (isLast) break;
+      ends.push(this.#step(JUMP));
+      this.#second[split] = this.#ops.length;
+    }
+    for (const end of ends) this.#first[end] = this.#ops.length;
+    this.#joins.add(this.#ops.length);
+  }
+
+  #repeat({ node, least, most, isLazy }: Node & { kind: "repeat" }, isBack: boolean): void {
+    // Whether such a round counts hangs on where it began, which would have to be remembered too.
+    if (canBeEmpty(node)) throw new PatternRefused("a repetition of what can be empty, such as (a*)*");
+    for (let count = 0; count < least; count++) this.#node(node, isBack);
+    if (most === Number.POSITIVE_INFINITY) {
+      this.#joins.add(this.#ops.length);
+      // A greedy run of one set is taken at once, as long as nothing has to be remembered.
+      if (node.kind === "set" && !isLazy && !isBack) {
+        this.#sets.push(node.set);
+        const run = this.#step(RUN, this.#sets.length - 1);
+        this.#second[run] = this.#ops.length;
+        this.#joins.add(this.#ops.length);
+        return;
+      }
+      const head = this.#step(SPLIT);
+      this.#node(node, isBack);
+      this.#step(JUMP, head);
+      this.#branch(head, isLazy);
+      return;
+    }
+    const splits: number[] = [];
+    for (let count = least; count < most; count++) {
+      splits.push(this.#step(SPLIT));
+      this.#node(node, isBack);
+    }
+    for (const split of splits) this.#branch(split, isLazy);
+    if (splits.length > 0) this.#joins.add(this.#ops.length);
+  }
+
+  /** Between what follows a split and where the steps now end: what is tried first stands first. */
+  #branch(split: number, isLazy: boolean): void {
+    this.#first[split] = isLazy ? this.#ops.length : split + 1;
+    this.#second[split] = isLazy ? split + 1 : this.#ops.length;
+  }
+}
+
+function canBeEmpty(node: Node): boolean {
+  switch (node.kind) {
+    case "set":
+      return false;
+    case "row":
+      return node.nodes.every(canBeEmpty);
+    case "either":
+      return node.nodes.some(canBeEmpty);
+    case "repeat":
+      return node.least === 0 || canBeEmpty(node.node);
+    default:
+      return true;
+  }
+}
+
+/** What is remembered of a step at a place of the text: nothing, that it is being tried or has failed, that it has led to a match. */
+const [FAILED, LED] = [1, 2];
+
+/** The search for matches in one text. */
+class Search {
+  readonly #program: Program;
+  readonly #text: string;
+  #memo: Uint8Array | undefined;
+  #freeSteps: number;
+
+  constructor(program: Program, text: string) {
+    this.#program = program;
+    this.#text = text;
+    this.#freeSteps = FREE_STEPS * (text.length + 64);
+  }
+
+  /** The first match that begins at `from` or behind it. */
+  next(from: number): Match | undefined {
+    for (let begin = from; begin <= this.#text.length; begin += widthAt(this.#text, begin)) {
+      let end = this.#run(0, begin, false);
+      if (end === INTERRUPTED) {
+        this.#remember();
+        end = this.#run(0, begin, false);
+      }
+      if (end >= 0) return { begin, end };
+    }
+    return undefined;
+  }
+
+  #remember(): void {
+    const size = this.#program.numMemos * (this.#text.length + 1);
+    if (size > MAX_MEMO_BYTES)
+      throw new PatternRefused(
+        `a pattern that tries ${this.#program.numMemos} ways in a text of ${this.#text.length} characters`,
+      );
+    this.#memo = new Uint8Array(size);
+    this.#freeSteps = Number.POSITIVE_INFINITY;
+  }
+
+  /** @returns where the match ends that begins at a step and a place, {@link NONE} or {@link INTERRUPTED} */
+  #run(firstStep: number, firstPlace: number, isLook: boolean): number {
+    const { ops, first, second, sets, memos } = this.#program;
+    const text = this.#text;
+    const memo = this.#memo;
+    const width = text.length + 1;
+    // What is still to be tried: a step, a place, and how much of the trail leads there. A run of one set is tried from its end
+    // back to its beginning, which is the fourth number; −1 for what is no run.
+    const todo: number[] = [];
+    const trail: number[] = [];
+    let [step, place] = [firstStep, firstPlace];
+    let steps = 0;
+    for (;;) {
+      let hasFailed = false;
+      const known = memo === undefined ? -1 : (memos[step] as number);
+      if (known >= 0 && memo !== undefined) {
+        const key = known * width + place;
+        const state = memo[key] as number;
+        if (state === LED && isLook) return this.#led(trail, place);
+        if (state !== 0) hasFailed = true;
+        else {
+          memo[key] = FAILED;
+          trail.push(key);
+        }
+      }
+      steps++;
+      if (!hasFailed)
+        switch (ops[step]) {
+          case SET: {
+            const code = text.codePointAt(place);
+            if (!holds(sets[first[step] as number], code)) hasFailed = true;
+            else {
+              place += (code as number) > 0xffff ? 2 : 1;
+              step++;
+            }
+            break;
+          }
+          case SET_BACK: {
+            const before = place - widthBefore(text, place);
+            const code = place === 0 ? undefined : text.codePointAt(before);
+            if (!holds(sets[first[step] as number], code)) hasFailed = true;
+            else {
+              place = before;
+              step++;
+            }
+            break;
+          }
+          case RUN: {
+            const set = sets[first[step] as number] as CharacterSet;
+            if (memo !== undefined) {
+              // One character at a time: that this step has been here is remembered of each place.
+              const code = text.codePointAt(place);
+              if (code === undefined || !set.has(code)) step = second[step] as number;
+              else {
+                todo.push(second[step] as number, place, trail.length, -1);
+                place += code > 0xffff ? 2 : 1;
+              }
+              break;
+            }
+            const begin = place;
+            for (
+              let code = text.codePointAt(place);
+              code !== undefined && set.has(code);
+              code = text.codePointAt(place)
+            ) {
+              place += code > 0xffff ? 2 : 1;
+              steps++;
+            }
+            step = second[step] as number;
+            if (place > begin) todo.push(step, place, trail.length, begin);
+            break;
+          }
+          case SPLIT: {
+            const tried = first[step] as number;
+            // Most ways fail at their first character: those are not begun.
+            if (ops[tried] === SET && !holds(sets[first[tried] as number], text.codePointAt(place))) {
+              step = second[step] as number;
+              break;
+            }
+            todo.push(second[step] as number, place, trail.length, -1);
+            step = tried;
+            break;
+          }
+          case JUMP:
+            step = first[step] as number;
+            break;
+          case LOOK:
+          case NOT: {
+            const end = this.#run(first[step] as number, place, true);
+            if (end === INTERRUPTED) return INTERRUPTED;
+            if (end >= 0 === (ops[step] === LOOK)) step = second[step] as number;
+            else hasFailed = true;
+            break;
+          }
+          case BEGIN:
+            if (place === 0) step++;
+            else hasFailed = true;
+            break;
+          case END:
+            if (place === text.length) step++;
+            else hasFailed = true;
+            break;
+          case BOUNDARY:
+          case INSIDE:
+            if ((isWordAt(text, place - 1) !== isWordAt(text, place)) === (ops[step] === BOUNDARY)) step++;
+            else hasFailed = true;
+            break;
+          default:
+            this.#freeSteps -= steps;
+            if (isLook) return this.#led(trail, place);
+            // What led here has not failed: another search may come this way.
+            if (memo !== undefined) for (const key of trail) memo[key] = 0;
+            return place;
+        }
+      if (!hasFailed) continue;
+      if (todo.length === 0) {
+        this.#freeSteps -= steps;
+        return NONE;
+      }
+      if (memo === undefined && steps > this.#freeSteps) return INTERRUPTED;
+      const begin = todo.pop() as number;
+      const trailLength = todo.pop() as number;
+      trail.length = trailLength;
+      place = todo.pop() as number;
+      step = todo.pop() as number;
+      if (begin < 0) continue;
+      place -= widthBefore(text, place);
+      if (place > begin) todo.push(step, place, trailLength, begin);
+    }
+  }
+
+  /** Of what lies ahead or behind only whether it is there is asked for: what led to it once does so again. */
+  #led(trail: readonly number[], place: number): number {
+    if (this.#memo !== undefined) for (const key of trail) this.#memo[key] = LED;
+    return place;
+  }
+}
+
+const [NONE, INTERRUPTED] = [-1, -2];
+
+function holds(set: CharacterSet | undefined, code: number | undefined): boolean {
+  return code !== undefined && set?.has(code) === true;
+}
+
+/** Units of the character at a place. */
+function widthAt(text: string, place: number): number {
+  return (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
+}
+
+function widthBefore(text: string, place: number): number {
+  return place >= 2 && (text.codePointAt(place - 2) ?? 0) > 0xffff ? 2 : 1;
+}
+
+function isWordAt(text: string, place: number): boolean {
+  return /^\w$/.test(text.charAt(place));
+}
