@@ -1,3 +1,5 @@
+import { refusal } from "./refusal.ts";
+
 /**
  * The table of a SentencePiece model that says what its normalization makes of characters: a double-array trie over the bytes of what is
  * replaced, then what replaces it, one behind the other.
@@ -11,6 +13,11 @@ export class Charsmap {
   constructor(base64: string) {
     const bytes = Buffer.from(base64, "base64");
     const numUnits = bytes.length < LENGTH_BYTES ? 0 : bytes.readUInt32LE(0) / UNIT_BYTES;
+    if (!(Number.isInteger(numUnits) && LENGTH_BYTES + numUnits * UNIT_BYTES <= bytes.length))
+      throw refusal(
+        "precompiled_charsmap: a table within its bytes",
+        `${numUnits} units in ${bytes.length} bytes`,
+      );
     this.#units = Uint32Array.from({ length: numUnits }, (_, unit) =>
       bytes.readUInt32LE(LENGTH_BYTES + unit * UNIT_BYTES),
     );
@@ -32,11 +39,19 @@ export class Charsmap {
   }
 
   #replacementAt(begin: number): string {
-    return this.#replacements.toString("utf8", begin, this.#replacements.indexOf(0, begin));
+    const end = this.#replacements.indexOf(0, begin);
+    if (begin > this.#replacements.length || end < 0 || end - begin > MAX_REPLACEMENT_BYTES)
+      throw refusal(
+        `precompiled_charsmap: replacements of at most ${MAX_REPLACEMENT_BYTES} bytes, each with its end`,
+        `${end - begin}`,
+      );
+    return this.#replacements.toString("utf8", begin, end);
   }
 }
 
 const [LENGTH_BYTES, UNIT_BYTES] = [4, 4];
+/** Of one character; of published tables the longest has 55. */
+const MAX_REPLACEMENT_BYTES = 256;
 const VALUE_BITS = 0x7fffffff;
 
 function labelOf(unit: number): number {

@@ -1,34 +1,14 @@
-import { Tokenizer as Engine } from "@huggingface/tokenizers";
-import { TroupeError } from "../../errors.ts";
-import { type AlignedText, aligned, plain, type Span } from "./aligned-text.ts";
+import type { Tokenizer as Engine } from "@huggingface/tokenizers";
+import { type AlignedText, aligned, type Span } from "./aligned-text.ts";
 import { type BertNormalizer, bertSpans } from "./bert-words.ts";
-import { Gpt2Pieces, literal, type SpecialToken } from "./gpt2-pieces.ts";
-import { type Normalizer, type NormalizerJson, normalizerOf, prepended } from "./normalizers.ts";
+import { createEngine, WORD_BEGIN } from "./engine.ts";
+import { Gpt2Pieces } from "./gpt2-pieces.ts";
+import { type Normalizer, normalizerOf, prepended } from "./normalizers.ts";
 import { partsOf } from "./parts.ts";
 import { type Spelled, type Spelling, tokenSpans } from "./spans.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
 import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
-import { UnigramPieces } from "./unigram.ts";
-
-/** The part of a Hugging Face `tokenizer.json` that is read here; the engine reads the rest. */
-interface TokenizerJson {
-  readonly added_tokens: readonly (SpecialToken & { readonly id: number })[];
-  readonly normalizer: NormalizerJson | null;
-  readonly pre_tokenizer: {
-    readonly type: string;
-    readonly prepend_scheme?: "always" | "first" | "never";
-    readonly add_prefix_space?: boolean;
-    readonly use_regex?: boolean;
-    readonly replacement?: string;
-    readonly split?: boolean;
-  } | null;
-  readonly model: {
-    readonly type?: string;
-    readonly vocab: object;
-    readonly continuing_subword_prefix?: string | null;
-  };
-  readonly post_processor?: { readonly type?: string; readonly trim_offsets?: boolean } | null;
-}
+import { checkTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
 
 /**
  * Any tokenizer that a Hugging Face `tokenizer.json` describes, GPT-2's byte-level BPE first of all, by the package
@@ -53,12 +33,12 @@ export class HuggingFaceTokenizer implements Tokenizer {
    * @throws {TroupeError} `TOKENIZER_INVALID` when the engine refuses it
    */
   constructor(tokenizer: Readonly<Record<string, unknown>>) {
-    const json = tokenizer as unknown as TokenizerJson;
-    const likeGpt2 = isTokenizerJson(tokenizer) && splitsLikeGpt2(json);
-    this.#engine = createEngine(likeGpt2 ? { ...tokenizer, pre_tokenizer: wholePieces } : tokenizer);
+    const json = checkTokenizerJson(tokenizer);
+    const likeGpt2 = splitsLikeGpt2(json);
+    this.#engine = createEngine(likeGpt2 ? { ...json, pre_tokenizer: wholePieces } : json);
     this.spec = { kind: "hugging-face", tokenizer };
     this.vocabSize = this.#engine.model?.vocab.length ?? 0;
-    this.#isUnigram = json.model.type === "Unigram";
+    this.#isUnigram = Array.isArray(json.model.vocab);
     this.#normalizer = normalizerOf(json.normalizer) ?? ((text) => text);
     this.#preTokenizer = json.pre_tokenizer;
     this.#asBert = json.normalizer?.type === "BertNormalizer" ? json.normalizer : undefined;
@@ -183,105 +163,8 @@ export class HuggingFaceTokenizer implements Tokenizer {
 const farIdeographs =
   /[\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/gu;
 
-/** What stands for the space in front of a word. */
-const WORD_BEGIN = "\u2581";
-
 /** For an engine that is given one piece at a time. */
 const wholePieces = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
-
-function isTokenizerJson(tokenizer: Readonly<Record<string, unknown>>): boolean {
-  const model = tokenizer.model as TokenizerJson["model"] | undefined;
-  return typeof model?.vocab === "object" && Array.isArray(tokenizer.added_tokens);
-}
-
-function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
-  if (!isTokenizerJson(tokenizer)) {
-    throw new TroupeError("TOKENIZER_INVALID", {
-      where: "tokenizer",
-      expected: "the content of a tokenizer.json with model.vocab and added_tokens",
-      got: "something else",
-      hint: "give a tokenizer.json that Hugging Face's tokenizers wrote, or vocab.json with merges.txt",
-    });
-  }
-  try {
-    const engine = new Engine({ ...tokenizer, normalizer: withoutNmt(tokenizer.normalizer) }, {});
-    const json = tokenizer as unknown as TokenizerJson;
-    if (json.model.type === "Unigram" && engine.model !== null) encodeAsUnigram(engine.model, json);
-    const normalizer = isMadeByEngine(json.normalizer) ? undefined : normalizerOf(json.normalizer);
-    if (normalizer !== undefined && engine.normalizer !== null)
-      engine.normalizer._call = (text: string) => plain(normalizer(aligned(text)));
-    return engine;
-  } catch (cause) {
-    throw new TroupeError(
-      "TOKENIZER_INVALID",
-      {
-        where: "tokenizer",
-        expected: "a tokenizer.json that @huggingface/tokenizers can run",
-        got: `"${(cause as Error).message}"`,
-      },
-      { cause },
-    );
-  }
-}
-
-/**
- * Whether the engine makes the same text of a text as the steps of normalizers.ts: from whole strings, in half the time that it takes
- * character by character, and most of what is encoded needs no places.
- */
-function isMadeByEngine(json: NormalizerJson | null): boolean {
-  switch (json?.type) {
-    case "Sequence":
-      return (json.normalizers ?? []).every(isMadeByEngine);
-    case "Replace":
-      return json.pattern?.String !== undefined;
-    case undefined:
-    case "BertNormalizer":
-    case "NFC":
-    case "NFD":
-    case "NFKC":
-    case "NFKD":
-    case "Prepend":
-      return true;
-    default:
-      return false;
-  }
-}
-
-/** The engine does not know Nmt, which is made here. */
-function withoutNmt(normalizer: unknown): unknown {
-  const { type, normalizers = [] } = (normalizer ?? {}) as NormalizerJson;
-  if (type === "Nmt") return { type: "Sequence", normalizers: [] };
-  if (type === "Sequence") return { type, normalizers: normalizers.map(withoutNmt) };
-  return normalizer;
-}
-
-/**
- * Puts a model in the engine's that cuts words as Hugging Face's tokenizers do: the engine leaves words together, and of equally
- * likely ways to cut a text takes others.
- */
-function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJson): void {
-  const vocabulary = (json.model.vocab as [string, number][]).map(
-    ([token, logProbability]) => [token, asTheyRead(logProbability)] as const,
-  );
-  const unigram = new UnigramPieces(vocabulary);
-  const { type, split, replacement = WORD_BEGIN } = json.pre_tokenizer ?? {};
-  const beforeWord = new RegExp(`(?=${literal(replacement)})`, "u");
-  const wordsOf = (piece: string) =>
-    type === "Metaspace" && split !== false ? piece.split(beforeWord) : [piece];
-  model.encode = (pieces: readonly string[]) =>
-    pieces.flatMap(wordsOf).flatMap((word) => unigram.encode(word));
-}
-
-/**
- * A number as Hugging Face's tokenizers read it from JSON: its digits as an integer, divided by a power of ten, which may be the
- * neighbour of the nearest double. Which of two all but equally likely ways is taken hangs on it.
- */
-function asTheyRead(value: number): number {
-  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
-  const magnitude = Number(whole + fraction) / 10 ** fraction.length;
-  if (whole === "") return value; // written with an exponent
-  return sign === "-" ? -magnitude : magnitude;
-}
 
 function spellingOf(json: TokenizerJson, prefixSpace: boolean): Spelling {
   const { model, pre_tokenizer, post_processor } = json;

@@ -1,7 +1,8 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileFailure, TroupeError } from "../../errors.ts";
 import { whichPathWasMeant } from "../../nearest-path.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../untrusted/index.ts";
 import { ByteTokenizer } from "./byte.ts";
 import { CharacterTokenizer } from "./character.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
@@ -87,7 +88,7 @@ export async function loadGpt2Tokenizer(files: {
 async function readJson(path: string): Promise<Record<string, unknown>> {
   const text = await readText(path);
   try {
-    return JSON.parse(text) as Record<string, unknown>;
+    return parseBoundedJson(text) as Record<string, unknown>;
   } catch (cause) {
     throw new TroupeError(
       "TOKENIZER_INVALID",
@@ -102,7 +103,7 @@ async function readJson(path: string): Promise<Record<string, unknown>> {
 
 async function readText(path: string): Promise<string> {
   try {
-    return await readFile(path, "utf8");
+    return await readBoundedText(path, maxFileBytes.tokenizer);
   } catch (cause) {
     throw new TroupeError(
       "TOKENIZER_INVALID",

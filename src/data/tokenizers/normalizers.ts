@@ -1,7 +1,9 @@
+import { LinearPattern } from "../../untrusted/index.ts";
 import { type AlignedCharacter, type AlignedText, type Made, madeOf, plain } from "./aligned-text.ts";
 import { type BertNormalizer, bertLetters } from "./bert-words.ts";
 import { Charsmap } from "./charsmap.ts";
 import { literal } from "./gpt2-pieces.ts";
+import { checkGrowth, longestOf } from "./growth.ts";
 import { normalForm } from "./unicode-forms.ts";
 
 /** What a `tokenizer.json` says of how text is made into what its vocabulary spells. */
@@ -16,25 +18,46 @@ export interface NormalizerJson extends BertNormalizer {
   readonly precompiled_charsmap?: string | null;
 }
 
-/** A step of normalization: makes one text of another, and knows of each character what it was made of. */
+/** Makes one text of another, and knows of each character what it was made of. */
 export type Normalizer = (text: AlignedText) => AlignedText;
 
-/** @returns undefined of one that is not known here */
+/** One step of that. @param longest - characters that it may make; what makes many at once asks first */
+type Step = (text: AlignedText, longest: number) => AlignedText;
+
+/**
+ * @returns undefined of one that is not known here
+ * @throws {TroupeError} `TOKENIZER_INVALID` of a text that it makes much longer, when it does
+ */
 export function normalizerOf(json: NormalizerJson | null): Normalizer | undefined {
-  switch (json?.type) {
-    case undefined:
-      return (text) => text;
-    case "Sequence": {
-      const steps = (json?.normalizers ?? []).map(normalizerOf);
-      if (steps.includes(undefined)) return undefined;
-      return (text) => steps.reduce((made, step) => (step as Normalizer)(made), text);
-    }
+  const steps = stepsOf(json).map(stepOf);
+  if (steps.includes(undefined)) return undefined;
+  return (text) => {
+    const longest = longestOf(text.length);
+    return (steps as Step[]).reduce((made, step) => {
+      const next = step(made, longest);
+      checkGrowth(next.length, longest);
+      return next;
+    }, text);
+  };
+}
+
+/** The steps of sequences within sequences, one after the other. */
+function stepsOf(json: NormalizerJson | null): NormalizerJson[] {
+  if (json === null) return [];
+  return json.type === "Sequence" ? (json.normalizers ?? []).flatMap(stepsOf) : [json];
+}
+
+function stepOf(json: NormalizerJson): Step | undefined {
+  switch (json.type) {
     case "NFC":
     case "NFD":
     case "NFKC":
     case "NFKD": {
       const form = json.type;
-      return (text) => madeOf(text, normalForm(plain(text), form));
+      return (text, longest) => {
+        checkGrowth(plain(text).normalize(form).length, 2 * longest);
+        return madeOf(text, normalForm(plain(text), form));
+      };
     }
     case "Nmt":
       return (text) =>
@@ -44,7 +67,7 @@ export function normalizerOf(json: NormalizerJson | null): Normalizer | undefine
         );
     case "Precompiled": {
       const charsmap = new Charsmap(json.precompiled_charsmap ?? "");
-      return (text) => madeOf(text, byCharsmap(plain(text), charsmap));
+      return (text, longest) => madeOf(text, byCharsmap(plain(text), charsmap, longest));
     }
     case "BertNormalizer":
       return (text) => mapped(text, (character) => bertLetters(character, json));
@@ -89,11 +112,11 @@ function stripped(text: AlignedText, { strip_left, strip_right }: NormalizerJson
 }
 
 /** What stands for a match has the place of its last character. @returns undefined where JavaScript cannot read the pattern */
-function replacer({ pattern, content = "" }: NormalizerJson): Normalizer | undefined {
-  const matcher = regexOf(pattern?.Regex ?? literal(pattern?.String ?? ""));
+function replacer({ pattern, content = "" }: NormalizerJson): Step | undefined {
+  const matcher = patternOf(pattern?.Regex ?? literal(pattern?.String ?? ""));
   if (matcher === undefined) return undefined;
   const characters = [...content];
-  return (text) => {
+  return (text, longest) => {
     const made: AlignedCharacter[] = [];
     let [next, unit] = [0, 0];
     const takeTo = (end: number): AlignedText => {
@@ -101,18 +124,19 @@ function replacer({ pattern, content = "" }: NormalizerJson): Normalizer | undef
       for (; unit < end; next++) unit += (text[next] as AlignedCharacter).character.length;
       return text.slice(begin, next);
     };
-    for (const { 0: match, index } of plain(text).matchAll(matcher)) {
-      made.push(...takeTo(index));
-      const last = takeTo(index + match.length).at(-1) ?? made.at(-1);
+    for (const { begin, end } of matcher.matches(plain(text))) {
+      for (const character of takeTo(begin)) made.push(character);
+      const last = takeTo(end).at(-1) ?? made.at(-1);
+      checkGrowth(made.length + characters.length, longest);
       if (last !== undefined) made.push(...characters.map((character) => ({ ...last, character })));
     }
     return [...made, ...text.slice(next)];
   };
 }
 
-function regexOf(source: string): RegExp | undefined {
+function patternOf(source: string): LinearPattern | undefined {
   try {
-    return new RegExp(source, "gu");
+    return new LinearPattern(source);
   } catch {
     return undefined;
   }
@@ -122,9 +146,10 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 /** In UTF-8: longer ones are looked up character by character. */
 const LONGEST_GRAPHEME_BYTES = 5;
 
-function byCharsmap(text: string, charsmap: Charsmap): Made[] {
+function byCharsmap(text: string, charsmap: Charsmap, longest: number): Made[] {
   const made: Made[] = [];
   for (const { segment } of graphemes.segment(text)) {
+    checkGrowth(made.length, longest);
     const isShort = Buffer.byteLength(segment) <= LONGEST_GRAPHEME_BYTES;
     const whole = isShort ? charsmap.replacementOf(segment) : undefined;
     if (whole !== undefined) put(made, segment, whole);

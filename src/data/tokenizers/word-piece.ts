@@ -1,5 +1,5 @@
-import { readFile } from "node:fs/promises";
 import { fileFailure, TroupeError } from "../../errors.ts";
+import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -48,7 +48,7 @@ export async function loadWordPiece(path: string, options: WordPieceOptions): Pr
 
 async function readText(path: string): Promise<string> {
   try {
-    return await readFile(path, "utf8");
+    return await readBoundedText(path, maxFileBytes.tokenizer);
   } catch (cause) {
     throw invalid(path, "a readable file", fileFailure(cause));
   }

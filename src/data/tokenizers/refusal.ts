@@ -1,0 +1,15 @@
+import { TroupeError } from "../../errors.ts";
+
+/** A refusal of a `tokenizer.json`. */
+export function refusal(expected: string, got: string, cause?: unknown): TroupeError {
+  return new TroupeError(
+    "TOKENIZER_INVALID",
+    {
+      where: "tokenizer",
+      expected,
+      got,
+      hint: "give a tokenizer.json that Hugging Face's tokenizers wrote, or vocab.json with merges.txt",
+    },
+    { cause },
+  );
+}
