@@ -1,5 +1,6 @@
 import { describeValue, TroupeError } from "../errors.ts";
 import { type DType, ops, Tensor, tensor } from "../tensor/index.ts";
+import { ownValue } from "../untrusted/index.ts";
 import type { Batch, HostValue } from "./batch.ts";
 import type { BatchPlace } from "./sample-dataset.ts";
 
@@ -50,7 +51,7 @@ function stackValues(
 ): Tensor | Batch | HostValue {
   const kind = kindOf(values[0]);
   requireAlike(values, kindOf, `${name} to be ${kind}`, stacking);
-  const dtype = stacking.dtypes[name];
+  const dtype = ownValue(stacking.dtypes, name);
   if (kind === "a tensor") {
     const describe = (value: unknown) => describeTensor(value as Tensor);
     requireAlike(values, describe, `${name} to be ${describe(values[0])}`, stacking);

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A sentence with what each of its words is. */
@@ -14,7 +14,7 @@ export interface TaggedWords {
  * @see https://universaldependencies.org/format.html
  */
 export async function readConllu(path: string): Promise<TaggedWords[]> {
-  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+  const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
   const sentences: TaggedWords[] = [];

@@ -1,6 +1,6 @@
-import { closeSync, openSync, readSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { closeSync, readSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
+import { maxFileBytes, openRegular, openRegularSync, readBounded } from "../../untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** An array of bytes with its shape, of which rows are read when they are asked for. */
@@ -12,6 +12,8 @@ export interface IdxArray {
 
 /** Of unsigned bytes, the only kind that pictures and labels come in. */
 const UNSIGNED_BYTES = 8;
+/** By gunzip. */
+const MOST_GROWTH = 64;
 /** The kind, and as many sizes as there may be. */
 const MOST_HEADER_BYTES = 4 + 4 * 255;
 
@@ -45,11 +47,13 @@ export async function openIdx(path: string): Promise<IdxArray> {
 
 /** @returns its first bytes and size; all of it, gunzipped, where it is gzipped */
 async function beginningOf(path: string): Promise<{ header: Buffer; sizeBytes: number; plain?: Buffer }> {
-  await using file = await open(path);
+  await using file = await openRegular(path);
   const { bytesRead, buffer } = await file.read(Buffer.alloc(MOST_HEADER_BYTES), 0, MOST_HEADER_BYTES, 0);
   const header = buffer.subarray(0, bytesRead);
   if (header[0] !== 0x1f || header[1] !== 0x8b) return { header, sizeBytes: (await file.stat()).size };
-  const plain = gunzipSync(await file.readFile());
+  const packed = await readBounded(path, maxFileBytes.numbers);
+  // Pictures shrink to a quarter: what grows by more is there to fill the memory.
+  const plain = gunzipSync(packed, { maxOutputLength: Math.max(1 << 26, MOST_GROWTH * packed.length) });
   return { header: plain.subarray(0, MOST_HEADER_BYTES), sizeBytes: plain.length, plain };
 }
 
@@ -57,7 +61,7 @@ async function beginningOf(path: string): Promise<{ header: Buffer; sizeBytes: n
 function readAt(path: string, position: number, numBytes: number): Uint8Array {
   let file: number | undefined;
   try {
-    file = openSync(path, "r");
+    file = openRegularSync(path);
     const bytes = new Uint8Array(numBytes);
     if (readSync(file, bytes, 0, numBytes, position) !== numBytes) throw new Error("it became shorter");
     return bytes;

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A line of a file, as a record. */
@@ -9,7 +9,7 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readJsonLines(path: string): Promise<JsonRecord[]> {
-  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+  const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
   const records: JsonRecord[] = [];

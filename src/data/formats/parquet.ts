@@ -1,4 +1,6 @@
+import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
 import type { JsonRecord } from "./json-lines.ts";
+import { checkParquet } from "./parquet-bounds.ts";
 import { unreadable } from "./refusal.ts";
 
 /**
@@ -8,9 +10,15 @@ import { unreadable } from "./refusal.ts";
  */
 export async function readParquet(path: string): Promise<JsonRecord[]> {
   // Loaded where such a file is read: actors have no use for it.
-  const { asyncBufferFromFile, parquetReadObjects } = await import("hyparquet");
+  const { parquetReadObjects } = await import("hyparquet");
   try {
-    const rows = await parquetReadObjects({ file: await asyncBufferFromFile(path) });
+    const bytes = await readBounded(path, maxFileBytes.numbers);
+    checkParquet(bytes);
+    const file = {
+      byteLength: bytes.length,
+      slice: (begin: number, end?: number) => sliceOf(bytes, begin, end),
+    };
+    const rows = await parquetReadObjects({ file });
     return rows.map((row) => plain(row) as JsonRecord);
   } catch (cause) {
     throw unreadable(path, cause);
@@ -23,4 +31,8 @@ function plain(value: unknown): unknown {
   if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype)
     return value;
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
+}
+
+function sliceOf(bytes: Buffer, begin: number, end = bytes.length): ArrayBuffer {
+  return new Uint8Array(bytes.subarray(begin, end)).buffer;
 }

@@ -1,5 +1,5 @@
-import { readFile } from "node:fs/promises";
 import { inflateSync } from "node:zlib";
+import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A picture of three colours. */
@@ -10,6 +10,8 @@ export interface Picture {
   readonly colours: Uint8Array;
 }
 
+/** 4096 by 4096: of larger ones even the empty takes a second and 200 MB. */
+const MAX_PIXELS = 1 << 24;
 const SIGNATURE = "89504e470d0a1a0a";
 /** Values of a pixel, by PNG's colour types: grey, RGB, palette, grey and alpha, RGBA. */
 const numChannelsOf: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
@@ -20,7 +22,7 @@ const numChannelsOf: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2
  * @see https://www.w3.org/TR/png-3
  */
 export async function readPng(path: string): Promise<Picture> {
-  const bytes = await readFile(path).catch((cause: unknown) => {
+  const bytes = await readBounded(path, maxFileBytes.picture).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
   const chunks = chunksOf(path, bytes);
@@ -37,7 +39,10 @@ export async function readPng(path: string): Promise<Picture> {
   const numChannels = numChannelsOf[colourType];
   if (numBits !== 8 || numChannels === undefined || header[12] !== 0)
     throw exampleError(path, "a PNG of 8 bits, not interlaced", `${numBits} bits, colour type ${colourType}`);
-  const values = unfiltered(path, inflated(path, data), height, width * numChannels, numChannels);
+  if (width * height > MAX_PIXELS)
+    throw exampleError(path, `a picture of at most ${MAX_PIXELS} pixels`, `${width} x ${height}`);
+  const sizeBytes = height * (width * numChannels + 1);
+  const values = unfiltered(path, inflated(path, data, sizeBytes), height, width * numChannels, numChannels);
   const alphas = chunks.get("tRNS");
   if (alphas !== undefined && colourType !== 3)
     throw exampleError(
@@ -70,21 +75,24 @@ export async function readPng(path: string): Promise<Picture> {
 /** The chunks by name; of several of one name all in a row. */
 function chunksOf(path: string, bytes: Buffer): Map<string, Buffer> {
   if (bytes.toString("hex", 0, 8) !== SIGNATURE) throw exampleError(path, "a PNG", "another format");
-  const chunks = new Map<string, Buffer>();
+  const chunks = new Map<string, Buffer[]>();
   for (let offset = 8; offset + 12 <= bytes.length; ) {
     const size = bytes.readUInt32BE(offset);
     const name = bytes.toString("latin1", offset + 4, offset + 8);
     if (offset + 12 + size > bytes.length) throw exampleError(path, `${size} bytes of ${name}`, "fewer");
     const content = bytes.subarray(offset + 8, offset + 8 + size);
-    chunks.set(name, Buffer.concat([chunks.get(name) ?? Buffer.alloc(0), content]));
+    const others = chunks.get(name);
+    if (others === undefined) chunks.set(name, [content]);
+    else others.push(content);
     offset += 12 + size;
   }
-  return chunks;
+  return new Map(Array.from(chunks, ([name, parts]) => [name, Buffer.concat(parts)]));
 }
 
-function inflated(path: string, data: Buffer): Buffer {
+/** @param sizeBytes - what it must be: no more is made of it */
+function inflated(path: string, data: Buffer, sizeBytes: number): Buffer {
   try {
-    return inflateSync(data);
+    return inflateSync(data, { maxOutputLength: sizeBytes + 1 });
   } catch (cause) {
     throw unreadable(path, cause);
   }

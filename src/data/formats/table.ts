@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A line of a table, by the names of its first line. */
@@ -9,7 +9,7 @@ export type TableRow = Readonly<Record<string, string>>;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line of another number of columns
  */
 export async function readTable(path: string): Promise<TableRow[]> {
-  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+  const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
   const [head = "", ...lines] = text.replace(/^\uFEFF/, "").split(/\r?\n/);

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A recording of one voice. */
@@ -17,7 +17,7 @@ const EXTENSIBLE = 0xfffe;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another encoding or a file that is cut short
  */
 export async function readWav(path: string): Promise<Recording> {
-  const bytes = await readFile(path).catch((cause: unknown) => {
+  const bytes = await readBounded(path, maxFileBytes.sound).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
   const chunks = chunksOf(path, bytes);

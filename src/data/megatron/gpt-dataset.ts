@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { TroupeError } from "../../errors.ts";
 import { type Tensor, tensor } from "../../tensor/index.ts";
+import { maxFileBytes, readBoundedSync } from "../../untrusted/index.ts";
 import type { Dataset, DatasetFacts } from "../dataset.ts";
 import { type GptOrder, gptSamples, gptTokens } from "./gpt-samples.ts";
 import { IndexedDataset } from "./indexed-dataset.ts";
@@ -87,7 +87,7 @@ export function megatronGptDataset(options: MegatronGptOptions): Dataset<Megatro
         prefixes.map((prefix) => [
           basename(prefix),
           createHash("sha256")
-            .update(readFileSync(`${prefix}.idx`))
+            .update(readBoundedSync(`${prefix}.idx`, maxFileBytes.numbers))
             .digest("hex"),
         ]),
       ),

@@ -1,5 +1,6 @@
-import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { closeSync, readSync, statSync } from "node:fs";
 import { TroupeError } from "../../errors.ts";
+import { maxFileBytes, openRegularSync, readBoundedSync } from "../../untrusted/index.ts";
 
 /** What a token takes in a `.bin` file. */
 export type IndexedDType = "uint8" | "int8" | "int16" | "int32" | "int64" | "uint16";
@@ -77,7 +78,7 @@ export class IndexedDataset implements Disposable {
   static open(prefix: string): IndexedDataset {
     const index = readIndex(`${prefix}.idx`);
     checkTokens(`${prefix}.bin`, index);
-    return new IndexedDataset(prefix, index, openSync(`${prefix}.bin`, "r"));
+    return new IndexedDataset(prefix, index, openRegularSync(`${prefix}.bin`));
   }
 
   /** Number of sequences. */
@@ -115,7 +116,7 @@ export class IndexedDataset implements Disposable {
 function readIndex(path: string): Index {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(path);
+    bytes = readBoundedSync(path, maxFileBytes.numbers);
   } catch (cause) {
     throw damaged(path, "an index file", (cause as Error).message);
   }

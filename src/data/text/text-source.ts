@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 // A named import of glob would keep an older Node from saying what is wrong with it.
-import fs, { open, readdir, stat } from "node:fs/promises";
+import fs, { readdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { TextDecoder } from "node:util";
 import { TroupeError } from "../../errors.ts";
 import { whichPathWasMeant } from "../../nearest-path.ts";
+import { openRegular } from "../../untrusted/index.ts";
 
 /**
  * Where a text comes from: a file, a directory (every file below it, but for names that begin with a dot), a pattern
@@ -60,7 +61,7 @@ export async function hashFiles(source: TextSource): Promise<string> {
 /** The bytes of `files` in order, at most 1 MiB at a time, in memory of their own. */
 export async function* readBytes(files: readonly TextFile[]): AsyncGenerator<Uint8Array> {
   for (const file of files) {
-    const handle = await open(file.path).catch((cause: unknown) => {
+    const handle = await openRegular(file.path).catch((cause: unknown) => {
       throw unreadable(file.path, cause);
     });
     try {
@@ -121,7 +122,7 @@ export async function refuseBinary(files: readonly TextFile[], source: string): 
 async function isBinary({ path, sizeBytes }: TextFile): Promise<boolean> {
   if (sizeBytes === 0) return false;
   try {
-    await using file = await open(path);
+    await using file = await openRegular(path);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(sizeBytes, headBytes)));
     return buffer.subarray(0, bytesRead).includes(0);
   } catch (cause) {

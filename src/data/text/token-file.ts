@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { TroupeError } from "../../errors.ts";
+import { maxFileBytes, openRegular, parseBoundedJson, readBoundedText } from "../../untrusted/index.ts";
 import {
   bytesPerToken,
   newTokenArray,
@@ -70,7 +71,9 @@ export async function writeNote(tokensPath: string, note: TokenFileNote): Promis
  */
 export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | undefined> {
   try {
-    const note = JSON.parse(await readFile(notePath(tokensPath), "utf8")) as TokenFileNote;
+    const note = parseBoundedJson(
+      await readBoundedText(notePath(tokensPath), maxFileBytes.tokenizer),
+    ) as TokenFileNote;
     if (![note.numTokens, note.vocabSize].every((count) => Number.isSafeInteger(count) && count > 0))
       return undefined;
     const found = await measure(tokensPath);
@@ -86,7 +89,7 @@ export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | 
 export async function readTokens(file: TokenFile, begin = 0, end = file.numTokens): Promise<TokenArray> {
   const tokens = newTokenArray(file.dtype, end - begin);
   const bytes = tokenBytes(tokens);
-  const handle = await open(file.path);
+  const handle = await openRegular(file.path);
   try {
     let numRead = 0;
     while (numRead < bytes.length) {
@@ -128,7 +131,7 @@ async function replaceFile(path: string, write: (file: FileHandle) => Promise<vo
 }
 
 async function measure(path: string): Promise<{ sizeBytes: number; crc32: number }> {
-  const file = await open(path);
+  const file = await openRegular(path);
   try {
     const bytes = new Uint8Array(readChunkBytes);
     let sizeBytes = 0;

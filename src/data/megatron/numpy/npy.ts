@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
-import { TroupeError } from "../../../errors.ts";
+import { renameSync, writeFileSync } from "node:fs";
+import { fileFailure, TroupeError } from "../../../errors.ts";
+import { maxFileBytes, readBoundedSync } from "../../../untrusted/index.ts";
 
 /** Whole numbers in memory, as an `.npy` file may hold them. */
 export type NpyArray = Uint8Array | Int16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
@@ -42,7 +43,7 @@ export function writeNpy(path: string, { shape, data }: Npy): void {
  * @throws {TroupeError} `DATA_INDEX` where it is none, or ends too soon
  */
 export function readNpy(path: string): Npy {
-  const bytes = readFileSync(path);
+  const bytes = bytesOf(path);
   if (!bytes.subarray(0, magic.length).equals(magic)) throw damaged(path, "an .npy file of version 1");
   const begin = fixedBytes + bytes.readUInt16LE(magic.length);
   const header = bytes.toString("latin1", fixedBytes, begin);
@@ -55,6 +56,14 @@ export function readNpy(path: string): Npy {
   if (bytes.length !== begin + numel * Kind.BYTES_PER_ELEMENT) throw damaged(path, `${numel} numbers`);
   const copy = new Uint8Array(bytes.subarray(begin)).buffer;
   return { shape, data: new Kind(copy) };
+}
+
+function bytesOf(path: string): Buffer {
+  try {
+    return readBoundedSync(path, maxFileBytes.numbers);
+  } catch (cause) {
+    throw damaged(path, `a readable file, got ${fileFailure(cause)}`);
+  }
 }
 
 function damaged(path: string, expected: string): TroupeError {

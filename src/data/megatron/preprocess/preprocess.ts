@@ -1,7 +1,8 @@
-import { createReadStream } from "node:fs";
+import { createReadStream, type ReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
 import { fileFailure, TroupeError } from "../../../errors.ts";
+import { openRegularSync } from "../../../untrusted/index.ts";
 import type { Tokenizer, TokenizerSpec } from "../../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "../indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "../indexed-writer.ts";
@@ -119,7 +120,7 @@ function append(writer: IndexedWriter, sequences: readonly Int32Array[]): number
 async function* linesOf(path: string): AsyncGenerator<Lines> {
   let [first, number, characters] = [1, 0, 0];
   let texts: string[] = [];
-  const stream = createReadStream(path);
+  const stream = openStream(path);
   const failed = new Promise<never>((_, reject) => stream.once("error", reject));
   failed.catch(() => {}); // thrown by whoever waits for a line
   try {
@@ -137,15 +138,27 @@ async function* linesOf(path: string): AsyncGenerator<Lines> {
       [first, texts, characters] = [number + 1, [], 0];
     }
   } catch (cause) {
-    throw new TroupeError(
-      "DATA_UNREADABLE",
-      { where: "preprocess", expected: `a readable file at ${path}`, got: fileFailure(cause) },
-      { fields: { path }, cause },
-    );
+    throw unreadable(path, cause);
   } finally {
     stream.destroy();
   }
   if (texts.length > 0) yield { first, texts };
+}
+
+function openStream(path: string): ReadStream {
+  try {
+    return createReadStream(path, { fd: openRegularSync(path) });
+  } catch (cause) {
+    throw unreadable(path, cause);
+  }
+}
+
+function unreadable(path: string, cause: unknown): TroupeError {
+  return new TroupeError(
+    "DATA_UNREADABLE",
+    { where: "preprocess", expected: `a readable file at ${path}`, got: fileFailure(cause) },
+    { fields: { path }, cause },
+  );
 }
 
 /** At most two pieces a thread are under way: what is read is never far ahead of what is written. */

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileFailure, TroupeError } from "../../../errors.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../../untrusted/index.ts";
 
 /** What NLTK's Punkt learnt of a language. Plain data. */
 export interface PunktModel {
@@ -27,7 +27,7 @@ const lower = beginLower | (1 << 5) | (1 << 6);
 export function readPunkt(folder: string): PunktModel {
   const linesOf = (name: string): string[] => {
     try {
-      return readFileSync(join(folder, name), "utf8").split("\n").filter(Boolean);
+      return readBoundedTextSync(join(folder, name), maxFileBytes.tokenizer).split("\n").filter(Boolean);
     } catch (cause) {
       throw new TroupeError(
         "DATA_UNREADABLE",

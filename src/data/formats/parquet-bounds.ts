@@ -1,0 +1,168 @@
+/** Values, and bytes behind the compression, that a file may say it holds for each of its own bytes, and besides. */
+const [VALUES_PER_BYTE, FREE_VALUES] = [16, 100_000];
+const [BYTES_PER_BYTE, FREE_BYTES] = [32, 1 << 20];
+const MAX_DEPTH = 32;
+/** Bytes of a number of 64 bits. */
+const MAX_VARINT_BYTES = 10;
+/** In which each text may repeat the beginning of the one before it. */
+const DELTA_BYTE_ARRAY = 7;
+
+/** A structure of Thrift's: its fields by their numbers. */
+type Fields = ReadonlyMap<number, Field>;
+type Field = number | Uint8Array | Fields | readonly Field[];
+
+/**
+ * Walks a Parquet file's own description and the heads of its pages, and adds up what they promise before anything is made of it: a file of
+ * some hundred bytes can promise more than any memory holds.
+ * @throws {Error} in words, for what is no such file or promises more than its size allows
+ * @see https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+ */
+export function checkParquet(bytes: Buffer): void {
+  const end = bytes.length - 8;
+  const size = end < 4 ? 0 : bytes.readUInt32LE(end);
+  if (end < 4 || size > end || bytes.toString("latin1", end + 4) !== "PAR1")
+    throw new Error("it does not end as Parquet does");
+  const file = new Compact(bytes.subarray(end - size, end)).fields(0);
+  const budget = new Budget(bytes.length);
+  budget.spend(numberIn(file, 3), 0);
+  for (const group of structsIn(file, 4)) {
+    budget.spend(numberIn(group, 3), 0);
+    for (const column of structsIn(group, 1)) checkColumn(bytes, column.get(3), budget);
+  }
+}
+
+function checkColumn(bytes: Buffer, column: Field | undefined, budget: Budget): void {
+  if (!(column instanceof Map)) throw new Error("a column without a description");
+  const begin = numberIn(column, 11) || numberIn(column, 9);
+  const end = begin + numberIn(column, 7);
+  if (!(begin >= 0 && end <= bytes.length))
+    throw new Error(`a column at bytes ${begin} to ${end} of ${bytes.length}`);
+  for (let at = begin; at < end - 1; ) {
+    const compact = new Compact(bytes.subarray(at, end));
+    const head = compact.fields(0);
+    const numBytes = numberIn(head, 3);
+    if (!(numBytes >= 0)) throw new Error(`a page of ${numBytes} bytes`);
+    const page = [5, 7, 8].map((field) => head.get(field)).find((field) => field instanceof Map) as
+      | Fields
+      | undefined;
+    if (page === undefined) throw new Error("a page without a head");
+    const [numValues, encoding] = [numberIn(page, 1), numberIn(page, head.has(8) ? 4 : 2)];
+    const repeated = encoding === DELTA_BYTE_ARRAY ? numValues ** 2 / 2 : 0;
+    budget.spend(numValues, numberIn(head, 2) + repeated);
+    at += compact.position + numBytes;
+  }
+}
+
+/** What a file of its size may promise. */
+class Budget {
+  #values: number;
+  #bytes: number;
+
+  constructor(sizeBytes: number) {
+    this.#values = FREE_VALUES + VALUES_PER_BYTE * sizeBytes;
+    this.#bytes = FREE_BYTES + BYTES_PER_BYTE * sizeBytes;
+  }
+
+  spend(numValues: number, numBytes: number): void {
+    if (!(numValues >= 0 && numBytes >= 0)) throw new Error("a negative size");
+    this.#values -= numValues;
+    this.#bytes -= numBytes;
+    if (this.#values < 0) throw new Error("more values than a file of its size can hold");
+    if (this.#bytes < 0) throw new Error("pages that grow more than Snappy makes them");
+  }
+}
+
+/** Reads Thrift's compact protocol, as far as Parquet has it. */
+class Compact {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** Bytes read so far. */
+  get position(): number {
+    return this.#at;
+  }
+
+  fields(depth: number): Fields {
+    if (depth > MAX_DEPTH) throw new Error(`structures more than ${MAX_DEPTH} deep`);
+    const fields = new Map<number, Field>();
+    let number = 0;
+    for (;;) {
+      const head = this.#byte();
+      if ((head & 0x0f) === 0) return fields;
+      const step = head >> 4;
+      number = step === 0 ? this.#zigzag() : number + step;
+      fields.set(number, this.#value(head & 0x0f, depth, false));
+    }
+  }
+
+  #value(kind: number, depth: number, isInList: boolean): Field {
+    switch (kind) {
+      case 1:
+      case 2:
+        return isInList ? this.#byte() : 2 - kind;
+      case 3:
+        return this.#byte();
+      case 4:
+      case 5:
+      case 6:
+        return this.#zigzag();
+      case 7:
+        return this.#skip(8)[0] ?? 0;
+      case 8:
+        return this.#skip(this.#varint());
+      case 9: {
+        const head = this.#byte();
+        const length = head >> 4 === 15 ? this.#varint() : head >> 4;
+        if (depth > MAX_DEPTH || length > this.#bytes.length - this.#at)
+          throw new Error(`a list of ${length} in ${this.#bytes.length} bytes`);
+        return Array.from({ length }, () => this.#value(head & 0x0f, depth + 1, true));
+      }
+      case 12:
+        return this.fields(depth + 1);
+      default:
+        throw new Error(`a field of kind ${kind}`);
+    }
+  }
+
+  #byte(): number {
+    return this.#skip(1)[0] as number;
+  }
+
+  #skip(numBytes: number): Uint8Array {
+    const begin = this.#at;
+    if (!(begin + numBytes <= this.#bytes.length)) throw new Error("a description that was cut");
+    this.#at += numBytes;
+    return this.#bytes.subarray(begin, this.#at);
+  }
+
+  #varint(): number {
+    let value = 0;
+    for (let index = 0; index < MAX_VARINT_BYTES; index++) {
+      const byte = this.#byte();
+      value += (byte & 0x7f) * 2 ** (7 * index);
+      if (byte < 0x80) return value;
+    }
+    throw new Error("a number of more than 64 bits");
+  }
+
+  #zigzag(): number {
+    const value = this.#varint();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+}
+
+function numberIn(fields: Fields, number: number): number {
+  const value = fields.get(number) ?? 0;
+  if (typeof value !== "number") throw new Error(`field ${number} to be no number`);
+  return value;
+}
+
+function structsIn(fields: Fields, number: number): Fields[] {
+  const value = fields.get(number) ?? [];
+  if (Array.isArray(value) && value.every((each) => each instanceof Map)) return value as Fields[];
+  throw new Error(`field ${number} to be no list of structures`);
+}
