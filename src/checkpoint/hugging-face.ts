@@ -1,8 +1,9 @@
 import { readdirSync } from "node:fs";
-import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileFailure, TroupeError } from "../errors.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
+import { maxFileBytes, readBoundedText } from "../untrusted/index.ts";
 import { adapterConfigName, adapterWeightsName } from "./format/adapter-folder.ts";
 import { isFileName } from "./format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "./format/model-texts.ts";
@@ -11,7 +12,7 @@ import { type OpenOptions, SafetensorsFile } from "./format/safetensors-file.ts"
 import type { TensorFacts } from "./format/safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./format/safetensors-writer.ts";
 import { stepOf } from "./format/step-folder.ts";
-import { type JsonObject, parseJsonObject } from "./format/strict-json.ts";
+import { type JsonObject, type JsonValue, parseJsonObject } from "./format/strict-json.ts";
 import type { TensorFile, TensorPart } from "./format/tensor-file.ts";
 import { TorchFile } from "./format/torch-file.ts";
 import type { Bytes } from "./storage/bytes.ts";
@@ -24,7 +25,6 @@ const indexName = "model.safetensors.index.json";
 const torchWeightsName = "pytorch_model.bin";
 const torchIndexName = "pytorch_model.bin.index.json";
 const weightFile = /^model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?$/;
-const maxJsonBytes = 1 << 26;
 
 /**
  * A model folder as Hugging Face lays it out, its weights in one file or in several; or one of a delta, as peft does. Owns open
@@ -73,11 +73,12 @@ export class HuggingFaceFolder implements ModelTexts {
       for (const name of file.tensors.keys()) fileOf.set(name, file);
     } else {
       const index = join(path, form.index);
-      for (const [fileName, names] of filesOf(await readJson(index), index)) {
+      for (const [fileName, names] of filesOf(await readJson(index, maxFileBytes.index), index)) {
         const file = opening.use(await openNamed(join(path, fileName), form.open, options));
         for (const name of names) fileOf.set(file.entry(name).name, file);
       }
     }
+    checkSizes(join(path, configName), config, fileOf);
     return new HuggingFaceFolder(path, { config, generationConfig }, fileOf, opening.move());
   }
 
@@ -241,15 +242,53 @@ async function openNamed(path: string, open: WeightForm["open"], options: OpenOp
   return open(path, options);
 }
 
-async function readJson(path: string): Promise<JsonObject> {
-  const size = await stat(path).then(
-    (found) => found.size,
-    (cause: unknown) => {
-      throw contradiction(path, "a readable file", fileFailure(cause), cause);
-    },
+/** Each layer has a weight of its own, and each width is that of some weight. */
+const [layerFields, widthFields] = [
+  /^(n_layers?|num_layers|num_hidden_layers|num_decoder_layers|encoder_layers|decoder_layers)$/,
+  /^(vocab_size|hidden_size|n_embd|d_model|intermediate_size|n_inner|d_ff|ffn_dim|encoder_ffn_dim|decoder_ffn_dim)$/,
+];
+/** So many layers, and so wide ones, are declared in no time: their names and shapes are compared one by one when they are read. */
+const [FREE_LAYERS, FREE_WIDTH] = [256, 1 << 20];
+
+/**
+ * Compares what a config.json says of a model's size with what its files hold, before anything is made by it.
+ * @throws {TroupeError} `HUGGING_FACE_FOLDER` for more layers than there are weights, or a width that none of them has room for
+ */
+function checkSizes(path: string, config: JsonObject, fileOf: ReadonlyMap<string, TensorFile>): void {
+  let mostElements = 0;
+  for (const [name, file] of fileOf)
+    mostElements = Math.max(
+      mostElements,
+      file.entry(name).shape.reduce((product, size) => product * size, 1),
+    );
+  const [mostLayers, widest] = [Math.max(FREE_LAYERS, fileOf.size), Math.max(FREE_WIDTH, mostElements)];
+  for (const [name, value] of fieldsOf(config)) {
+    if (typeof value !== "number") continue;
+    if (layerFields.test(name) && value > mostLayers)
+      throw contradiction(path, `${name} of no more than its ${fileOf.size} weights`, `${value}`);
+    if (widthFields.test(name) && value > widest)
+      throw contradiction(
+        path,
+        `${name} of no more than the ${mostElements} numbers of its largest weight`,
+        `${value}`,
+      );
+  }
+}
+
+/** The fields of a config.json and of the configs within it. */
+function fieldsOf(config: JsonObject): [name: string, value: JsonValue][] {
+  return Object.entries(config).flatMap(([name, value]): [string, JsonValue][] =>
+    name.endsWith("_config") && typeof value === "object" && value !== null && !Array.isArray(value)
+      ? fieldsOf(value as JsonObject)
+      : [[name, value]],
   );
-  if (size > maxJsonBytes) throw contradiction(path, `at most ${maxJsonBytes} bytes`, String(size));
-  return parseJsonObject(await readFile(path, "utf8"), path);
+}
+
+async function readJson(path: string, maxBytes: number = maxFileBytes.config): Promise<JsonObject> {
+  const text = await readBoundedText(path, maxBytes).catch((cause: unknown) => {
+    throw contradiction(path, "a readable file", fileFailure(cause), cause);
+  });
+  return parseJsonObject(text, path);
 }
 
 async function exists(path: string): Promise<boolean> {

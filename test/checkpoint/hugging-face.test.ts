@@ -1,4 +1,5 @@
-import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readdir, rename, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -29,6 +30,30 @@ describe("a Hugging Face folder", () => {
     expect(model.entry("wte.weight")).toMatchObject({ dtype: "F32", shape: [6] });
     expect(new Float32Array((await model.read("wte.weight")).buffer)).toEqual(new Float32Array(6).fill(3));
     expect((await model.readRange("wte.weight", 20, new Uint8Array(4))).length).toBe(4);
+  });
+
+  test("is refused at once where its config.json is no regular file, or asks for more than its weights hold", async () => {
+    const { config, weights } = contentOf(3);
+    await saveHuggingFaceFolder(folder, { config, weights });
+    const path = join(folder, "config.json");
+    const opened = async () => {
+      const { message } = await refusal(async () => (await HuggingFaceFolder.open(folder)).close());
+      await rm(path);
+      return message;
+    };
+    await writeFile(path, JSON.stringify({ ...config, n_layer: 1e9 }));
+    expect(await opened()).toContain("n_layer of no more than its 2 weights");
+    await writeFile(path, JSON.stringify({ ...config, text_config: { hidden_size: 1e12 } }));
+    expect(await opened()).toContain("hidden_size of no more than the 6 numbers of its largest weight");
+    await symlink("/dev/zero", path);
+    expect(await opened()).toContain("a device, no regular file");
+    execFileSync("mkfifo", [path]);
+    expect(await opened()).toContain("a pipe, no regular file");
+    await writeFile(path, "");
+    await truncate(path, 2 ** 40);
+    expect(await opened()).toContain(`${2 ** 40} bytes`);
+    await writeFile(path, `{"a":[${"[],".repeat(1_500_000)}0]}`);
+    expect(await opened()).toContain("bytes, where such a file has at most");
   });
 
   test("may keep its weights in several files", async () => {

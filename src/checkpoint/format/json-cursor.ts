@@ -2,6 +2,7 @@ import { TroupeError } from "../../errors.ts";
 
 const quote = 0x22;
 const backslash = 0x5c;
+const MAX_VALUES = 1_500_000;
 
 /**
  * Walks a JSON text value by value, refusing at the first character that does not fit what the caller expects: a
@@ -13,6 +14,7 @@ export class JsonCursor {
   readonly #text: string;
   readonly #where: string;
   #index = 0;
+  #numValues = 0;
 
   /**
    * @param text - the whole text
@@ -27,6 +29,11 @@ export class JsonCursor {
   peek(): string {
     this.#skipSpace();
     return this.#text.charAt(this.#index);
+  }
+
+  /** Counts a value that is kept: a small text can hold so many that they fill the memory. */
+  keepOne(): void {
+    if (++this.#numValues > MAX_VALUES) throw this.#refusal(`at most ${MAX_VALUES} values`);
   }
 
   /** Passes an object, calling `member` with the cursor before the value of each key. */

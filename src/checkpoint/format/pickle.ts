@@ -56,6 +56,8 @@ export interface PickleRules {
 
 const ORDERED_DICT = "collections.OrderedDict";
 const MAX_DEPTH = 1_000_000;
+/** Of what a pickle makes: each takes some hundred bytes of memory, and one byte of the file. */
+const MAX_VALUES = 2_000_000;
 
 /** Said of bytes that end before the pickle does. */
 export class PickleCut extends Error {}
@@ -86,6 +88,7 @@ class Unpickling {
   readonly #stack: Pickled[] = [];
   readonly #marks: number[] = [];
   readonly #memo = new Map<number, Pickled>();
+  #numValues = 0;
   #at: number;
 
   constructor(bytes: Uint8Array, begin: number, rules: PickleRules) {
@@ -109,6 +112,7 @@ class Unpickling {
 
   push(value: Pickled): void {
     if (this.#stack.length >= MAX_DEPTH) throw this.refusal("a pickle of a model", "one nested without end");
+    if (++this.#numValues > MAX_VALUES) throw this.refusal(`at most ${MAX_VALUES} values`, "more");
     this.#stack.push(value);
   }
 

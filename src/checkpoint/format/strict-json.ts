@@ -11,7 +11,7 @@ export interface JsonObject {
 const maxDepth = 64;
 
 /**
- * The object that a JSON text holds, with the strictness of `JsonCursor` and at most 64 levels deep.
+ * The object that a JSON text holds, with the strictness of `JsonCursor` and at most 64 levels deep and 1.5 million values long.
  * @param where - what the text is, for messages
  * @throws {TroupeError} `JSON_INVALID`
  */
@@ -30,6 +30,7 @@ export function parseJsonObject(text: string, where: string): JsonObject {
  */
 export function parseValue(cursor: JsonCursor, depth: number): JsonValue {
   if (depth > maxDepth) cursor.refuse(`at most ${maxDepth} levels`);
+  cursor.keepOne();
   const next = cursor.peek();
   if (next === "{") {
     const value: Record<string, JsonValue> = {};

@@ -37,16 +37,19 @@ const inert =
   /^(argparse\.Namespace|_codecs\.encode|torch\.(device|Size|[a-z]+\d+|bool)|numpy\.(dtype|ndarray|_?core\.multiarray\.(scalar|_reconstruct))|fairseq\.data\.dictionary\.Dictionary)$/;
 
 const known = (name: string) =>
-  name in storageDTypes || name === TENSOR || name === PARAMETER || inert.test(name);
+  Object.hasOwn(storageDTypes, name) || name === TENSOR || name === PARAMETER || inert.test(name);
 
 /** What a file begins with that `torch.save` wrote before 1.6, and its next number. */
 const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
 const LEGACY_VERSION = 1001;
-const MAX_PICKLE_BYTES = 1 << 28;
+const MAX_PICKLE_BYTES = 1 << 26;
 const MAX_RANK = 16;
 const MAX_DEPTH = 16;
-/** Dictionaries may stand in several others, and so in many more than there are. */
-const MAX_NUM_ENTRIES = 1_000_000;
+/**
+ * Dictionaries may stand in several others, and so in many more than there are: how many entries a file's own size allows. The description of a tensor
+ * takes a hundred bytes and more.
+ */
+const [MAX_NUM_ENTRIES, BYTES_PER_ENTRY, FREE_ENTRIES] = [1_000_000, 16, 10_000];
 
 /** Numbers that lie in a storage of the file. */
 interface StoredTensor extends TensorEntry {
@@ -78,11 +81,19 @@ export class TorchFile implements TensorFile {
     this.#file = file;
     const stored = new Map<string, StoredTensor>();
     let numEntries = 0;
+    const mostEntries = Math.min(
+      MAX_NUM_ENTRIES,
+      FREE_ENTRIES + Math.floor(file.sizeBytes / BYTES_PER_ENTRY),
+    );
     const count = () => {
-      if (++numEntries > MAX_NUM_ENTRIES)
-        throw torchFileError(file.path, `at most ${MAX_NUM_ENTRIES} entries`, "more");
+      if (++numEntries > mostEntries)
+        throw torchFileError(
+          file.path,
+          `at most ${mostEntries} entries`,
+          "more: dictionaries within each other",
+        );
     };
-    collect(root, [], count, (name, call) => {
+    collect(file.path, root, [], count, (name, call) => {
       stored.set(name, tensorOf(file.path, name, call, storages));
     });
     this.#stored = stored;
@@ -269,21 +280,25 @@ export class TorchFile implements TensorFile {
 
 /** Tells each tensor in dictionaries within dictionaries. One that stands in itself ends at a depth that no model has. */
 function collect(
+  path: string,
   value: Pickled,
   keys: readonly string[],
   count: () => void,
   tell: (name: string, call: PickledCall) => void,
 ): void {
   if (value instanceof PickledCall) {
-    if (value.name === TENSOR) tell(keys.join("."), value);
-    else if (value.name === PARAMETER) collect(value.args[0] ?? null, keys, count, tell);
+    const made = value.name === PARAMETER ? value.args[0] : value;
+    // One within another, or within itself, is nothing that PyTorch writes.
+    if (made instanceof PickledCall && made.name === PARAMETER)
+      throw torchFileError(path, `a parameter ${keys.join(".")} of a tensor`, "one of a parameter");
+    if (made instanceof PickledCall && made.name === TENSOR) tell(keys.join("."), made);
     return;
   }
   if (!(value instanceof Map) || keys.length >= MAX_DEPTH) return;
   for (const [key, inner] of value) {
     count();
     if (typeof key === "string" || typeof key === "number")
-      collect(inner, [...keys, String(key)], count, tell);
+      collect(path, inner, [...keys, String(key)], count, tell);
   }
 }
 
@@ -306,7 +321,8 @@ function storageOf(
   { id }: PickledReference,
 ): { readonly key: string; readonly numel: number; readonly dtype: SafetensorsDType } {
   const [word, kind, key, , numel] = Array.isArray(id) ? id : [];
-  const dtype = kind instanceof PickledGlobal ? storageDTypes[kind.name] : undefined;
+  const isKnown = kind instanceof PickledGlobal && Object.hasOwn(storageDTypes, kind.name);
+  const dtype = isKnown ? storageDTypes[kind.name] : undefined;
   if (word === "storage" && dtype !== undefined && typeof key === "string" && isCount(numel))
     return { key, numel, dtype };
   throw torchFileError(path, "a storage's kind, key and size", "something else");

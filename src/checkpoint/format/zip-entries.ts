@@ -14,7 +14,7 @@ const END_RECORD = 22;
 const END_RECORD_64 = 56;
 const LOCATOR_64 = 20;
 const MAX_COMMENT = 0xffff;
-const MAX_DIRECTORY_BYTES = 1 << 28;
+const MAX_DIRECTORY_BYTES = 1 << 25;
 /** Stands for a number that is in a record of 64 bits. */
 const ELSEWHERE = 0xffffffff;
 
