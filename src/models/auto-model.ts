@@ -1,4 +1,5 @@
 import { TroupeError, whatWasMeant } from "../errors.ts";
+import { ownValue } from "../untrusted/index.ts";
 import * as albert from "./albert/model.ts";
 import { BartForConditionalGeneration } from "./bart/model.ts";
 import * as bert from "./bert/model.ts";
@@ -107,11 +108,11 @@ const tasksBySuffix: Readonly<Record<string, Task>> = {
  */
 export function autoModel(task: Task, config: Fields): TaskModel {
   const type = String(config.model_type);
-  const family = classes[type];
+  const family = ownValue(classes, type);
   if (family === undefined) {
     throw refuse("a model_type of this library", type, whatWasMeant(type, Object.keys(classes)));
   }
-  const Model = family[task];
+  const Model = ownValue(family, task);
   if (Model === undefined) {
     const tasks = Object.keys(family);
     throw refuse(`a task that ${type} has a head for`, String(task), whatWasMeant(task, tasks));
@@ -124,14 +125,15 @@ export function autoModel(task: Task, config: Fields): TaskModel {
  * a head.
  */
 export function taskOf(config: Fields): Task | undefined {
-  const [architecture] = (config.architectures ?? []) as readonly string[];
-  const suffix = Object.keys(tasksBySuffix).find((ending) => architecture?.endsWith(ending));
+  const [architecture] = Array.isArray(config.architectures) ? (config.architectures as unknown[]) : [];
+  if (typeof architecture !== "string") return undefined;
+  const suffix = Object.keys(tasksBySuffix).find((ending) => architecture.endsWith(ending));
   return suffix === undefined ? undefined : tasksBySuffix[suffix];
 }
 
 /** Whether {@link autoModel} has a class for it. */
 export function hasModel(task: Task, config: Fields): boolean {
-  return classes[String(config.model_type)]?.[task] !== undefined;
+  return ownValue(ownValue(classes, config.model_type) ?? {}, task) !== undefined;
 }
 
 function refuse(expected: string, got: string, hint: string): TroupeError {

@@ -18,16 +18,30 @@ export type ConfigOf<F extends Fields> = {
   readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never;
 };
 
+/** Far more than any model has: a config.json with more is a mistake or an attack, and would fill the memory. */
+const [MAX_SIZE, MAX_DEPTH] = [2 ** 27, 4_096];
+/** The classes that a head may tell apart. */
+export const MAX_LABELS = 2 ** 18;
+
 /** A number of things, at least one. */
 export function size(value: number): Field<number> {
-  return { default: value, expected: "a whole number ≥ 1", holds: isSize };
+  return { default: value, expected: `a whole number from 1 to ${MAX_SIZE}`, holds: isSize };
+}
+
+/** A number of layers, each of which is made before any of its weights is looked for. */
+export function depth(value: number): Field<number> {
+  return {
+    default: value,
+    expected: `a whole number from 1 to ${MAX_DEPTH}`,
+    holds: (given) => isSize(given) && (given as number) <= MAX_DEPTH,
+  };
 }
 
 /** A size, or null where it follows from others. */
 export function sizeOrNull(): Field<number | null> {
   return {
     default: null,
-    expected: "null or a whole number ≥ 1",
+    expected: `null or a whole number from 1 to ${MAX_SIZE}`,
     holds: (value) => value === null || isSize(value),
   };
 }
@@ -261,7 +275,7 @@ const wholeDefaults: Readonly<Record<string, number>> = {
 
 function readable(config: Readonly<Record<string, ConfigField>>): Readonly<Record<string, ConfigField>> {
   const kept = Object.entries(config).filter(
-    ([name, value]) => !(name in wholeDefaults) || value !== wholeDefaults[name],
+    ([name, value]) => !Object.hasOwn(wholeDefaults, name) || value !== wholeDefaults[name],
   );
   return Object.fromEntries(
     kept.map(([name, value]) => [name, name.endsWith("_config") ? readable(value as typeof config) : value]),
@@ -280,7 +294,8 @@ function withLabels(
 ): Readonly<Record<string, unknown>> {
   const { num_labels: count, id2label: labels } = given;
   if (count == null) return { ...given, id2label: labels ?? undefined };
-  checkField(where, "num_labels", isSize(count), "a whole number ≥ 1", count);
+  const isCount = isSize(count) && (count as number) <= MAX_LABELS;
+  checkField(where, "num_labels", isCount, `a whole number from 1 to ${MAX_LABELS}`, count);
   if (labels != null) {
     const named = Object.keys(labels).length;
     if (named === count) return given;
@@ -291,5 +306,5 @@ function withLabels(
 }
 
 function isSize(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 1;
+  return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= MAX_SIZE;
 }

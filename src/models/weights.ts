@@ -254,7 +254,7 @@ function formatOf(
 ) {
   const { dtype } = source.entry(entry);
   if (dtype === "I64" && parameter instanceof Buffer) return counted;
-  if (dtype in weightDTypes) return weightDTypes[dtype as keyof typeof weightDTypes];
+  if (Object.hasOwn(weightDTypes, dtype)) return weightDTypes[dtype as keyof typeof weightDTypes];
   throw new TroupeError(
     "MODEL_WEIGHTS",
     {

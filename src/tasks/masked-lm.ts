@@ -2,6 +2,7 @@ import { hideTokens, type Rows, sampleDataset } from "../data/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { IGNORE_INDEX } from "../nn/index.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
+import { ownValue } from "../untrusted/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
 import { mapExamples } from "./examples/example.ts";
 import { readTexts } from "./examples/texts.ts";
@@ -31,7 +32,7 @@ export const maskedLm: WeighedTask<string, GappedTexts> = {
   dataset(examples, options) {
     const { config, seed, source } = options;
     const rows = new TextRows(options);
-    const mask = rows.idOf(masks[String(config.model_type)] ?? "[MASK]");
+    const mask = rows.idOf(ownValue(masks, config.model_type) ?? "[MASK]");
     const lines = mapExamples(examples, (text) => text.split("\n").filter((line) => line.trim() !== ""));
     const splits = Object.fromEntries(
       Object.entries(lines).map(([name, of]) => [name, of.flat().map((line) => rows.join(line))]),

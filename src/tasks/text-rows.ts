@@ -1,6 +1,7 @@
 import { type LengthBuckets, longestFirst, type TokenArray, type Tokenizer } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
+import { ownValue } from "../untrusted/index.ts";
 import type { TokenList } from "./pack-texts.ts";
 import type { DynamicShapes, Fields, TaskData } from "./task.ts";
 
@@ -72,7 +73,7 @@ export class TextRows {
     dynamicShapes,
   }: Pick<TaskData, "config" | "tokenizer" | "length" | "dynamicShapes">) {
     if (tokenizer === undefined) throw refuse("a tokenizer for a task with texts", "none");
-    const { begin, between, end } = joints[String(config.model_type)] ?? none;
+    const { begin, between, end } = ownValue(joints, config.model_type) ?? none;
     const idsOf = (tokens: readonly string[]) => tokens.map((token) => idOf(tokenizer, token));
     this.#dynamic = dynamicShapes;
     this.padding = Number(config.pad_token_id ?? 0);

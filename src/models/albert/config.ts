@@ -1,14 +1,14 @@
 import { checkHeads, decoderSwitches, encoderFields } from "../bert/config.ts";
-import { type ConfigOf, checkField, probability, readConfig, size } from "../config-fields.ts";
+import { type ConfigOf, checkField, depth, probability, readConfig, size } from "../config-fields.ts";
 
 const albertFields = {
   ...encoderFields,
   /** Width of the embeddings, which a matrix makes as wide as the layers. */
   embedding_size: size(128),
   /** Groups of layers; a group's layers have the same parameters wherever it stands. */
-  num_hidden_groups: size(1),
+  num_hidden_groups: depth(1),
   /** Layers of one group. */
-  inner_group_num: size(1),
+  inner_group_num: depth(1),
   classifier_dropout_prob: probability(0.1),
 } as const;
 

@@ -3,6 +3,7 @@ import {
   type ConfigOf,
   type ConfigRules,
   checkField,
+  depth,
   flag,
   labelNames,
   oneOf,
@@ -19,7 +20,7 @@ import type { ProblemType } from "../heads/index.ts";
 export const encoderFields = {
   vocab_size: size(30522),
   hidden_size: size(768),
-  num_hidden_layers: size(12),
+  num_hidden_layers: depth(12),
   num_attention_heads: size(12),
   intermediate_size: size(3072),
   hidden_act: activation("gelu"),

@@ -2,6 +2,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  depth,
   isConfigFile,
   number,
   positive,
@@ -11,7 +12,7 @@ import {
 } from "../config-fields.ts";
 
 const towerFields = {
-  num_hidden_layers: size(12),
+  num_hidden_layers: depth(12),
   hidden_act: activation("quick_gelu"),
   layer_norm_eps: positive(1e-5),
   attention_dropout: probability(0),

@@ -1,4 +1,4 @@
-import { type ConfigOf, configJsonOf, readConfig, size } from "../config-fields.ts";
+import { type ConfigOf, configJsonOf, depth, readConfig, size } from "../config-fields.ts";
 import { checkSpeech, NUM_CONVOLUTIONS, type SpeechConfig, speechFields } from "../wav2vec2/config.ts";
 import type { NamedState } from "../weights.ts";
 
@@ -7,7 +7,7 @@ const data2vecAudioFields = {
   /** Places that a convolution of positions sees. */
   conv_pos_kernel_size: size(19),
   /** Such convolutions, one behind the other. */
-  num_conv_pos_embeddings: size(5),
+  num_conv_pos_embeddings: depth(5),
 } as const;
 
 /** A data2vec model of speech by the field names of Hugging Face's config.json; every convolution is normed, halves of layers behind. */

@@ -1,4 +1,5 @@
 import { TroupeError } from "../../errors.ts";
+import { ownValue } from "../../untrusted/index.ts";
 import { fairseqBart } from "./bart.ts";
 import type { FairseqModel } from "./fairseq-model.ts";
 import { fairseqOpt } from "./opt.ts";
@@ -30,13 +31,13 @@ const families: Readonly<Record<string, (config: Fields, architecture: string) =
  * @throws {TroupeError} `MODEL_CONFIG` for another family, and for output layers of their own
  */
 export function fairseqModel(config: Fields): FairseqModel {
-  const family = families[String(config.model_type)];
+  const family = ownValue(families, config.model_type);
   if (family === undefined)
     throw refusal("model_type", `one of ${Object.keys(families).join(", ")}`, config.model_type);
   if (config.tie_word_embeddings === false)
     throw refusal("tie_word_embeddings", "true, as in FairSeq", config.tie_word_embeddings);
-  const [architecture = ""] = (config.architectures ?? []) as readonly string[];
-  return family(config, architecture);
+  const [architecture] = Array.isArray(config.architectures) ? (config.architectures as unknown[]) : [];
+  return family(config, typeof architecture === "string" ? architecture : "");
 }
 
 function isClassifier(architecture: string): boolean {

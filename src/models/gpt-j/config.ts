@@ -2,6 +2,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  depth,
   flag,
   positive,
   probability,
@@ -16,7 +17,7 @@ const gptJFields = {
   /** Longest context. */
   n_positions: size(2048),
   n_embd: size(4096),
-  n_layer: size(28),
+  n_layer: depth(28),
   n_head: size(16),
   /** R. */
   rotary_dim: size(64),

@@ -2,6 +2,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  depth,
   flag,
   positive,
   probability,
@@ -15,7 +16,7 @@ import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
 const neoxFields = {
   vocab_size: size(50432),
   hidden_size: size(6144),
-  num_hidden_layers: size(44),
+  num_hidden_layers: depth(44),
   num_attention_heads: size(64),
   intermediate_size: size(24576),
   hidden_act: activation("gelu"),

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../errors.ts";
 import { type ActivationName, activations } from "../../nn/index.ts";
-import { isConfigFile, refuseUnknownFields } from "../config-fields.ts";
+import { depth, isConfigFile, refuseUnknownFields } from "../config-fields.ts";
 
 /**
  * A GPT-2, by the field names of Hugging Face's config.json, so that a model folder's file is the configuration.
@@ -84,10 +84,17 @@ export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
     check(name, config[name] >= 0 && config[name] < 1, "in [0, 1)", config[name]);
   for (const name of positives) check(name, config[name] > 0, "positive", config[name]);
   for (const name of flags) check(name, typeof config[name] === "boolean", "true or false", config[name]);
-  const { n_inner, activation_function, n_embd, n_head } = config;
+  const { n_inner, activation_function, n_embd, n_head, n_layer } = config;
+  const layers = depth(n_layer);
+  check("n_layer", layers.holds(n_layer), layers.expected, n_layer);
   check("n_inner", n_inner === null || isSize(n_inner), "null or a whole number ≥ 1", n_inner);
   const names = Object.keys(activations).join(", ");
-  check("activation_function", activation_function in activations, `one of ${names}`, activation_function);
+  check(
+    "activation_function",
+    Object.hasOwn(activations, activation_function),
+    `one of ${names}`,
+    activation_function,
+  );
   check("n_embd", n_embd % n_head === 0, `a multiple of n_head = ${n_head}`, n_embd);
   check("model_type", [undefined, "gpt2"].includes(given.model_type as string), '"gpt2"', given.model_type);
   for (const name of unsupported)

@@ -2,6 +2,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  depth,
   type Field,
   flag,
   positive,
@@ -21,7 +22,7 @@ const stack = {
   vocab_size: size(32000),
   hidden_size: size(4096),
   intermediate_size: size(11008),
-  num_hidden_layers: size(32),
+  num_hidden_layers: depth(32),
   num_attention_heads: size(32),
   /** G; null for as many as there are heads. */
   num_key_value_heads: sizeOrNull(),

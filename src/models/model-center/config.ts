@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { checkField } from "../config-fields.ts";
+import { checkField, MAX_LABELS } from "../config-fields.ts";
 import type { ConfigField } from "../weights.ts";
 import { families, type Json, type ModelCenterType, type Spelling } from "./families.ts";
 
@@ -96,6 +96,13 @@ function respelt(field: string, value: ConfigField, spellings?: readonly Spellin
 }
 
 function labels(count: number): Json {
+  checkField(
+    where,
+    "cls_head",
+    Number.isSafeInteger(count) && count <= MAX_LABELS,
+    `at most ${MAX_LABELS}`,
+    count,
+  );
   const names = Array.from({ length: count }, (_, id) => `LABEL_${id}`);
   return {
     id2label: Object.fromEntries(names.map((name, id) => [String(id), name])),

@@ -2,6 +2,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  depth,
   flag,
   positive,
   probability,
@@ -15,7 +16,7 @@ import {
 const optFields = {
   vocab_size: size(50272),
   hidden_size: size(768),
-  num_hidden_layers: size(12),
+  num_hidden_layers: depth(12),
   num_attention_heads: size(12),
   /** I. */
   ffn_dim: size(3072),

@@ -2,6 +2,7 @@ import { type ActivationName, activations } from "../../nn/index.ts";
 import {
   type ConfigOf,
   checkField,
+  depth,
   type Field,
   flag,
   oneOf,
@@ -29,7 +30,7 @@ const fields = {
   /** Width I of the feed-forward layer. */
   d_ff: size(2048),
   /** Layers of the encoder. */
-  num_layers: size(6),
+  num_layers: depth(6),
   /** Layers of the decoder; null for as many as the encoder has. */
   num_decoder_layers: sizeOrNull(),
   num_heads: size(8),

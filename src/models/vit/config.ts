@@ -3,6 +3,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  depth,
   flag,
   labelNames,
   oneOf,
@@ -16,7 +17,7 @@ import type { ProblemType } from "../heads/index.ts";
 
 const vitFields = {
   hidden_size: size(768),
-  num_hidden_layers: size(12),
+  num_hidden_layers: depth(12),
   num_attention_heads: size(12),
   intermediate_size: size(3072),
   hidden_act: activation("gelu"),

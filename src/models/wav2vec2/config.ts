@@ -3,6 +3,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  depth,
   type Field,
   flag,
   labelNames,
@@ -20,7 +21,7 @@ import {
 export const speechFields = {
   vocab_size: size(32),
   hidden_size: size(768),
-  num_hidden_layers: size(12),
+  num_hidden_layers: depth(12),
   num_attention_heads: size(12),
   intermediate_size: size(3072),
   hidden_act: activation("gelu"),
@@ -56,7 +57,7 @@ export const speechFields = {
   pad_token_id: tokenId(0),
   /** Whether convolutions behind the layers make fewer frames of them. */
   add_adapter: flag(false),
-  num_adapter_layers: size(3),
+  num_adapter_layers: depth(3),
   adapter_kernel_size: size(3),
   adapter_stride: size(2),
   /** Width behind the adapter; null for the layers'. */

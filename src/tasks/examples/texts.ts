@@ -1,5 +1,5 @@
-import { readFile } from "node:fs/promises";
 import { readRecords, type TokenArray } from "../../data/index.ts";
+import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
@@ -14,7 +14,7 @@ const HELD_OUT = 0.1;
 export async function readTexts(path: string): Promise<Examples<string>> {
   const examples = await eachSplit(await splitFiles(path, /\.(jsonl|parquet|txt)$/), async (file) =>
     file.endsWith(".txt")
-      ? [await readFile(file, "utf8")]
+      ? [await readBoundedText(file, maxFileBytes.text)]
       : (await readRecords(file)).map((record, index) =>
           textIn(record, ["text"], `${file}, example ${index + 1}`),
         ),
