@@ -59,7 +59,8 @@ export function adapter(options: AdapterOptions = {}): Delta {
   const { kind = "houlsby", width = 24, activation = "gelu_new", folder } = options;
   if (!Number.isSafeInteger(width) || width < 1) throw deltaOption("width", "a whole number ≥ 1", width);
   if (kind !== "houlsby" && kind !== "pfeiffer") throw deltaOption("kind", "houlsby or pfeiffer", kind);
-  if (!(activation in activations)) throw deltaOption("activation", "one of this library", activation);
+  if (!Object.hasOwn(activations, activation))
+    throw deltaOption("activation", "one of this library", activation);
   const targetOf = (model: Module) => options.target ?? halfEnds(model, kind);
   const savedOf = (model: Module) => options.modulesToSave ?? headsOf(model);
   return {

@@ -60,7 +60,9 @@ interface Described {
 export function peftTask(model: Module): string | null {
   const { architectures } = (model as Described).configJson ?? {};
   const [architecture] = Array.isArray(architectures) ? (architectures as string[]) : [];
-  const suffix = Object.keys(tasks).find((ending) => architecture?.endsWith(ending));
+  const suffix = Object.keys(tasks).find(
+    (ending) => typeof architecture === "string" && architecture.endsWith(ending),
+  );
   return suffix === undefined ? null : (tasks[suffix] ?? null);
 }
 

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   adapterConfigName,
@@ -13,6 +12,7 @@ import { TroupeError } from "../errors.ts";
 import { copyWeights, matchState, tensorBytes, type WeightMatch, weightBytes } from "../models/index.ts";
 import type { ActivationName, Module } from "../nn/index.ts";
 import { noGrad } from "../tensor/index.ts";
+import { LinearPattern, maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 import { adapter } from "./adapter.ts";
 import { bitFit } from "./bit-fit.ts";
 import { type Delta, deltaOf, deltaTarget, tunedState } from "./delta.ts";
@@ -50,14 +50,17 @@ export function deltaFrom(path: string): Delta {
   if (type === "LORA") return loraFrom(path, config);
   if (type === "IA3") return ia3From(path, config);
   if (type === "BITFIT")
-    return bitFit({ modulesToSave: namesIn(config.modules_to_save) ?? [], folder: path });
+    return bitFit({
+      modulesToSave: namesIn(path, config.modules_to_save, "modules_to_save") ?? [],
+      folder: path,
+    });
   if (type === "PROMPT_TUNING" || type === "P_TUNING") return promptFrom(path, config);
   if (type === "PREFIX_TUNING") return prefixFrom(path, config);
   if (type === "BOTTLENECK") return bottleneckFrom(path, config);
   throw deltaFolder(
     path,
     "peft_type LORA, IA3, PROMPT_TUNING, P_TUNING, PREFIX_TUNING, BOTTLENECK or BITFIT",
-    `${type}`,
+    (JSON.stringify(type) ?? "none").slice(0, 80),
   );
 }
 
@@ -146,13 +149,13 @@ function loraFrom(path: string, config: JsonObject): Delta {
     dropout: (config.lora_dropout ?? 0) as number,
     ...(target === undefined ? {} : { target }),
     exclude: exclude === "all-linear" ? undefined : exclude,
-    layers: placesIn(config.layers_to_transform),
-    layersPattern: namesIn(config.layers_pattern),
-    rankPattern: (config.rank_pattern ?? {}) as Record<string, number>,
-    alphaPattern: (config.alpha_pattern ?? {}) as Record<string, number>,
+    layers: placesIn(path, config.layers_to_transform, "layers_to_transform"),
+    layersPattern: namesIn(path, config.layers_pattern, "layers_pattern"),
+    rankPattern: numbersIn(path, config.rank_pattern, "rank_pattern"),
+    alphaPattern: numbersIn(path, config.alpha_pattern, "alpha_pattern"),
     rsLora: config.use_rslora === true,
     bias: (config.bias ?? "none") as "none",
-    modulesToSave: namesIn(config.modules_to_save) ?? [],
+    modulesToSave: namesIn(path, config.modules_to_save, "modules_to_save") ?? [],
     init: config.init_lora_weights === "gaussian" ? "gaussian" : "uniform",
     folder: path,
   });
@@ -165,7 +168,7 @@ function ia3From(path: string, config: JsonObject): Delta {
     target: targetIn(path, config.target_modules, "target_modules"),
     exclude: exclude === "all-linear" ? undefined : exclude,
     feedForward: feedForward === "all-linear" ? undefined : feedForward,
-    modulesToSave: namesIn(config.modules_to_save) ?? [],
+    modulesToSave: namesIn(path, config.modules_to_save, "modules_to_save") ?? [],
     folder: path,
   });
 }
@@ -176,7 +179,7 @@ function isEncoded({ inference_mode: isDone }: JsonObject): boolean {
 }
 
 function promptFrom(path: string, config: JsonObject): Delta {
-  const modulesToSave = namesIn(config.modules_to_save) ?? [];
+  const modulesToSave = namesIn(path, config.modules_to_save, "modules_to_save") ?? [];
   const numTokens = config.num_virtual_tokens as number;
   const encoder: PromptEncoderOptions = {
     kind: (config.encoder_reparameterization_type ?? "MLP") as "MLP",
@@ -204,7 +207,7 @@ function bottleneckFrom(path: string, config: JsonObject): Delta {
     width: config.bottleneck_dim as number,
     activation: config.non_linearity as ActivationName,
     ...(target === undefined ? {} : { target }),
-    modulesToSave: namesIn(config.modules_to_save) ?? [],
+    modulesToSave: namesIn(path, config.modules_to_save, "modules_to_save") ?? [],
     folder: path,
   });
 }
@@ -217,28 +220,56 @@ function targetIn(
 ): readonly string[] | RegExp | "all-linear" | undefined {
   if (value === null || value === undefined) return undefined;
   if (value === "all-linear") return value;
-  if (typeof value !== "string") return namesIn(value);
+  if (typeof value !== "string") return namesIn(path, value, field);
+  checkPattern(path, value, field);
+  return new RegExp(value, "u");
+}
+
+/** A stranger's pattern is matched in linear time, or not at all. */
+function checkPattern(path: string, pattern: string, field: string): void {
   try {
-    return new RegExp(value);
+    new LinearPattern(pattern);
   } catch (cause) {
-    throw deltaFolder(path, `a pattern as ${field} that JavaScript reads too`, value, cause);
+    throw deltaFolder(
+      path,
+      `a pattern as ${field} that can be matched in linear time`,
+      `${JSON.stringify(pattern.slice(0, 80))}: ${(cause as Error).message}`,
+      cause,
+    );
   }
 }
 
-function namesIn(value: unknown): readonly string[] | undefined {
+function namesIn(path: string, value: unknown, field: string): readonly string[] | undefined {
   if (value === null || value === undefined) return undefined;
-  return typeof value === "string" ? [value] : (value as readonly string[]);
+  if (typeof value === "string") return [value];
+  if (isListOf(value, "string")) return value as readonly string[];
+  throw deltaFolder(path, `names as ${field}`, JSON.stringify(value).slice(0, 80));
 }
 
-function placesIn(value: unknown): readonly number[] | undefined {
+function placesIn(path: string, value: unknown, field: string): readonly number[] | undefined {
   if (value === null || value === undefined) return undefined;
-  return typeof value === "number" ? [value] : (value as readonly number[]);
+  if (typeof value === "number") return [value];
+  if (isListOf(value, "number")) return value as readonly number[];
+  throw deltaFolder(path, `places of layers as ${field}`, JSON.stringify(value).slice(0, 80));
+}
+
+/** Numbers of modules, by patterns of their names. */
+function numbersIn(path: string, value: unknown, field: string): Readonly<Record<string, number>> {
+  const numbers = value ?? {};
+  if (typeof numbers !== "object" || !isListOf(Object.values(numbers), "number"))
+    throw deltaFolder(path, `numbers by patterns as ${field}`, JSON.stringify(value).slice(0, 80));
+  for (const pattern of Object.keys(numbers)) checkPattern(path, pattern, field);
+  return numbers as Readonly<Record<string, number>>;
+}
+
+function isListOf(value: unknown, kind: "string" | "number"): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === kind);
 }
 
 function readConfig(path: string): JsonObject {
   const file = join(path, adapterConfigName);
   try {
-    return parseJsonObject(readFileSync(file, "utf8"), file);
+    return parseJsonObject(readBoundedTextSync(file, maxFileBytes.config), file);
   } catch (cause) {
     throw deltaFolder(path, adapterConfigName, (cause as Error).message, cause);
   }

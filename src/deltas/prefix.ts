@@ -111,6 +111,9 @@ interface PrefixedStack {
   readonly places: readonly Place[];
 }
 
+/** Of tokens, layers and features: a stranger's adapter_config.json may ask for any. */
+const MAX_SIZE = 1 << 16;
+
 /**
  * Trained keys and values in front of every attention's own; the model is frozen: GPT-2, OPT, LLaMA, Mistral, Qwen2, and what T5, BART and Blenderbot write with. Positions are counted behind them, as transformers does behind what it has
  * seen.
@@ -120,8 +123,8 @@ interface PrefixedStack {
 export function prefix({ numTokens = 8, projection = null, numLayers, folder }: PrefixOptions = {}): Delta {
   const sizes = { numTokens, projection, numLayers };
   for (const [option, size] of Object.entries(sizes))
-    if (size != null && !(Number.isSafeInteger(size) && size >= 1))
-      throw deltaOption(option, "a whole number ≥ 1", size);
+    if (size != null && !(Number.isSafeInteger(size) && size >= 1 && size <= MAX_SIZE))
+      throw deltaOption(option, `a whole number from 1 to ${MAX_SIZE}`, size);
   return {
     peftType: "PREFIX_TUNING",
     folder,

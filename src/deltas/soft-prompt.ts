@@ -1,6 +1,7 @@
 import { BartForConditionalGeneration, T5ForConditionalGeneration } from "../models/index.ts";
 import { Embedding, IGNORE_INDEX, isWriting, Module, normal, Parameter, wrapForward } from "../nn/index.ts";
 import { ops, Tensor } from "../tensor/index.ts";
+import { ownValue } from "../untrusted/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";
@@ -171,7 +172,7 @@ type Named = Readonly<Record<string, unknown>>;
 function longer(named: Named, numTokens: number): Named {
   return Object.fromEntries(
     Object.entries(named).map(([name, value]) => {
-      const prefix = prefixes[name];
+      const prefix = ownValue(prefixes, name);
       const isText = prefix !== undefined && value instanceof Tensor && value.ndim === 2;
       return [name, isText ? inFront(value, prefix, numTokens) : value];
     }),

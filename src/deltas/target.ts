@@ -1,4 +1,5 @@
 import { Affine, joinName, type Module } from "../nn/index.ts";
+import { LinearPattern } from "../untrusted/index.ts";
 import { deltaTarget } from "./delta.ts";
 import { foreignNames } from "./peft-names.ts";
 
@@ -63,9 +64,15 @@ export function liesIn(parameter: string, modules: readonly string[]): boolean {
   return false;
 }
 
-/** A pattern of whole names. */
-export function wholePattern({ source, flags }: RegExp): RegExp {
-  return new RegExp(`^(?:${source})$`, flags.replace("g", ""));
+/** A pattern of whole names, matched in linear time where that can be: always where it comes of a stranger's folder. */
+export function wholePattern({ source, flags }: RegExp): { test(name: string): boolean } {
+  const whole = `^(?:${source})$`;
+  try {
+    if (flags.replace(/[gu]/g, "") === "") return new LinearPattern(whole);
+  } catch {
+    // One of the job's own, which may be any.
+  }
+  return new RegExp(whole, flags.replace("g", ""));
 }
 
 /** Whether a module of this name is one of the target's. */
