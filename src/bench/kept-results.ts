@@ -1,4 +1,5 @@
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
+import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 
 /** What was measured, by what with: plain data. */
 interface Entry {
@@ -22,7 +23,7 @@ export class KeptResults {
   constructor(file?: string) {
     this.#file = file;
     if (file === undefined || !existsSync(file)) return;
-    for (const line of readFileSync(file, "utf8").split("\n")) {
+    for (const line of readBoundedTextSync(file, maxFileBytes.text).split("\n")) {
       const entry = entryIn(line);
       if (entry !== undefined) this.#entries.set(JSON.stringify(entry.of), entry);
     }

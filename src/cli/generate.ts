@@ -1,9 +1,15 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
-import { adapterConfigName, HuggingFaceFolder, parseJsonObject } from "../checkpoint/index.ts";
+import {
+  adapterConfigName,
+  HuggingFaceFolder,
+  type JsonObject,
+  parseJsonObject,
+} from "../checkpoint/index.ts";
 import { loadTokenizer, type Tokenizer } from "../data/index.ts";
 import { applyDelta, deltaFrom, loadDelta } from "../deltas/index.ts";
+import { fileFailure } from "../errors.ts";
 import {
   autoModel,
   configOfFile,
@@ -12,14 +18,14 @@ import {
   type GenerativeModel,
   generate,
   hasModel,
-  loadWeights,
+  matchWeights,
   pretrained,
   specialTokensOf,
-  type TaskModel,
   taskOf,
 } from "../models/index.ts";
 import { dematerialize, materialize } from "../nn/index.ts";
 import { setNumThreads } from "../tensor/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 import { number, print, usage } from "./flags.ts";
 
 interface GenerateFlags {
@@ -115,9 +121,13 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   );
   const model = autoModel(task, configOfFile(config));
   if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
+  const entries = new Map(folder.names.map((name) => [name, folder.entry(name)]));
+  // Compared before a model of a stranger's sizes is given memory.
+  const matched = adapter === undefined ? matchWeights(model, entries) : pretrained(model, entries).matched;
   materialize(model, { seed: 0 });
   try {
-    await (adapter === undefined ? loadWeights(model, folder) : loadTuned(model, folder, adapter));
+    await copyWeights(model, matched, folder);
+    if (adapter !== undefined) await loadDelta(adapter, model);
     const options = { ...specialTokensOf(config, generationConfig), ...optionsOf(flags) };
     const texts = generate(model as unknown as GenerativeModel, prompts, options);
     return texts.map((text, row) => {
@@ -136,15 +146,23 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
 /** The folder of the model that was tuned. */
 function baseOf(adapter: string): string {
   const file = join(adapter, adapterConfigName);
-  const { base_model_name_or_path: base } = parseJsonObject(readFileSync(file, "utf8"), file);
+  const { base_model_name_or_path: base } = adapterConfigOf(file);
   if (typeof base === "string" && existsSync(base)) return base;
   throw usage("the folder of the model that was tuned", `${base} in ${file}`, "--base names it");
 }
 
-async function loadTuned(model: TaskModel, base: HuggingFaceFolder, adapter: string): Promise<void> {
-  const entries = new Map(base.names.map((name) => [name, base.entry(name)]));
-  await copyWeights(model, pretrained(model, entries).matched, base);
-  await loadDelta(adapter, model);
+function adapterConfigOf(file: string): JsonObject {
+  let text: string;
+  try {
+    text = readBoundedTextSync(file, maxFileBytes.config);
+  } catch (cause) {
+    throw usage(
+      "the config of an adapter",
+      `${file}: ${fileFailure(cause)}`,
+      "--base names the model's folder",
+    );
+  }
+  return parseJsonObject(text, file);
 }
 
 /** What an encoder's text ends with. */

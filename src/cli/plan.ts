@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import type * as z from "zod";
+import { type JsonObject, parseJsonObject } from "../checkpoint/index.ts";
 import {
   commandSchema,
   Layers,
@@ -13,7 +14,7 @@ import {
   read,
   runtimeSchema,
 } from "../config/index.ts";
-import { TroupeError } from "../errors.ts";
+import { fileFailure, TroupeError } from "../errors.ts";
 import { loadJob } from "../job/index.ts";
 import { autoModel, configOfFile } from "../models/index.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
@@ -45,6 +46,7 @@ import {
 } from "../planner/index.ts";
 import { deviceCount, numelOf } from "../tensor/index.ts";
 import { configure, plannedJob, trainingOf } from "../trainer/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
@@ -314,7 +316,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
     throw usage("a job's module or a config.json", path, whichPathWasMeant(path) ?? "give its path");
   const name = basename(path);
   if (path.endsWith(".json")) {
-    const fields = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
+    const fields = readFields(path);
     const length = Number(fields.n_positions ?? fields.max_position_embeddings);
     const planned = languageModel(() => autoModel("causal_lm", configOfFile(fields)), length);
     return { name, facts: factsOf(planned), batchSize: undefined, accumulation: undefined };
@@ -332,6 +334,16 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   });
   const { batchSize, accumulation } = training ?? {};
   return { name, facts: factsOf(planned), batchSize, accumulation };
+}
+
+function readFields(path: string): JsonObject {
+  let text: string;
+  try {
+    text = readBoundedTextSync(path, maxFileBytes.config);
+  } catch (cause) {
+    throw usage("a model's config.json", `${path}: ${fileFailure(cause)}`, "give a file that can be read");
+  }
+  return parseJsonObject(text, path);
 }
 
 /** Samples that a rank may have at a time: of the layout that was named, or of any that is looked at. */

@@ -13,6 +13,7 @@ import {
   t5Vocabulary,
 } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
+import { openRegularSync, ownValue } from "../untrusted/index.ts";
 import { number, print } from "./flags.ts";
 
 interface PreprocessFlags {
@@ -141,7 +142,7 @@ const PLAIN_LOOP_MS = 2000;
 
 /** Tokens a second of the loop that anybody would write first: a line, its JSON, its tokens. */
 async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: Tokenizer): Promise<number> {
-  const file = createReadStream(input);
+  const file = createReadStream(input, { fd: openRegularSync(input) });
   const beganMs = performance.now();
   let [tokens, ms] = [0, 0];
   for await (const line of createInterface({ input: file })) {
@@ -194,7 +195,7 @@ function sentencesOf({ lang, punkt }: PreprocessFlags): string | PunktModel {
 }
 
 function languageOf(name: string): string {
-  const language = languages[name.toLowerCase()] ?? (/^[a-z]{2}$/.test(name) ? name : undefined);
+  const language = ownValue(languages, name.toLowerCase()) ?? (/^[a-z]{2}$/.test(name) ? name : undefined);
   if (language !== undefined) return language;
   throw misused(`--lang of ${Object.keys(languages).join(", ")}, or two letters`, name);
 }

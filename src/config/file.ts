@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import type * as z from "zod";
 import { fileFailure, TroupeError } from "../errors.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../untrusted/index.ts";
 import { type Given, isRecord, leavesOf } from "./layers.ts";
 import { type Option, optionsOf } from "./option.ts";
 import { readText } from "./texts.ts";
@@ -26,7 +26,7 @@ export function fileOptions(path: string, schema: z.core.$ZodType): Given[] {
 
 function readable(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedTextSync(path, maxFileBytes.settings);
   } catch (cause) {
     throw fileError("a file of options that can be read", path, cause);
   }
@@ -36,7 +36,7 @@ function parsed(path: string, text: string): Record<string, unknown> {
   const isJson = extname(path) === ".json";
   let values: unknown;
   try {
-    values = isJson ? JSON.parse(text) : parse(text);
+    values = isJson ? parseBoundedJson(text) : parse(text);
   } catch (cause) {
     throw fileError(isJson ? "JSON" : "TOML", path, cause);
   }

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ownValue } from "../untrusted/index.ts";
 import { bare, type Option } from "./option.ts";
 
 /**
@@ -31,7 +32,7 @@ const UNITS: Readonly<Record<string, number>> = {
 export function bytesOf(text: string): number | undefined {
   if (text.trim() === "Infinity") return Number.POSITIVE_INFINITY;
   const [, digits = "", unit = ""] = /^\s*(-?[\d.]+)\s*([a-zA-Z]*)\s*$/.exec(text) ?? [];
-  const size = Number(digits) * (UNITS[unit.toUpperCase()] ?? Number.NaN);
+  const size = Number(digits) * (ownValue(UNITS, unit.toUpperCase()) ?? Number.NaN);
   return digits !== "" && Number.isFinite(size) ? size : undefined;
 }
 

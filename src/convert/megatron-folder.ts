@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import {
   type JsonObject,
@@ -11,7 +11,7 @@ import {
 import { TroupeError } from "../errors.ts";
 import { makeFolder } from "../make-folder.ts";
 import { megatronModel } from "../models/index.ts";
-import { findConfig } from "./beside-config.ts";
+import { findConfig, latestWord } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import {
@@ -107,10 +107,10 @@ export async function writeMegatron(
 }
 
 async function iterationFolder(path: string): Promise<{ folder: string; iteration: number }> {
-  const latest = await readFile(join(path, latestName), "utf8").catch(() => undefined);
+  const latest = await latestWord("megatron", join(path, latestName));
   if (latest === undefined)
     return { folder: path, iteration: Number(/^iter_(\d+)$/.exec(basename(path))?.[1] ?? 0) };
-  const word = latest.trim();
+  const word = latest;
   if (word === "release") return { folder: join(path, "release"), iteration: 0 };
   if (!/^\d{1,9}$/.test(word))
     throw refusal(

@@ -1,9 +1,9 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type JsonObject, TorchFile } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type NeoXModel, neoxModel } from "../models/index.ts";
-import { findConfig } from "./beside-config.ts";
+import { findConfig, latestWord } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 
@@ -79,8 +79,16 @@ function renamed(
 }
 
 async function stepOf(path: string): Promise<{ folder: string; step: number }> {
-  const latest = await readFile(join(path, latestName), "utf8").catch(() => undefined);
-  const folder = latest === undefined ? path : join(path, latest.trim());
+  const latest = await latestWord("gpt-neox", join(path, latestName));
+  // A stranger's word must not lead out of the run's folder.
+  if (latest !== undefined && !stepFolder.test(latest))
+    throw refusal(
+      "global_step and a number",
+      join(path, latestName),
+      JSON.stringify(latest.slice(0, 40)),
+      "restore that file",
+    );
+  const folder = latest === undefined ? path : join(path, latest);
   return { folder, step: Number(stepFolder.exec(folder.split("/").at(-1) ?? "")?.[1] ?? 0) };
 }
 

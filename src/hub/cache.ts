@@ -1,15 +1,8 @@
 import { randomUUID } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
+import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -112,7 +105,7 @@ export function cachedNames(kind: RepositoryKind, environment: Environment): str
 
 function textOf(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8").trim();
+    return readBoundedTextSync(path, maxFileBytes.word).trim();
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
+import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 import { type Environment, homeFolder, type Repository } from "./cache.ts";
 
 /** What is said of a hub's file before it is read. */
@@ -225,7 +225,12 @@ function tokenIn(environment: Environment): string | undefined {
   const said = HF_TOKEN ?? HUGGING_FACE_HUB_TOKEN;
   if (said !== undefined) return said.trim() || undefined;
   try {
-    return readFileSync(HF_TOKEN_PATH ?? join(homeFolder(environment), "token"), "utf8").trim() || undefined;
+    return (
+      readBoundedTextSync(
+        HF_TOKEN_PATH ?? join(homeFolder(environment), "token"),
+        maxFileBytes.word,
+      ).trim() || undefined
+    );
   } catch {
     return undefined;
   }

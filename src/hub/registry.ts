@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { parse } from "smol-toml";
 import { fileFailure, TroupeError } from "../errors.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../untrusted/index.ts";
 
 /** Names of one's own for models and datasets. */
 export interface Registry {
@@ -36,7 +36,7 @@ export function findRegistry(
   const file = resolve(folder, named ?? registryFile);
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readBoundedTextSync(file, maxFileBytes.settings);
   } catch (cause) {
     if (named === undefined) return undefined;
     throw broken(file, fileFailure(cause), cause);
@@ -47,7 +47,7 @@ export function findRegistry(
 function registryOf(file: string, text: string): Registry {
   let values: Record<string, unknown>;
   try {
-    values = (extname(file) === ".json" ? JSON.parse(text) : parse(text)) as Record<string, unknown>;
+    values = (extname(file) === ".json" ? parseBoundedJson(text) : parse(text)) as Record<string, unknown>;
   } catch (cause) {
     throw broken(file, (cause as Error).message.split("\n")[0] ?? "", cause);
   }

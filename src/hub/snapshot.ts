@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../untrusted/index.ts";
 import {
   CachedRepository,
   type Environment,
@@ -128,7 +129,9 @@ export function isWholeModel(snapshot: string): boolean {
   if (!has("config.json")) return false;
   if (!has(INDEX)) return namesIn(snapshot).some((name) => WEIGHTS.test(name) && has(name));
   try {
-    const { weight_map } = JSON.parse(readFileSync(join(snapshot, INDEX), "utf8")) as {
+    const { weight_map } = parseBoundedJson(
+      readBoundedTextSync(join(snapshot, INDEX), maxFileBytes.index),
+    ) as {
       weight_map: Record<string, string>;
     };
     return [...new Set(Object.values(weight_map))].every(has);

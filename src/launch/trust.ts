@@ -1,8 +1,9 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { fileFailure, TroupeError } from "../errors.ts";
 import { whyUnsafe } from "../ownership.ts";
 import type { Keys } from "../runtime/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 
 const FEWEST_CHARACTERS = 16;
 const OURS = "a file that no other user could have made or changed";
@@ -47,7 +48,7 @@ function readKeys(files: NonNullable<TrustFiles["tls"]>): Keys {
 function read(file: string): string {
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readBoundedTextSync(file, maxFileBytes.settings);
   } catch (error) {
     throw unusable(file, "a file that can be read", fileFailure(error));
   }
@@ -77,7 +78,7 @@ function readSecret(file: string): string {
   let text: string;
   try {
     mode = statSync(file).mode;
-    text = readFileSync(file, "utf8").trim();
+    text = readBoundedTextSync(file, maxFileBytes.word).trim();
   } catch (error) {
     throw refused("a file that can be read", fileFailure(error));
   }

@@ -14,6 +14,7 @@ import {
   type Tokenizer,
 } from "../data/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
+import { ownValue } from "../untrusted/index.ts";
 import { type Arguments, getArgs } from "./arguments.ts";
 import { argumentError } from "./run-parts.ts";
 
@@ -197,7 +198,7 @@ const formats: Readonly<Record<string, string>> = { mmap: "mmap", lazy: "cached"
 /** Prefixes and their weights, all of the format that is asked for. */
 function prefixesOf({ dataPrefix, dataImpl = "infer" }: PretrainingData): readonly string[] {
   const words = dataPathOf(dataPrefix);
-  const asked = formats[dataImpl];
+  const asked = ownValue(formats, dataImpl);
   const prefixes = words.length === 1 ? words : words.filter((_, index) => index % 2 === 1);
   for (const prefix of asked === undefined ? [] : prefixes) {
     using data = IndexedDataset.open(prefix);

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type RampUp, stepsOfSamples } from "../batch-ramp.ts";
+import { parseJsonObject } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { TrainingPlan } from "../job/index.ts";
 import { configOfFile } from "../models/index.ts";
@@ -13,6 +14,7 @@ import {
   type Schedule,
   SGD,
 } from "../optim/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 import { type Arguments, defaultArguments, flagOf } from "./arguments.ts";
 
 /** What the arguments ask for that contradicts itself, or is lacking. */
@@ -154,7 +156,7 @@ export function scheduleOf(optimizer: OptimizerSpec, args: Arguments, numTrain: 
 export function readModelConfig(folder: string): Readonly<Record<string, unknown>> {
   const path = join(folder, "config.json");
   try {
-    return configOfFile(JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>);
+    return configOfFile(parseJsonObject(readBoundedTextSync(path, maxFileBytes.config), path));
   } catch (cause) {
     throw argumentError(
       `a model's config.json at ${path}`,

@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { type JsonObject, parseJsonObject } from "../../checkpoint/index.ts";
 import { type ConvertOptions, convert, convertKinds } from "../../convert/index.ts";
 import { whichPathWasMeant } from "../../nearest-path.ts";
+import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 import { print, usage } from "../flags.ts";
 
 interface ConvertFlags {
@@ -52,7 +52,7 @@ export async function convertCheckpoint(source: string, target: string, flags: C
 
 async function readConfig(path: string | undefined): Promise<JsonObject | undefined> {
   if (path === undefined) return undefined;
-  const text = await readFile(path, "utf8").catch((cause: Error) => {
+  const text = await readBoundedText(path, maxFileBytes.config).catch((cause: Error) => {
     throw usage(
       "--config FILE",
       `${path}: ${cause.message}`,

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { type Command, Option as CommandFlag } from "commander";
 import { commandSchema, type Given, optionsOf } from "../../config/index.ts";
 import { fileFailure } from "../../errors.ts";
 import { jobModules, flags as rapidformerFlags } from "../../rapidformer/index.ts";
 import { jobUrlOf } from "../../trainer/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../untrusted/index.ts";
 import { print, usage } from "../flags.ts";
 import { addOptionFlags, typedOptions } from "../option-flags.ts";
 import { configFlag, givenAround, printFlag, type RunFlags, runJob, settingFlag } from "../run.ts";
@@ -42,7 +42,7 @@ export function withListing(args: readonly string[], environment: NodeJS.Process
   if (command !== RAPIDFORMER || file === "" || file.startsWith("-")) return args;
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readBoundedTextSync(file, maxFileBytes.settings);
   } catch (cause) {
     throw usage(
       `a script of rapidformer at ${file}, or flags`,

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 
 /** Which text a job's module has. */
 export type ModuleIdentity = {
@@ -30,7 +30,7 @@ export async function identityOf(jobUrl: string, file: string): Promise<ModuleId
   const folder = dirname(fileURLToPath(jobUrl));
   const digests = new Map<string, string>();
   const read = async (url: string): Promise<void> => {
-    const text = await readFile(new URL(url), "utf8");
+    const text = await readBoundedText(fileURLToPath(url), maxFileBytes.text);
     digests.set(url, createHash("sha256").update(text).digest("hex"));
     for (const named of filesNamedIn(text, url)) {
       if (digests.has(named)) continue;
