@@ -5,6 +5,7 @@ import { Workspace } from "../fixtures/run-tiny.ts";
 import { atExit } from "./at-exit.ts";
 import type { Placement } from "./faults.ts";
 import { reportCycles } from "./reports/cycles.ts";
+import { reportFiles } from "./reports/files.ts";
 import { reportFlips } from "./reports/flips.ts";
 import { reportFuzz } from "./reports/fuzz.ts";
 import { reportHangs } from "./reports/hangs.ts";
@@ -29,6 +30,7 @@ const parts: Readonly<Record<string, Report>> = {
   power: reportPower,
   flips: reportFlips,
   fuzz: reportFuzz,
+  files: reportFiles,
 };
 const usage = `
 usage: npm run chaos [-- PART... OPTIONS]
@@ -44,6 +46,7 @@ Disturbs what must survive and prints what became of it. Parts, all unless told:
   --faults N      of runs over two hosts (50)
   --target TEXT   part of the name of what is fuzzed, or of PHASE/FAULT
   --kills N       of saves (1000)
+  --files N       hostile files, of all kinds together (600)
   --verbose       says more`;
 const { values, positionals } = readArguments(
   usage,
@@ -57,6 +60,7 @@ const { values, positionals } = readArguments(
     faults: { type: "string", default: "50" },
     target: { type: "string", default: "" },
     kills: { type: "string", default: "1000" },
+    files: { type: "string", default: "600" },
     verbose: { type: "boolean", default: false },
   },
   Number.POSITIVE_INFINITY,
@@ -66,7 +70,7 @@ const unknown = asked.filter((name) => !(name in parts));
 if (unknown.length > 0) refuse(usage, `${Object.keys(parts).join(", ")} or all`, unknown.join(", "));
 if (values.placement !== undefined && !["thread", "process"].includes(values.placement))
   refuse(usage, "--placement thread or process", values.placement);
-type Numbered = "minutes" | "mtbf" | "seed" | "cycles" | "moments" | "faults" | "kills";
+type Numbered = "minutes" | "mtbf" | "seed" | "cycles" | "moments" | "faults" | "kills" | "files";
 const given = (option: Numbered) => numberOf(usage, option, values[option]);
 
 const seed = given("seed");
@@ -85,6 +89,7 @@ const options = {
   numMoments: given("moments"),
   numFaults: given("faults"),
   numKills: given("kills"),
+  numFiles: given("files"),
   target: values.target,
   isVerbose: values.verbose,
 };

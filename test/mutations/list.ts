@@ -58,6 +58,39 @@ const toldToLinked =
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
   {
+    name: "a stranger's file may be a pipe",
+    file: "src/untrusted/bounded-file.ts",
+    from: "  if (stats.isFile()) return;\n",
+    to: "  if (!stats.isDirectory()) return;\n",
+    caughtBy: [
+      by(
+        "test/untrusted/files.test.ts",
+        "is read where it is a regular file of a size that was allowed, and refused at once where it is not",
+      ),
+    ],
+  },
+  {
+    name: "a pattern's match is not taken for what has failed",
+    file: "src/untrusted/linear-pattern.ts",
+    from: "if (memo !== undefined) for (const key of trail) memo[key] = 0;",
+    to: "",
+    caughtBy: [
+      by("test/untrusted/linear-pattern.test.ts", "ends over a text of thousands of characters: %s"),
+    ],
+  },
+  {
+    name: "a parameter may hold a parameter",
+    file: "src/checkpoint/format/torch-file.ts",
+    from: "if (made instanceof PickledCall && made.name === PARAMETER)",
+    to: "if (made instanceof PickledCall && made.args.length < 0)",
+    caughtBy: [
+      by(
+        "test/checkpoint/torch-file.test.ts",
+        "whose parameters hold themselves or each other, however many, is refused by one sentence",
+      ),
+    ],
+  },
+  {
     name: "a fence stands nowhere",
     file: "native/core/device/fence.cc",
     from: "  fence.event_->record(present_stream(device));\n",

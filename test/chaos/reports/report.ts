@@ -18,6 +18,8 @@ export interface ChaosOptions {
   readonly numFaults: number;
   /** Saves that are killed at random moments. */
   readonly numKills: number;
+  /** Hostile files that are read, of all kinds together. */
+  readonly numFiles: number;
   /** Part of the name of what is fuzzed, or of a phase; everything where empty. */
   readonly target: string;
   readonly isVerbose: boolean;
