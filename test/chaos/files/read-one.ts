@@ -22,7 +22,10 @@ export interface ReadOutcome {
 
 const collect = (globalThis as { gc?: () => void }).gc;
 
-process.on("message", async ({ kind, path }: ReadOrder) => {
+process.on("message", (order: ReadOrder) => void answer(order));
+process.send?.("ready");
+
+async function answer({ kind, path }: ReadOrder): Promise<void> {
   collect?.();
   // The kernel's own mark of the most memory: it begins again from now.
   writeFileSync("/proc/self/clear_refs", "5");
@@ -32,8 +35,7 @@ process.on("message", async ({ kind, path }: ReadOrder) => {
   const { user, system } = process.cpuUsage(begun);
   const peakBytes = 1024 * Math.max(0, kilobytes("VmHWM") - before);
   process.send?.({ ...told, tookMs: (user + system) / 1_000, peakBytes } satisfies ReadOutcome);
-});
-process.send?.("ready");
+}
 
 async function outcomeOf(
   kind: string,
