@@ -99,6 +99,7 @@ function heldBack(make: () => EventSink): EventSink {
       sink.attach?.(tell);
       for (const before of held.splice(0)) sink.write(before);
     },
-    close: async () => sink?.close(),
+    close: () => sink?.close(),
+    closeDeadlineMs: Number.POSITIVE_INFINITY,
   };
 }

@@ -36,7 +36,7 @@ const maxCauses = 8;
 
 /** Any thrown value as plain data, its causes with it. */
 export function reportError(error: unknown, numCauses = 0): ErrorReport {
-  if (!(error instanceof Error)) return { message: String(error) };
+  if (!(error instanceof Error)) return { message: textOf(error) };
   const { code, fields } = error as { code?: unknown; fields?: { actor?: unknown } };
   const hasCause = error.cause !== undefined && numCauses < maxCauses;
   return composeReport({
@@ -47,6 +47,15 @@ export function reportError(error: unknown, numCauses = 0): ErrorReport {
     actor: typeof fields?.actor === "string" ? fields.actor : undefined,
     cause: hasCause ? reportError(error.cause, numCauses + 1) : undefined,
   });
+}
+
+/** A thrown value that is no error, as text: not every object can be one. */
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    return "a thrown object that has no text";
+  }
 }
 
 /** A report of what an error says of itself; reads the lines of source that it names. */

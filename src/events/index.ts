@@ -15,10 +15,11 @@ export {
   type TroupeEvent,
   type TroupeEventBody,
 } from "./event.ts";
-export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./hub/event-hub.ts";
+export { EventHub, type EventHubOptions, type EventStreamOptions } from "./hub/event-hub.ts";
 export { type EventListener, EventListeners } from "./hub/event-listeners.ts";
 export { EventStream } from "./hub/event-stream.ts";
 export { type EventSelection, ofKind, type Sampling } from "./hub/select-events.ts";
+export type { EventSink } from "./hub/sink.ts";
 export { stampMs } from "./hub/stamp.ts";
 export type {
   ActorFailed,

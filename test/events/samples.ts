@@ -197,7 +197,7 @@ export const samples: Bodies = {
     dataMs: 0.1,
     residentBytes: 412e6,
   },
-  "subscriber.failed": { kind: "subscriber.failed", error },
+  "subscriber.failed": { kind: "subscriber.failed", subscriber: "write(event) of sink Tracker", error },
   "text.generated": { kind: "text.generated", step: 2000, text: "declare function\n\u001b[2Jevil" },
 };
 

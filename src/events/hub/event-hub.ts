@@ -4,22 +4,17 @@ import { Subject } from "rxjs/internal/Subject";
 import { TroupeError, unknownNames } from "../../errors.ts";
 import { reportError } from "../error-report.ts";
 import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "../event.ts";
+import type { SubscriberFailed } from "../kinds/delivery.ts";
 import { describeEvent } from "../words/describe-event.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
+import { callSubscriber } from "./call-subscriber.ts";
 import { EventListeners } from "./event-listeners.ts";
 import { EventStream } from "./event-stream.ts";
 import { GuardedObservable } from "./guarded-observable.ts";
+import { GuardedSink } from "./guarded-sink.ts";
 import { type EventSelection, optionError, selector } from "./select-events.ts";
+import type { EventSink } from "./sink.ts";
 import { stampMs } from "./stamp.ts";
-
-/** Where events are written: called with every event, in order, within `emit`; must neither wait nor throw. */
-export interface EventSink {
-  write(event: TroupeEvent): void;
-  /** Writes out what is held back. */
-  close(): Promise<void>;
-  /** Called by the hub that takes it: how a sink tells of itself, as that its disk is full. */
-  attach?(tell: (body: TroupeEventBody) => void): void;
-}
 
 /** Which events an {@link EventStream} brings, and how many wait for its reader. */
 export interface EventStreamOptions<Kind extends EventKind = EventKind> extends EventSelection<Kind> {
@@ -46,33 +41,38 @@ const flushMs = 1000;
 
 /**
  * Where the events of a run come together. `emit` returns at once and never throws: sinks write, subscribers are
- * called in a later turn of the event loop. Subscribers that throw are reported once; those that are slow get at most
- * a fifth of the thread's time, and lose the oldest events beyond the capacity. Sinks lose none.
+ * called in a later turn of the event loop. Sinks and subscribers that throw, or whose promise rejects, are reported once and go
+ * on receiving; those that are slow, or whose promise does not settle, get at most a fifth of the thread's time, and lose
+ * the oldest events beyond the capacity.
  */
 export class EventHub {
   /** Every event, the latest ones again for a new subscriber; completes with {@link close}, never fails. */
   readonly events$: Observable<TroupeEvent>;
   /** Who listens to events of one kind: called as subscribers are, from now on. */
-  readonly listeners = new EventListeners((error) => this.#subscriberFailed(error));
+  readonly listeners = new EventListeners((error, kind) => this.#failed(`a listener to ${kind}`, error));
   readonly #clock: () => number;
   readonly #subject = new Subject<TroupeEvent>();
   /** The latest ones that subscribers were called with, or would have been. */
   readonly #recent: BoundedQueue<TroupeEvent>;
   readonly #queue: BoundedQueue<TroupeEvent>;
-  readonly #sinks = new Set<EventSink>();
+  readonly #capacity: number;
+  readonly #sinks = new Set<GuardedSink>();
   #draining: { cancel(): void } | undefined;
   #closed = false;
 
   constructor(options: EventHubOptions = {}) {
     this.#clock = options.clock ?? stampMs;
     this.#recent = new BoundedQueue(options.numReplayed ?? 1024);
-    this.#queue = new BoundedQueue(options.capacity ?? 16_384);
+    this.#capacity = options.capacity ?? 16_384;
+    this.#queue = new BoundedQueue(this.#capacity);
     // Not a ReplaySubject, which moves all that it remembers at each event.
     const replayed$ = new Observable<TroupeEvent>((subscriber) => {
       for (const event of this.#recent.items()) subscriber.next(event);
       return this.#subject.subscribe(subscriber);
     });
-    this.events$ = new GuardedObservable(replayed$, (error) => this.#subscriberFailed(error));
+    this.events$ = new GuardedObservable(replayed$, (error) =>
+      this.#failed("a subscriber to events$", error),
+    );
   }
 
   /** Stamps an event and passes it on. After {@link close} it does nothing. */
@@ -88,11 +88,18 @@ export class EventHub {
   /**
    * Lets a sink write every event from now on; the hub closes it with itself.
    * @returns takes the sink out again, without closing it
+   * @throws {TroupeError} `OPTION` for what has no `write` or no `close`
    */
   addSink(sink: EventSink): () => void {
-    this.#sinks.add(sink);
-    sink.attach?.((body) => this.#tellOf(sink, body));
-    return () => this.#sinks.delete(sink);
+    checkSink(sink);
+    const report = (failure: SubscriberFailed) => this.#report(failure);
+    const guarded = new GuardedSink(sink, { capacity: this.#capacity, report });
+    this.#sinks.add(guarded);
+    callSubscriber(
+      () => sink.attach?.((body) => this.#later(body)),
+      (error) => this.#failed(`attach of ${guarded.name}`, error),
+    );
+    return () => this.#sinks.delete(guarded);
   }
 
   /**
@@ -147,25 +154,24 @@ export class EventHub {
     this.#subject.complete();
     // One after the other, the first one last: the console still says what became of the others.
     for (const sink of [...this.#sinks].reverse()) {
-      await sink.close().catch((error: unknown) => this.#warn(error));
       this.#sinks.delete(sink);
+      await sink.close();
     }
   }
 
   #write(body: TroupeEventBody): TroupeEvent {
     const event: TroupeEvent = { ...body, timeMs: this.#clock(), schemaVersion };
-    for (const sink of this.#sinks) this.#writeTo(sink, event);
+    for (const sink of this.#sinks) sink.write(event);
     return event;
   }
 
-  /** Not within what a sink is being told: the others would hear of it before they hear that. */
-  #tellOf(sink: EventSink, body: TroupeEventBody): void {
+  /** Reports on a sink or a subscriber; not within the event that is being passed on, which the others get first. */
+  #later(body: TroupeEventBody): void {
     queueMicrotask(() => {
       if (!this.#closed) {
         this.emit(body);
         return;
       }
-      this.#sinks.delete(sink);
       const { text } = describeEvent(this.#write(body)) ?? {};
       if (this.#sinks.size === 0 && text !== undefined) process.emitWarning(text, "TroupeWarning");
     });
@@ -191,25 +197,31 @@ export class EventHub {
     this.listeners.emit(event);
   }
 
-  #writeTo(sink: EventSink, event: TroupeEvent): void {
-    try {
-      sink.write(event);
-    } catch (error) {
-      this.#sinks.delete(sink);
-      this.#subscriberFailed(error);
-    }
+  #failed(subscriber: string, error: unknown): void {
+    this.#report({ kind: "subscriber.failed", subscriber, error: reportError(error) });
   }
 
-  #subscriberFailed(error: unknown): void {
-    this.#warn(error);
-    this.emit({ kind: "subscriber.failed", error: reportError(error) });
+  #report(failure: SubscriberFailed): void {
+    // On standard error too: a script may have no other subscriber than the one that failed.
+    const { subscriber, error } = failure;
+    if (failure.numLost === undefined && !this.#closed)
+      process.emitWarning(
+        `${subscriber} failed, training goes on: ${error.stack ?? error.message}`,
+        "TroupeWarning",
+      );
+    this.#later(failure);
   }
+}
 
-  /** Said on standard error too: a script may have no other subscriber than the one that failed. */
-  #warn(error: unknown): void {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    process.emitWarning(`a subscriber to events threw, training goes on: ${text}`, "TroupeWarning");
-  }
+function checkSink(sink: unknown): void {
+  const { write, close } = (sink ?? {}) as Partial<EventSink>;
+  if (typeof write === "function" && typeof close === "function") return;
+  throw new TroupeError("OPTION", {
+    where: "addSink",
+    expected: "a sink with functions write(event) and close()",
+    got: typeof write === "function" ? "one without close()" : "one without write(event)",
+    hint: "both may be async",
+  });
 }
 
 function soon(body: () => void): { cancel(): void } {

@@ -1,21 +1,22 @@
 import { EventEmitter } from "eventemitter3";
 import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
 import { checkKinds } from "../event-kinds.ts";
+import { callSubscriber } from "./call-subscriber.ts";
 
 /** Called with every event of one kind; what it returns counts for nothing, but a promise that rejects is a failure of its. */
 export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => unknown;
 
-type AnyListener = (event: TroupeEvent) => void;
+type AnyListener = (event: TroupeEvent) => unknown;
 
 /** Who listens to events of a kind. One that throws, or whose promise rejects, is reported once; all of them go on hearing. */
 export class EventListeners {
   readonly #emitter = new EventEmitter<Record<EventKind, [TroupeEvent]>>();
   /** The listener that the emitter knows, by the one that was given. */
   readonly #guarded = new WeakMap<AnyListener, AnyListener>();
-  readonly #onFailure: (error: unknown) => void;
+  readonly #onFailure: (error: unknown, kind: EventKind) => void;
 
-  /** @param onFailure - told what a listener has thrown */
-  constructor(onFailure: (error: unknown) => void) {
+  /** @param onFailure - receives the first error of each listener, and the kind of event that it was called with */
+  constructor(onFailure: (error: unknown, kind: EventKind) => void) {
     this.#onFailure = onFailure;
   }
 
@@ -51,17 +52,15 @@ export class EventListeners {
     const known = this.#guarded.get(listener);
     if (known !== undefined) return known;
     let isReported = false;
-    const fail = (error: unknown) => {
-      if (!isReported) this.#onFailure(error);
+    const fail = (error: unknown, kind: EventKind) => {
+      if (!isReported) this.#onFailure(error, kind);
       isReported = true;
     };
     const guarded = (event: TroupeEvent) => {
-      try {
-        const result: unknown = listener(event);
-        if (result instanceof Promise) result.catch(fail);
-      } catch (error) {
-        fail(error);
-      }
+      void callSubscriber(
+        () => listener(event),
+        (error) => fail(error, event.kind),
+      );
     };
     this.#guarded.set(listener, guarded);
     return guarded;

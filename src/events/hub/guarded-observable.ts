@@ -2,9 +2,7 @@ import type { Observer, Operator, Subscription } from "rxjs";
 // The same classes: rxjs's index loads 220 modules, a sixth of what starting an actor's thread costs.
 import { Observable } from "rxjs/internal/Observable";
 import { Subscriber } from "rxjs/internal/Subscriber";
-
-/** Told once for each subscriber that throws, or whose promise rejects. */
-export type ReportFailure = (error: unknown) => void;
+import { callSubscriber, type ReportFailure } from "./call-subscriber.ts";
 
 /**
  * An observable whose subscribers may throw: rxjs would throw again from a timer, which ends the process. Here the
@@ -47,14 +45,7 @@ function guard<T>(observer: Partial<Observer<T>>, report: ReportFailure): Observ
     if (!reported) report(error);
     reported = true;
   };
-  const call = (body: () => unknown) => {
-    try {
-      const result = body();
-      if (result instanceof Promise) result.catch(fail);
-    } catch (error) {
-      fail(error);
-    }
-  };
+  const call = (body: () => unknown) => void callSubscriber(body, fail);
   return {
     next: (value) => call(() => observer.next?.(value)),
     error: (error) => (observer.error === undefined ? fail(error) : call(() => observer.error?.(error))),

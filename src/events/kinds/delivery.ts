@@ -19,10 +19,20 @@ export interface MessageUndelivered {
   readonly count: number;
 }
 
-/** A subscriber to events threw; told once for each subscriber, which goes on receiving. */
+/**
+ * A sink, a listener or a subscriber threw, its promise was rejected, or its promise has not settled. Reported once for each,
+ * which goes on receiving; and of a sink that failed again, or that events never reached, once more when it is closed.
+ */
 export interface SubscriberFailed {
   readonly kind: "subscriber.failed";
+  /** Which: "write(event) of sink Tracker", "a listener to step.finished". */
+  readonly subscriber: string;
+  /** Its first failure. */
   readonly error: ErrorReport;
+  /** When a sink is closed: how many of its calls have failed. */
+  readonly numFailed?: number;
+  /** When a sink is closed: how many events were not passed to it, because more came than are held. */
+  readonly numLost?: number;
 }
 
 /** A reader of events was slower than they came, and the oldest were dropped. */

@@ -1,5 +1,5 @@
 import type { TroupeEvent } from "../event.ts";
-import type { EventSink } from "../hub/event-hub.ts";
+import type { EventSink } from "../hub/sink.ts";
 import { describeEvent, type Tone } from "../words/describe-event.ts";
 import { BoundedWriter, type TellTrouble } from "./bounded-writer.ts";
 import { Progress } from "./progress.ts";
@@ -74,6 +74,8 @@ interface ConsoleParts extends Required<ConsoleSinkOptions> {
 const isSet = (text = "") => text !== "" && text !== "0" && text !== "false";
 
 class ConsoleSink implements EventSink {
+  /** Its writer waits for slow readers, and knows when to give them up. */
+  readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #stream: ConsoleStream;
   /** Writes to standard error; undefined for a stream that was given. */
   readonly #writer: BoundedWriter | undefined;

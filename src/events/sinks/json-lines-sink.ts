@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Writable } from "node:stream";
 import { schemaVersion, type TroupeEvent } from "../event.ts";
-import type { EventSink } from "../hub/event-hub.ts";
+import type { EventSink } from "../hub/sink.ts";
 import { describeEvent } from "../words/describe-event.ts";
 import { BoundedWriter, fileWriteMs } from "./bounded-writer.ts";
 import { RecordFile } from "./record-file.ts";
@@ -49,6 +49,8 @@ export function jsonLinesSink(target: string | Writable | number, options: JsonL
     },
     attach: (tell) => writer.onTrouble(tell),
     close: () => writer.close(),
+    // The writer waits for slow readers, and knows when to give them up.
+    closeDeadlineMs: Number.POSITIVE_INFINITY,
   };
 }
 

@@ -96,7 +96,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `${event.count} undelivered ${event.messageKind} from ${event.from} to ${event.to}: ${event.reason}`,
       );
     case "subscriber.failed":
-      return bad(`a subscriber to events threw, training goes on: ${explain(event.error)}`);
+      return bad(describeSubscriber(event, depth));
     case "events.dropped":
       return bad(
         event.actor === undefined
@@ -137,6 +137,19 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     default:
       return event satisfies never;
   }
+}
+
+function describeSubscriber(
+  { subscriber, error, numFailed, numLost }: EventOf<"subscriber.failed">,
+  depth: ErrorDepth,
+): string {
+  if (numFailed === undefined || numLost === undefined)
+    return `${subscriber} failed, training goes on: ${describeError(error, depth)}`;
+  const counts = [
+    ...(numFailed === 0 ? [] : [`failed ${numFailed === 1 ? "once" : `${numFailed} times`}`]),
+    ...(numLost === 0 ? [] : [`lacks ${entries(numLost)}`]),
+  ];
+  return `${subscriber} ${counts.join(" and ")}: ${error.message}`;
 }
 
 function entries(count: number): string {

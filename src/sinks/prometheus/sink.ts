@@ -17,6 +17,8 @@ export interface PrometheusOptions {
 export interface PrometheusSink extends EventSink {
   /** The address to scrape, `http://127.0.0.1:9464/metrics`. */
   readonly url: string;
+  /** Resolves once its port is free. */
+  close(): Promise<void>;
 }
 
 /** The one that exporters of OpenTelemetry's take. */

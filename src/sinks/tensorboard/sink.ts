@@ -46,6 +46,8 @@ function fileName(): string {
 }
 
 class TensorBoardSink implements EventSink {
+  /** Its writer waits for slow readers, and knows when to give them up. */
+  readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #scalars = new Map<string, KnownScalar>();
   readonly #writer: BoundedWriter;
   /** The record of the run's settings, which every file begins with that comes after it. */

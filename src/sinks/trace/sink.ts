@@ -25,6 +25,8 @@ export function chromeTraceSink(path: string): EventSink {
 }
 
 class ChromeTraceSink implements EventSink {
+  /** Its writer waits for slow readers, and knows when to give them up. */
+  readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #writer: BoundedWriter;
   /** The names of processes and lanes so far: what a file begins with. The first one lets every other entry begin alike. */
   readonly #names: TraceEvent[] = processName(0, "run");

@@ -1,0 +1,200 @@
+import { TroupeError } from "../../errors.ts";
+import { type ErrorReport, reportError } from "../error-report.ts";
+import type { TroupeEvent } from "../event.ts";
+import type { SubscriberFailed } from "../kinds/delivery.ts";
+import { formatDuration } from "../words/figures.ts";
+import { BoundedQueue } from "./bounded-queue.ts";
+import { callSubscriber } from "./call-subscriber.ts";
+import type { EventSink } from "./sink.ts";
+
+/** A sink may take this share of the thread… */
+const share = 1 / 5;
+/** …after so many milliseconds of its calls, which any sink may take at once. */
+const burstMs = 100;
+/** A `write` that has not ended after so long is reported. */
+const answerMs = 10_000;
+/** How long closing lets a sink that returns no promises keep the thread for events that wait. */
+const drainMs = 1000;
+/** How long closing waits for a sink that says nothing else… */
+const closeMs = 10_000;
+/** …and for its `close`, however long its last `write` took. */
+const leastCloseMs = 1000;
+
+/** How a {@link GuardedSink} holds and reports. */
+export interface GuardedSinkOptions {
+  /** Events held for it at most. */
+  readonly capacity: number;
+  /** Receives the first failure, and the count of all when the sink is closed. */
+  readonly report: (failure: SubscriberFailed) => void;
+}
+
+/**
+ * A sink that may do what it likes. One that is quick is called at once. Events wait, up to a bound, for one that has returned
+ * a promise or has taken more than its share of the thread. Its first failure is reported, and what it lacks when it is closed.
+ */
+export class GuardedSink {
+  readonly #sink: EventSink;
+  readonly #options: GuardedSinkOptions;
+  readonly #queue: BoundedQueue<TroupeEvent>;
+  /** Resolves once the sink may be called again; undefined where it may now. */
+  #busy: Promise<void> | undefined;
+  #rest: { readonly end: () => void } | undefined;
+  /** What the sink has taken of the thread beyond its share. */
+  #debtMs = 0;
+  #debtAtMs = 0;
+  #error: ErrorReport | undefined;
+  #numFailed = 0;
+  #isClosing = false;
+
+  constructor(sink: EventSink, options: GuardedSinkOptions) {
+    this.#sink = sink;
+    this.#options = options;
+    this.#queue = new BoundedQueue(options.capacity);
+  }
+
+  get name(): string {
+    const { name, constructor } = this.#sink as EventSink & {
+      readonly constructor?: { readonly name?: unknown };
+    };
+    if (typeof name === "string" && name !== "") return `sink ${name}`;
+    const made = constructor?.name;
+    return typeof made === "string" && made !== "" && made !== "Object" ? `sink ${made}` : "a sink";
+  }
+
+  /** Passes an event on, now or later; never throws. */
+  write(event: TroupeEvent): void {
+    if (this.#busy !== undefined) this.#queue.push(event);
+    else this.#call(event);
+  }
+
+  /** Passes on what waits and closes the sink, both within its deadline; never rejects. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#rest?.end();
+    const { closeDeadlineMs = closeMs } = this.#sink;
+    const begin = performance.now();
+    if (!(await within(closeDeadlineMs, this.#drain())))
+      this.#failUnanswered("write(event)", closeDeadlineMs);
+    const numLost = this.#queue.takeNumDropped() + this.#queue.length;
+    // A late answer calls it no more.
+    this.#queue.keepNewest(0);
+    const closing = callSubscriber(
+      () => this.#sink.close(),
+      (error) => this.#fail(error, "close()"),
+    );
+    const leftMs = Math.max(leastCloseMs, closeDeadlineMs - (performance.now() - begin));
+    if (closing !== undefined && !(await within(leftMs, closing))) this.#failUnanswered("close()", leftMs);
+    this.#reportCounts(numLost);
+  }
+
+  #call(event: TroupeEvent): void {
+    const begin = performance.now();
+    const answer = callSubscriber(
+      () => this.#sink.write(event),
+      (error) => this.#fail(error, "write(event)"),
+    );
+    const end = performance.now();
+    this.#debtMs = Math.max(0, this.#debtMs - (begin - this.#debtAtMs) * share) + (end - begin);
+    this.#debtAtMs = end;
+    if (answer !== undefined) this.#holdUntil(this.#watched(answer));
+    else if (this.#debtMs > burstMs && !this.#isClosing)
+      this.#holdUntil(this.#resting((this.#debtMs - burstMs) / share));
+  }
+
+  /** Holds events back until then, and passes them on after that. */
+  #holdUntil(ready: Promise<void>): void {
+    this.#busy = ready.then(() => {
+      this.#busy = undefined;
+      if (!this.#isClosing) this.#passOn();
+    });
+  }
+
+  #passOn(): void {
+    while (this.#busy === undefined && this.#queue.length > 0) this.#call(this.#queue.shift() as TroupeEvent);
+  }
+
+  /** For the end: all that waits, whatever share of the thread that takes, but no longer than the end can wait. */
+  async #drain(): Promise<void> {
+    this.#debtMs = 0;
+    while (this.#busy !== undefined || this.#queue.length > 0) {
+      await this.#busy;
+      // The last one says how the run ended.
+      if (this.#debtMs > drainMs) this.#queue.keepNewest(1);
+      if (this.#queue.length > 0) this.#call(this.#queue.shift() as TroupeEvent);
+    }
+  }
+
+  async #watched(answer: Promise<void>): Promise<void> {
+    const timer = setTimeout(() => this.#failUnanswered("write(event)", answerMs), answerMs).unref();
+    await answer;
+    clearTimeout(timer);
+  }
+
+  #resting(durationMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, durationMs);
+      const end = () => {
+        clearTimeout(timer);
+        this.#rest = undefined;
+        resolve();
+      };
+      this.#rest = { end };
+    });
+  }
+
+  #fail(thrown: unknown, call: string): void {
+    this.#numFailed += 1;
+    if (this.#error !== undefined) return;
+    this.#error = reportError(thrown);
+    this.#options.report({
+      kind: "subscriber.failed",
+      subscriber: `${call} of ${this.name}`,
+      error: this.#error,
+    });
+  }
+
+  #failUnanswered(call: string, afterMs: number): void {
+    const { name } = this;
+    const error = sinkError(
+      name,
+      `${call} to end within ${formatDuration(afterMs)}`,
+      "a promise that has not settled",
+    );
+    this.#fail(error, call);
+  }
+
+  /** What was not reported when it happened. */
+  #reportCounts(numLost: number): void {
+    const { name: subscriber } = this;
+    const numFailed = this.#numFailed;
+    if (numFailed < 2 && numLost === 0) return;
+    const behind = () =>
+      reportError(sinkError(subscriber, "events to be taken as fast as they come", "a slow one"));
+    this.#options.report({
+      kind: "subscriber.failed",
+      subscriber,
+      error: this.#error ?? behind(),
+      numFailed,
+      numLost,
+    });
+  }
+}
+
+/** @returns whether some work, which never rejects, has ended within a time */
+async function within(durationMs: number, work: Promise<void>): Promise<boolean> {
+  if (durationMs === Number.POSITIVE_INFINITY) {
+    await work;
+    return true;
+  }
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), durationMs);
+  void work.then(() => resolve(true));
+  const isOver = await promise;
+  clearTimeout(timer);
+  return isOver;
+}
+
+function sinkError(where: string, expected: string, got: string): TroupeError {
+  const hint = "events wait for a sink up to a bound; give what it calls a time limit";
+  return new TroupeError("SINK", { where, expected, got, hint });
+}

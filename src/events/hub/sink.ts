@@ -1,0 +1,21 @@
+import type { TroupeEvent, TroupeEventBody } from "../event.ts";
+
+/**
+ * Where events are written. A sink never slows or stops a run, whatever it does: see {@link EventHub}. Errors name it by its
+ * class, or by `name`.
+ */
+export interface EventSink {
+  /**
+   * Called with every event, in order. A function that returns a promise is not called again before that has settled; what it
+   * throws or rejects with is reported once, and it gets the next event.
+   */
+  write(event: TroupeEvent): unknown;
+  /** Writes out what is held back, once no event follows. May return a promise. */
+  close(): unknown;
+  /** Called by the hub that takes the sink: how a sink reports on itself, for instance that its disk is full. */
+  attach?(tell: (body: TroupeEventBody) => void): void;
+  /** What errors call it. Default: its class. */
+  readonly name?: string;
+  /** How long {@link close} is waited for, in milliseconds. Default: 10,000. */
+  readonly closeDeadlineMs?: number;
+}
