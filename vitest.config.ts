@@ -27,6 +27,7 @@ const slow = [
   "test/launch/torchrun.test.ts",
   "test/dashboard/page.test.ts",
   "test/cli/own-lines.test.ts",
+  "test/cli/stuck.test.ts",
   "test/trainer/signals.test.ts",
   // Many runs of one program.
   "test/trainer/repeated-runs.test.ts",

@@ -12,11 +12,15 @@ import {
 import { TroupeError } from "../errors.ts";
 import {
   checkGiven,
+  exampleRates,
   type Job,
   type JobConfig,
   type LossWeights,
   loadJob,
+  modelOf,
+  optimizersOf,
   StepShares,
+  schedulesOf,
   weighingOf,
 } from "../job/index.ts";
 import type {
@@ -29,6 +33,7 @@ import type {
 } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { scope } from "../tensor/index.ts";
+import { callUser } from "../user-call.ts";
 import { Predictions } from "./predictions.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
@@ -49,6 +54,7 @@ export default defineActor<FeederProtocol, FeederInit>({
     return {
       handlers: {
         open: async ({ data: order }) => (await opened(order)).facts(),
+        rehearse: async () => (await opened()).rehearse(),
         fingerprint: async () => (await opened()).fingerprint,
         next: async (order) => (await opened()).deal(order),
         predicted(part) {
@@ -64,6 +70,7 @@ export default defineActor<FeederProtocol, FeederInit>({
 /** A dataset that is open, and what its batches count. */
 class FedData {
   readonly #job: Job;
+  readonly #config: JobConfig;
   readonly #dataset: Dataset;
   #fingerprint: Fingerprint | Promise<Fingerprint> | undefined;
   readonly #batches: BuiltBatches;
@@ -78,6 +85,7 @@ class FedData {
 
   private constructor(job: Job, config: JobConfig, dataset: Dataset) {
     this.#job = job;
+    this.#config = config;
     this.#dataset = dataset;
     this.#batches = new BuiltBatches(dataset);
     this.#weigh = weighingOf(job, config, dataset.facts);
@@ -95,6 +103,20 @@ class FedData {
     return { facts, splits, fingerprint: fingerprint instanceof Promise ? "later" : fingerprint };
   }
 
+  /** Makes the model, its optimizers and their schedules, and lets them go. */
+  rehearse(): Record<string, never> {
+    const [job, config, { facts }] = [this.#job, this.#config, this.#dataset];
+    try {
+      const optimizers = optimizersOf(job, modelOf(job, config, facts), config);
+      for (const schedule of schedulesOf(job, optimizers, config, facts))
+        callUser("lrAt(…) of the job's schedule", () => exampleRates(schedule));
+      job.tensorPlan?.(config);
+    } catch {
+      // The main thread calls them again, and says what is wrong.
+    }
+    return {};
+  }
+
   /** What the dataset says of itself, else the sizes of its splits. */
   get fingerprint(): Fingerprint | Promise<Fingerprint> {
     this.#fingerprint ??= fingerprintOf(this.#dataset);
@@ -109,7 +131,10 @@ class FedData {
   /** Takes the predictions over. */
   async score(split: string, predictions: Rows): Promise<Scores> {
     try {
-      const scores = (await this.#dataset.score?.(split, predictions)) ?? {};
+      const scoring = callUser(`score("${split}", …) of the job's data`, () =>
+        this.#dataset.score?.(split, predictions),
+      );
+      const scores = (await scoring) ?? {};
       checkScores(scores);
       return scores;
     } finally {
@@ -124,7 +149,9 @@ class FedData {
     const batch = await this.#batches.batch(order);
     return scope(() => {
       const weight: LossWeights = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
-      const numTokens = this.#dataset.countTokens?.(batch);
+      const numTokens = callUser("countTokens(…) of the job's data", () =>
+        this.#dataset.countTokens?.(batch),
+      );
       checkNumTokens(numTokens);
       return { weight, numTokens };
     });
@@ -132,7 +159,8 @@ class FedData {
 }
 
 function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
-  const own = dataset.fingerprint?.();
+  // Its promise may take hours, and a new run does not wait for it.
+  const { own } = callUser("fingerprint() of the job's data", () => ({ own: dataset.fingerprint?.() }));
   if (own === undefined) {
     const sizes = Object.entries(dataset.splits).map(
       ([name, { numSamples }]) => [`${name}Samples`, String(numSamples)] as const,

@@ -125,8 +125,9 @@ export interface RuntimeOptions {
    */
   readonly deadlineMs?: number | undefined;
   /**
-   * How long an actor may make no progress within a step before actor.stalled names it and its group is restarted;
-   * never less than five times a long one of the last 100 steps. Default: 10000.
+   * How long an actor may make no progress within a step before actor.stalled names it and its group is restarted, and
+   * how long a call into your own code (a batch, a loss, an import) may take before actor.stalled names it, at the
+   * first step too; never less than five times a long one of the last 100 steps. Default: 10000.
    */
   readonly stallMs?: number | undefined;
   /**

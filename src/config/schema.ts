@@ -364,7 +364,7 @@ const supervision = {
     whole(1).default(10_000),
     "--stall <ms>",
     "supervision",
-    "how long an actor may make no progress within a step before actor.stalled names it and its group is restarted; never less than five times a long one of the last 100 steps",
+    "how long an actor may make no progress within a step before actor.stalled names it and its group is restarted, and how long a call into your own code (a batch, a loss, an import) may take before actor.stalled names it, at the first step too; never less than five times a long one of the last 100 steps",
     { unit: "ms" },
   ),
   warmStandby: option(

@@ -1,5 +1,6 @@
 import { describeValue, TroupeError } from "../errors.ts";
 import { scopeUnlessAsync, shareRef, Tensor, type TensorRef } from "../tensor/index.ts";
+import { callUser } from "../user-call.ts";
 import { type Batch, disposeBatch, type MappedBatch, mapBatch } from "./batch.ts";
 import type { Dataset } from "./dataset.ts";
 
@@ -74,8 +75,11 @@ export class BuiltBatches {
   }
 
   async #build({ split, position, numSamples }: SampleRange): Promise<Batch> {
-    const batch: unknown = await scopeUnlessAsync(() => this.#dataset.batch(split, position, numSamples));
-    checkBatch(batch, `batch("${split}", ${position}, ${numSamples})`);
+    const place = `batch("${split}", ${position}, ${numSamples})`;
+    const batch: unknown = await callUser(`${place} of the job's data`, () =>
+      scopeUnlessAsync(() => this.#dataset.batch(split, position, numSamples)),
+    );
+    checkBatch(batch, place);
     return batch;
   }
 }

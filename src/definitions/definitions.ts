@@ -1,4 +1,6 @@
+import { basename } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { callUser } from "../user-call.ts";
 
 /** Where a function is defined: what travels in its place. Plain data. */
 export interface DefinedIn {
@@ -31,7 +33,7 @@ export class Definitions<T> {
   async load({ module, name }: DefinedIn): Promise<void> {
     if (this.#known.has(keyOf({ module, name }))) return;
     try {
-      await import(module);
+      await callUser(`the import of ${basename(module)}`, () => import(module));
     } catch (cause) {
       throw this.#error("a module that can be imported", `${module}: ${(cause as Error).message}`, name);
     }

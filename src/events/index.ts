@@ -27,6 +27,7 @@ export type {
   ActorStalled,
   ActorStarted,
   ActorStopped,
+  AwaitedCall,
   ReachedCollective,
 } from "./kinds/actor.ts";
 export type {

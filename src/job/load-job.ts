@@ -1,6 +1,7 @@
-import { relative } from "node:path";
+import { basename, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeValue, nearestName, noteOrigin, TroupeError } from "../errors.ts";
+import { callUser } from "../user-call.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
@@ -23,7 +24,7 @@ const OPTIONAL = ["delta", "weigh", "predict", "schedule", "tensorPlan", "sample
 export async function loadJob(url: string): Promise<Job> {
   let module: { readonly default?: unknown };
   try {
-    module = await importQuietly(url);
+    module = await callUser(`the import of ${basename(url)}`, () => importQuietly(url));
   } catch (cause) {
     // Thrown by this package for what the module asks of it, while it is loaded: a sentence already.
     if (cause instanceof TroupeError) throw cause;
@@ -99,7 +100,9 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job
   };
   const told = (...given: unknown[]): unknown => {
     try {
-      const result = refusingExit(name, () => call.apply(job, given));
+      const result = callUser(`${name}(…) of the job`, () =>
+        refusingExit(name, () => call.apply(job, given)),
+      );
       if (name === "loss") checkGiven(call, name, () => checkLosses(result));
       return result instanceof Promise ? result.catch(note) : result;
     } catch (error) {

@@ -1,5 +1,6 @@
 import { type DefinedIn, Definitions } from "../definitions/index.ts";
 import { describeValue, TroupeError } from "../errors.ts";
+import { callUser } from "../user-call.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import type { UpdateRule } from "./update-rule.ts";
@@ -62,5 +63,21 @@ export async function loadOptimizers(specs: Iterable<{ readonly kind: string }>)
 
 /** @returns the rule of an optimizer whose module this thread has imported */
 export function ownRule(spec: OwnSpec): UpdateRule {
-  return { ...defined.get(spec)(spec as OwnSpec<never>), groups: spec.groups };
+  const { name } = spec;
+  const own = callUser(`the rule of optimizer ${name}`, () => defined.get(spec)(spec as OwnSpec<never>));
+  return {
+    ...own,
+    stateOf: (stretch) => callUser(`stateOf(…) of optimizer ${name}`, () => own.stateOf(stretch)),
+    update: (share, step) => watched(`update(…) of optimizer ${name}`, () => own.update(share, step)),
+    groups: spec.groups,
+  };
+}
+
+/** The same generator, each turn of which is a call into the user's code. */
+function* watched<T, Next>(what: string, begin: () => Generator<T, void, Next>): Generator<T, void, Next> {
+  const turns = callUser(what, begin);
+  for (let turn = callUser(what, () => turns.next()); turn.done !== true; ) {
+    const given = yield turn.value;
+    turn = callUser(what, () => turns.next(given));
+  }
 }

@@ -52,6 +52,8 @@ export type RowRefs = Readonly<Record<string, TensorRef>>;
 export type FeederProtocol = {
   /** `data`: where the feeder was not born with it. */
   open: { in: { readonly data?: DataOrder }; out: OpenedData };
+  /** Calls what the job declares before a run has ranks, so that a call that never ends is found where it can be ended. */
+  rehearse: { in: Record<string, never>; out: Record<string, never> };
   /** What tells the samples from others, once it is known. */
   fingerprint: { in: Record<string, never>; out: Fingerprint };
   next: { in: BatchOrder; out: DealtBatch };

@@ -40,6 +40,8 @@ export interface SystemOptions {
   readonly messaging?: Partial<MessagingSettings>;
   /** Reports `actor.stalled` when an actor shows no progress for so long, which may be learned; 30,000 unless said otherwise. */
   readonly stallAfterMs?: number | (() => number);
+  /** Reports `actor.stalled` when an actor waits for a user's code for so long; as {@link stallAfterMs} unless said otherwise. */
+  readonly callAfterMs?: () => number;
   /** Which actors are to show progress at the moment; all that are not idle unless said otherwise. */
   readonly isToProgress?: (actor: ActorInspection) => boolean;
   readonly clock?: Clock;
@@ -62,6 +64,7 @@ export class ActorSystem {
     this.name = options.name;
     const { stallAfterMs = defaultStallAfterMs, clock = systemClock } = options;
     const { isToProgress = ({ state }) => state !== "idle" } = options;
+    const stallLimit = typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs;
     const settings = { ...defaultMessagingSettings, ...options.messaging };
     if (typeof stallAfterMs === "number") {
       checkTimeoutLadder([
@@ -80,8 +83,10 @@ export class ActorSystem {
     });
     this.#watchdog = new Watchdog({
       clock,
-      stallAfterMs: typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs,
-      inspect: () => this.inspect().filter(isToProgress),
+      stallAfterMs: stallLimit,
+      callAfterMs: options.callAfterMs ?? stallLimit,
+      inspect: () => this.inspect(),
+      isToProgress,
       probe: () => this.#launcher.registry.probe(),
       onStall: (stalled) => this.#launcher.report({ kind: "actor.stalled", ...stalled }),
     });
@@ -151,6 +156,11 @@ export class ActorSystem {
    */
   async stackOf(ref: Addressed): Promise<string | undefined> {
     return await this.#launcher.registry.census.record(ref.address.uid)?.worker.stack?.();
+  }
+
+  /** As {@link stackOf}, of the present incarnation of a name. */
+  async stackOfNamed(name: string): Promise<string | undefined> {
+    return await this.#launcher.registry.census.livingNamed(name)?.worker.stack?.();
   }
 
   /** The host that an actor lives on, by its number among the hosts: 0 for this one, and where it has ended. */

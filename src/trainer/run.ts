@@ -43,10 +43,13 @@ import { JOB_LOADER, JobLoader } from "./stalls/job-loader.ts";
 import { reportingWait } from "./stalls/reported-waits.ts";
 import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
 import { Stalls } from "./stalls/stalls.ts";
-import { translateEvent } from "./translate-event.ts";
+import { stalledEvent, translateEvent } from "./translate-event.ts";
 
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
 const MAX_PART_BYTES = 2 ** 31;
+
+/** How long an actor may go on that is to end at once: one whose code does not return is ended by force then. */
+const STOP_DEADLINE_MS = 1_000;
 
 /** Processes that share no memory reach each other as those of several hosts would. */
 const OWN_HOST: Network = {
@@ -92,6 +95,7 @@ export class Run {
   #isEnding = false;
   #numSteps = 0;
   #failure: Error | undefined;
+  #isStopped = false;
 
   /** Why nothing can be asked while there is none. */
   static missing(): TroupeError {
@@ -123,6 +127,7 @@ export class Run {
         hosts: this.#hosts.options(head, about, onSignal),
       }),
       stallAfterMs: () => this.#stalls.afterMs,
+      callAfterMs: () => this.#stalls.callAfterMs,
       isToProgress: (actor) => this.#stalls.isToBlame(actor),
       onEvent: (event) => this.#hear(event),
     });
@@ -142,7 +147,8 @@ export class Run {
       emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
       return result;
     } catch (caught) {
-      const error = rootCause(explainHang(caught, this.inspect()));
+      // Whatever was under way has failed by its end.
+      const error = this.#isStopped ? stopped() : rootCause(explainHang(caught, this.inspect()));
       emit({ kind: "run.failed", error: reportError(error) });
       if (error instanceof Error) this.#failure = error;
       if (!this.#options.settings.telemetry.debug) leaveOwnFrames(error);
@@ -162,8 +168,9 @@ export class Run {
 
   /** Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors. */
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#ranks?.abandon(stopped());
-    await this.#system.stop({ drain: false });
+    await this.#system.stop({ drain: false, deadlineMs: STOP_DEADLINE_MS });
   }
 
   /** Ends the actors of a run that is over; whoever still wants to know of a step is told that none comes. */
@@ -259,7 +266,6 @@ export class Run {
       jobUrl,
       name: nameOfJob(jobUrl),
       deadlineMs,
-      emit,
     });
     const job = await loadJob(jobUrl);
     const before =
@@ -279,7 +285,10 @@ export class Run {
       fingerprint,
     );
     // A new run's first steps do not wait for the data's fingerprint; who goes on must know before.
-    if (resumed !== undefined) await recipe.known;
+    if (resumed !== undefined)
+      await reportingWait(recipe.known, (waitedMs) =>
+        emit({ kind: "run.delayed", what: "the fingerprint of its data", waitedMs }),
+      );
     const now = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts };
     const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
     const start = await startOf(batch.training, model, seed, before);
@@ -292,10 +301,23 @@ export class Run {
     if (event.kind === "actor.failed" && event.actor === JOB_LOADER) return;
     // What is under way when a run ends goes nowhere, and is no news.
     if (this.#isEnding && event.kind === "message.undelivered") return;
+    if (event.kind === "actor.stalled") {
+      void this.#hearStalled(event);
+      return;
+    }
     const reported = translateEvent(event);
     if (reported !== undefined) this.#options.emit(reported);
+  }
+
+  /** Reports an actor that stands still, with the line of its code where that can be seen, and ends it where others wait for it. */
+  async #hearStalled(event: Extract<RuntimeEvent, { kind: "actor.stalled" }>): Promise<void> {
+    const { isNews, isToBlame, call } = event;
+    // The error that ends it shows the line.
+    const seesLine = isNews && !isToBlame && call?.isPending === false;
+    const stack = seesLine ? await this.#system.stackOfNamed(event.actor).catch(() => undefined) : undefined;
+    if (isNews) this.#options.emit(stalledEvent(event, stack));
     // That it could not be ended is reported by its supervisor, which gives the group up then.
-    if (event.kind === "actor.stalled") void this.#endStalled(event).catch(() => {});
+    if (isToBlame) await this.#endStalled(event).catch(() => {});
   }
 
   /** Tensors on their way to an actor that has ended are released, and who meets a rank in a collective does not wait for it. */

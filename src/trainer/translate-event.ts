@@ -19,7 +19,7 @@ export function translateEvent(event: RuntimeEvent): TroupeEventBody | undefined
       return isActivity(emitted) ? { ...emitted, ...actor, kind: "activity.finished" } : undefined;
     }
     case "actor.stalled":
-      return stalled(event);
+      return stalledEvent(event);
     case "message.undelivered":
       return isTelemetry(event)
         ? { kind: "events.dropped", actor: event.from, numDropped: event.count }
@@ -39,9 +39,15 @@ function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivere
   return reason === "Overflow" && messageKind === "telemetry";
 }
 
-function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stalled"> {
+/** @param stack - where the user's code is that it waits for, as far as that is known */
+export function stalledEvent(
+  event: RuntimeEventOf<"actor.stalled">,
+  stack?: string,
+): EventBody<"actor.stalled"> {
   const { kind, actor, role, index, incarnation, pid, state, ageMs, handling, waitingFor, op, collective } =
     event;
+  const { frames } = composeReport({ message: "", stack });
+  const call = event.call && { ...event.call, ...(frames && { frames }) };
   const reported = op && { name: op.name, block: op.block, sequence: op.sequence };
   return {
     kind,
@@ -55,6 +61,7 @@ function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stall
     handling,
     waitingFor,
     op: reported,
+    call,
     collective,
   };
 }

@@ -1,6 +1,7 @@
 import type { DatasetFacts } from "../../data/index.ts";
 import { type Job, type JobConfig, schedulesOf } from "../../job/index.ts";
 import { type OptimizerSpec, rateAt, type Schedule } from "../../optim/index.ts";
+import { callUser } from "../../user-call.ts";
 
 /** The learning rates of a job's optimizers; each follows a schedule of its own. */
 export class LearningRates {
@@ -18,8 +19,7 @@ export class LearningRates {
    * @returns the first optimizer's rate, before its groups' factors: what is reported of a step
    */
   reported(update: number): number {
-    const [first] = this.#schedules;
-    return first === undefined ? 0 : rateAt(first, update);
+    return this.#rateOf(0, update);
   }
 
   /**
@@ -28,8 +28,13 @@ export class LearningRates {
    */
   ofGroups(update: number): number[] {
     return this.#optimizers.flatMap(({ groups }, index) => {
-      const rate = rateAt(this.#schedules[index] as Schedule, update);
+      const rate = this.#rateOf(index, update);
       return groups.map(({ lrFactor }) => rate * lrFactor);
     });
+  }
+
+  #rateOf(index: number, update: number): number {
+    const schedule = this.#schedules[index];
+    return schedule === undefined ? 0 : callUser("lrAt(…) of the job's schedule", () => rateAt(schedule, update));
   }
 }

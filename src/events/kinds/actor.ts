@@ -1,4 +1,4 @@
-import type { ErrorReport } from "../error-report.ts";
+import type { ErrorReport, SourceFrame } from "../error-report.ts";
 
 /** The life of an actor. */
 export type ActorEvent = ActorStarted | ActorStalled | ActorFailed | ActorRestarted | ActorStopped;
@@ -14,7 +14,10 @@ export interface ActorStarted {
   readonly index?: number | undefined;
 }
 
-/** An actor has shown no progress for too long: what it is at, as a healthy thread reads it. */
+/**
+ * An actor has shown no progress for too long, or waits for a function of the user's: what it is at, as a healthy thread reads it.
+ * Reported once for each wait.
+ */
 export interface ActorStalled {
   readonly kind: "actor.stalled";
   readonly actor: string;
@@ -35,8 +38,21 @@ export interface ActorStalled {
   readonly waitingFor?: string | undefined;
   /** What it said last it was doing: the operation, the block it is for, its number. */
   readonly op?: { readonly name: string; readonly block: string; readonly sequence: number } | undefined;
+  /** The user's code that it waits for. */
+  readonly call?: AwaitedCall | undefined;
   /** The collective that it is in or was in last, among whom, its number, and how long it has been there or gone on. */
   readonly collective?: ReachedCollective | undefined;
+}
+
+/** A call into the user's code that has not ended. */
+export interface AwaitedCall {
+  /** What was called, with the split and the position of a batch: 'batch("train", 0, 8) of the job\'s data'. */
+  readonly what: string;
+  /** Whether it has returned a promise, which has not settled. */
+  readonly isPending: boolean;
+  readonly ageMs: number;
+  /** The lines of one's own source where it is, innermost first, where they could be seen. */
+  readonly frames?: readonly SourceFrame[];
 }
 
 /** The collective that an actor has come to. */

@@ -18,12 +18,15 @@ const FRAMES_TOLD = 8;
  */
 export function describeError(error: ErrorReport, { debug = false }: ErrorDepth = {}): string {
   if (debug) return everythingOf(error);
-  const frames = framesOf(error).slice(0, FRAMES_TOLD);
-  const [first, ...callers] = frames;
-  const lines = [error.message, ...placeOf(error).map((line) => `  ${line}`)];
-  if (first !== undefined) lines.push(...codeOf(first));
-  for (const caller of callers) lines.push(`  called at ${describeFrame(caller)}`);
-  return lines.join("\n");
+  const place = placeOf(error).map((line) => `  ${line}`);
+  return [error.message, ...place, ...describeFrames(framesOf(error))].join("\n");
+}
+
+/** @returns the line of one's own source where something is, with a mark under the place, and those from which it was called */
+export function describeFrames(frames: readonly SourceFrame[]): string[] {
+  const [first, ...callers] = frames.slice(0, FRAMES_TOLD);
+  if (first === undefined) return [];
+  return [...codeOf(first), ...callers.map((caller) => `  called at ${describeFrame(caller)}`)];
 }
 
 /** The lines of one's own source that the first cause has passed, else those of what followed from it. */

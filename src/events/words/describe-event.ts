@@ -1,7 +1,7 @@
 import type { ErrorReport } from "../error-report.ts";
 import type { EventOf, TroupeEvent } from "../event.ts";
 import type { ReachedCollective } from "../kinds/actor.ts";
-import { describeError, type ErrorDepth } from "./describe-error.ts";
+import { describeError, describeFrames, type ErrorDepth } from "./describe-error.ts";
 import {
   formatBytes,
   formatCount,
@@ -57,7 +57,12 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       );
     }
     case "actor.stalled":
-      return bad(`${event.actor}#${event.incarnation} shows no progress: ${describeStall(event)}`);
+      return bad(
+        [
+          `${event.actor}#${event.incarnation} ${event.call === undefined ? "shows no progress:" : "waits:"} ${describeStall(event)}`,
+          ...describeFrames(event.call?.frames ?? []),
+        ].join("\n"),
+      );
     case "checkpoint.saved":
       return good(
         `saved ${event.path} (${formatBytes(event.sizeBytes)} in ${(event.durationMs / 1000).toFixed(1)} s)`,
@@ -167,11 +172,14 @@ export function describeStall({
   handling,
   waitingFor,
   op,
+  call,
   collective,
 }: Pick<
   EventOf<"actor.stalled">,
-  "state" | "ageMs" | "handling" | "waitingFor" | "op" | "collective"
+  "state" | "ageMs" | "handling" | "waitingFor" | "op" | "call" | "collective"
 >): string {
+  if (call !== undefined)
+    return `${call.what} has ${call.isPending ? "returned a promise that has not settled" : "not returned"} for ${formatDuration(call.ageMs)}`;
   const subject = waitingFor === undefined ? (handling ?? "") : `for ${waitingFor}`;
   const at =
     op === undefined

@@ -1,4 +1,5 @@
 import { TroupeError } from "../../errors.ts";
+import { showUserCalls } from "../../user-call.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
 import { makeTracer } from "../messaging/tracer.ts";
@@ -105,6 +106,8 @@ function makeCell(
     onEnd,
     onUndelivered: (message) => preloaded.onUndelivered(message),
   });
+  // Several actors of one thread would not know whose call it is.
+  if (boot.hasThread) showUserCalls((call) => cell.board.setCall(call));
   return cell;
 }
 

@@ -30,12 +30,13 @@ export async function stackOf(worker: Worker): Promise<string | undefined> {
   const inspector = await import("node:inspector");
   const session = new inspector.Session();
   session.connect();
+  // Not when the wait is over: a thread that is paused later must still be let go, or it could not even be ended by force.
+  const found = pausedStack(session, worker.threadId).finally(() => session.disconnect());
+  worker.once("exit", () => session.disconnect());
   try {
-    return await Promise.race([pausedStack(session, worker.threadId), pause(PATIENCE_MS, undefined)]);
+    return await Promise.race([found, pause(PATIENCE_MS, undefined)]);
   } catch {
     return undefined; // it has ended meanwhile
-  } finally {
-    session.disconnect();
   }
 }
 

@@ -25,7 +25,7 @@ export function inspectActor(
   nameOf: (uid: number) => string | undefined,
 ): ActorInspection {
   const status = record.board.read();
-  const { op, block, sequence, opSinceMs, collective } = status;
+  const { op, block, sequence, opSinceMs, call, collective } = status;
   const isUnresponsive = status.state === "idle" && record.probedMs > status.answeredMs;
   return {
     ...record.role,
@@ -41,6 +41,7 @@ export function inspectActor(
     numQueued: status.numQueued,
     numHandled: status.numHandled,
     op: op === "" ? undefined : { name: op, block, sequence, ageMs: nowMs - opSinceMs },
+    call: call && { what: call.what, isPending: call.isPending, ageMs: nowMs - call.sinceMs },
     collective: collective && inspectCollective(collective, nowMs),
   };
 }

@@ -1,3 +1,4 @@
+import type { UserCall } from "../../user-call.ts";
 import { type ActorState, actorStates, type CollectiveStatus } from "../protocol/actor-status.ts";
 import { CollectiveLine, collectiveLineBytes, shiftedLine } from "./collective-line.ts";
 
@@ -9,14 +10,18 @@ const word = {
   waitingFor: 4,
   opLength: 5,
   blockLength: 6,
+  callLength: 7,
+  isCallPending: 8,
 } as const;
-const numWords = 8;
-const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3, answeredMs: 4 } as const;
-const numReals = 5;
+const numWords = 10;
+const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3, answeredMs: 4, callSinceMs: 5 } as const;
+const numReals = 6;
 const textLength = 40;
+const callTextLength = 80;
 const realsOffset = numWords * 4;
 const textsOffset = realsOffset + numReals * 8;
-const collectiveOffset = textsOffset + 2 * textLength * 2;
+const callOffset = textsOffset + 2 * textLength * 2;
+const collectiveOffset = callOffset + callTextLength * 2;
 /** Bytes one actor's board takes. */
 export const boardSizeBytes = collectiveOffset + collectiveLineBytes;
 
@@ -41,6 +46,8 @@ export interface Status {
   readonly block: string;
   readonly sequence: number;
   readonly opSinceMs: number;
+  /** The user's code that its thread waits for; undefined where it waits for none. */
+  readonly call: UserCall | undefined;
   /** When its system sent the heartbeat probe that it has answered last; 0 before the first. */
   readonly answeredMs: number;
   /** The collective it is in or was in last, undefined before the first. */
@@ -58,7 +65,9 @@ export class StatusBoard {
   readonly #reals: Float64Array;
   readonly #op: Uint16Array;
   readonly #block: Uint16Array;
+  readonly #call: Uint16Array;
   readonly #now: () => number;
+  #lastCall = "";
   #lastOp = "";
   #lastBlock = "";
 
@@ -70,6 +79,7 @@ export class StatusBoard {
     this.#reals = new Float64Array(buffer, byteOffset + realsOffset, numReals);
     this.#op = new Uint16Array(buffer, byteOffset + textsOffset, textLength);
     this.#block = new Uint16Array(buffer, byteOffset + textsOffset + 2 * textLength, textLength);
+    this.#call = new Uint16Array(buffer, byteOffset + callOffset, callTextLength);
     this.collective = new CollectiveLine(
       now,
       new Uint8Array(buffer, byteOffset + collectiveOffset, collectiveLineBytes),
@@ -92,6 +102,20 @@ export class StatusBoard {
     }
     this.#reals[real.sequence] = sequence;
     this.#reals[real.opSinceMs] = this.#now();
+    this.#endWrite();
+  }
+
+  /** Enters which code of a user's this thread waits for; its text is cut at 80 characters. */
+  setCall(call: UserCall | undefined): void {
+    this.#beginWrite();
+    const what = call?.what ?? "";
+    if (what !== "" && what !== this.#lastCall) {
+      this.#lastCall = what;
+      write(this.#call, what);
+    }
+    this.#words[word.callLength] = Math.min(what.length, callTextLength);
+    this.#words[word.isCallPending] = call?.isPending === true ? 1 : 0;
+    this.#reals[real.callSinceMs] = call?.sinceMs ?? 0;
     this.#endWrite();
   }
 
@@ -154,8 +178,16 @@ export class StatusBoard {
       sequence: reals[real.sequence] as number,
       opSinceMs: reals[real.opSinceMs] as number,
       answeredMs: reals[real.answeredMs] as number,
+      call: this.#readCall(),
       collective: this.collective.read(),
     };
+  }
+
+  #readCall(): UserCall | undefined {
+    const length = this.#words[word.callLength] as number;
+    if (length === 0) return undefined;
+    const sinceMs = this.#reals[real.callSinceMs] as number;
+    return { what: read(this.#call, length), sinceMs, isPending: this.#words[word.isCallPending] === 1 };
   }
 
   #beginWrite(): void {
@@ -177,7 +209,8 @@ export function mirrorBoard(copy: Uint8Array, board: Uint8Array, laterMs: number
   new Uint8Array(words.buffer).set(board.subarray(0, realsOffset));
   new Uint8Array(reals.buffer).set(board.subarray(realsOffset, textsOffset));
   if ((words[word.version] as number) % 2 !== 0) return;
-  for (const at of [real.sinceMs, real.opSinceMs]) reals[at] = (reals[at] as number) + laterMs;
+  for (const at of [real.sinceMs, real.opSinceMs, real.callSinceMs])
+    reals[at] = (reals[at] as number) + laterMs;
   copy.set(new Uint8Array(words.buffer));
   copy.set(new Uint8Array(reals.buffer), realsOffset);
   copy.set(board.subarray(textsOffset, collectiveOffset), textsOffset);

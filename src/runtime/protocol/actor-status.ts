@@ -1,3 +1,4 @@
+import type { UserCall } from "../../user-call.ts";
 import type { ActorRole } from "./spawn.ts";
 
 /** What an actor does, as the runtime sees it. */
@@ -51,8 +52,15 @@ export interface ActorInspection extends ActorRole {
   readonly op:
     | { readonly name: string; readonly block: string; readonly sequence: number; readonly ageMs: number }
     | undefined;
+  /** The user's code that its thread waits for, and for how long; undefined where it waits for none. */
+  readonly call: InspectedCall | undefined;
   /** The collective that it is in or was in last, and for how long it has been there or gone on; undefined before the first. */
   readonly collective: InspectedCollective | undefined;
+}
+
+/** What the board says of a call into a user's code. */
+export interface InspectedCall extends Omit<UserCall, "sinceMs"> {
+  readonly ageMs: number;
 }
 
 /** What the board says of an actor's collectives. */

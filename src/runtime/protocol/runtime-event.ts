@@ -38,7 +38,13 @@ export type RuntimeEvent =
       readonly forced: boolean;
     } & OfActor)
   | ({ readonly kind: "actor.emitted"; readonly event: unknown } & OfActor)
-  | ({ readonly kind: "actor.stalled" } & ActorInspection)
+  | ({
+      readonly kind: "actor.stalled";
+      /** Whether it is the one that keeps all others, by the system's `isToProgress`; else it only waits for a user's code. */
+      readonly isToBlame: boolean;
+      /** Whether this wait was not reported before. */
+      readonly isNews: boolean;
+    } & ActorInspection)
   | ({ readonly kind: "span.finished" } & OfActor & Span)
   | {
       readonly kind: "message.undelivered";

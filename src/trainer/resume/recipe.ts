@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { JsonObject, JsonValue } from "../../checkpoint/index.ts";
 import type { Fingerprint } from "../../data/index.ts";
-import type { TrainingPlan } from "../../job/index.ts";
+import { exampleRates, type TrainingPlan } from "../../job/index.ts";
 import { clipRuleOf, type OptimizerSpec, type ParameterGroup, type Schedule } from "../../optim/index.ts";
 import type { ModuleIdentity } from "./module-identity.ts";
 
@@ -104,12 +104,10 @@ function describeSchedule(schedule: Schedule): JsonObject {
   };
 }
 
-/** All of the first steps, then some of each doubling: what a function without fields of its own comes to. */
+/** What a function without fields of its own comes to. */
 function ratesDigest(schedule: Schedule): string {
-  const rates: number[] = [];
-  for (let step = 1; step < 2 ** 20; step += Math.max(1, 2 ** (Math.floor(Math.log2(step)) - 8)))
-    rates.push(schedule.lrAt(step));
-  return createHash("sha256").update(Float64Array.from(rates)).digest("hex").slice(0, 16);
+  const rates = Float64Array.from(exampleRates(schedule));
+  return createHash("sha256").update(rates).digest("hex").slice(0, 16);
 }
 
 function isScalar(value: unknown): boolean {

@@ -2,10 +2,8 @@ import { basename } from "node:path";
 import { actorModules } from "../../actors/index.ts";
 import type { Fingerprint } from "../../data/index.ts";
 import { TroupeError } from "../../errors.ts";
-import type { TroupeEventBody } from "../../events/index.ts";
 import type { DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
 import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
-import { reportingWait } from "./reported-waits.ts";
 
 /** The actor that loads a job and opens its data first. Not the name of the one that feeds the run, which would then be told as its second generation. */
 export const JOB_LOADER = "job-loader";
@@ -23,7 +21,7 @@ export interface RunData {
   readonly fingerprint: Promise<Fingerprint>;
 }
 
-/** What a job loader is to load, and who hears of it. */
+/** What a job loader is to load. */
 export interface JobLoaderOptions {
   readonly system: ActorSystem;
   readonly jobUrl: string;
@@ -31,12 +29,11 @@ export interface JobLoaderOptions {
   readonly name: string;
   /** How long the data may take to open. */
   readonly deadlineMs: number;
-  readonly emit: (event: TroupeEventBody) => void;
 }
 
 /**
- * Loads a job and opens its data in a thread of its own, before anything else is started: one that never comes to an end can
- * be told there, and ended.
+ * Loads a job, opens its data and calls what it declares in a thread of its own, before anything else is started: a function that
+ * never returns can be named there, and ended.
  */
 export class JobLoader {
   readonly #options: JobLoaderOptions;
@@ -53,7 +50,7 @@ export class JobLoader {
       init: { jobUrl },
     });
     try {
-      return new JobLoader(options, await telling(options, "to be loaded", loading));
+      return new JobLoader(options, await loading);
     } catch (cause) {
       throw unended(name, cause, startDeadlineMs) ?? cause;
     }
@@ -76,9 +73,10 @@ export class JobLoader {
     let isOpen = false;
     try {
       const opening = actor.ask("open", { data }, { deadlineMs });
-      const opened = await telling(this.#options, "for its data(…)", opening).catch((error: unknown) => {
+      const opened = await opening.catch((error: unknown) => {
         throw pending(error, deadlineMs);
       });
+      await this.#rehearse();
       isOpen = true;
       isStaying = opened.fingerprint === "later";
       if (opened.fingerprint !== "later") return { opened, fingerprint: Promise.resolve(opened.fingerprint) };
@@ -94,12 +92,26 @@ export class JobLoader {
       if (!isStaying) await system.stopActor(actor, isOpen ? {} : { deadlineMs: 1_000 });
     }
   }
-}
 
-function telling<T>({ name, emit }: JobLoaderOptions, whatFor: string, work: Promise<T>): Promise<T> {
-  return reportingWait(work, (waitedMs) =>
-    emit({ kind: "run.delayed", what: `${name} ${whatFor}`, waitedMs }),
-  );
+  /** The main thread calls the job's functions next, where nothing could end one that does not return. */
+  async #rehearse(): Promise<void> {
+    const { system, deadlineMs } = this.#options;
+    try {
+      await this.#actor.ask("rehearse", {}, { deadlineMs });
+    } catch (error) {
+      if (!(error instanceof TroupeError) || error.code !== "ASK_TIMEOUT") throw error;
+      const { call } = system.inspect().find(({ actor }) => actor === JOB_LOADER) ?? {};
+      const stalled = new TroupeError("ACTOR_STALLED", {
+        where: "job",
+        expected: `${call?.what ?? "its functions"} to return within ${deadlineMs / 1000} s`,
+        got: "no end of it",
+        hint: "look for a loop without end; more time: --deadline",
+      });
+      const place = await system.stackOf(this.#actor);
+      if (place !== undefined) stalled.stack = `${stalled.name}: ${stalled.message}\n${place}`;
+      throw stalled;
+    }
+  }
 }
 
 /** A module that is loaded for ever, or whose thread has left since nothing was left that it could wait for. */

@@ -39,6 +39,11 @@ export class Stalls {
     return Math.max(this.#leastMs, STEPS_OF_PATIENCE * longOf(this.#latestMs));
   }
 
+  /** How long a user's code may take before it is named, in ms: not only ends a run, and so is due before the first step too. */
+  get callAfterMs(): number {
+    return this.#latestMs.length === 0 ? this.#leastMs : this.afterMs;
+  }
+
   /** Takes in how long a step took. */
   stepTook(durationMs: number): void {
     this.#latestMs.push(durationMs);

@@ -43,6 +43,7 @@ it("blames who seems idle and hears nothing in the middle of its work, and nobod
     numQueued: 0,
     numHandled: 9,
     op: { name: "reduce", block: "h.0", sequence: 4, ageMs: 0 },
+    call: undefined,
     collective: undefined,
   };
   expect(stalls.isToBlame(shard)).toBe(false);

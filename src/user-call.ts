@@ -1,0 +1,72 @@
+import { hrtime } from "node:process";
+
+/** A call into a user's code that has not ended. */
+export interface UserCall {
+  /** What was called: "loss of the job", 'batch("train", 0, 8) of the job\'s data'. */
+  readonly what: string;
+  /** When the call began, or when a call within it ended, in milliseconds of the machine's monotonic clock. */
+  readonly sinceMs: number;
+  /** Whether it has returned a promise, so that the thread is free meanwhile. */
+  readonly isPending: boolean;
+}
+
+/** Receives what a thread is waiting for now; undefined where it waits for no code of a user's. */
+export type ShowUserCall = (call: UserCall | undefined) => void;
+
+/** Of this thread: what has not returned yet, the innermost last, and what has returned a promise, the oldest first. */
+const running: string[] = [];
+const pending = new Set<UserCall>();
+let show: ShowUserCall | undefined;
+
+/** Has this thread's calls into users' code shown from now on, where others can see them. */
+export function showUserCalls(to: ShowUserCall): void {
+  show = to;
+}
+
+/**
+ * Calls a function of a user's, or imports a module of theirs. All such calls go through here: while one has not ended, and its
+ * promise has not settled, the watchdog knows what the thread waits for, and names it in time.
+ * @param what - as {@link UserCall} has it
+ * @returns what `body` does; a promise that settles as its promise does
+ * @throws what `body` throws
+ */
+export function callUser<T>(what: string, body: () => T): T {
+  running.push(what);
+  present();
+  let result: T;
+  try {
+    result = body();
+  } finally {
+    running.pop();
+    present();
+  }
+  return isThenable(result) ? (settled(what, result) as T) : result;
+}
+
+async function settled(what: string, result: PromiseLike<unknown>): Promise<unknown> {
+  const call = { what, sinceMs: nowMs(), isPending: true };
+  pending.add(call);
+  present();
+  try {
+    return await result;
+  } finally {
+    pending.delete(call);
+    present();
+  }
+}
+
+function present(): void {
+  if (show === undefined) return;
+  const what = running.at(-1);
+  if (what !== undefined) show({ what, sinceMs: nowMs(), isPending: false });
+  else show(pending.values().next().value);
+}
+
+function nowMs(): number {
+  const time = hrtime();
+  return time[0] * 1e3 + time[1] / 1e6;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === "function";
+}
