@@ -58,7 +58,7 @@ Napi::Value CudaMemory([[maybe_unused]] const Napi::CallbackInfo& info) {
   result.Set("liveBytes", static_cast<double>(memory.live_bytes));
   return result;
 #else
-  throw CodedError("DEVICE_UNAVAILABLE", "[cudaMemory] expected an addon with CUDA, got one without (npm run doctor tells why)");
+  throw CodedError("DEVICE_UNAVAILABLE", "[cudaMemory] expected an addon with CUDA, got one without (npx troupe doctor tells why)");
 #endif
 }
 

@@ -7,16 +7,18 @@ import { makeOwnFolder, userCache, whyUnsafe } from "../ownership.ts";
 import { number } from "./flags.ts";
 
 /**
- * Says where to look: on standard error, since standard output is for results. The token is told to a terminal alone: others
- * may read what goes elsewhere, such as a job's log, and there the file is named that has it.
+ * Says where to look: on standard error, since standard output is for results. The token is shown on a terminal alone: others
+ * may read what goes elsewhere, such as a job's log. There a command is shown that prints the address with the token.
  * @param tokenFile - readable by its owner alone
  */
 export function printAddress(url: string | undefined, tokenFile: string | undefined): void {
   if (url === undefined) return;
   const [page] = url.split("#");
-  const token = tokenFile === undefined ? "told to terminals only" : `in ${tokenFile}`;
-  const address = process.stderr.isTTY ? url : `${page}#token=TOKEN, the token is ${token}`;
-  process.stderr.write(`dashboard: ${address}\n`);
+  const how =
+    tokenFile === undefined
+      ? "needs a token, which is shown on a terminal only (--dashboard-token-file FILE keeps it in a file)"
+      : `needs a token: echo "${page}#token=$(cat '${tokenFile}')" prints its address with it`;
+  process.stderr.write(process.stderr.isTTY ? `dashboard: ${url}\n` : `dashboard: ${page} ${how}\n`);
 }
 
 /** Adds `troupe dashboard PATH`. */

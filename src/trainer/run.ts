@@ -144,7 +144,9 @@ export class Run {
     try {
       const result = await this.#perform(jobUrl, overrides);
       const { steps, lossNats } = result;
-      emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
+      const numLeft = this.#numSteps - steps;
+      const durationMs = performance.now() - begin;
+      emit({ kind: "run.finished", steps, lossNats, durationMs, ...(numLeft > 0 && { numLeft }) });
       return result;
     } catch (caught) {
       // Whatever was under way has failed by its end.

@@ -52,6 +52,10 @@ describe("a watch over stragglers", () => {
     expect(told(times(40, [100, 400]), alone)).toEqual([]);
   });
 
+  it("says nothing in a run of one rank, however slow it becomes", () => {
+    expect(told([...times(32, [100]), ...times(9, [900])], [[0]])).toEqual([]);
+  });
+
   it("says how long the rank took and how long is usual", () => {
     const watch = new StragglerWatch({ ...DEFAULT_RULES, stragglerSteps: 1 }, replicas);
     expect(watch.look([100, 120, 300])).toEqual([

@@ -20,7 +20,9 @@ function start(args: readonly string[], cwd: string) {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said += text;
       const [, page, tokenFile = ""] =
-        /^dashboard: (http:\S+#token=)TOKEN, the token is in (\S+)\n/m.exec(said) ?? [];
+        /^dashboard: http:\S+ needs a token: echo "(http:\S+#token=)\$\(cat '(\S+)'\)" prints its address with it\n/m.exec(
+          said,
+        ) ?? [];
       if (page !== undefined) tell(page + readFileSync(resolve(cwd, tokenFile), "utf8").trim());
     });
     child.on("exit", () => reject(new Error(said)));

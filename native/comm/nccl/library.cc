@@ -27,7 +27,7 @@ constexpr const char* kName = "libnccl.so.2";
 
 [[noreturn]] void throw_unavailable(const std::string& got) {
   throw CodedError("NCCL_UNAVAILABLE", "[nccl] expected NCCL's library, beside libtorch's CUDA or where TROUPE_NCCL says, got " +
-                                           got + " (npm run doctor)");
+                                           got + " (npx troupe doctor)");
 }
 
 void* open() {

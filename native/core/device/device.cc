@@ -52,7 +52,7 @@ int64_t count_of(KnownKind& known) {
   std::string names;
   for (const KnownKind* known : kinds()) names += (names.empty() ? "" : ", ") + std::string(known->kind.name);
   throw CodedError("DEVICE_UNAVAILABLE", "[device " + name + "] expected a device of this process, got " + got +
-                                             " (kinds: " + names + "; npm run doctor tells what the addon was built for)");
+                                             " (kinds: " + names + "; npx troupe doctor tells what the addon was built for)");
 }
 
 // The number behind the colon; 0 where there is none, -1 where it is no number.

@@ -106,6 +106,8 @@ export interface RunFinished {
   /** Of the last step; NaN where none was made. */
   readonly lossNats: number;
   readonly durationMs: number;
+  /** Steps that were planned and not made, since the run was told to end before them; left out where there are none. */
+  readonly numLeft?: number;
 }
 
 /** A run ended before its last step. */

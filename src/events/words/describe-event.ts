@@ -119,13 +119,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `${event.output} is written again, ${event.numLost === 0 ? "nothing is lost" : `${entries(event.numLost)} are lost`}`,
       );
     case "run.finished":
-      return good(
-        Number.isNaN(event.lossNats)
-          ? event.steps === 0
-            ? "ended before its first step"
-            : `done: ${event.steps} steps were made before, nothing is left to train`
-          : `done: ${event.steps} steps in ${formatDuration(event.durationMs)}, last loss ${event.lossNats.toFixed(4)}`,
-      );
+      return event.numLeft === undefined ? good(describeEnd(event)) : plain(describeEnd(event));
     case "run.failed":
       return bad(`failed: ${describeError(event.error, depth)}`);
     case "activity.finished":
@@ -142,6 +136,19 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     default:
       return event satisfies never;
   }
+}
+
+function describeEnd({ steps, lossNats, durationMs, numLeft }: EventOf<"run.finished">): string {
+  if (Number.isNaN(lossNats))
+    return steps === 0
+      ? "ended before its first step"
+      : numLeft === undefined
+        ? `done: ${steps} steps were made before, nothing is left to train`
+        : `ended at step ${steps} of ${steps + numLeft}, before it made another`;
+  const how = `in ${formatDuration(durationMs)}, last loss ${lossNats.toFixed(4)}`;
+  return numLeft === undefined
+    ? `done: ${steps} steps ${how}`
+    : `ended at step ${steps} of ${steps + numLeft} ${how}`;
 }
 
 function describeSubscriber(
