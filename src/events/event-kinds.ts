@@ -27,6 +27,7 @@ const KINDS: Readonly<Record<EventKind, true>> = {
   "message.undelivered": true,
   "output.failed": true,
   "output.resumed": true,
+  "parameters.unused": true,
   "run.delayed": true,
   "run.failed": true,
   "run.finished": true,

@@ -62,6 +62,7 @@ export type {
   EvaluationFinished,
   HistogramMeasured,
   MemoryMeasured,
+  ParametersUnused,
   StepFinished,
   TextGenerated,
 } from "./kinds/step.ts";

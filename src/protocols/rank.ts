@@ -82,6 +82,8 @@ export interface RankStepped {
   readonly waits: Waits;
   /** Names of the model's parameters that the step does not train; left out where they are those of the step before. */
   readonly frozen?: readonly string[];
+  /** Names of the parameters that this rank's losses have gradients of: in a run's first step. */
+  readonly reached?: readonly string[];
   /** What this rank's shard sends from this step on when the state is saved, where that has become more. */
   readonly saved?: readonly PartPlan[];
   /** Tensors that the model records, where they are looked at. */

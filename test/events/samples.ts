@@ -156,6 +156,7 @@ export const samples: Bodies = {
     count: 2,
   },
   "run.failed": { kind: "run.failed", error },
+  "parameters.unused": { kind: "parameters.unused", step: 1, names: ["head.weight", "head.bias"] },
   "run.finished": { kind: "run.finished", steps: 2000, lossNats: 1.7, durationMs: 83_000 },
   "run.delayed": { kind: "run.delayed", what: "job.ts to be loaded", waitedMs: 10_000 },
   "run.interrupted": { kind: "run.interrupted", signal: "SIGTERM", graceMs: 60_000 },

@@ -73,6 +73,8 @@ export class StepReport {
       ...(metrics && { metrics }),
       ...measured,
     });
+    const unused = unusedIn(ranks, parameters);
+    if (unused.length > 0) emit({ kind: "parameters.unused", step, names: unused });
     const memory = shards.flatMap(({ held }) => held ?? []);
     if (step % memoryEverySteps === 0) {
       for (const held of memory) emit({ kind: "memory.measured", step, ...held });
@@ -96,6 +98,13 @@ export class StepReport {
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+/** The names of parameters that are trained and that no loss has a gradient of, where the ranks say which they have. */
+function unusedIn(ranks: readonly RankStepped[], parameters: readonly string[]): readonly string[] {
+  if (ranks.every(({ reached }) => reached === undefined)) return [];
+  const used = new Set(ranks.flatMap(({ reached = [], frozen = [] }) => [...reached, ...frozen]));
+  return parameters.filter((name) => !used.has(name));
+}
 
 /** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
 function meanLoss(ranks: readonly RankStepped[]): number {

@@ -249,7 +249,7 @@ export class GrantedStep implements Disposable {
 
   /** @returns what is told of the step; its gradients have left for the shard */
   end(): RankStepped {
-    const { plan, model, shard, shardRef, stages, batches } = this.#parts;
+    const { plan, model, shard, shardRef, stages, batches, engine } = this.#parts;
     const { step, snapshotTo } = this.#order;
     // What a model does in one step it does in all: said before anything is trained in vain.
     if (step === plan.initial.step) model.checkUnchanged();
@@ -270,7 +270,10 @@ export class GrantedStep implements Disposable {
       lossesNats: losses.map(({ nats }) => nats()),
       namedLosses: namedLosses.map((values) => values()),
     };
-    return { ...told, ...this.#training, learningRate, durationMs, waits, recorded, metrics };
+    const reached = engine.takeReached();
+    const isFirst = step === plan.initial.step && plan.generation === 0;
+    const use = isFirst && reached !== undefined ? { reached: model.training.namesOf(reached) } : {};
+    return { ...told, ...this.#training, ...use, learningRate, durationMs, waits, recorded, metrics };
   }
 
   /** Stops looking at what the model records. */

@@ -71,6 +71,11 @@ export class StepTraining {
     return this.#kept.size === size ? { frozen } : { frozen, saved: this.saved };
   }
 
+  /** @returns the names of parameters, in the order of the model */
+  namesOf(parameters: ReadonlySet<Parameter>): readonly string[] {
+    return this.#namesOf((parameter) => parameters.has(parameter));
+  }
+
   #namesOf(isMeant: (parameter: Parameter) => boolean): readonly string[] {
     return this.#parameters.flatMap(([name, parameter]) => (isMeant(parameter) ? name : []));
   }

@@ -5,7 +5,16 @@ export type StepEvent =
   | TextGenerated
   | AnomalyDetected
   | MemoryMeasured
-  | HistogramMeasured;
+  | HistogramMeasured
+  | ParametersUnused;
+
+/** The first step of a run has trained parameters that none of its losses depends on: a layer that forward never calls, for instance. */
+export interface ParametersUnused {
+  readonly kind: "parameters.unused";
+  readonly step: number;
+  /** Their names, in the order of the model. */
+  readonly names: readonly string[];
+}
 
 /** Every rank has finished a step; its update is on the way. */
 export interface StepFinished {

@@ -43,6 +43,10 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `${event.split === "validation" ? "held-out" : event.split} loss ${event.lossNats.toFixed(4)} after step ${event.step}` +
           formatNamed({ ...event.losses, ...event.metrics }),
       );
+    case "parameters.unused":
+      return bad(
+        `no loss of step ${event.step} has used ${listNames(event.names)}: forward does not call what has them`,
+      );
     case "text.generated":
       return plain(`text after step ${event.step}:\n${event.text}`);
     case "checkpoint.skipped":
@@ -212,6 +216,14 @@ function good(text: string): Description {
 
 function bad(text: string): Description {
   return { text: printable(text), tone: "bad" };
+}
+
+const NAMES_SHOWN = 8;
+
+function listNames(names: readonly string[]): string {
+  const numMore = names.length - NAMES_SHOWN;
+  const shown = names.slice(0, NAMES_SHOWN).join(", ");
+  return numMore > 0 ? `${shown} and ${numMore} more` : shown;
 }
 
 /** How ranks stand, where they are not just replicas: " (2 replicas × 2 stages × tp 2)". */

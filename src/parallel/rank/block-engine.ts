@@ -93,6 +93,11 @@ export class BlockEngine<Ticket> {
     return this.#gradients.settle();
   }
 
+  /** @returns the parameters that the first step's losses had gradients of, where this is called for the first time */
+  takeReached(): ReadonlySet<Parameter> | undefined {
+    return this.#gradients.takeReached();
+  }
+
   /**
    * Forward of one micro-batch through one chunk, recorded for {@link backward}.
    * @param body - computes the loss, a scalar

@@ -37,6 +37,8 @@ export class UnitGradients {
   /** What the step trains: what was trainable when one of its losses was walked backwards. */
   #trained = new Set<Parameter>();
   #isSettled = false;
+  /** Parameters that a loss has a gradient of, up to {@link takeReached}. */
+  #reached: Set<Parameter> | undefined = new Set();
 
   /**
    * @param dtype - of the gradients that autograd makes
@@ -78,6 +80,13 @@ export class UnitGradients {
     return this.#trained;
   }
 
+  /** @returns the parameters that losses had gradients of so far; undefined from the second call on: it is not collected after the first */
+  takeReached(): ReadonlySet<Parameter> | undefined {
+    const reached = this.#reached;
+    this.#reached = undefined;
+    return reached;
+  }
+
   /**
    * Adds to gradients of leaves; `null` counts as zero.
    * @param placeOf - says where the gradient of a leaf belongs
@@ -95,7 +104,9 @@ export class UnitGradients {
       const given = byFlat.get(flat) ?? parameters.map(() => null);
       byFlat.set(flat, given);
       const isCounted = this.#only?.test(parameters[parameter]?.name ?? "") ?? true;
-      if (isCounted) given[parameter] = gradients[index] ?? null;
+      if (!isCounted) return;
+      given[parameter] = gradients[index] ?? null;
+      if (given[parameter] !== null) this.#reached?.add(this.#byFlat.get(flat)?.[parameter] as Parameter);
     });
     for (const [flat, given] of byFlat) this.#buckets.contribute(flat, given);
   }
