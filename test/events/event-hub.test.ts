@@ -375,6 +375,7 @@ describe("a sink that fails", () => {
   /** A promise as other libraries make them. */
   const elsewhere = () => ({
     // oxlint-disable-next-line unicorn/no-thenable -- it is what must be taken for a promise
+    // biome-ignore lint/suspicious/noThenProperty: it is what must be taken for a promise
     then: (_: unknown, reject: (error: Error) => void) => queueMicrotask(() => reject(new Error("down"))),
   });
   const ways: readonly (readonly [string, () => unknown])[] = [

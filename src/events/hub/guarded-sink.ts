@@ -53,11 +53,10 @@ export class GuardedSink {
   }
 
   get name(): string {
-    const { name, constructor } = this.#sink as EventSink & {
-      readonly constructor?: { readonly name?: unknown };
-    };
+    const { name } = this.#sink;
     if (typeof name === "string" && name !== "") return `sink ${name}`;
-    const made = constructor?.name;
+    const made: unknown = (this.#sink as { readonly constructor?: { readonly name?: unknown } }).constructor
+      ?.name;
     return typeof made === "string" && made !== "" && made !== "Object" ? `sink ${made}` : "a sink";
   }
 
