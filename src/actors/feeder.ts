@@ -6,6 +6,7 @@ import {
   checkScores,
   type Dataset,
   type Fingerprint,
+  fileMarks,
   type Rows,
   type Scores,
 } from "../data/index.ts";
@@ -23,8 +24,10 @@ import {
   schedulesOf,
   weighingOf,
 } from "../job/index.ts";
+import { keptModules } from "../module-texts.ts";
 import type {
   BatchOrder,
+  BegunData,
   DataOrder,
   DealtBatch,
   FeederInit,
@@ -34,6 +37,7 @@ import type {
 import { defineActor } from "../runtime/index.ts";
 import { scope } from "../tensor/index.ts";
 import { callUser } from "../user-call.ts";
+import { checkBegun } from "./begun-data.ts";
 import { Predictions } from "./predictions.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
@@ -45,7 +49,7 @@ export default defineActor<FeederProtocol, FeederInit>({
     let data: Promise<FedData> | undefined;
     const open = (order = init.data) => {
       if (order === undefined) throw new Error("[feeder] not told what to open");
-      return FedData.open(job, order.config, order.seed);
+      return FedData.open(job, order, init.begun);
     };
     const opened = (order?: DataOrder) => {
       data ??= open(order);
@@ -55,7 +59,8 @@ export default defineActor<FeederProtocol, FeederInit>({
       handlers: {
         open: async ({ data: order }) => (await opened(order)).facts(),
         rehearse: async () => (await opened()).rehearse(),
-        fingerprint: async () => (await opened()).fingerprint,
+        modules: keptModules,
+        fingerprint: async () => ({ fingerprint: await (await opened()).fingerprint, files: fileMarks() }),
         next: async (order) => (await opened()).deal(order),
         predicted(part) {
           predictions.add(part);
@@ -76,11 +81,20 @@ class FedData {
   readonly #batches: BuiltBatches;
   readonly #weigh: ReturnType<typeof weighingOf>;
   readonly #shares: StepShares;
+  /** Why no more batches are dealt: it turned out to be other data. */
+  #refusal: unknown;
 
-  static async open(job: Job, config: JobConfig, seed: number): Promise<FedData> {
+  /** @throws {TroupeError} `DATA_CHANGED` where it is other data than the run began with */
+  static async open(job: Job, { config, seed }: DataOrder, begun: BegunData | undefined): Promise<FedData> {
     const dataset: unknown = await job.data(config, { seed });
     checkGiven(job.data, "data", () => checkDataset(dataset));
-    return new FedData(job, config, dataset as Dataset);
+    const data = new FedData(job, config, dataset as Dataset);
+    if (begun === undefined) return data;
+    const { later } = await checkBegun(dataset as Dataset, () => data.fingerprint, begun);
+    later?.catch((error: unknown) => {
+      data.#refusal = error;
+    });
+    return data;
   }
 
   private constructor(job: Job, config: JobConfig, dataset: Dataset) {
@@ -100,7 +114,12 @@ class FedData {
     const { facts, splits, score } = this.#dataset;
     if (this.#job.predict !== undefined && score === undefined) throw unscored(facts.source);
     const { fingerprint } = this;
-    return { facts, splits, fingerprint: fingerprint instanceof Promise ? "later" : fingerprint };
+    return {
+      facts,
+      splits,
+      fingerprint: fingerprint instanceof Promise ? "later" : fingerprint,
+      files: fileMarks(),
+    };
   }
 
   /** Makes the model, its optimizers and their schedules, and lets them go. */
@@ -124,6 +143,7 @@ class FedData {
   }
 
   async deal(order: BatchOrder): Promise<DealtBatch> {
+    if (this.#refusal !== undefined) throw this.#refusal;
     const { weight, numTokens } = await this.#countsOf(order);
     return { tensors: await this.#batches.take(order, order), weight, numTokens };
   }

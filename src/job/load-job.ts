@@ -2,6 +2,7 @@ import { basename, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeValue, nearestName, noteOrigin, TroupeError } from "../errors.ts";
 import { callUser } from "../user-call.ts";
+import { keepModules } from "../module-texts.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
@@ -17,12 +18,14 @@ const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
 const OPTIONAL = ["delta", "weigh", "predict", "schedule", "tensorPlan", "sample", "loop"] as const;
 
 /**
- * Imports a job's module. An error that a function of the job throws keeps the function's name with it, see `originOf`.
+ * Imports a job's module, and has this thread remember its text and that of the user's modules that it imports, see
+ * `keptModules`. An error that a function of the job throws keeps the function's name with it, see `originOf`.
  * @param url - of a module whose default export is a job
  * @throws {TroupeError} `JOB_INVALID` where there is none; of several fields that are wrong, all are named
  */
 export async function loadJob(url: string): Promise<Job> {
   let module: { readonly default?: unknown };
+  keepModules();
   try {
     module = await callUser(`the import of ${basename(url)}`, () => importQuietly(url));
   } catch (cause) {

@@ -2,12 +2,14 @@ import type {
   BatchReader,
   BatchRefs,
   DatasetFacts,
+  FileMarks,
   Fingerprint,
   SampleRange,
   Scores,
   Split,
 } from "../data/index.ts";
 import type { JobConfig, LossWeights, StepSamples } from "../job/index.ts";
+import type { ModuleTexts } from "../module-texts.ts";
 import type { TensorRef } from "../tensor/index.ts";
 
 /** A batch as it is dealt, and what it counts. */
@@ -34,6 +36,22 @@ export interface OpenedData {
   readonly splits: Readonly<Record<string, Split>>;
   /** What tells its samples from others, where that is at hand; `later` where it takes its time. */
   readonly fingerprint: Fingerprint | "later";
+  /** The files that were read, as they were. */
+  readonly files: FileMarks;
+}
+
+/** What tells data from other data. Plain data. */
+export interface KnownData {
+  readonly fingerprint: Fingerprint;
+  readonly files: FileMarks;
+}
+
+/** The data that a run began with: what is opened again must be the same. Plain data. */
+export interface BegunData extends Pick<OpenedData, "facts" | "splits" | "files"> {
+  /** Left out until it is known. */
+  readonly fingerprint?: Fingerprint | undefined;
+  /** Whether it takes its time. */
+  readonly isSlow: boolean;
 }
 
 /** An evaluation: of what the parameters of a step make of a part of the data. */
@@ -54,8 +72,10 @@ export type FeederProtocol = {
   open: { in: { readonly data?: DataOrder }; out: OpenedData };
   /** Calls what the job declares before a run has ranks, so that a call that never ends is found where it can be ended. */
   rehearse: { in: Record<string, never>; out: Record<string, never> };
-  /** What tells the samples from others, once it is known. */
-  fingerprint: { in: Record<string, never>; out: Fingerprint };
+  /** The user's modules that it has loaded so far. */
+  modules: { in: Record<string, never>; out: ModuleTexts };
+  /** What tells the samples from others, once it is known, and all files that have been read by then. */
+  fingerprint: { in: Record<string, never>; out: KnownData };
   next: { in: BatchOrder; out: DealtBatch };
   /** Rows that the model predicts of an evaluation's samples `position` on. */
   predicted: {
@@ -71,6 +91,8 @@ export interface FeederInit {
   readonly jobUrl: string;
   /** Left out where the job is to be loaded first, and `open` says it. */
   readonly data?: DataOrder;
+  /** The data that the run began with. Left out where this feeder is the first to open it. */
+  readonly begun?: BegunData;
 }
 
 /** Which data of a job is to be opened. */

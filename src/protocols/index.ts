@@ -9,11 +9,13 @@ export type {
 export type {
   BatchOrder,
   BatchRequest,
+  BegunData,
   DataOrder,
   DealtBatch,
   EvaluationName,
   FeederInit,
   FeederProtocol,
+  KnownData,
   OpenedData,
   RowRefs,
 } from "./feeder.ts";

@@ -8,7 +8,9 @@ import { Inspections } from "../inspect/index.ts";
 import { type Job, type JobConfig, loadJob, nameOfJob } from "../job/index.ts";
 import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
 import type { Module } from "../nn/index.ts";
+import { keptModules } from "../module-texts.ts";
 import {
+  type BegunData,
   type CheckpointerProtocol,
   type OpenedData,
   type RunResult,
@@ -220,8 +222,9 @@ export class Run {
         offload,
         slicesTo: head && slicesTo(checkpoint),
         warmStandby: supervision.warmStandby,
+        modules: keptModules(),
       },
-      { jobUrl, data: { config, seed: start.seed } },
+      () => ({ jobUrl, data: { config, seed: start.seed }, begun: settled.begun() }),
       supervision.maxRestarts,
     );
     this.#ranks = ranks;
@@ -277,7 +280,7 @@ export class Run {
     const resumed = before?.resumed;
     const config = configure(job, overrides, resumed && settingsIn(resumed.state));
     const seed = before?.seed ?? training.seed;
-    const { opened: data, fingerprint } = await loader.open({ config, seed });
+    const { opened: data, fingerprint, begun } = await loader.open({ config, seed });
     const batch = planBatch(job, await trainingOf(job, config, data.facts), data, settings, resumed);
     const declared = dryRun(job, config, data, settings, batch);
     const { model } = declared;
@@ -294,7 +297,7 @@ export class Run {
     const now = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts };
     const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
     const start = await startOf(batch.training, model, seed, before);
-    return { job, config, data, batch, model, recipe, start, changes };
+    return { job, config, data, begun, batch, model, recipe, start, changes };
   }
 
   #hear(event: RuntimeEvent): void {
@@ -351,6 +354,8 @@ interface SettledJob {
   readonly job: Job;
   readonly config: JobConfig;
   readonly data: OpenedData;
+  /** What is known by now of the data that the run began with. */
+  readonly begun: () => BegunData;
   readonly batch: BatchPlan;
   readonly model: Module;
   readonly recipe: KnownRecipe;

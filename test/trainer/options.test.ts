@@ -160,7 +160,12 @@ describe("Runtime.spawn", () => {
 describe("a job whose training", () => {
   const plan = async (training: object) => {
     const job = { ...tiny, training: () => ({ steps: 1, batchSize: 4, ...training }) };
-    const data = { facts: { source: "text" }, splits: { train: { numSamples: 10 } }, fingerprint: {} };
+    const data = {
+      facts: { source: "text" },
+      splits: { train: { numSamples: 10 } },
+      fingerprint: {},
+      files: {},
+    };
     return planBatch(job, await trainingOf(job, tiny.config, data.facts), data, settle({}), undefined);
   };
 

@@ -1,4 +1,5 @@
 import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A sentence with what each of its words is. */
@@ -14,6 +15,7 @@ export interface TaggedWords {
  * @see https://universaldependencies.org/format.html
  */
 export async function readConllu(path: string): Promise<TaggedWords[]> {
+  noteFile(path);
   const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });

@@ -1,12 +1,13 @@
 import { closeSync, readSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { maxFileBytes, openRegular, openRegularSync, readBounded } from "../../untrusted/index.ts";
+import { noteFile, refuseChanged } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** An array of bytes with its shape, of which rows are read when they are asked for. */
 export interface IdxArray {
   readonly shape: readonly number[];
-  /** `count` rows of the first dim, row-major. @throws {TroupeError} `DATA_UNREADABLE` where the file has changed */
+  /** `count` rows of the first dim, row-major. @throws {TroupeError} `DATA_CHANGED` where the file is another by now, `DATA_UNREADABLE` */
   rows(first: number, count: number): Uint8Array;
 }
 
@@ -47,6 +48,7 @@ export async function openIdx(path: string): Promise<IdxArray> {
 
 /** @returns its first bytes and size; all of it, gunzipped, where it is gzipped */
 async function beginningOf(path: string): Promise<{ header: Buffer; sizeBytes: number; plain?: Buffer }> {
+  noteFile(path);
   await using file = await openRegular(path);
   const { bytesRead, buffer } = await file.read(Buffer.alloc(MOST_HEADER_BYTES), 0, MOST_HEADER_BYTES, 0);
   const header = buffer.subarray(0, bytesRead);
@@ -59,6 +61,7 @@ async function beginningOf(path: string): Promise<{ header: Buffer; sizeBytes: n
 
 /** Opened anew each time: it holds no descriptor between two batches, and costs microseconds. */
 function readAt(path: string, position: number, numBytes: number): Uint8Array {
+  refuseChanged(path);
   let file: number | undefined;
   try {
     file = openRegularSync(path);

@@ -1,4 +1,5 @@
 import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A line of a file, as a record. */
@@ -9,6 +10,7 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readJsonLines(path: string): Promise<JsonRecord[]> {
+  noteFile(path);
   const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });

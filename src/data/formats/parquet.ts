@@ -1,4 +1,5 @@
 import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 import type { JsonRecord } from "./json-lines.ts";
 import { checkParquet } from "./parquet-bounds.ts";
 import { unreadable } from "./refusal.ts";
@@ -9,6 +10,7 @@ import { unreadable } from "./refusal.ts";
  * @throws {TroupeError} `DATA_UNREADABLE`
  */
 export async function readParquet(path: string): Promise<JsonRecord[]> {
+  noteFile(path);
   // Loaded where such a file is read: actors have no use for it.
   const { parquetReadObjects } = await import("hyparquet");
   try {

@@ -1,4 +1,5 @@
 import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A line of a table, by the names of its first line. */
@@ -9,6 +10,7 @@ export type TableRow = Readonly<Record<string, string>>;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line of another number of columns
  */
 export async function readTable(path: string): Promise<TableRow[]> {
+  noteFile(path);
   const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });

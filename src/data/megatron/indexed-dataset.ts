@@ -1,6 +1,7 @@
 import { closeSync, readSync, statSync } from "node:fs";
 import { TroupeError } from "../../errors.ts";
 import { maxFileBytes, openRegularSync, readBoundedSync } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 
 /** What a token takes in a `.bin` file. */
 export type IndexedDType = "uint8" | "int8" | "int16" | "int32" | "int64" | "uint16";
@@ -76,6 +77,7 @@ export class IndexedDataset implements Disposable {
    * @throws {TroupeError} `DATA_INDEX` where the two files are not there, are damaged, or contradict each other
    */
   static open(prefix: string): IndexedDataset {
+    for (const ending of ["idx", "bin"]) noteFile(`${prefix}.${ending}`);
     const index = readIndex(`${prefix}.idx`);
     checkTokens(`${prefix}.bin`, index);
     return new IndexedDataset(prefix, index, openRegularSync(`${prefix}.bin`));

@@ -6,6 +6,7 @@ import { TextDecoder } from "node:util";
 import { TroupeError } from "../../errors.ts";
 import { whichPathWasMeant } from "../../nearest-path.ts";
 import { openRegular } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 
 /**
  * Where a text comes from: a file, a directory (every file below it, but for names that begin with a dot), a pattern
@@ -132,6 +133,7 @@ async function isBinary({ path, sizeBytes }: TextFile): Promise<boolean> {
 
 /** SHA-256 of the bytes of `files`, in hex. */
 export async function hashText(files: readonly TextFile[]): Promise<string> {
+  for (const { path } of files) noteFile(path, { isHashed: true });
   const hash = createHash("sha256");
   for await (const bytes of readBytes(files)) hash.update(bytes);
   return hash.digest("hex");

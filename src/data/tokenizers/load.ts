@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileFailure, TroupeError } from "../../errors.ts";
 import { whichPathWasMeant } from "../../nearest-path.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 import { ByteTokenizer } from "./byte.ts";
 import { CharacterTokenizer } from "./character.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
@@ -102,6 +103,7 @@ async function readJson(path: string): Promise<Record<string, unknown>> {
 }
 
 async function readText(path: string): Promise<string> {
+  noteFile(path, { isHashed: true });
   try {
     return await readBoundedText(path, maxFileBytes.tokenizer);
   } catch (cause) {

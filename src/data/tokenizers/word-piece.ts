@@ -1,5 +1,6 @@
 import { fileFailure, TroupeError } from "../../errors.ts";
 import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -47,6 +48,7 @@ export async function loadWordPiece(path: string, options: WordPieceOptions): Pr
 }
 
 async function readText(path: string): Promise<string> {
+  noteFile(path, { isHashed: true });
   try {
     return await readBoundedText(path, maxFileBytes.tokenizer);
   } catch (cause) {

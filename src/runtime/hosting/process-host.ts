@@ -101,7 +101,7 @@ export class ProcessHost {
     const { port1, port2 } = new MessageChannel();
     const signal = new Signal();
     const credits = creditsAt(boot.systemRoute);
-    const { address, moduleUrl, init, settings, systemRoute, resourceLimits } = boot;
+    const { address, moduleUrl, init, settings, systemRoute, resourceLimits, modules } = boot;
     const board = boot.board ?? new SharedArrayBuffer(boardSizeBytes);
     const worker = this.#standbys.take(
       {
@@ -116,7 +116,7 @@ export class ProcessHost {
         signal: signal.buffer,
         board,
       },
-      { resourceLimits },
+      { resourceLimits, modules },
     );
     const tell = (packet: Packet, transfer: readonly MessagePort[]): void => {
       port2.postMessage({ packet }, transfer);

@@ -23,6 +23,9 @@ export interface Warmup extends ThreadOptions {
   readonly moduleUrls: readonly string[];
 }
 
+/** What a thread is started with. */
+export type ThreadBirth = Pick<Warmup, "moduleUrls" | "modules">;
+
 /**
  * Of V8's young generation. What a thread imports outlives it, so that V8 would let it grow to 48 MB, which a step's garbage
  * never needs: 80 MB of a run with seven threads, and no processor time. With 6 MB a queue of 50,000 messages costs a third more.
@@ -34,11 +37,11 @@ export class ActorThread implements WorkerHandle {
   readonly exited: Promise<Error | undefined>;
   readonly #worker: Worker;
 
-  constructor({ name, moduleUrls, resourceLimits }: Warmup) {
+  constructor({ name, moduleUrls, resourceLimits, modules }: Warmup) {
     this.#worker = new Worker(new URL("./thread-entry.ts", import.meta.url), {
       name,
       env: workerEnv(process.env),
-      workerData: moduleUrls,
+      workerData: { moduleUrls, modules } satisfies ThreadBirth,
       ...workerFlags(process.execArgv),
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB, ...resourceLimits },
     });

@@ -26,9 +26,10 @@ export class WarmStandbys {
   }
 
   /** Starts an actor on the thread that waits for it, however far that has come, else on a new one. */
-  take(boot: Boot, { resourceLimits }: ThreadOptions): WorkerHandle {
+  take(boot: Boot, { resourceLimits, modules }: ThreadOptions): WorkerHandle {
     const { name } = boot.address;
-    const thread = this.#waiting.get(name) ?? new ActorThread({ name, moduleUrls: [], resourceLimits });
+    const thread =
+      this.#waiting.get(name) ?? new ActorThread({ name, moduleUrls: [], resourceLimits, modules });
     this.#waiting.delete(name);
     this.#lost.delete(name);
     thread.begin(boot);

@@ -1,4 +1,5 @@
 import type { ResourceLimits } from "node:worker_threads";
+import type { ModuleTexts } from "../../module-texts.ts";
 
 /** Where an actor lives: on a thread of its own, here or in another process, or on the main thread beside the system. */
 export type Placement = "thread" | "main" | "process";
@@ -6,6 +7,8 @@ export type Placement = "thread" | "main" | "process";
 /** How a thread is started. */
 export interface ThreadOptions {
   readonly resourceLimits?: ResourceLimits | undefined;
+  /** Modules that it loads from here, whatever has become of their files. None by default. */
+  readonly modules?: ModuleTexts | undefined;
 }
 
 /** What an actor is to the application: told with all that the runtime tells of it, and nothing to the runtime. */

@@ -57,6 +57,7 @@ export function launch(
     systemRoute: actorRoute,
     board: board.place,
     resourceLimits: place.resourceLimits,
+    modules: place.modules,
   });
   return { worker, board: new StatusBoard(clock.now, board.bytes), systemEnd };
 }

@@ -113,11 +113,12 @@ export class Launcher {
     process,
     standbyModules,
     resourceLimits,
+    modules,
   }: SpawnPlace): boolean {
     if (standbyModules === undefined || placement === "main" || this.#refusesStarts) return false;
     const { preload } = this.#options;
     const moduleUrls = [preload, module, ...standbyModules].flatMap((url) => url?.href ?? []);
-    const warmup = { name, moduleUrls, resourceLimits };
+    const warmup = { name, moduleUrls, resourceLimits, modules };
     if (placement === "thread") return this.#standbys.prepareStandby(warmup);
     return this.#processes.prepareStandby(process ?? name, warmup);
   }

@@ -1,5 +1,5 @@
-import { readRecords, type TokenArray } from "../../data/index.ts";
 import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { noteFile, readRecords, type TokenArray } from "../../data/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
@@ -14,7 +14,7 @@ const HELD_OUT = 0.1;
 export async function readTexts(path: string): Promise<Examples<string>> {
   const examples = await eachSplit(await splitFiles(path, /\.(jsonl|parquet|txt)$/), async (file) =>
     file.endsWith(".txt")
-      ? [await readBoundedText(file, maxFileBytes.text)]
+      ? [await readTextFile(file)]
       : (await readRecords(file)).map((record, index) =>
           textIn(record, ["text"], `${file}, example ${index + 1}`),
         ),
@@ -36,4 +36,9 @@ function parted(texts: readonly string[]): Examples<string> {
 export function windowsOf(tokens: TokenArray, length: number): TokenArray[] {
   const count = Math.max(1, Math.floor(tokens.length / length));
   return Array.from({ length: count }, (_, index) => tokens.subarray(index * length, (index + 1) * length));
+}
+
+function readTextFile(path: string): Promise<string> {
+  noteFile(path);
+  return readBoundedText(path, maxFileBytes.text);
 }

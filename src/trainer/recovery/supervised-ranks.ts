@@ -14,6 +14,7 @@ import type {
   SliceWriterInit,
   SliceWriterProtocol,
 } from "../../protocols/index.ts";
+import type { ModuleTexts } from "../../module-texts.ts";
 import {
   type ActorInspection,
   type ActorSystem,
@@ -35,6 +36,8 @@ export interface RankSpread {
   readonly slicesTo: string | undefined;
   /** Whether others wait to take their places. */
   readonly warmStandby: boolean;
+  /** The user's modules as the run began with them: what is started later loads no others. */
+  readonly modules: ModuleTexts;
 }
 
 /** A generation that has made steps for so long has its own start behind it: what loads its modules now is in nobody's way. */
@@ -67,13 +70,14 @@ export class SupervisedRanks {
 
   /**
    * Starts the group.
+   * @param feeder - what each of its feeders is started with
    * @param maxRestarts - how often it may be started again within five minutes
    * @throws what the first actor that cannot start threw
    */
   static async start(
     system: ActorSystem,
     spread: RankSpread,
-    feeder: FeederInit,
+    feeder: () => FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
     const generations = new Generations();
@@ -158,20 +162,23 @@ export class SupervisedRanks {
 
 /** The group's actors, in the order in which they are started, one of each rank at once: each knows those before it that it works with. */
 function membersOf(
-  { numRanks, placement, offload, slicesTo, warmStandby }: RankSpread,
-  feeder: FeederInit,
+  { numRanks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
+  feeder: () => FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
   const places = placesOf(numRanks);
   const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
-  const standby = (...moduleUrls: string[]) =>
-    warmStandby ? { standbyModules: moduleUrls.map((url) => new URL(url)) } : {};
+  const { jobUrl } = feeder();
+  const loading = (...moduleUrls: string[]) => ({
+    modules,
+    ...(warmStandby && { standbyModules: moduleUrls.map((url) => new URL(url)) }),
+  });
   return [
     {
       name: "feeder",
       role: "feeder",
       module: actorModules.feeder,
-      ...standby(feeder.jobUrl),
-      init: () => feeder,
+      ...loading(jobUrl),
+      init: feeder,
     },
     (offload.optimizer === undefined ? [] : places).map((rank) => ({
       name: `offload-${rank}`,
@@ -179,7 +186,7 @@ function membersOf(
       index: rank,
       module: actorModules.offload,
       ...placeOf(rank),
-      ...standby(),
+      ...loading(),
       init: () => undefined,
     })),
     (slicesTo === undefined ? [] : places).map((rank) => ({
@@ -188,7 +195,7 @@ function membersOf(
       index: rank,
       module: actorModules.sliceWriter,
       ...placeOf(rank),
-      ...standby(),
+      ...loading(),
       init: (): SliceWriterInit => ({ rank, directory: slicesTo as string }),
     })),
     places.map((rank) => ({
@@ -197,7 +204,7 @@ function membersOf(
       index: rank,
       module: actorModules.shard,
       ...placeOf(rank),
-      ...standby(),
+      ...loading(),
       init: (_incarnation: number, refs: SiblingRefs): ShardInit => ({
         rank,
         offload: offload.optimizer && refs<OffloadProtocol>(`offload-${rank}`),
@@ -209,7 +216,7 @@ function membersOf(
       index: rank,
       module: actorModules.rank,
       ...placeOf(rank),
-      ...standby(feeder.jobUrl),
+      ...loading(jobUrl),
       init: (_incarnation: number, refs: SiblingRefs): RankInit => ({
         rank,
         shard: refs<ShardProtocol>(`shard-${rank}`),

@@ -41,7 +41,10 @@ export function changeableNames({ config, recipe }: Present): string[] {
       "lrFactor",
       "weightDecay",
     ),
-    ...fieldsOf("schedule", schedules),
+    ...fieldsOf(
+      "schedule",
+      schedules.map(({ ratesAt: _, ...fields }) => fields),
+    ),
     ...Object.keys(data).map((name) => `data.${name}`),
   ];
 }
@@ -135,14 +138,21 @@ function scheduleChanges({ schedules = [], optimizers = [] }: Partial<Recipe>, n
   return schedules.flatMap((schedule, index) => {
     const name = placeOf("schedule", index, schedules.length);
     // Its peak is the optimizer's rate, and is told as that.
-    const { peakLr: _was, lr: _wasLr, rates: wasRates, ...was } = schedule;
-    const { peakLr: _is, lr: _isLr, rates: isRates, ...is } = now.schedules[index] ?? {};
+    const { peakLr: _was, lr: _wasLr, rates: wasRates, ratesAt: wasAt, ...was } = schedule;
+    const { peakLr: _is, lr: _isLr, rates: isRates, ratesAt: isAt, ...is } = now.schedules[index] ?? {};
     const fields = fieldChanges("training", `${name}.`, flat(was), flat(is));
     const isRateSame = optimizers[index]?.lr === now.optimizers[index]?.lr;
     if (fields.length > 0 || !isRateSame || wasRates === isRates) return fields;
-    const [wasWord, isWord] = [wasRates, isRates].map((rates) => `rates of digest ${rates}`);
-    return [{ of: "training", name: `${name}.rates`, was: wasWord ?? "", is: isWord ?? "" }];
+    return [{ of: "training", name: `${name}.rates`, was: ratesWord(wasAt), is: ratesWord(isAt) }];
   });
+}
+
+/** "0.001 at step 1, 0.0005 at step 20, 0 at step 40"; checkpoints of older versions have no rates to show. */
+function ratesWord(ratesAt: JsonValue | undefined): string {
+  if (!isTable(ratesAt)) return "others, which this checkpoint does not tell";
+  return Object.entries(ratesAt)
+    .map(([step, rate]) => `${Number(Number(rate).toPrecision(6))} at step ${step}`)
+    .join(", ");
 }
 
 function dataChanges({ data: before }: Partial<Recipe>, { data: now }: Recipe): RunChange[] {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { isUserModule, keepModules, keptModules, type ModuleText, type ModuleTexts } from "../../module-texts.ts";
 
 /** Which text a job's module has. */
 export type ModuleIdentity = {
@@ -21,25 +22,34 @@ const NAMED_FILE = [
   /\bnew URL\(\s*["'](\.{1,2}\/[^"']+\.[mc]?[jt]s)["']\s*,\s*import\.meta\.url/g,
 ];
 
-/** This package's own modules: their version is not the job's text. */
-const OWN = import.meta.url.replace(/trainer\/[^/]*$/, "");
-
-/** @param file - what the module is called in messages */
+/**
+ * Reads off the texts that this thread keeps, so that it names what the run trains and not what its files have become. A file that is
+ * named and that nothing has loaded yet is read now, and kept with the others.
+ * @param file - what the module is called in messages
+ */
 export async function identityOf(jobUrl: string, file: string): Promise<ModuleIdentity> {
   if (!jobUrl.startsWith("file:")) return { file, sha256: "" };
-  const folder = dirname(fileURLToPath(jobUrl));
+  const { sources, resolved } = keptModules();
+  const root = resolved[jobUrl] ?? jobUrl;
+  const late: Record<string, ModuleText> = {};
   const digests = new Map<string, string>();
   const read = async (url: string): Promise<void> => {
-    const text = await readBoundedText(fileURLToPath(url), maxFileBytes.text);
+    let text = sources[url]?.source;
+    if (text === undefined) {
+      text = await readBoundedText(fileURLToPath(url), maxFileBytes.text);
+      late[url] = { source: text };
+    }
     digests.set(url, createHash("sha256").update(text).digest("hex"));
-    for (const named of filesNamedIn(text, url)) {
+    for (const named of [...filesNamedIn(text, url), ...packagesNamedIn(url, resolved)]) {
       if (digests.has(named)) continue;
       // What is no file, Node has found where it was imported; what stands in a comment nobody needs.
       await read(named).catch(() => {});
     }
   };
-  await read(jobUrl);
-  const { [jobUrl]: sha256 = "", ...others } = Object.fromEntries(digests);
+  await read(root);
+  keepModules({ sources: late, resolved: {} });
+  const folder = dirname(fileURLToPath(root));
+  const { [root]: sha256 = "", ...others } = Object.fromEntries(digests);
   const imports = Object.entries(others)
     .map(([url, digest]) => [relative(folder, fileURLToPath(url)), digest] as const)
     .toSorted(([one], [other]) => (one < other ? -1 : 1));
@@ -49,5 +59,10 @@ export async function identityOf(jobUrl: string, file: string): Promise<ModuleId
 function filesNamedIn(text: string, url: string): string[] {
   return NAMED_FILE.flatMap((pattern) => [...text.matchAll(pattern)])
     .map(([, specifier = ""]) => new URL(specifier, url).href)
-    .filter((named) => !named.startsWith(OWN) && !named.includes("/node_modules/"));
+    .filter(isUserModule);
+}
+
+/** The files of packages that lie among the user's own, as those of a workspace, which a module has imported by name. */
+function packagesNamedIn(url: string, resolved: ModuleTexts["resolved"]): string[] {
+  return Object.entries(resolved).flatMap(([key, to]) => (key.endsWith(` from ${url}`) ? [to] : []));
 }

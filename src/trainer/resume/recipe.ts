@@ -22,7 +22,7 @@ export type Recipe = JsonObject & {
   readonly calculatePerTokenLoss: boolean;
   /** Each optimizer as the job has it, groups with the names of their parameters. */
   readonly optimizers: readonly JsonObject[];
-  /** The schedule of each: its class, its own numbers, and a digest of the rates that it gives. */
+  /** The schedule of each: its class, its own numbers, a digest of the rates that it gives, and these at three steps. */
   readonly schedules: readonly JsonObject[];
   /** What tells the data from other data. Left out where the dataset could not tell. */
   readonly data?: Fingerprint;
@@ -54,7 +54,7 @@ export function recipeOf(parts: RecipeParts): Recipe {
     calculatePerTokenLoss: training.calculatePerTokenLoss ?? true,
     // Where a module of one's own lies, and how the run rounds, is not what it trains by.
     optimizers: optimizers.map((spec) => ({ ...spec, module: undefined, rounding: undefined })),
-    schedules: schedules.map(describeSchedule),
+    schedules: schedules.map((schedule) => describeSchedule(schedule, steps)),
   }) as Recipe;
 }
 
@@ -95,12 +95,15 @@ export function groupsIn(optimizer: JsonObject): readonly ParameterGroup[] {
   return Array.isArray(groups) ? (groups as unknown as ParameterGroup[]) : [];
 }
 
-function describeSchedule(schedule: Schedule): JsonObject {
+function describeSchedule(schedule: Schedule, numSteps: number): JsonObject {
   const numbers = Object.entries(schedule).filter(([, value]) => isScalar(value));
   return {
     kind: schedule.constructor.name,
     ...(Object.fromEntries(numbers) as JsonObject),
     rates: ratesDigest(schedule),
+    ratesAt: Object.fromEntries(
+      [1, Math.ceil(numSteps / 2), numSteps].map((step) => [`${step}`, schedule.lrAt(step)]),
+    ),
   };
 }
 

@@ -2,7 +2,8 @@ import { basename } from "node:path";
 import { actorModules } from "../../actors/index.ts";
 import type { Fingerprint } from "../../data/index.ts";
 import { TroupeError } from "../../errors.ts";
-import type { DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
+import { keepModules, keptModules } from "../../module-texts.ts";
+import type { BegunData, DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
 import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
 
 /** The actor that loads a job and opens its data first. Not the name of the one that feeds the run, which would then be told as its second generation. */
@@ -19,6 +20,8 @@ export interface RunData {
   readonly opened: OpenedData;
   /** May take longer than the first steps; rejects where the dataset cannot tell. */
   readonly fingerprint: Promise<Fingerprint>;
+  /** What is known by now of the data as it was opened. */
+  begun(): BegunData;
 }
 
 /** What a job loader is to load. */
@@ -48,9 +51,12 @@ export class JobLoader {
       module: actorModules.feeder,
       startDeadlineMs,
       init: { jobUrl },
+      modules: keptModules(),
     });
     try {
-      return new JobLoader(options, await loading);
+      const actor = await loading;
+      await keepModulesOf(actor);
+      return new JobLoader(options, actor);
     } catch (cause) {
       throw unended(name, cause, startDeadlineMs) ?? cause;
     }
@@ -78,15 +84,26 @@ export class JobLoader {
       });
       await this.#rehearse();
       isOpen = true;
+      // What the data has imported besides.
+      await keepModulesOf(actor);
       isStaying = opened.fingerprint === "later";
-      if (opened.fingerprint !== "later") return { opened, fingerprint: Promise.resolve(opened.fingerprint) };
+      const { facts, splits, files } = opened;
+      let begun: BegunData = { facts, splits, files, isSlow: isStaying };
+      if (opened.fingerprint !== "later") {
+        begun = { ...begun, fingerprint: opened.fingerprint };
+        return { opened, fingerprint: Promise.resolve(opened.fingerprint), begun: () => begun };
+      }
       const fingerprint = actor
         .ask("fingerprint", {}, { deadlineMs: FINGERPRINT_DEADLINE_MS })
+        .then((known) => {
+          begun = { ...begun, ...known };
+          return known.fingerprint;
+        })
         // A system that is stopping ends it anyway.
         .finally(() => void system.stopActor(actor).catch(() => {}));
       // Whoever waits hears of it.
       fingerprint.catch(() => {});
-      return { opened, fingerprint };
+      return { opened, fingerprint, begun: () => begun };
     } finally {
       // What does not open may not stop either.
       if (!isStaying) await system.stopActor(actor, isOpen ? {} : { deadlineMs: 1_000 });
@@ -112,6 +129,11 @@ export class JobLoader {
       throw stalled;
     }
   }
+}
+
+/** Keeps the texts of the user's modules that the job loader has loaded. */
+async function keepModulesOf(actor: ActorRef<FeederProtocol>): Promise<void> {
+  keepModules(await actor.ask("modules", {}, { deadlineMs: LONGEST_LOAD_MS }));
 }
 
 /** A module that is loaded for ever, or whose thread has left since nothing was left that it could wait for. */

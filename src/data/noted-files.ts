@@ -1,0 +1,65 @@
+import { statSync } from "node:fs";
+import { TroupeError } from "../errors.ts";
+
+/** A file as it was when it was first read. Plain data. */
+export interface FileMark {
+  /** Its size, its time of change and its inode; empty where there was none. */
+  readonly mark: string;
+  /** Whether a fingerprint tells its bytes: a copy with the same bytes is the same file then. */
+  readonly isHashed: boolean;
+}
+
+/** Files by path. */
+export type FileMarks = Readonly<Record<string, FileMark>>;
+
+const noted = new Map<string, FileMark>();
+
+/**
+ * Remembers how a file of a dataset is before it is read, for {@link fileMarks}; a file that this thread has noted already stays as it
+ * was. Every function of the data room that opens a file calls it.
+ */
+export function noteFile(path: string, { isHashed = false }: Partial<Pick<FileMark, "isHashed">> = {}): void {
+  const before = noted.get(path);
+  noted.set(path, { mark: before?.mark ?? markOf(path), isHashed: isHashed || before?.isHashed === true });
+}
+
+/** The files that this thread has read so far. */
+export function fileMarks(): FileMarks {
+  return Object.fromEntries(noted);
+}
+
+/** @returns the paths of the files that are not as they were */
+export function changedFiles(marks: FileMarks): string[] {
+  return Object.entries(marks).flatMap(([path, { mark }]) => (mark === markOf(path) ? [] : [path]));
+}
+
+/**
+ * To be called where a file that was noted is opened again.
+ * @throws {TroupeError} `DATA_CHANGED` where it is not as it was
+ */
+export function refuseChanged(path: string): void {
+  const before = noted.get(path);
+  if (before !== undefined && before.mark !== markOf(path)) throw dataChanged(path, "another file, or other bytes");
+}
+
+/**
+ * @param what - the file, or the data where no file is known
+ * @returns `DATA_CHANGED`
+ */
+export function dataChanged(what: string, got: string): TroupeError {
+  return new TroupeError(
+    "DATA_CHANGED",
+    {
+      where: "data",
+      expected: `${what} to stay as it was when the run began`,
+      got,
+      hint: "put it back and go on from the newest checkpoint, or begin another run with the new data",
+    },
+    { fields: { path: what } },
+  );
+}
+
+function markOf(path: string): string {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? "" : `${found.size} ${found.mtimeNs} ${found.ino}`;
+}

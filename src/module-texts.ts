@@ -1,0 +1,77 @@
+import { registerHooks } from "node:module";
+
+/** The text of a module, and how Node reads it. */
+export interface ModuleText {
+  /** Node's name of the format, such as `module-typescript`. Left out where nothing has loaded it yet. */
+  readonly format?: string;
+  readonly source: string;
+}
+
+/** The user's modules as they were when they were first loaded. Plain data. */
+export interface ModuleTexts {
+  /** By the URL of the file. */
+  readonly sources: Readonly<Record<string, ModuleText>>;
+  /** The URLs of these files by what an import names, see `keyOf`. */
+  readonly resolved: Readonly<Record<string, string>>;
+}
+
+/** The product's own modules: a run does not outlive an installation of another version. */
+const OWN = import.meta.url.replace(/[^/]*$/, "");
+
+const sources = new Map<string, ModuleText>();
+const resolved = new Map<string, string>();
+let isRegistered = false;
+
+/** Whether a URL is that of a user's file: neither one of this package's nor of one that is installed in `node_modules`. */
+export function isUserModule(url: string): boolean {
+  return url.startsWith("file:") && !url.startsWith(OWN) && !url.includes("/node_modules/");
+}
+
+/**
+ * From now on this thread loads the modules in `texts` from there, whatever has become of their files, and remembers the text of each
+ * other user's module that it loads. Where it has loaded one already, that text stays.
+ */
+export function keepModules(texts?: ModuleTexts): void {
+  for (const [url, text] of Object.entries(texts?.sources ?? {}))
+    if (!sources.has(url)) sources.set(url, text);
+  for (const [key, url] of Object.entries(texts?.resolved ?? {}))
+    if (!resolved.has(key)) resolved.set(key, url);
+  if (isRegistered) return;
+  isRegistered = true;
+  registerHooks({
+    resolve(specifier, context, next) {
+      const key = keyOf(specifier, context.parentURL);
+      const url = resolved.get(key);
+      const kept = url === undefined ? undefined : sources.get(url);
+      if (url !== undefined && kept?.format !== undefined) return { url, format: kept.format, shortCircuit: true };
+      const found = next(specifier, context);
+      if (isUserModule(found.url)) resolved.set(key, found.url);
+      return found;
+    },
+    load(url, context, next) {
+      const kept = sources.get(url);
+      if (kept?.format !== undefined) return { ...kept, format: kept.format, shortCircuit: true };
+      const loaded = next(url, context);
+      const { format, source } = loaded;
+      if (source == null || format == null || !isUserModule(url) || !TEXTS.includes(format)) return loaded;
+      const text = kept?.source ?? (typeof source === "string" ? source : new TextDecoder().decode(source));
+      sources.set(url, { format, source: text });
+      return { ...loaded, source: text };
+    },
+  });
+}
+
+/** What this thread keeps of the user's modules. */
+export function keptModules(): ModuleTexts {
+  return { sources: Object.fromEntries(sources), resolved: Object.fromEntries(resolved) };
+}
+
+/** What is read as text: no WebAssembly and no addon. */
+const TEXTS: readonly string[] = ["module", "module-typescript", "commonjs", "commonjs-typescript", "json"];
+
+/** A path means the same file to every module beside it; the name of a package depends on the module that imports it. */
+function keyOf(specifier: string, parentUrl: string | undefined): string {
+  if (specifier.startsWith("file:")) return specifier;
+  if (/^\.{0,2}\//.test(specifier)) return URL.parse(specifier, parentUrl)?.href ?? specifier;
+  return `${specifier} from ${parentUrl}`;
+}
