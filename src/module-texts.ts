@@ -43,7 +43,8 @@ export function keepModules(texts?: ModuleTexts): void {
       const key = keyOf(specifier, context.parentURL);
       const url = resolved.get(key);
       const kept = url === undefined ? undefined : sources.get(url);
-      if (url !== undefined && kept?.format !== undefined) return { url, format: kept.format, shortCircuit: true };
+      if (url !== undefined && kept?.format !== undefined)
+        return { url, format: kept.format, shortCircuit: true };
       const found = next(specifier, context);
       if (isUserModule(found.url)) resolved.set(key, found.url);
       return found;

@@ -19,7 +19,14 @@ export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
 export { type FrameMaskOptions, type MaskedFrames, maskFrames } from "./mask-frames.ts";
 export * from "./megatron/index.ts";
-export { changedFiles, dataChanged, type FileMark, type FileMarks, fileMarks, noteFile } from "./noted-files.ts";
+export {
+  changedFiles,
+  dataChanged,
+  type FileMark,
+  type FileMarks,
+  fileMarks,
+  noteFile,
+} from "./noted-files.ts";
 export { fitPicture, type PictureSize, type ResizeFilter, resizePixels } from "./resize.ts";
 export {
   type BatchPlace,

@@ -39,7 +39,8 @@ export function changedFiles(marks: FileMarks): string[] {
  */
 export function refuseChanged(path: string): void {
   const before = noted.get(path);
-  if (before !== undefined && before.mark !== markOf(path)) throw dataChanged(path, "another file, or other bytes");
+  if (before !== undefined && before.mark !== markOf(path))
+    throw dataChanged(path, "another file, or other bytes");
 }
 
 /**

@@ -7,8 +7,8 @@ import { describeStall, type RunChange, reportError, type TroupeEventBody } from
 import { Inspections } from "../inspect/index.ts";
 import { type Job, type JobConfig, loadJob, nameOfJob } from "../job/index.ts";
 import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
-import type { Module } from "../nn/index.ts";
 import { keptModules } from "../module-texts.ts";
+import type { Module } from "../nn/index.ts";
 import {
   type BegunData,
   type CheckpointerProtocol,

@@ -1,6 +1,7 @@
 import { actorModules } from "../../actors/index.ts";
 import type { RankPlacement } from "../../config/index.ts";
 import type { TroupeError } from "../../errors.ts";
+import type { ModuleTexts } from "../../module-texts.ts";
 import type {
   FeederInit,
   FeederProtocol,
@@ -14,7 +15,6 @@ import type {
   SliceWriterInit,
   SliceWriterProtocol,
 } from "../../protocols/index.ts";
-import type { ModuleTexts } from "../../module-texts.ts";
 import {
   type ActorInspection,
   type ActorSystem,
