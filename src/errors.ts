@@ -71,7 +71,7 @@ export const errorTable = {
   DATA_BATCH:
     "what a dataset gives as a batch is no record of named tensors and plain values, or its samples differ in kind",
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
-  DATA_CHANGED: "data changed while it was being read, or since the run that trains on it began",
+  DATA_CHANGED: "data, or weights to begin with, changed while they were read or since the run began",
   DATA_EMPTY: "a text holds nothing",
   DATA_EXAMPLE: "an example that a task is to learn is not of the form that its files have",
   DATA_INDEX:

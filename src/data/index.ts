@@ -25,6 +25,7 @@ export {
   type FileMark,
   type FileMarks,
   fileMarks,
+  markFolders,
   noteFile,
 } from "./noted-files.ts";
 export { fitPicture, type PictureSize, type ResizeFilter, resizePixels } from "./resize.ts";

@@ -1,4 +1,5 @@
-import { statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
 
 /** A file as it was when it was first read. Plain data. */
@@ -28,6 +29,17 @@ export function fileMarks(): FileMarks {
   return Object.fromEntries(noted);
 }
 
+/** @returns the files of folders as they are now, by path, without those of folders below */
+export function markFolders(folders: readonly string[]): FileMarks {
+  const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  const paths = folders.filter(isFolder).flatMap((folder) =>
+    readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => !entry.isDirectory())
+      .map(({ name }) => join(folder, name)),
+  );
+  return Object.fromEntries(paths.map((path) => [path, { mark: markOf(path), isHashed: false }]));
+}
+
 /** @returns the paths of the files that are not as they were */
 export function changedFiles(marks: FileMarks): string[] {
   return Object.entries(marks).flatMap(([path, { mark }]) => (mark === markOf(path) ? [] : [path]));
@@ -45,13 +57,14 @@ export function refuseChanged(path: string): void {
 
 /**
  * @param what - the file, or the data where no file is known
+ * @param where - the part of a run that reads it
  * @returns `DATA_CHANGED`
  */
-export function dataChanged(what: string, got: string): TroupeError {
+export function dataChanged(what: string, got: string, where = "data"): TroupeError {
   return new TroupeError(
     "DATA_CHANGED",
     {
-      where: "data",
+      where,
       expected: `${what} to stay as it was when the run began`,
       got,
       hint: "put it back and go on from the newest checkpoint, or begin another run with the new data",

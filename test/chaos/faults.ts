@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import type { Runtime } from "../../src/index.ts";
@@ -14,6 +14,10 @@ export interface Target {
   readonly threads: ActorThreads;
   /** The folder that the job `struck` looks into. */
   readonly strikes: string;
+  /** The file of the job, which only imports the job `struck`. */
+  readonly job: string;
+  /** The text that it trains on. */
+  readonly text: string;
 }
 
 /** Something that befalls an actor, a process, or a rank in the middle of its forward. */
@@ -46,6 +50,27 @@ export const faults: readonly Fault[] = [
   },
   { name: "a rank waits for ever", placements: everywhere, strike: (target) => order(target, "hang") },
   {
+    name: "the job is edited, broken or removed, and it leaves its thread",
+    placements: everywhere,
+    strike(target) {
+      const { chance, job } = target;
+      const edit = chance.pick(["twice the loss", "broken", "removed"]);
+      if (edit === "removed") rmSync(job, { force: true });
+      else writeFileSync(job, edit === "broken" ? "export default {{{" : twiceTheLoss);
+      return order(target, "exit");
+    },
+  },
+  {
+    name: "the data is written again with the same bytes, and the job leaves its thread",
+    placements: everywhere,
+    strike(target) {
+      const { text } = target;
+      writeFileSync(`${text}.new`, readFileSync(text));
+      renameSync(`${text}.new`, text);
+      return order(target, "exit");
+    },
+  },
+  {
     name: "native code blocks for 0.3 s",
     placements: everywhere,
     strike: (target) => order(target, "block"),
@@ -66,6 +91,11 @@ export const faults: readonly Fault[] = [
     },
   },
 ];
+
+/** A job that trains something else, were a run to load it. */
+const twiceTheLoss = `import struck from ${JSON.stringify(new URL("../fixtures/jobs/struck.ts", import.meta.url).href)};
+export default { ...struck, loss: (...given) => struck.loss(...given).mul(2) };
+`;
 
 /** The threads of actors that live in this process, as Node tells of them. */
 export class ActorThreads implements Disposable {

@@ -1,4 +1,5 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { stampMs } from "../../src/events/index.ts";
 import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../src/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
@@ -61,6 +62,8 @@ export async function trainUnderFaults(
   const { placement, seed, steps, stepMs, saveEverySteps, copyEverySteps } = disturbance;
   const strikes = workspace.path(`strikes-${placement}-${seed}`);
   mkdirSync(strikes);
+  const job = workspace.path(`job-${placement}-${seed}.ts`);
+  writeFileSync(job, `export { default } from ${JSON.stringify(struckJob.href)};\n`);
   const account = new Account(undisturbed);
   const chance = new Chance(seed);
   using threads = new ActorThreads();
@@ -85,8 +88,10 @@ export async function trainUnderFaults(
     (event, runtime) => {
       account.take(event);
       disturbance.onEvent?.(event);
-      if (event.kind === "step.finished") striker.tookStep(event.step, { runtime, chance, threads, strikes });
+      if (event.kind === "step.finished")
+        striker.tookStep(event.step, { runtime, chance, threads, strikes, job, text: workspace.text });
     },
+    pathToFileURL(job),
   ).then(
     () => undefined,
     (thrown: unknown) => thrown as Error,
@@ -99,10 +104,11 @@ async function train(
   options: RuntimeOptions,
   config: Readonly<Record<string, unknown>>,
   onEvent: (event: TroupeEvent, runtime: Runtime) => void,
+  job = struckJob,
 ): Promise<void> {
   await using runtime = await Runtime.spawn({ ranks: 2, zero: 3, threadsPerRank: 1, ...options });
   runtime.events$.subscribe((event) => onEvent(event, runtime));
-  await runtime.run(struckJob, { data: workspace.text, cache: workspace.path("cache"), ...config });
+  await runtime.run(job, { data: workspace.text, cache: workspace.path("cache"), ...config });
 }
 
 /** Strikes from the first step on until the last, at times or at steps. */

@@ -3,7 +3,7 @@ import { FRAMES_KEPT } from "../../errors.ts";
 import "../../relative-imports.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import { refuseExit } from "./refuse-exit.ts";
-import type { ThreadBirth } from "./thread.ts";
+import type { ThreadBirth } from "./thread-birth.ts";
 
 // What every actor's thread runs: it loads what it is told to and waits for its actor. Once that has ended it leaves by
 // itself, at a point where no native call is running; what it posted before still arrives.

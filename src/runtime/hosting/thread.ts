@@ -3,6 +3,7 @@ import { compileCache } from "../../ownership.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";
+import type { ThreadBirth } from "./thread-birth.ts";
 import { stackOf } from "./thread-stack.ts";
 
 /** What holds a running actor. */
@@ -22,9 +23,6 @@ export interface Warmup extends ThreadOptions {
   /** Imported in this order; what cannot be is imported again by the actor, and is its failure then. */
   readonly moduleUrls: readonly string[];
 }
-
-/** What a thread is started with. */
-export type ThreadBirth = Pick<Warmup, "moduleUrls" | "modules">;
 
 /**
  * Of V8's young generation. What a thread imports outlives it, so that V8 would let it grow to 48 MB, which a step's garbage

@@ -1,4 +1,5 @@
 import { runOf } from "../../checkpoint/index.ts";
+import { changedFiles, dataChanged, type FileMarks, markFolders } from "../../data/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { reportError, type TroupeEventBody } from "../../events/index.ts";
 import type { CheckpointerProtocol, InitialState, KeptState } from "../../protocols/index.ts";
@@ -30,10 +31,13 @@ export class LastGood {
   /** Checkpoints that could not be read. */
   readonly #rejected: string[] = [];
   #memoryIsLost = false;
+  /** The files of the folders whose weights the run began with. */
+  readonly #weights: FileMarks;
 
   constructor(options: LastGoodOptions) {
     this.#options = options;
     this.#start = options.start;
+    this.#weights = markFolders(foldersOf(this.#start.initial));
   }
 
   /** Where the run begins, or began: an older checkpoint than at first where that one was damaged. */
@@ -52,9 +56,17 @@ export class LastGood {
   /**
    * The newest state that is at hand, that of the memory where it is as new as that of the disk.
    * @param latestStep - states that have seen more updates are forgotten for good: the run goes back behind them
-   * @throws what reading throws where nothing is left to go back to
+   * @throws what reading throws where nothing is left to go back to; {TroupeError} `DATA_CHANGED` where it needs weights of a
+   *   folder that has changed since the run began
    */
   async newest(latestStep = Number.POSITIVE_INFINITY): Promise<InitialState> {
+    const initial = await this.#newest(latestStep);
+    const [changed] = foldersOf(initial).length === 0 ? [] : changedFiles(this.#weights);
+    if (changed !== undefined) throw dataChanged(changed, "another file, or other bytes", "pretrained");
+    return initial;
+  }
+
+  async #newest(latestStep: number): Promise<InitialState> {
     const { checkpointer, deadlineMs } = this.#options;
     this.#saved = this.#saved.filter(({ step }) => step <= latestStep);
     const kept = await this.#kept();
@@ -166,4 +178,11 @@ async function startOfRun(
     },
     { fields: { path, run: found } },
   );
+}
+
+/** The folders of which a state reads weights that no checkpoint of the run holds. */
+function foldersOf(initial: InitialState): string[] {
+  const own = initial.kind === "weights" ? [initial.folder] : [];
+  const base = "base" in initial && initial.base?.kind === "weights" ? [initial.base.folder] : [];
+  return [...own, ...base];
 }
