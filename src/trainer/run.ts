@@ -7,7 +7,7 @@ import { describeStall, type RunChange, reportError, type TroupeEventBody } from
 import { Inspections } from "../inspect/index.ts";
 import { type Job, type JobConfig, loadJob, nameOfJob } from "../job/index.ts";
 import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
-import { keptModules } from "../module-texts.ts";
+import { keptModules, type ModuleTexts } from "../module-texts.ts";
 import type { Module } from "../nn/index.ts";
 import {
   type BegunData,
@@ -222,7 +222,7 @@ export class Run {
         offload,
         slicesTo: head && slicesTo(checkpoint),
         warmStandby: supervision.warmStandby,
-        modules: keptModules(),
+        modules: settled.modules,
       },
       () => ({ jobUrl, data: { config, seed: start.seed }, begun: settled.begun() }),
       supervision.maxRestarts,
@@ -280,11 +280,16 @@ export class Run {
     const resumed = before?.resumed;
     const config = configure(job, overrides, resumed && settingsIn(resumed.state));
     const seed = before?.seed ?? training.seed;
-    const { opened: data, fingerprint, begun } = await loader.open({ config, seed });
+    const { opened: data, fingerprint, begun, modules: loaded } = await loader.open({ config, seed });
     const batch = planBatch(job, await trainingOf(job, config, data.facts), data, settings, resumed);
     const declared = dryRun(job, config, data, settings, batch);
     const { model } = declared;
-    const module = await identityOf(jobUrl, nameOfJob(jobUrl));
+    const kept = keptModules();
+    // A program that has run the job before may remember another text of it.
+    const { module, modules } = await identityOf(jobUrl, nameOfJob(jobUrl), {
+      sources: { ...kept.sources, ...loaded.sources },
+      resolved: { ...kept.resolved, ...loaded.resolved },
+    });
     const recipe = new KnownRecipe(
       recipeOf({ ...batch, ...declared, module, precision: precision.name }),
       fingerprint,
@@ -297,7 +302,7 @@ export class Run {
     const now = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts };
     const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
     const start = await startOf(batch.training, model, seed, before);
-    return { job, config, data, begun, batch, model, recipe, start, changes };
+    return { job, config, data, begun, modules, batch, model, recipe, start, changes };
   }
 
   #hear(event: RuntimeEvent): void {
@@ -356,6 +361,8 @@ interface SettledJob {
   readonly data: OpenedData;
   /** What is known by now of the data that the run began with. */
   readonly begun: () => BegunData;
+  /** The user's modules as the run began with them. */
+  readonly modules: ModuleTexts;
   readonly batch: BatchPlan;
   readonly model: Module;
   readonly recipe: KnownRecipe;

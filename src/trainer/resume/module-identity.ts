@@ -1,13 +1,7 @@
 import { createHash } from "node:crypto";
 import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import {
-  isUserModule,
-  keepModules,
-  keptModules,
-  type ModuleText,
-  type ModuleTexts,
-} from "../../module-texts.ts";
+import { isUserModule, type ModuleText, type ModuleTexts } from "../../module-texts.ts";
 import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
 
 /** Which text a job's module has. */
@@ -29,13 +23,17 @@ const NAMED_FILE = [
 ];
 
 /**
- * Reads off the texts that this thread keeps, so that it names what the run trains and not what its files have become. A file that is
- * named and that nothing has loaded yet is read now, and kept with the others.
+ * Reads off the texts that the run began with, so that it names what the run trains and not what its files have become. A file that is
+ * named and that nothing has loaded yet is read now, and is given back with the others.
  * @param file - what the module is called in messages
  */
-export async function identityOf(jobUrl: string, file: string): Promise<ModuleIdentity> {
-  if (!jobUrl.startsWith("file:")) return { file, sha256: "" };
-  const { sources, resolved } = keptModules();
+export async function identityOf(
+  jobUrl: string,
+  file: string,
+  modules: ModuleTexts,
+): Promise<{ readonly module: ModuleIdentity; readonly modules: ModuleTexts }> {
+  if (!jobUrl.startsWith("file:")) return { module: { file, sha256: "" }, modules };
+  const { sources, resolved } = modules;
   const root = resolved[jobUrl] ?? jobUrl;
   const late: Record<string, ModuleText> = {};
   const digests = new Map<string, string>();
@@ -53,13 +51,13 @@ export async function identityOf(jobUrl: string, file: string): Promise<ModuleId
     }
   };
   await read(root);
-  keepModules({ sources: late, resolved: {} });
   const folder = dirname(fileURLToPath(root));
   const { [root]: sha256 = "", ...others } = Object.fromEntries(digests);
   const imports = Object.entries(others)
     .map(([url, digest]) => [relative(folder, fileURLToPath(url)), digest] as const)
     .toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return imports.length === 0 ? { file, sha256 } : { file, sha256, imports: Object.fromEntries(imports) };
+  const module = { file, sha256, ...(imports.length > 0 && { imports: Object.fromEntries(imports) }) };
+  return { module, modules: { sources: { ...sources, ...late }, resolved } };
 }
 
 function filesNamedIn(text: string, url: string): string[] {

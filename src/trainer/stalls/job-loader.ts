@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { actorModules } from "../../actors/index.ts";
 import type { Fingerprint } from "../../data/index.ts";
 import { TroupeError } from "../../errors.ts";
-import { keepModules, keptModules } from "../../module-texts.ts";
+import { keepModules, type ModuleTexts } from "../../module-texts.ts";
 import type { BegunData, DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
 import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
 
@@ -22,6 +22,8 @@ export interface RunData {
   readonly fingerprint: Promise<Fingerprint>;
   /** What is known by now of the data as it was opened. */
   begun(): BegunData;
+  /** The user's modules as they were loaded. */
+  readonly modules: ModuleTexts;
 }
 
 /** What a job loader is to load. */
@@ -51,7 +53,6 @@ export class JobLoader {
       module: actorModules.feeder,
       startDeadlineMs,
       init: { jobUrl },
-      modules: keptModules(),
     });
     try {
       const actor = await loading;
@@ -85,13 +86,13 @@ export class JobLoader {
       await this.#rehearse();
       isOpen = true;
       // What the data has imported besides.
-      await keepModulesOf(actor);
+      const modules = await keepModulesOf(actor);
       isStaying = opened.fingerprint === "later";
       const { facts, splits, files } = opened;
       let begun: BegunData = { facts, splits, files, isSlow: isStaying };
       if (opened.fingerprint !== "later") {
         begun = { ...begun, fingerprint: opened.fingerprint };
-        return { opened, fingerprint: Promise.resolve(opened.fingerprint), begun: () => begun };
+        return { opened, fingerprint: Promise.resolve(opened.fingerprint), begun: () => begun, modules };
       }
       const fingerprint = actor
         .ask("fingerprint", {}, { deadlineMs: FINGERPRINT_DEADLINE_MS })
@@ -103,7 +104,7 @@ export class JobLoader {
         .finally(() => void system.stopActor(actor).catch(() => {}));
       // Whoever waits hears of it.
       fingerprint.catch(() => {});
-      return { opened, fingerprint, begun: () => begun };
+      return { opened, fingerprint, begun: () => begun, modules };
     } finally {
       // What does not open may not stop either.
       if (!isStaying) await system.stopActor(actor, isOpen ? {} : { deadlineMs: 1_000 });
@@ -131,9 +132,11 @@ export class JobLoader {
   }
 }
 
-/** Keeps the texts of the user's modules that the job loader has loaded. */
-async function keepModulesOf(actor: ActorRef<FeederProtocol>): Promise<void> {
-  keepModules(await actor.ask("modules", {}, { deadlineMs: LONGEST_LOAD_MS }));
+/** Every other thread loads them as this one has, and so does the caller's. */
+async function keepModulesOf(actor: ActorRef<FeederProtocol>): Promise<ModuleTexts> {
+  const modules = await actor.ask("modules", {}, { deadlineMs: LONGEST_LOAD_MS });
+  keepModules(modules);
+  return modules;
 }
 
 /** A module that is loaded for ever, or whose thread has left since nothing was left that it could wait for. */

@@ -14,6 +14,7 @@ it("refuses to begin again from a folder of weights of which a file has changed,
   const initial = { kind: "weights", step: 0, folder, seed: 1, entries: {} } as const;
   const lastGood = new LastGood({
     start: { ...startFromSeed(1), initial },
+    runId: undefined,
     resume: undefined,
     checkpointer: undefined,
     deadlineMs: 1_000,
