@@ -50,6 +50,7 @@ const slow = [
   "test/models/clip.test.ts",
   "test/acceptance/bmtrain/training.test.ts",
   "test/cli/rapidformer-runs.test.ts",
+  "test/cli/model-folders.test.ts",
   "test/cli/bench.test.ts",
   "test/examples/**/*.test.ts",
   // Compilers at work on the code for CUDA.

@@ -13,7 +13,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner", "convert", "service", "sinks", "rapidformer", "hub", "bench", "make-folder"],
   bench: ["trainer"],
   rapidformer: ["tasks"],
-  hub: ["tensor", "nearest-path"],
+  hub: ["checkpoint"],
   tasks: ["job", "models", "metrics"],
   trainer: ["actors", "planner", "dashboard", "config", "launch"],
   launch: ["runtime", "collectives"],

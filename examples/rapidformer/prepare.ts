@@ -1,8 +1,18 @@
 // Makes what the three runs read, small and in a moment: pairs of sentences, a corpus with its indexed data, vocabularies, the
-// config.json of a small BERT, and a registry that gives them the names of the original listings.
+// weights of a small BERT that has learnt nothing, and a registry that gives them the names of the original listings.
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { loadGpt2Tokenizer, loadWordPiece, preprocess } from "troupe";
+import {
+  BertForPreTraining,
+  configOfFile,
+  dematerialize,
+  loadGpt2Tokenizer,
+  loadWordPiece,
+  materialize,
+  preprocess,
+  saveHuggingFaceFolder,
+  weightBytes,
+} from "troupe";
 
 const who = ["the baker", "a sailor", "the old king", "my sister", "our teacher", "the doctor"];
 const did = ["sold", "found", "painted", "carried", "lost", "mended"];
@@ -58,7 +68,10 @@ export async function prepare(folder: string): Promise<void> {
   const unread = { gradient_checkpointing: false, use_cache: true };
   const places = { vocab_size: 128, max_position_embeddings: 64 };
   const bert = { model_type: "bert", ...sizes, ...dropout, ...places, ...unread };
-  write("bert/config.json", `${JSON.stringify(bert, null, 2)}\n`);
+  const model = new BertForPreTraining(configOfFile(bert));
+  materialize(model, { seed: 1 });
+  await saveHuggingFaceFolder(join(folder, "bert"), { config: bert, weights: weightBytes(model) });
+  dematerialize(model);
 
   const sentence = () => {
     const { who: by, did: done, what: of, when: at } = fact();

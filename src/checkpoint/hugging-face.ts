@@ -1,10 +1,11 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileFailure, TroupeError } from "../errors.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
 import { maxFileBytes, readBoundedText } from "../untrusted/index.ts";
-import { adapterConfigName, adapterWeightsName } from "./format/adapter-folder.ts";
+import { adapterConfigName, adapterTorchName, adapterWeightsName } from "./format/adapter-folder.ts";
+import { type Companions, readCompanions } from "./format/companions.ts";
 import { isFileName } from "./format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "./format/model-texts.ts";
 import { defaultMaxFileBytes, indexOf, numberedFiles } from "./format/numbered-files.ts";
@@ -30,7 +31,7 @@ const weightFile = /^model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?$/;
  * A model folder as Hugging Face lays it out, its weights in one file or in several; or one of a delta, as peft does. Owns open
  * files until `close`.
  */
-export class HuggingFaceFolder implements ModelTexts {
+export class HuggingFaceFolder {
   readonly path: string;
   /** The content of `config.json`. */
   readonly config: JsonObject;
@@ -55,18 +56,16 @@ export class HuggingFaceFolder implements ModelTexts {
   /**
    * Opens the folder at `path`: `config.json` with `model.safetensors`, or with `model.safetensors.index.json` and
    * the files it names; without either, with what older releases wrote with `torch.save`, `pytorch_model.bin` or the files that its
-   * index names; or, of a delta, `adapter_config.json` with `adapter_model.safetensors`.
+   * index names; or, of a delta, `adapter_config.json` with `adapter_model.safetensors` or `adapter_model.bin`.
    * @throws {TroupeError} `HUGGING_FACE_FOLDER` when one is missing or they contradict each other; what
    * `SafetensorsFile.open` and `TorchFile.open` throw
    */
   static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
     if (await exists(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
-    const config = await readJson(join(path, configName));
-    const generation = join(path, generationConfigName);
-    const generationConfig = (await exists(generation)) ? await readJson(generation) : undefined;
+    const texts = await configsOf(path);
     await using opening = new AsyncDisposableStack();
     const fileOf = new Map<string, TensorFile>();
-    const form = await formOf(path);
+    const form = formOf(path) ?? safetensors;
     const single = join(path, form.weights);
     if (await exists(single)) {
       const file = opening.use(await form.open(single, options));
@@ -78,16 +77,32 @@ export class HuggingFaceFolder implements ModelTexts {
         for (const name of names) fileOf.set(file.entry(name).name, file);
       }
     }
-    checkSizes(join(path, configName), config, fileOf);
-    return new HuggingFaceFolder(path, { config, generationConfig }, fileOf, opening.move());
+    checkSizes(join(path, configName), texts.config, fileOf);
+    return new HuggingFaceFolder(path, texts, fileOf, opening.move());
   }
 
   static async #openAdapter(path: string, options: OpenOptions): Promise<HuggingFaceFolder> {
     const config = await readJson(join(path, adapterConfigName));
     await using opening = new AsyncDisposableStack();
-    const file = opening.use(await openNamed(join(path, adapterWeightsName), SafetensorsFile.open, options));
+    const pickle = join(path, adapterTorchName);
+    const isOld = !(await exists(join(path, adapterWeightsName))) && (await exists(pickle));
+    const file = opening.use(
+      isOld
+        ? await TorchFile.open(pickle)
+        : await openNamed(join(path, adapterWeightsName), SafetensorsFile.open, options),
+    );
     const fileOf = new Map([...file.tensors.keys()].map((name) => [name, file]));
     return new HuggingFaceFolder(path, { config }, fileOf, opening.move());
+  }
+
+  /** Reads the files that other programs want beside the weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
+  companions(): Promise<Companions> {
+    return readCompanions(this.path);
+  }
+
+  /** What each tensor is, by name. */
+  get tensors(): ReadonlyMap<string, TensorFacts> {
+    return new Map(this.names.map((name) => [name, this.entry(name)]));
   }
 
   /** The names of all tensors. */
@@ -162,7 +177,8 @@ export interface SaveFolderOptions {
 
 /**
  * Writes a model folder that `transformers` reads: the weights in one file or, beyond a size, in numbered ones with an
- * index, then `config.json` and, where it is given, `generation_config.json`, each replaced whole and synchronised. Weights of other numbers go; other files stay.
+ * index, then `config.json` and, where they are given, `generation_config.json` and the companions, each replaced whole and
+ * synchronised. Weights of other numbers go; other files stay.
  * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source that gives another number of bytes than its shape says;
  * what a source or the file system throws
  */
@@ -183,10 +199,12 @@ export async function saveHuggingFaceFolder(
   for (const entry of await readdir(path)) {
     if (weightFile.test(entry) && !names.has(entry)) await rm(join(path, entry));
   }
-  const { config, generationConfig } = model;
+  const { config, generationConfig, companions = {} } = model;
   await replaceText(join(path, configName), textOf(config));
   if (generationConfig !== undefined)
     await replaceText(join(path, generationConfigName), textOf(generationConfig));
+  for (const [name, bytes] of Object.entries(companions))
+    await replaceDurably(join(path, name), (file) => file.append(bytes));
 }
 
 function textOf(value: JsonObject): string {
@@ -231,10 +249,27 @@ interface WeightForm {
 const safetensors: WeightForm = { weights: weightsName, index: indexName, open: SafetensorsFile.open };
 const torch: WeightForm = { weights: torchWeightsName, index: torchIndexName, open: TorchFile.open };
 
-async function formOf(path: string): Promise<WeightForm> {
-  const has = (name: string) => exists(join(path, name));
-  if ((await has(weightsName)) || (await has(indexName))) return safetensors;
-  return (await has(torchWeightsName)) || (await has(torchIndexName)) ? torch : safetensors;
+/** What a folder says of its model, weights or none. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
+export async function readTexts(path: string): Promise<ModelTexts> {
+  return { ...(await configsOf(path)), companions: await readCompanions(path) };
+}
+
+async function configsOf(path: string): Promise<ModelTexts> {
+  const config = await readJson(join(path, configName));
+  const generation = join(path, generationConfigName);
+  return { config, generationConfig: (await exists(generation)) ? await readJson(generation) : undefined };
+}
+
+/** The first goes before. */
+const forms = [safetensors, torch];
+
+/** Whether a folder holds a model's weights in a form that {@link HuggingFaceFolder.open} reads. */
+export function hasWeights(path: string): boolean {
+  return formOf(path) !== undefined;
+}
+
+function formOf(path: string): WeightForm | undefined {
+  return forms.find(({ weights, index }) => [weights, index].some((name) => existsSync(join(path, name))));
 }
 
 async function openNamed(path: string, open: WeightForm["open"], options: OpenOptions): Promise<TensorFile> {

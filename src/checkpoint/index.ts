@@ -4,6 +4,7 @@ export {
   adapterWeightsStem,
   saveAdapterFolder,
 } from "./format/adapter-folder.ts";
+export { type Companions, isCompanion, withoutTokenizer } from "./format/companions.ts";
 export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./format/dtype.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./format/manifest.ts";
 export { type AdapterTexts, type ModelTexts, textsAfter } from "./format/model-texts.ts";
@@ -25,7 +26,13 @@ export { stepFolder, stepOf } from "./format/step-folder.ts";
 export { type JsonObject, type JsonValue, parseJsonObject } from "./format/strict-json.ts";
 export type { TensorFile, TensorPart } from "./format/tensor-file.ts";
 export { TorchFile } from "./format/torch-file.ts";
-export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from "./hugging-face.ts";
+export {
+  HuggingFaceFolder,
+  hasWeights,
+  readTexts,
+  type SaveFolderOptions,
+  saveHuggingFaceFolder,
+} from "./hugging-face.ts";
 export { openStorage } from "./open-storage.ts";
 export { Checkpoint } from "./reading/checkpoint.ts";
 export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";

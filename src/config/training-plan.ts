@@ -29,6 +29,12 @@ const trainingSchema = options(
     evaluationSplits: z.array(text("a name"), { error: "a list of names" }).optional(),
     calculatePerTokenLoss: toggle().optional(),
     pretrained: text("a folder").optional(),
+    companions: z
+      .strictObject(
+        { folder: text("a folder"), tokenizer: toggle().optional() },
+        { error: "{ folder, tokenizer }" },
+      )
+      .optional(),
   },
   "a plan such as { steps: 100, batchSize: 16 }",
 );

@@ -1,4 +1,4 @@
-import type { JsonObject, TrainerState } from "../checkpoint/index.ts";
+import type { Companions, JsonObject, TrainerState } from "../checkpoint/index.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 
 /** Something that holds a model, opened; its tensors by their Hugging Face names. Owns files until `close`. */
@@ -17,6 +17,8 @@ export interface ConvertSource {
   readonly config: JsonObject | undefined;
   /** Its generation_config.json, where there is one. */
   readonly generationConfig?: JsonObject | undefined;
+  /** Its tokenizer, and what else other programs read beside the weights. */
+  readonly companions?: Companions | undefined;
   /** Training steps done; 0 where that is not known. */
   readonly step: number;
   /** Where the run stood, of a checkpoint of ours. */

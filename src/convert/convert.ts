@@ -105,7 +105,7 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
     const weights = [...source.tensors].map(asSource);
     await saveHuggingFaceFolder(
       path,
-      { config, generationConfig: source.generationConfig, weights },
+      { config, generationConfig: source.generationConfig, companions: source.companions, weights },
       maxFileBytes === undefined ? {} : { maxFileBytes },
     );
   }
@@ -123,6 +123,7 @@ async function writeTroupe(
     state: source.state ?? begun,
     config: source.config ?? config ?? {},
     generationConfig: source.generationConfig,
+    companions: source.companions,
     weights: [...source.tensors].map(asSource),
     optimizer: [...source.optimizer].map(asSource),
   };

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import {
   type Checkpoint,
   HuggingFaceFolder,
+  hasWeights,
   type JsonObject,
   openCheckpoint,
   SafetensorsFile,
@@ -49,8 +50,7 @@ export async function openSource(path: string, hints: SourceHints = {}): Promise
   }
   if (looksLikeMegatron(entries)) return openMegatron(path, hints);
   if (looksLikeNeoX(entries)) return openNeoX(path, hints.config);
-  if (entries.some((entry) => /^(model\.safetensors|pytorch_model\.bin)(\.index\.json)?$/.test(entry)))
-    return fromHuggingFace(path);
+  if (hasWeights(path)) return fromHuggingFace(path);
   const weights = modelCenterFiles.find((file) => entries.includes(file));
   if (weights !== undefined) {
     const config = hints.config ?? (await findConfig("model-center", [path]));
@@ -65,12 +65,13 @@ function fromCheckpoint(checkpoint: Checkpoint): ConvertSource {
     const read = () => checkpoint.read(name, new Uint8Array(tensorSizeBytes(dtype, shape) as number));
     return [name, { dtype, shape, read }];
   };
-  const { path, config, generationConfig, state } = checkpoint;
+  const { path, config, generationConfig, companions, state } = checkpoint;
   return {
     kind: "troupe",
     path,
     config: Object.keys(config).length === 0 ? undefined : config,
     generationConfig,
+    companions,
     step: state.step,
     state,
     tensors: new Map(checkpoint.weights.map(lazy)),
@@ -87,7 +88,15 @@ async function fromHuggingFace(path: string): Promise<ConvertSource> {
   });
   const plain = { kind: "hugging-face", path, step: 0, optimizer: new Map() } as const;
   const { config, generationConfig } = folder;
-  return { ...plain, config, generationConfig, tensors: new Map(tensors), close: () => folder.close() };
+  const companions = await folder.companions();
+  return {
+    ...plain,
+    config,
+    generationConfig,
+    companions,
+    tensors: new Map(tensors),
+    close: () => folder.close(),
+  };
 }
 
 async function fromFile(path: string, { config }: SourceHints): Promise<ConvertSource> {

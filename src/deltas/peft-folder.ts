@@ -2,11 +2,10 @@ import { join } from "node:path";
 import {
   adapterConfigName,
   adapterWeightsName,
+  HuggingFaceFolder,
   type JsonObject,
   parseJsonObject,
-  SafetensorsFile,
   saveAdapterFolder,
-  type TensorFile,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { copyWeights, matchState, tensorBytes, type WeightMatch, weightBytes } from "../models/index.ts";
@@ -41,7 +40,7 @@ const unsupported: Readonly<Record<string, readonly unknown[]>> = {
 
 /**
  * The delta of a folder as peft writes it, to be put to a model of the base that it was tuned on; a run begins with its values.
- * @param path - with `adapter_config.json` and `adapter_model.safetensors`
+ * @param path - with `adapter_config.json` and `adapter_model.safetensors`, or `adapter_model.bin`
  * @throws {TroupeError} `DELTA_FOLDER` where a file is missing, or for what is not supported, by name
  */
 export function deltaFrom(path: string): Delta {
@@ -102,7 +101,7 @@ export async function loadDelta(path: string, model: Module): Promise<void> {
 }
 
 /** Which entry of a peft file holds what of a model's delta. @throws {TroupeError} `MODEL_WEIGHTS` */
-export function matchDelta(model: Module, file: Pick<TensorFile, "tensors">): WeightMatch[] {
+export function matchDelta(model: Module, file: Pick<HuggingFaceFolder, "tensors">): WeightMatch[] {
   const tuned = tunedState(model);
   const own = new Map([...tuned.keys()].map((name) => [peftName(name, model), name]));
   // Beside a head that is saved whole peft may write, with all biases, that of the head it stands for: nothing reads it.
@@ -115,8 +114,8 @@ export function matchDelta(model: Module, file: Pick<TensorFile, "tensors">): We
 }
 
 /** Opens the values of a delta's folder. @throws {TroupeError} `DELTA_FOLDER` */
-async function openWeights(path: string): Promise<SafetensorsFile> {
-  return SafetensorsFile.open(join(path, adapterWeightsName)).catch((cause: unknown) => {
+async function openWeights(path: string): Promise<HuggingFaceFolder> {
+  return HuggingFaceFolder.open(path).catch((cause: unknown) => {
     throw deltaFolder(path, adapterWeightsName, (cause as Error).message, cause);
   });
 }

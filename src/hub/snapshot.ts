@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { isCompanion } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../untrusted/index.ts";
 import {
@@ -63,8 +64,7 @@ export async function fetchSnapshot(
   return cached.snapshotOf(commit);
 }
 
-const DESCRIPTIONS =
-  /^((generation_|tokenizer_|preprocessor_|adapter_)?config|special_tokens_map|added_tokens|tokenizer|vocab)\.json$|^vocab\.txt$|^merges\.txt$/;
+const CONFIGS = /^(generation_|adapter_)?config\.json$/;
 const WEIGHTS = /\.safetensors$/;
 const INDEX = "model.safetensors.index.json";
 /** What holds weights as a program for whoever runs it. */
@@ -88,7 +88,7 @@ function modelFiles({ name }: Repository, files: readonly string[]): string[] {
       got: `${pickle}, a pickle, which can hold any program and is never fetched`,
       hint: "a revision with safetensors, such as NAME@refs/pr/1, or convert it in Python with save_pretrained",
     });
-  return [...here.filter((file) => DESCRIPTIONS.test(file)), ...chosen];
+  return [...here.filter((file) => CONFIGS.test(file) || isCompanion(file)), ...chosen];
 }
 
 const DATA = /\.(parquet|jsonl|tsv|txt|conllu?)$/;

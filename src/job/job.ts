@@ -47,6 +47,11 @@ export interface TrainingPlan {
   readonly calculatePerTokenLoss?: boolean;
   /** Hugging Face folder with the initial weights. Default: random initial weights. */
   readonly pretrained?: string;
+  /**
+   * Folder whose tokenizer, chat template, preprocessor and generation config every saved model carries; `tokenizer: false`
+   * leaves the tokenizer's files out. Default: all those of {@link pretrained}.
+   */
+  readonly companions?: { readonly folder: string; readonly tokenizer?: boolean };
 }
 
 /** What a job's `sample` is given beside the model. */

@@ -12,6 +12,8 @@ export interface Arguments {
   readonly pretrainedModelNameOrPath: string;
   /** The same: what the seed's templates load their model from. */
   readonly load: string;
+  /** Whether weights are drawn though the folder may have some. */
+  readonly fresh: boolean;
   /** A dataset's resolved place; of indexed data the prefixes, with their weights, by spaces. */
   readonly dataPath: string;
   readonly dataName: string;

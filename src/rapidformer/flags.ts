@@ -29,8 +29,15 @@ const task: readonly Flag[] = [
     "--pretrained-model-name-or-path",
     "text",
     "",
-    "a model by name or folder: its config.json, its tokenizer, and its weights where it has any",
+    "a model by name or folder: its config.json, its tokenizer and its weights",
     { ...shown, also: ["--model-name-or-path"] },
+  ),
+  setting(
+    "--fresh",
+    "nothing",
+    false,
+    "draw the first weights from the seed: the model's folder gives its config.json and its tokenizer alone",
+    { value: true },
   ),
   setting(
     "--data-path",

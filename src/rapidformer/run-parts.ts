@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type RampUp, stepsOfSamples } from "../batch-ramp.ts";
-import { parseJsonObject } from "../checkpoint/index.ts";
+import { hasWeights, parseJsonObject } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { TrainingPlan } from "../job/index.ts";
 import { configOfFile } from "../models/index.ts";
@@ -14,7 +14,7 @@ import {
   type Schedule,
   SGD,
 } from "../optim/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
+import { maxFileBytes, readBoundedSync, readBoundedTextSync } from "../untrusted/index.ts";
 import { type Arguments, defaultArguments, flagOf } from "./arguments.ts";
 
 /** What the arguments ask for that contradicts itself, or is lacking. */
@@ -99,10 +99,12 @@ export function stepsOf(args: Arguments, numTrain: number): number {
   return Math.max(1, Math.round(epochs * epochSteps(args, numTrain)));
 }
 
-/** @returns what a run's plan has of the arguments; evaluations are the caller's to add */
+/**
+ * What a run's plan has of the arguments; evaluations are the caller's to add.
+ * @throws {TroupeError} `ARGUMENTS` for a length that is given twice, or a model's folder without weights
+ */
 export function planOf(args: Arguments, numTrain: number): TrainingPlan {
-  const { clipGrad, pretrainedModelNameOrPath, loadedWeights } = args;
-  const folder = loadedWeights || pretrainedModelNameOrPath;
+  const { clipGrad } = args;
   const rampUp = rampUpOf(args);
   return {
     steps: stepsOf(args, numTrain),
@@ -111,8 +113,47 @@ export function planOf(args: Arguments, numTrain: number): TrainingPlan {
       rampUp: { start: rampUp.start, increment: rampUp.increment, samples: rampUp.samples },
     }),
     ...(clipGrad > 0 && { clipNorm: clipGrad }),
-    ...(folder !== "" && hasWeights(folder) && { pretrained: folder }),
+    ...beginningOf(args),
   };
+}
+
+/** The weights that a run begins with, and the files that its saved models carry on. */
+function beginningOf(args: Arguments): Pick<TrainingPlan, "pretrained" | "companions"> {
+  const { pretrainedModelNameOrPath: model, loadedWeights, fresh } = args;
+  if (fresh && (model === "" || loadedWeights !== ""))
+    throw argumentError(
+      "--fresh with --pretrained-model-name-or-path alone",
+      model === "" ? "no folder" : "--finetune, whose weights the run is to begin with",
+    );
+  const folder = loadedWeights || model;
+  if (folder === "") return {};
+  if (!fresh && !hasWeights(folder))
+    throw argumentError(
+      `weights in ${folder}: model.safetensors, pytorch_model.bin, or the files of their index`,
+      `${existsSync(folder) ? readdirSync(folder).slice(0, 6).join(", ") || "an empty folder" : "no folder"}`,
+      whichPathWasMeant(folder) ?? "--fresh draws them from the seed",
+    );
+  const tokenizer = hasOwnTokenizer(args, model || folder);
+  return {
+    ...(!fresh && { pretrained: folder }),
+    companions: { folder: model || folder, ...(!tokenizer && { tokenizer }) },
+  };
+}
+
+/** Tasks that number the characters of their own data. */
+const withOwnCharacters: ReadonlySet<string> = new Set(["speech_recognition"]);
+
+/** Whether a run cuts text as its model's folder does: by the folder's files, or by others that say the same. */
+function hasOwnTokenizer({ task, tokenizerType, vocabFile, mergeFile }: Arguments, folder: string): boolean {
+  if (withOwnCharacters.has(task)) return false;
+  if (tokenizerType === "" || vocabFile === "") return true;
+  const own = tokenizerType === "GPT2BPETokenizer" ? ["vocab.json", "merges.txt"] : ["vocab.txt"];
+  return own.every((name, index) => isSameFile(join(folder, name), index === 0 ? vocabFile : mergeFile));
+}
+
+function isSameFile(one: string, other: string): boolean {
+  if (![one, other].every((path) => existsSync(path))) return false;
+  return readBoundedSync(one, maxFileBytes.tokenizer).equals(readBoundedSync(other, maxFileBytes.tokenizer));
 }
 
 /** The optimizer of the flags. @throws {TroupeError} `ARGUMENTS` without a rate */
@@ -164,8 +205,4 @@ export function readModelConfig(folder: string): Readonly<Record<string, unknown
       whichPathWasMeant(path),
     );
   }
-}
-
-function hasWeights(folder: string): boolean {
-  return existsSync(folder) && readdirSync(folder).some((name) => name.endsWith(".safetensors"));
 }

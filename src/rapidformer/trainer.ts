@@ -60,7 +60,7 @@ abstract class Trainer {
 
   /**
    * The seed's `model_optimizer_lr_scheduler_provider`: declares the model, in every rank; written for one device. Weights come
-   * from the folder of `--pretrained-model-name-or-path`, where it has any.
+   * from the folder of `--pretrained-model-name-or-path`, unless `--fresh` draws them.
    */
   abstract modelOptimizerLrSchedulerProvider(): ModelProvided;
 

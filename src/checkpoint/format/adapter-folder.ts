@@ -12,6 +12,9 @@ export const adapterWeightsStem = "adapter_model";
 /** The file of its values. */
 export const adapterWeightsName = `${adapterWeightsStem}.safetensors`;
 
+/** The same of releases before safetensors. */
+export const adapterTorchName = `${adapterWeightsStem}.bin`;
+
 /**
  * Writes a folder that peft reads: `adapter_model.safetensors`, then `adapter_config.json`, each replaced whole and synchronised.
  * Other files stay.

@@ -1,3 +1,4 @@
+import { type Companions, withoutTokenizer } from "./companions.ts";
 import type { JsonObject } from "./strict-json.ts";
 
 /** The file of a model folder that says how `transformers` lets the model generate. */
@@ -9,6 +10,8 @@ export interface ModelTexts {
   readonly config: JsonObject;
   /** That of `generation_config.json`, where there is one. */
   readonly generationConfig?: JsonObject | undefined;
+  /** Its tokenizer, and what else other programs read beside the weights. */
+  readonly companions?: Companions | undefined;
   /** Of a folder that holds a delta, and not the model that it is put to. */
   readonly adapter?: AdapterTexts | undefined;
 }
@@ -24,10 +27,17 @@ export interface AdapterTexts {
 /**
  * What the folder of a model that goes on from another folder's weights says: of the model what that says itself, of the
  * tokens it begins, ends and pads with, which no model knows, what the other folder says, as long as the vocabulary is as large.
- * @param begunFrom - undefined: the model was drawn from a seed
+ * The other folder's tokenizer travels along unless the model has fewer tokens.
+ * @param begunFrom - undefined: nothing but the model says anything
  */
 export function textsAfter(begunFrom: ModelTexts | undefined, config: JsonObject): ModelTexts {
-  if (begunFrom === undefined || begunFrom.config.vocab_size !== config.vocab_size) return { config };
+  if (begunFrom === undefined) return { config };
+  const [had, has] = [begunFrom.config.vocab_size, config.vocab_size];
+  if (had !== has) {
+    const { companions = {} } = begunFrom;
+    const isPadded = typeof had === "number" && typeof has === "number" && had < has;
+    return { config, companions: isPadded ? companions : withoutTokenizer(companions) };
+  }
   const isThere = (id: unknown) => typeof id !== "number" || id < (config.vocab_size as number);
   const tokens = Object.entries(begunFrom.config).filter(
     ([name, id]) => name.endsWith("_token_id") && isThere(id),

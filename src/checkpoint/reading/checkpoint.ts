@@ -1,6 +1,7 @@
 import { TroupeError } from "../../errors.ts";
 import { numelOf } from "../../tensor/index.ts";
 import { adapterWeightsStem } from "../format/adapter-folder.ts";
+import type { Companions } from "../format/companions.ts";
 import { toSafetensorsDType } from "../format/dtype.ts";
 import type { LogicalTensor, Manifest, Slice, TrainerState } from "../format/manifest.ts";
 import type { SafetensorsFile } from "../format/safetensors-file.ts";
@@ -37,6 +38,8 @@ export class Checkpoint implements AsyncDisposable {
   readonly config: JsonObject;
   /** That of `generation_config.json`, where there is one. */
   readonly generationConfig: JsonObject | undefined;
+  /** Its tokenizer, and what else other programs read beside the weights. */
+  readonly companions: Companions;
   /** Newer checkpoints that were passed over, and why. */
   readonly passedOver: readonly TroupeError[];
   readonly #files: ReadonlyMap<string, SafetensorsFile>;
@@ -49,6 +52,7 @@ export class Checkpoint implements AsyncDisposable {
     this.sizeBytes = contents.sizeBytes;
     this.config = contents.config;
     this.generationConfig = contents.generationConfig;
+    this.companions = contents.companions;
     this.#files = contents.files;
     this.#owned = contents;
     this.passedOver = passedOver;

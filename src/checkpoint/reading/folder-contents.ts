@@ -1,4 +1,5 @@
 import { TroupeError } from "../../errors.ts";
+import { type Companions, isCompanion } from "../format/companions.ts";
 import {
   damagedManifest,
   type Manifest,
@@ -19,6 +20,7 @@ const ownFile = { maxHeaderBytes: 1e8 };
 /** What a checkpoint's folder holds, found to be what its manifest says but for the bytes of tensors. Owns open files. */
 export interface FolderContents extends ModelTexts, AsyncDisposable {
   readonly manifest: Manifest;
+  readonly companions: Companions;
   /** Of the manifest and all files that it names. */
   readonly sizeBytes: number;
   /** The files of tensors, by name. */
@@ -36,15 +38,17 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
   const elsewhere = new Set<string>();
   let config: JsonObject = {};
   let generationConfig: JsonObject | undefined;
+  const companions: Record<string, Uint8Array> = {};
   for (const [name, sums] of manifest.files) {
     const path = `${folder.path}/${name}`;
     try {
       if (name.endsWith(".safetensors")) {
         files.set(name, opening.use(await openTensors(folder, name, sums)));
       } else {
-        const text = await readText(folder, name, sums);
-        if (name === configName) config = parseJsonObject(text, path);
-        if (name === generationConfigName) generationConfig = parseJsonObject(text, path);
+        const bytes = await readBytes(folder, name, sums);
+        if (isCompanion(name)) companions[name] = bytes;
+        if (name === configName) config = parseJsonObject(textOf(bytes), path);
+        if (name === generationConfigName) generationConfig = parseJsonObject(textOf(bytes), path);
       }
     } catch (cause) {
       if (sums.host === undefined || (cause as TroupeError).code !== "FILE_READ") throw asDamage(path, cause);
@@ -59,6 +63,7 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
     sizeBytes,
     config,
     generationConfig,
+    companions,
     files,
     elsewhere,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -106,13 +111,17 @@ async function openTensors(folder: StoredFolder, name: string, sums: FileSums): 
   return SafetensorsFile.from(file, { ...ownFile, sums });
 }
 
-async function readText(folder: StoredFolder, name: string, sums: FileSums): Promise<string> {
+async function readBytes(folder: StoredFolder, name: string, sums: FileSums): Promise<Uint8Array> {
   await using file = await folder.openFile(name);
   if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes) {
     throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
   }
   const bytes = new Uint8Array(file.sizeBytes);
   await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
+  return bytes;
+}
+
+function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer).toString();
 }
 

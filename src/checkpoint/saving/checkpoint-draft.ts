@@ -138,9 +138,8 @@ export class CheckpointDraft implements AsyncDisposable {
       if (state.step !== this.#plan.step) throw wrongOption("state.step", `${this.#plan.step}`, state.step);
       const { files, tensors } = joinedTensors([await this.#files.finish(this.#draft), ...shares]);
       const sums = new Map(files);
-      for (const [name, text] of [...this.#indexes(), ...this.#texts()]) {
-        sums.set(name, await this.#writeText(name, text));
-      }
+      const texts = [...this.#indexes(), ...this.#texts(), ...Object.entries(this.#plan.companions ?? {})];
+      for (const [name, content] of texts) sums.set(name, await this.#writeText(name, content));
       const manifest = { state, files: sums, tensors };
       const sealed = await this.#writeText(manifestName, encodeManifest(manifest));
       await this.#draft.commit();
@@ -163,9 +162,9 @@ export class CheckpointDraft implements AsyncDisposable {
     await this.abandon();
   }
 
-  async #writeText(name: string, text: string): Promise<FileSums> {
+  async #writeText(name: string, content: string | Uint8Array): Promise<FileSums> {
     const file = await this.#draft.create(name);
-    await file.append(Buffer.from(text));
+    await file.append(Buffer.from(content));
     return file.finish();
   }
 

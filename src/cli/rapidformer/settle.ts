@@ -33,7 +33,7 @@ export async function settle(
 ): Promise<Settled> {
   const notices: string[] = [];
   const ranks = ranksOf(typed, others, environment);
-  const { batch, accumulation } = batchOf(typed, others, ranks.number);
+  const { batch, accumulation, notice } = batchOf(typed, others, ranks.number);
   const given = [
     ...standing(typed),
     ...others
@@ -52,6 +52,7 @@ export async function settle(
     ...batch,
     ...(await places(typed, { environment, tell })),
   ];
+  if (notice !== undefined) notices.push(notice);
   for (const { flag, fate } of flags)
     if (fate.is === "no-op" && typed.has(flag)) notices.push(`${flag}: ${fate.reason}`);
   const userScript = typed.get("--user-script");
@@ -150,16 +151,33 @@ function splitOf(axis: keyof typeof splitFlags, typed: TypedFlags, others: reado
 
 const RAMP = "--rampup-batch-size";
 
+/** Samples of one replica's forward where nothing is said, as in transformers' Trainer. */
+const STANDARD_MICRO_BATCH = 8;
+
 /** The batch of a step, and in how many micro-batches a replica goes through its part. */
 function batchOf(
   typed: TypedFlags,
   others: readonly Given[],
   ranks: number,
-): { readonly batch: readonly Given[]; readonly accumulation: number | undefined } {
+): {
+  readonly batch: readonly Given[];
+  readonly accumulation: number | undefined;
+  readonly notice?: string;
+} {
   const [micro, whole] = [typed.get("--micro-batch-size"), typed.get("--global-batch-size")];
   const split = splitOf("tp", typed, others) * splitOf("pp", typed, others);
   const replicas = Math.max(1, Math.floor(ranks / split));
-  if (typeof micro !== "number" || others.some(({ path }) => path.join(".") === "accumulation"))
+  const said = (name: string) => others.findLast(({ path }) => path.join(".") === name)?.value;
+  if (typeof micro !== "number" && typeof whole !== "number" && said("set.globalBatchSize") === undefined) {
+    const accumulation = Number(said("accumulation") ?? 1);
+    const value = STANDARD_MICRO_BATCH * replicas * accumulation;
+    return {
+      batch: [{ path: ["set", "globalBatchSize"], value, origin: "default", by: "" }],
+      accumulation: undefined,
+      notice: `--global-batch-size: ${value}, as no batch size was given: micro-batches of ${STANDARD_MICRO_BATCH}, each replica ${accumulation}`,
+    };
+  }
+  if (typeof micro !== "number" || said("accumulation") !== undefined)
     return { batch: [], accumulation: undefined };
   const at = flagged("set.microBatchSize", micro, "--micro-batch-size");
   if (typeof whole !== "number")

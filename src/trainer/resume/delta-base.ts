@@ -5,7 +5,7 @@ import { TroupeError } from "../../errors.ts";
 import type { TrainingPlan } from "../../job/index.ts";
 import type { Module } from "../../nn/index.ts";
 import type { Beginning, InitialState } from "../../protocols/index.ts";
-import { type Start, startFromSeed, startFromWeights } from "./start.ts";
+import { type Start, startFromSeed, startFromWeights, textsBeside } from "./start.ts";
 
 /**
  * Puts a run of a delta on its base: what no checkpoint of it holds comes from the folder that the job begins with, or from the
@@ -14,15 +14,15 @@ import { type Start, startFromSeed, startFromWeights } from "./start.ts";
  * @throws {TroupeError} `RESUME_MISMATCH` where that stands on another base; `MODEL_WEIGHTS` where a folder does not fit
  */
 export async function startOf(
-  { pretrained }: TrainingPlan,
+  { pretrained, companions }: TrainingPlan,
   model: Module,
   seed: number,
   before: Start | undefined,
 ): Promise<Start> {
-  if (!hasBase(model)) return before ?? (await startAfresh(pretrained, model, seed));
+  if (!hasBase(model)) return before ?? (await startAfresh(pretrained, model, seed, companions));
   const recorded = before?.resumed?.state.base;
   const folder = pretrained ?? (typeof recorded?.folder === "string" ? recorded.folder : undefined);
-  const begun = await startAfresh(folder, model, seed);
+  const begun = await startAfresh(folder, model, seed, companions);
   const beginning = begun.initial;
   const identity = await identityOf(beginning, model);
   if (before !== undefined) checkBase(before, identity);
@@ -32,8 +32,14 @@ export async function startOf(
   return { ...(before ?? begun), texts: begun.texts, initial, base };
 }
 
-function startAfresh(folder: string | undefined, model: Module, seed: number) {
-  return folder === undefined ? startFromSeed(seed) : startFromWeights(folder, model, seed);
+async function startAfresh(
+  folder: string | undefined,
+  model: Module,
+  seed: number,
+  companions: TrainingPlan["companions"],
+) {
+  const start = folder === undefined ? startFromSeed(seed) : await startFromWeights(folder, model, seed);
+  return companions === undefined ? start : { ...start, texts: await textsBeside(start.texts, companions) };
 }
 
 /** From the delta's own folder, where it has one. */
@@ -41,8 +47,7 @@ async function initialOf(model: Module, base: Beginning): Promise<InitialState> 
   const folder = deltaOf(model)?.folder;
   if (folder === undefined) return base;
   await using opened = await HuggingFaceFolder.open(folder);
-  const tensors = new Map(opened.names.map((name) => [name, opened.entry(name)]));
-  const entries = Object.fromEntries(matchDelta(model, { tensors }).map(({ name, entry }) => [name, entry]));
+  const entries = Object.fromEntries(matchDelta(model, opened).map(({ name, entry }) => [name, entry]));
   return { kind: "weights", step: 0, folder, seed: base.seed, entries, base };
 }
 

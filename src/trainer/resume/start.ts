@@ -1,13 +1,17 @@
 import {
   type AdapterTexts,
   type Checkpoint,
+  type Companions,
   HuggingFaceFolder,
   type JsonObject,
   type ModelTexts,
   openCheckpoint,
+  readTexts,
   type TrainerState,
+  withoutTokenizer,
 } from "../../checkpoint/index.ts";
 import type { TroupeError } from "../../errors.ts";
+import type { TrainingPlan } from "../../job/index.ts";
 import { type NamedState, type PretrainedWeights, pretrained } from "../../models/index.ts";
 import type { Module } from "../../nn/index.ts";
 import type { SavedProgress } from "../../optim/index.ts";
@@ -83,7 +87,7 @@ export async function startFromCheckpoint(
       weights: new Map(checkpoint.weights.map((name) => [name, checkpoint.entry(name).shape])),
     },
     initial: stateOf(checkpoint),
-    texts: textsOf(checkpoint),
+    texts: textsOf(checkpoint, checkpoint.companions),
     passedOver: checkpoint.passedOver,
   };
 }
@@ -116,13 +120,30 @@ export async function startFromWeights(
     resumed: undefined,
     initial,
     pretrained: { fresh, dropped },
-    texts: textsOf(opened),
+    texts: textsOf(opened, await opened.companions()),
     passedOver: [],
   };
 }
 
-function textsOf({ config, generationConfig }: ModelTexts): ModelTexts {
-  return { config, generationConfig };
+/**
+ * What the folders of a run say that takes its companions from a folder by name.
+ * @param texts - of the folder whose weights it begins with, if it does
+ * @throws {TroupeError} `HUGGING_FACE_FOLDER` where that folder has no config.json
+ */
+export async function textsBeside(
+  texts: ModelTexts | undefined,
+  { folder, tokenizer = true }: NonNullable<TrainingPlan["companions"]>,
+): Promise<ModelTexts> {
+  const found = await readTexts(folder);
+  const { companions = {} } = found;
+  return { ...(texts ?? found), companions: tokenizer ? companions : withoutTokenizer(companions) };
+}
+
+function textsOf(
+  { config, generationConfig }: Pick<ModelTexts, "config" | "generationConfig">,
+  companions: Companions,
+): ModelTexts {
+  return { config, generationConfig, companions };
 }
 
 function stateOf({ path, state }: Checkpoint): InitialState {
