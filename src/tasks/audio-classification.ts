@@ -31,9 +31,12 @@ export const audioClassification: TaskDefinition<LabelledRecording, LabelledReco
   read: (path) =>
     readRecordings(path, (samples, record, place) => ({ samples, label: textIn(record, ["label"], place) })),
 
-  dataset(examples, { length, seed, source }) {
+  dataset(examples, { config, length, seed, source }) {
     const all = Object.values(examples).flat();
-    const labels = new Labels(examples.train.map(({ label }) => label));
+    const labels = new Labels(
+      examples.train.map(({ label }) => label),
+      { task: "audio_classification", config },
+    );
     const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
     const idsOf = (recordings: readonly LabelledRecording[]) =>
       recordings.map(({ label }) => labels.idOf(label));

@@ -57,7 +57,10 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
 
   dataset(examples, { source, seed, config }) {
     const size = sizeOf(config);
-    const labels = new Labels(examples.train.map(({ label }) => label));
+    const labels = new Labels(
+      examples.train.map(({ label }) => label),
+      { task: "image_classification", config },
+    );
     return sampleDataset({
       facts: { source, fields: labels.fields, numTrain: examples.train.length },
       splits: examples,

@@ -6,7 +6,7 @@ import { example, mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
-import type { Examples, TaskDefinition } from "./task.ts";
+import type { Examples, Fields, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
 /** A text, or two, and what is to be said of them: a class by number or name, or a number that is not whole. */
@@ -39,7 +39,7 @@ export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> 
 
   dataset(examples, options) {
     const rows = new TextRows(options);
-    const { areClasses, labels } = labelsOf(examples);
+    const { areClasses, labels } = labelsOf(examples, options.config);
     const encoded = mapExamples(examples, ({ text, pair, label }) => ({
       row: rows.join(text, pair),
       label: areClasses ? labels.idOf(label) : Number(label),
@@ -93,12 +93,13 @@ function fromRecord(record: JsonRecord, place: string): TextExample {
   return { text, pair: pair === undefined ? undefined : String(pair), label };
 }
 
-function labelsOf({ train }: Examples<TextExample>): { areClasses: boolean; labels: Labels } {
+function labelsOf({ train }: Examples<TextExample>, config: Fields): { areClasses: boolean; labels: Labels } {
   const given = new Set(train.map(({ label }) => label));
   const areClasses = [...given].some(
     (label) => Number.isNaN(Number(label)) || Number.isInteger(Number(label)),
   );
-  return { areClasses, labels: new Labels(areClasses ? given : []) };
+  const folder = { task: "sequence_classification", config } as const;
+  return { areClasses, labels: new Labels(areClasses ? given : [], folder) };
 }
 
 function scoresOf(predicted: Rows, all: readonly number[], numClasses: number) {

@@ -37,7 +37,10 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
 
   dataset(examples, options) {
     const rows = new TextRows(options);
-    const labels = new Labels(examples.train.flatMap(({ tags }) => tags));
+    const labels = new Labels(
+      examples.train.flatMap(({ tags }) => tags),
+      { task: "token_classification", config: options.config, areNumbersKnown: true },
+    );
     const encoded = mapExamples(examples, ({ words, tags }) => {
       const row = rows.joinWords(words);
       return {

@@ -329,6 +329,46 @@ describe("a task", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
+  it("keeps the labels of the folder's head where it knows all that the data shows, and makes a new head for others", () => {
+    const names = ["O", "B-PER", "I-PER", "B-LOC"];
+    const id2label = Object.fromEntries(names.map((name, id) => [String(id), name]));
+    const tuned = { ...bert, id2label, architectures: ["BertForTokenClassification"] };
+    const labelsFor = (tags: readonly string[], config: object) => {
+      const task = taskNamed("token_classification");
+      const example = { words: tags.map(() => "cat"), tags };
+      const data = task.dataset({ train: [example] }, {
+        config,
+        source: "words",
+        tokenizer,
+        seed: 1,
+      } as never);
+      return Object.values((data.facts as unknown as { fields: { id2label: object } }).fields.id2label);
+    };
+    expect(labelsFor(["B-LOC", "O"], tuned)).toEqual(names);
+    expect(labelsFor(["3", "0"], tuned)).toEqual(names);
+    expect(labelsFor(["B-ORG", "O"], tuned)).toEqual(["B-ORG", "O"]);
+    expect(labelsFor(["4", "0"], tuned)).toEqual(["0", "1", "2", "3", "4"]);
+    // A head of another task is none of this one's.
+    expect(labelsFor(["B-LOC", "O"], { ...tuned, architectures: ["BertForMaskedLM"] })).toEqual([
+      "B-LOC",
+      "O",
+    ]);
+    const classes = (labels: readonly (string | number)[], own: readonly string[]) => {
+      const config = {
+        ...bert,
+        id2label: Object.fromEntries(own.map((name, id) => [String(id), name])),
+        architectures: ["BertForSequenceClassification"],
+      };
+      const train = labels.map((label) => ({ text: "cat", label }));
+      const options = { config, source: "texts", tokenizer, seed: 1 } as never;
+      const { facts } = taskNamed("sequence_classification").dataset({ train }, options);
+      return Object.values((facts as unknown as { fields: { id2label: object } }).fields.id2label);
+    };
+    expect(classes([0, 1], ["NEGATIVE", "POSITIVE"])).toEqual(["NEGATIVE", "POSITIVE"]);
+    expect(classes([0, 1], ["no", "neutral", "yes"])).toEqual(["0", "1"]);
+    expect(classes([0, 1], ["LABEL_0", "LABEL_1", "LABEL_2"])).toEqual(["LABEL_0", "LABEL_1", "LABEL_2"]);
+  });
+
   const open = async (task: AnyTask, seed = 1) => {
     const config = (cases[task.task]?.config ?? {}) as Readonly<Record<string, unknown>>;
     const examples = await task.read(join(folder, task.task));
