@@ -35,6 +35,12 @@ export const scriptNames: readonly ScriptName[] = [
   },
   { theirs: "get_tokenizer", here: "getTokenizer", meaning: "the tokenizer of the flags; to be awaited" },
   {
+    theirs: "get_ltor_masks_and_position_ids",
+    here: "leftToRightRows",
+    meaning:
+      "rows of text as one row, whose documents are told apart by positions and by which see each other",
+  },
+  {
     theirs: "build_train_valid_test_datasets",
     here: "buildTrainValidTestDatasets",
     meaning: "GPT's samples of indexed data",
