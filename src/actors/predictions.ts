@@ -13,10 +13,10 @@ interface PredictedPart {
 export class Predictions {
   readonly #parts = new Map<string, PredictedPart[]>();
 
-  /** Takes rows that were sent. */
+  /** Takes rows that were sent, from whichever device, into the host's memory, where all can be joined. */
   add(evaluation: EvaluationName & { readonly position: number; readonly rows: RowRefs }): void {
     const rows = Object.fromEntries(
-      Object.entries(evaluation.rows).map(([name, ref]) => [name, scope(() => hold(attach(ref)))]),
+      Object.entries(evaluation.rows).map(([name, ref]) => [name, scope(() => hold(attach(ref).onto("cpu")))]),
     );
     const parts = this.#parts.get(keyOf(evaluation)) ?? [];
     this.#parts.set(keyOf(evaluation), [...parts, { position: evaluation.position, rows }]);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { stepFolder } from "../../src/index.ts";
+import { type RuntimeOptions, stepFolder } from "../../src/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { holds, Matrix } from "../matrix/matrix.ts";
 import { switches } from "../matrix/switches.ts";
@@ -43,6 +43,20 @@ describe("training on the pretend device has the CPU's bits", () => {
     const outcome = await spread.try(named(...names));
     expect(outcome.failure).toBeUndefined();
     expect(outcome).toSatisfy(holds);
+  });
+
+  it("and its scores, whichever devices the ranks that predict are on", async () => {
+    const job = new URL("../fixtures/jobs/classifier.ts", import.meta.url);
+    const scoresOf = async (options: RuntimeOptions, config: Readonly<Record<string, unknown>> = {}) => {
+      const { events, error } = await runTiny(workspace, options, { floors: 2, ...config }, job);
+      expect(error).toBeUndefined();
+      return events.flatMap((event) => (event.kind === "evaluation.finished" ? [event.metrics] : []));
+    };
+    const scores = await scoresOf({ ranks: 1 });
+    expect(scores).toHaveLength(6);
+    expect(await scoresOf({ ranks: 2, zero: 3, device: "sim" })).toEqual(scores);
+    const staged = { ranks: 4, pp: 2, zero: 1, device: "sim" } as const;
+    expect(await scoresOf(staged, { accumulation: 2 })).toEqual(scores);
   });
 
   it("through a checkpoint, from the CPU to the device and back", async () => {
