@@ -17,7 +17,10 @@ export interface OptimizerOptions {
   /** Peak learning rate; a schedule sets that of each step. */
   readonly lr?: number;
   readonly weightDecay?: number;
-  /** Which parameters weight decay applies to. Default: "matrices". */
+  /**
+   * Which parameters weight decay applies to. Default: "matrices", those of two or more dims. torch's optimizers decay every
+   * parameter: "every parameter" gives their updates.
+   */
   readonly decay?: Decay;
   /** Exceptions by name or shape. */
   readonly groups?: readonly GroupRule[];
@@ -71,7 +74,7 @@ export abstract class CommonOptimizer implements CommonSpec {
     const given = checkNamedShapes(parameters);
     refuseUnknown(options, kind.names);
     const { only, decay = "matrices", groups: rules = [] } = options;
-    if (!DECAYS.includes(decay)) throw optionError("decay", DECAYS.join(" or "), decay);
+    if (!DECAYS.includes(decay)) throw optionError("decay", DECAYS.map((each) => `"${each}"`).join(" or "), decay);
     const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? kind.weightDecay);
     const mine = only === undefined ? given : [...given].filter(([name]) => only.test(name));
     this.lr = atLeastZero("lr", options.lr ?? kind.lr);

@@ -47,6 +47,7 @@ describe("AdamW", () => {
     ["a learning rate that is no number", { lr: Number.NaN }],
     ["a beta of one", { betas: [0.9, 1] }],
     ["a negative eps", { eps: -1e-8 }],
+    ["parameters to decay by no known name", { decay: "all" as "matrices" }],
     ["an infinite decay", { weightDecay: Number.POSITIVE_INFINITY }],
     ["a negative decay in a rule", { groups: [{ match: /wte/, weightDecay: -1 }] }],
     ["a negative factor in a rule", { groups: [{ match: /wte/, lrFactor: -1 }] }],
