@@ -271,6 +271,7 @@ export class Conductor {
       inspect: patterns("parameters"),
       inspectUpdates: patterns("updates"),
       record,
+      recordValues: requests.flatMap(({ values, pattern }) => (values ? pattern : [])),
       ledger,
       histograms,
     };

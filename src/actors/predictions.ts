@@ -16,7 +16,10 @@ export class Predictions {
   /** Takes rows that were sent, from whichever device, into the host's memory, where all can be joined. */
   add(evaluation: EvaluationName & { readonly position: number; readonly rows: RowRefs }): void {
     const rows = Object.fromEntries(
-      Object.entries(evaluation.rows).map(([name, ref]) => [name, scope(() => hold(attach(ref).onto("cpu")))]),
+      Object.entries(evaluation.rows).map(([name, ref]) => [
+        name,
+        scope(() => hold(attach(ref).onto("cpu"))),
+      ]),
     );
     const parts = this.#parts.get(keyOf(evaluation)) ?? [];
     this.#parts.set(keyOf(evaluation), [...parts, { position: evaluation.position, rows }]);

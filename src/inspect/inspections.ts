@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import type { HeldMemory, InspectedUpdate } from "../protocols/index.ts";
-import type { TensorSummary } from "./tensor-summary.ts";
+import type { RecordedSummary, TensorSummary } from "./tensor-summary.ts";
 
 /** What a step that is looked at tells. */
 export interface Findings {
@@ -9,7 +9,7 @@ export interface Findings {
   /** How those that somebody's pattern matches were moved, in the order of the model. */
   readonly updates: readonly InspectedUpdate[];
   /** What the model's code has recorded, along the model. */
-  readonly tensors: readonly TensorSummary[];
+  readonly tensors: readonly RecordedSummary[];
   /** In rank order. */
   readonly memory: readonly HeldMemory[];
 }
@@ -19,6 +19,8 @@ export interface InspectionRequest {
   readonly of: keyof Findings;
   /** Of the parameters' names. */
   readonly pattern: string;
+  /** Whether the numbers of recorded tensors are wanted, and not only what they amount to. */
+  readonly values: boolean;
   readonly resolve: (findings: Findings) => void;
   readonly reject: (reason: Error) => void;
 }
@@ -35,9 +37,9 @@ export class Inspections {
    * @returns what the step finds; of the other kinds it may have looked at nothing
    * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
    */
-  ask(of: keyof Findings, pattern: string): Promise<Findings> {
+  ask(of: keyof Findings, pattern: string, values = false): Promise<Findings> {
     if (this.#isClosed) return Promise.reject(over());
-    return new Promise((resolve, reject) => this.#requests.add({ of, pattern, resolve, reject }));
+    return new Promise((resolve, reject) => this.#requests.add({ of, pattern, values, resolve, reject }));
   }
 
   /** Requests that nobody has answered yet. */

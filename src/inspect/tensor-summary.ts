@@ -1,4 +1,4 @@
-import { type RecordedTensor, stackedShape } from "../nn/index.ts";
+import { joinNumbers, type RecordedTensor, stackedShape } from "../nn/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
 import { joinStatistics, type Statistics, standardDeviation } from "../tensor/index.ts";
 
@@ -13,6 +13,13 @@ export interface TensorSummary {
   /** Of the gradient of the step's loss with respect to it; 0 where it has none. */
   readonly gradStd: number;
   readonly gradMean: number;
+  /** The numbers of a recorded tensor, row-major, as float32, where they were asked for; those of scalars one after the other. */
+  readonly values?: Float32Array;
+}
+
+/** The same before it is known who asked for the numbers. */
+export interface RecordedSummary extends Omit<TensorSummary, "values"> {
+  readonly values?: Float32Array | "too many";
 }
 
 /** Joins what the shards know of each parameter. @param order - names of all parameters */
@@ -28,11 +35,18 @@ export function summarizeParameters(
 }
 
 /** Joins what the ranks have recorded, along the model: the ranks' parts lie one after the other along dim 0. */
-export function summarizeTensors(recorded: readonly RecordedTensor[]): TensorSummary[] {
+export function summarizeTensors(recorded: readonly RecordedTensor[]): RecordedSummary[] {
   const inOrder = recorded.toSorted((a, b) => a.place - b.place);
   return [...Map.groupBy(inOrder, ({ name }) => name)].map(([name, parts]) =>
-    summaryOf(name, stackedShape(parts.map(({ shape }) => shape)), parts),
+    withValues(
+      summaryOf(name, stackedShape(parts.map(({ shape }) => shape)), parts),
+      joinNumbers(parts.map(({ numbers }) => numbers)),
+    ),
   );
+}
+
+function withValues(summary: TensorSummary, values: RecordedSummary["values"] | undefined): RecordedSummary {
+  return values === undefined ? summary : { ...summary, values };
 }
 
 function summaryOf(

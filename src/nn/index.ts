@@ -101,6 +101,7 @@ export { type Choice, combine, dispatch, type GateOptions, type Routing, route }
 export { Generator, rand, randint, randn } from "./random/random-tensors.ts";
 export { Randomness, streamOf } from "./random/randomness.ts";
 export {
+  joinNumbers,
   presentRecording,
   type RecordedTensor,
   recordedOnce,

@@ -21,7 +21,12 @@ export interface RecordedTensor {
   readonly values: Statistics;
   /** Of what backward began with, with respect to it; none where none has come back. */
   readonly gradient: Statistics | undefined;
+  /** Its numbers, row-major, where they are kept; "too many" where a rank records more than 32 MiB of them. */
+  readonly numbers?: Float32Array | "too many" | undefined;
 }
+
+/** The most that one rank keeps of the numbers of a step's recorded tensors: they travel in one message. */
+const MAX_KEPT_BYTES = 1 << 25;
 
 /** One tensor that was recorded, and under which number its gradient is kept on its way back. */
 interface Record {
@@ -29,6 +34,7 @@ interface Record {
   readonly place: number;
   readonly shape: readonly number[];
   readonly values: Statistics;
+  readonly numbers: Float32Array | "too many" | undefined;
 }
 
 /**
@@ -51,9 +57,15 @@ export class TensorRecording implements Disposable {
   /** Records of the block call that is computed, in order; and those of its first computation, when it is the second. */
   #made: (Record | undefined)[] = [];
   #again: (Record | undefined)[] | undefined;
+  readonly #keeps: (name: string) => boolean;
+  #keptBytes = 0;
 
-  /** Starts recording in this thread. */
-  constructor() {
+  /**
+   * Starts recording in this thread.
+   * @param keeps - the tensors whose numbers are kept, beside their statistics, by their full names
+   */
+  constructor(keeps: (name: string) => boolean = () => false) {
+    this.#keeps = keeps;
     present = this;
   }
 
@@ -67,6 +79,7 @@ export class TensorRecording implements Disposable {
         shape: stackedShape(records.map(({ shape }) => shape)),
         values: joinStatistics(records.map(({ values }) => values)),
         gradient: gradients.length === 0 ? undefined : joinStatistics(gradients),
+        numbers: joinNumbers(records.map(({ numbers }) => numbers)),
       };
     });
     this[Symbol.dispose]();
@@ -95,11 +108,19 @@ export class TensorRecording implements Disposable {
       this.#made.push(undefined);
       return x;
     }
-    const record = { id: nextId(), place, shape: x.shape, values: noGrad(() => statisticsOf(x)) };
-    this.#made.push(record);
     const fullName = `${prefix}${count}.${name}`;
+    const values = noGrad(() => statisticsOf(x));
+    const record = { id: nextId(), place, shape: x.shape, values, numbers: this.#numbersOf(x, fullName) };
+    this.#made.push(record);
     this.#records.set(fullName, [...(this.#records.get(fullName) ?? []), record]);
     return observe(x, record);
+  }
+
+  #numbersOf(x: Tensor, name: string): Float32Array | "too many" | undefined {
+    if (!this.#keeps(name)) return undefined;
+    this.#keptBytes += x.numel * Float32Array.BYTES_PER_ELEMENT;
+    if (this.#keptBytes > MAX_KEPT_BYTES) return "too many";
+    return noGrad(() => scope(() => x.to("float32").toTypedArray() as Float32Array));
   }
 
   /** A pass begins: names are counted anew. @param muted - whether what comes first is another pass's to record */
@@ -160,6 +181,22 @@ export function recordedOnce<Args extends readonly unknown[], R>(
     made ??= call.made;
     return call.result;
   };
+}
+
+/** @returns numbers of tensors that lie one after the other along dim 0; undefined where some are not kept */
+export function joinNumbers(
+  parts: readonly (Float32Array | "too many" | undefined)[],
+): Float32Array | "too many" | undefined {
+  if (parts.includes("too many")) return "too many";
+  const kept = parts.filter((part) => part instanceof Float32Array);
+  if (kept.length === 0 || kept.length < parts.length) return undefined;
+  const joined = new Float32Array(kept.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of kept) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
 }
 
 /** @returns the shape of tensors that lie one after the other along dim 0 */

@@ -20,6 +20,8 @@ export interface StepOrder {
   readonly inspectUpdates?: readonly string[];
   /** Whether tensors that the model records are looked at. */
   readonly record?: boolean;
+  /** Patterns of those whose numbers are wanted. */
+  readonly recordValues?: readonly string[];
   /** Whether the memory that each rank holds is looked at. */
   readonly ledger?: boolean;
   /** Whether the values of parameters and gradients are sorted into buckets. */

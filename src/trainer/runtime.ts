@@ -296,11 +296,26 @@ export class Runtime implements AsyncDisposable {
    * Statistics of the tensors that the model's code marks with `recordTensor`, and of the loss's gradients with respect to
    * them, in the next granted step, over all replicas and micro-batches.
    * @param pattern - matches names of the form `<group.>k.name`, where k counts the records of that name along the model
-   * @throws {TroupeError} `INSPECTION_OVER` if no further step comes
+   * @param options - `values`: whether the numbers themselves come too, at most 32 MiB of a rank's
+   * @throws {TroupeError} `INSPECTION_OVER` if no further step comes; `OPTION` for more values than that
    */
-  async inspectTensors(pattern = "*"): Promise<readonly TensorSummary[]> {
-    const { tensors } = await this.#inspect("tensors", pattern);
-    return tensors.filter(({ name }) => matchesName(name, pattern));
+  async inspectTensors(
+    pattern = "*",
+    { values = false }: { readonly values?: boolean } = {},
+  ): Promise<readonly TensorSummary[]> {
+    const { tensors } = await this.#inspect("tensors", pattern, values);
+    const matching = tensors.filter(({ name }) => matchesName(name, pattern));
+    return matching.map(({ values: numbers, ...summary }) => {
+      // Another request for the same step may have asked for more.
+      if (!values || numbers === undefined) return summary;
+      if (numbers !== "too many") return { ...summary, values: numbers };
+      throw optionError(
+        "values",
+        "at most 32 MiB of a rank's recorded tensors",
+        "more",
+        "name fewer by a pattern",
+      );
+    });
   }
 
   /**
@@ -386,9 +401,9 @@ export class Runtime implements AsyncDisposable {
     throw optionError("checkpoint.dir", "a folder to save to", "none", "give it to Runtime.spawn");
   }
 
-  async #inspect(of: keyof Findings, pattern: string): Promise<Findings> {
+  async #inspect(of: keyof Findings, pattern: string, values = false): Promise<Findings> {
     await this.#beginning;
-    if (this.#run !== undefined) return this.#run.inspections.ask(of, pattern);
+    if (this.#run !== undefined) return this.#run.inspections.ask(of, pattern, values);
     throw new TroupeError("INSPECTION_OVER", {
       where: "inspect",
       expected: "a run in progress",

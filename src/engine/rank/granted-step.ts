@@ -1,5 +1,6 @@
 import { disposeBatch, type TensorBatch } from "../../data/index.ts";
 import { TroupeError } from "../../errors.ts";
+import { matchesName } from "../../inspect/index.ts";
 import {
   type BackwardOptions,
   checkLosses,
@@ -103,7 +104,9 @@ export class GrantedStep implements Disposable {
     this.#order = order;
     // What was logged outside any step is none's.
     parts.model.metrics.take();
-    this.#recording = order.record === true ? new TensorRecording() : undefined;
+    const { recordValues = [] } = order;
+    const keeps = (name: string) => recordValues.some((pattern) => matchesName(name, pattern));
+    this.#recording = order.record === true ? new TensorRecording(keeps) : undefined;
   }
 
   /** Number of the step, from 0. */

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Runtime, type RuntimeOptions, type TensorSummary } from "../../../src/index.ts";
+import { TensorRecording } from "../../../src/nn/index.ts";
+import { scope, zeros } from "../../../src/tensor/index.ts";
 import { innerWeight, numFeatures, outerWeight, sample } from "../../fixtures/jobs/recorded-regression.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 
@@ -81,6 +83,43 @@ describe("inspectTensors", () => {
     for (const { gradStd } of tensors) expect(gradStd).toBeGreaterThan(0);
   });
 
+  it("gives the numbers too where they are asked for, which amount to the statistics, under any layout", async () => {
+    const seen = async (options: RuntimeOptions) => {
+      await using runtime = await Runtime.spawn({
+        threadsPerRank: 1,
+        warmStandby: false,
+        steps: 1,
+        ...options,
+      });
+      const asked: Promise<readonly TensorSummary[]>[] = [];
+      runtime.on("run.started", () => {
+        asked.push(runtime.inspectTensors("layers.*", { values: true }), runtime.inspectTensors("*"));
+      });
+      await runtime.run(job, { data: workspace.text, cache: workspace.path("cache"), layers: 3 });
+      return Promise.all(asked);
+    };
+    const [valued = [], bare = []] = await seen({ ranks: 2, zero: 3 });
+    expect(valued.map(({ name }) => name)).toEqual(["layers.0.hidden", "layers.1.hidden", "layers.2.hidden"]);
+    for (const { values, shape, mean, max, min } of valued) {
+      if (!(values instanceof Float32Array)) throw new Error(`values are ${values}`);
+      expect(values).toHaveLength(shape.reduce((product, size) => product * size, 1));
+      expect(values.reduce((sum, value) => sum + value, 0) / values.length).toBeCloseTo(mean, 6);
+      expect([values.reduce((a, b) => Math.max(a, b)), values.reduce((a, b) => Math.min(a, b))]).toEqual([
+        max,
+        min,
+      ]);
+    }
+    expect(bare).toEqual(plain.tensors);
+    expect(bare.some((summary) => "values" in summary)).toBe(false);
+    const [staged = []] = await seen({ ranks: 2, pp: 2, placement: "process" });
+    for (const [index, { values }] of staged.entries()) {
+      const one = valued[index]?.values as Float32Array;
+      const differences = (values as Float32Array).map((value, place) => Math.abs(value - (one[place] ?? 0)));
+      expect(values).toHaveLength(one.length);
+      expect(differences.reduce((a, b) => Math.max(a, b))).toBeLessThan(1e-5);
+    }
+  });
+
   it("changes nothing of the run", async () => {
     const unseen = await inspect(workspace, { ranks: 2, zero: 3 }, {}, "nothing");
     expect(unseen.tensors).toEqual([]);
@@ -154,5 +193,19 @@ describe("the gradient of a recorded tensor", () => {
     const digits = options.precision === "amp-fp16" ? 3 : 6;
     expect(seen?.gradMean).toBeCloseTo(mean, digits);
     expect(seen?.gradStd).toBeCloseTo(std, digits);
+  });
+});
+
+describe("the numbers of recorded tensors", () => {
+  it("are given up together where one rank has more than 32 MiB of them", () => {
+    scope(() => {
+      const recording = new TensorRecording((name) => name !== "0.unasked");
+      recording.record(zeros([1 << 23]), "large", undefined);
+      recording.record(zeros([1]), "small", undefined);
+      recording.record(zeros([1]), "unasked", undefined);
+      const [large, small, unasked] = recording.finish();
+      expect(large?.numbers).toHaveLength(1 << 23);
+      expect([small?.numbers, unasked?.numbers]).toEqual(["too many", undefined]);
+    });
   });
 });
