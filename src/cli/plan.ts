@@ -7,10 +7,9 @@ import { type JsonObject, parseJsonObject } from "../checkpoint/index.ts";
 import {
   commandSchema,
   Layers,
-  oneOf,
-  option,
   options,
   optionsOf,
+  ranksUpTo,
   read,
   runtimeSchema,
 } from "../config/index.ts";
@@ -51,11 +50,12 @@ import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
-/** What a plan has in common with a run, by the same names. */
-const { ranks, tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel, device } =
+/** What a plan has in common with a run, by the same names and with the same defaults. */
+const { tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel, device, precision } =
   runtimeSchema.shape;
+const MAX_PLANNED_RANKS = 1 << 16;
 const sharedSchema = options({
-  ranks,
+  ranks: ranksUpTo(MAX_PLANNED_RANKS),
   tp,
   pp,
   schedule,
@@ -65,12 +65,7 @@ const sharedSchema = options({
   accumulation,
   recompute,
   device,
-  precision: option(
-    oneOf(["fp32", "bf16", "fp16", "amp", "amp-bf16", "amp-fp16"]).default("bf16"),
-    "--precision <name>",
-    "precision",
-    "dtype of the computation: fp32, bf16, fp16, or autocast over fp32 weights (amp-bf16, amp-fp16)",
-  ),
+  precision,
 });
 const shared = optionsOf(sharedSchema);
 
@@ -148,7 +143,7 @@ function flagsOf(own: OwnFlags, command: Command): PlanFlags {
     zero: parseZeroLevel(zero),
     schedule: schedule ?? (asked.chunks > 1 ? "interleaved" : "1f1b"),
     precision: precision.startsWith("amp") ? "amp" : (precision as PlannedPrecision),
-    runPrecision: precision === "amp" ? "amp-bf16" : precision,
+    runPrecision: precision,
     ...(isGiven("recompute") ? { recompute: recompute !== false } : {}),
     asksForLayout: isGiven("zero") || isGiven("tp") || isGiven("pp"),
     set: (layers.values.set ?? {}) as PlanFlags["set"],

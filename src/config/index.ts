@@ -21,7 +21,7 @@ export type {
 } from "./options.generated.ts";
 export { printConfig, printScript } from "./print.ts";
 export { read } from "./read.ts";
-export { commandSchema, runtimeSchema } from "./schema.ts";
+export { commandSchema, ranksUpTo, runtimeSchema } from "./schema.ts";
 export type {
   CheckpointSettings,
   ExecutionSettings,

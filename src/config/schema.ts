@@ -23,13 +23,18 @@ const every = (interfaceName: string, flags: string, meaning: string, standard: 
 const DEVICE = new RegExp(`^(?:cpu|auto|(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?)$`);
 const device = "cpu, auto, or a device such as cuda or cuda:1";
 
-const layout = {
-  ranks: option(
-    whole(1, MAX_RANKS).default(1),
+/** The option of ranks. @param most - a run's have threads or processes; a plan's are numbers alone */
+export function ranksUpTo(most: number) {
+  return option(
+    whole(1, most).default(1),
     "--ranks <n>",
     "layout",
     "number of ranks: replicas × tp × pp; each has a thread",
-  ),
+  );
+}
+
+const layout = {
+  ranks: ranksUpTo(MAX_RANKS),
   tp: option(whole(1).default(1), "--tp <n>", "layout", "ranks that split each layer (tensor parallelism)"),
   sequenceParallel: option(
     toggle().default(false),

@@ -48,6 +48,8 @@ describe("troupe plan", () => {
       "4",
       "--accumulation",
       "32",
+      "--precision",
+      "bf16",
     );
     expect(code).toBe(0);
     expect(out).toContain("gpt-13b.json: 12.8B parameters on 32 ranks of v100, bf16");
@@ -115,7 +117,7 @@ describe("troupe plan", () => {
     );
     const best = await plan(job, "--ranks", "2", "--set", "layers=4");
     expect(best.out.trim().split("\n").at(-1)).toMatch(
-      /^troupe run \S+ --ranks 2 .*--accumulation \d+ --precision bf16 --set layers=4$/,
+      /^troupe run \S+ --ranks 2 .*--accumulation \d+ --precision fp32 --set layers=4$/,
     );
   });
 
