@@ -58,6 +58,14 @@ export interface Arguments {
   readonly makeVocabSizeDivisibleBy: number;
   readonly tensorModelParallelSize: number;
   readonly bertBinaryHead: boolean;
+  readonly numExperts: number;
+  readonly topk: number;
+  readonly moeLossCoeff: number;
+  readonly moeTrainCapacityFactor: number;
+  readonly moeEvalCapacityFactor: number;
+  readonly moeMinCapacity: number;
+  readonly moeTokenDropping: boolean;
+  readonly mlpType: "standard" | "residual";
   readonly tokenizerType: string;
   readonly vocabFile: string;
   readonly mergeFile: string;

@@ -9,7 +9,7 @@ export type {
 } from "../config/index.ts";
 export type { ScheduleName, ZeroName } from "../parallel/index.ts";
 export { configure } from "./plan/configure.ts";
-export { jobUrlOf } from "./plan/job-url.ts";
+export { jobUrlOf, pythonScript } from "./plan/job-url.ts";
 export { type PlannedJob, plannedJob } from "./plan/planned-job.ts";
 export { trainingOf } from "./plan/training-plan.ts";
 export { settingsIn } from "./resume/changes.ts";

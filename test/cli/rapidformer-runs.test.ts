@@ -183,6 +183,35 @@ describe("rapidformer", () => {
     expect((await run(...words, ...apart, ...masked)).err).toMatch(/expected a causal model, .* got bert/);
   });
 
+  it("pre-trains GPT-2 with experts by DeepSpeed's flags, the same where replicas share the experts", async () => {
+    const words = [
+      ...["--task", "pretraining", "--data-path", "gpt_small_text_document", "--split", "980,20"],
+      ...["--tokenizer-type", "GPT2BPETokenizer", "--vocab-file", "gpt2-vocab.json"],
+      ...["--merge-file", "gpt2-merges.txt", "--attention-dropout", "0", "--hidden-dropout", "0", ...small],
+      ...["--seq-length", "64", "--train-iters", "3", "--lr", "1e-3", "--ranks", "2"],
+      ...["--micro-batch-size", "2", "--global-batch-size", "4", "--disable-moe-token-dropping", ...quiet],
+    ];
+    const experts = ["--num-experts", "4", "--topk", "2", "--mlp-type", "residual"];
+    const own = await run(...words, ...experts);
+    const shared = await run(...words, ...experts, "--moe-expert-parallel-size", "2");
+    const losses = lossesOf(own);
+    expect(losses).toHaveLength(3);
+    const differences = lossesOf(shared).map((loss, step) => Math.abs(loss - (losses[step] ?? 0)));
+    expect(Math.max(...differences)).toBeLessThan(5e-6);
+    expect(own.out).toMatch(/"losses":\{"crossEntropy":[\d.]+,"auxiliary":[\d.]+\}/);
+    expect((await run(...words, "--topk", "2")).err).toContain("got --disable-moe-token-dropping");
+  });
+
+  it("answers a script in Python with what to write instead, whichever way it is given", async () => {
+    for (const words of [["--user-script", "trainer.py"], ["trainer.py"]]) {
+      const { code, out, err } = await run(...words);
+      expect([code === 0, out]).toEqual([false, ""]);
+      expect(err).toMatch(
+        /expected a job's module in TypeScript or JavaScript, got trainer\.py, in Python \(write its hooks/,
+      );
+    }
+  });
+
   it("fine-tunes by a template, whose metric after each epoch is the same on 1, 2 and 3 ranks, no sample counted twice", async () => {
     const words = [
       example("finetune-template.sh"),

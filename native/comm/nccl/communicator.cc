@@ -31,6 +31,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The remedy for hosts whose network NCCL tries in vain.
+const std::string kWithoutInfiniBand = "between hosts whose InfiniBand does not work, export NCCL_IB_DISABLE=1 on each";
+
 // After which an operation counts as late.
 constexpr auto kPatience = std::chrono::milliseconds(250);
 // How long a transfer may still take that somebody who has left had sent.
@@ -290,12 +293,12 @@ class NcclCommunicator final : public ExchangeCommunicator {
       all_ = open({"nccl", rank(), size()}, wait);
     } catch (const Ended&) {
       throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + this->identity().name + "] expected NCCL to connect within " +
-                                                 std::to_string(this->identity().deadline_ms) + " ms, got nothing (see the other ranks)");
+                                                 std::to_string(this->identity().deadline_ms) + " ms, got nothing (see the other ranks; " + kWithoutInfiniBand + ")");
     } catch (const CodedError&) {
       throw;
     } catch (const std::exception& error) {
       throw CodedError("NCCL_UNAVAILABLE", "[openCommunicator " + this->identity().name + "] expected NCCL to connect devices of which each "
-                                               "has one rank, got " + error.what());
+                                               "has one rank, got " + error.what() + " (" + kWithoutInfiniBand + ")");
     }
   }
   ~NcclCommunicator() override {

@@ -2,8 +2,8 @@ import { type Command, Option as CommandFlag } from "commander";
 import { commandSchema, type Given, optionsOf } from "../../config/index.ts";
 import { fileFailure } from "../../errors.ts";
 import { jobModules, flags as rapidformerFlags } from "../../rapidformer/index.ts";
-import { jobUrlOf } from "../../trainer/index.ts";
 import { maxFileBytes, readBoundedTextSync } from "../../untrusted/index.ts";
+import { jobUrlOf, pythonScript } from "../../trainer/index.ts";
 import { print, usage } from "../flags.ts";
 import { addOptionFlags, typedOptions } from "../option-flags.ts";
 import { configFlag, givenAround, printFlag, type RunFlags, runJob, settingFlag } from "../run.ts";
@@ -40,6 +40,7 @@ export function addRapidformerCommands(program: Command): void {
 export function withListing(args: readonly string[], environment: NodeJS.ProcessEnv): readonly string[] {
   const [command, file = "", ...others] = args;
   if (command !== RAPIDFORMER || file === "" || file.startsWith("-")) return args;
+  if (/\.pyc?$/.test(file)) throw pythonScript(file);
   let text: string;
   try {
     text = readBoundedTextSync(file, maxFileBytes.settings);

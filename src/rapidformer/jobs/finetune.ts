@@ -5,6 +5,7 @@ import type { TaskModel } from "../../models/index.ts";
 import { type AnyTask, type DynamicShapes, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
 import { Tensor } from "../../tensor/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
+import { ofExperts } from "../experts.ts";
 import { withArchitecture } from "../model-fields.ts";
 import {
   argumentError,
@@ -94,6 +95,7 @@ const unread = [
   ...["tokenizerType", "vocabFile", "mergeFile", "vocabExtraIds", "makeVocabSizeDivisibleBy"],
   ...["dataImpl", "split", "maskProb", "shortSeqProb", "bertBinaryHead", "decoderSeqLength"],
   ...["eodMaskLoss", "resetPositionIds", "resetAttentionMask", "evalInterval", "evalIters"],
+  ...ofExperts,
 ];
 
 /** @throws {TroupeError} `ARGUMENTS` for a flag that no task reads, or not this way */

@@ -12,9 +12,18 @@ import {
   t5Vocabulary,
 } from "../../data/index.ts";
 import { defineJob } from "../../job/index.ts";
-import { autoModel, hasModel, type ModelBatch, type TaskModel, type TextPlaces } from "../../models/index.ts";
+import {
+  autoModel,
+  type GPT2Config,
+  GPT2MoELMHeadModel,
+  hasModel,
+  type ModelBatch,
+  type TaskModel,
+  type TextPlaces,
+} from "../../models/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
+import { expertsOf, unreadExperts } from "../experts.ts";
 import { leftToRightRows } from "../left-to-right-rows.ts";
 import { paddedVocabulary, withArchitecture } from "../model-fields.ts";
 import {
@@ -51,9 +60,17 @@ function fieldsOf(given: Arguments): Fields {
   return withArchitecture({ model_type: tokenizerType === "GPT2BPETokenizer" ? "gpt2" : withWords }, given);
 }
 
+/** Of a model with experts the parts of the loss too. */
+interface CausalLoss {
+  readonly loss: Tensor;
+  readonly losses?: Readonly<Record<string, Tensor>>;
+}
+
+const inParts = ({ loss, losses }: CausalLoss) => losses ?? loss;
+
 /** What all models that say which token comes next have in common. */
 interface CausalModel {
-  forward(inputIds: Tensor, asked: TextPlaces & { readonly targets: Tensor }): { readonly loss: Tensor };
+  forward(inputIds: Tensor, asked: TextPlaces & { readonly targets: Tensor }): CausalLoss;
 }
 
 const causal = (model: TaskModel) => model as unknown as CausalModel;
@@ -124,6 +141,9 @@ export default defineJob({
         "a causal model, and a token that ends documents, with --reset-position-ids and --reset-attention-mask",
         isCausal ? "a vocabulary without one" : String(fields.model_type),
       );
+    if (given.numExperts > 0 && fields.model_type !== "gpt2")
+      throw argumentError("--num-experts with GPT-2", String(fields.model_type));
+    refuseUnread(given, unreadExperts(given), "without --num-experts");
     refuseUnread(given, unreadFor(fields), `in pre-training of ${fields.model_type}`);
     refuseUnread(given, ["dataDir", "dataName", "padToMultipleOf"], "in pre-training");
     const ends = {
@@ -198,6 +218,11 @@ export default defineJob({
     const fields = fieldsOf(given);
     const size = { vocab_size: fields.vocab_size ?? paddedVocabulary(vocabSize, given) };
     const masked = given.bertBinaryHead ? "pretraining" : "masked_lm";
+    if (given.numExperts > 0)
+      return new GPT2MoELMHeadModel(
+        { ...fields, ...size } as Partial<GPT2Config>,
+        expertsOf(given),
+      ) as unknown as TaskModel;
     if (isT5(fields)) return autoModel("seq2seq_lm", { ...ofT5, ...fields, ...size });
     return autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
   },
@@ -207,7 +232,7 @@ export default defineJob({
       ignored < 0 ? targets : targets.maskedFill(inputIds.eq(ignored), -100);
     if (batch.positionIds !== undefined) {
       const { inputIds, targets, ...places } = batch as Readonly<Record<"inputIds" | "targets", Tensor>>;
-      return causal(model).forward(inputIds, { targets: counted(inputIds, targets), ...places }).loss;
+      return inParts(causal(model).forward(inputIds, { targets: counted(inputIds, targets), ...places }));
     }
     if (batch.text === undefined) {
       if (batch.decoderInputIds !== undefined) return model.forward(batch as ModelBatch).loss as Tensor;
@@ -218,7 +243,7 @@ export default defineJob({
     const length = (tokens.shape[1] ?? 1) - 1;
     const inputIds = tokens.narrow(1, 0, length).contiguous();
     const targets = tokens.narrow(1, 1, length).contiguous();
-    return causal(model).forward(inputIds, { targets: counted(inputIds, targets) }).loss;
+    return inParts(causal(model).forward(inputIds, { targets: counted(inputIds, targets) }));
   },
   optimizer: (parameters, config) => optimizerOf(parameters, args(config)),
   schedule: (optimizer, config, { numTrain }) => scheduleOf(optimizer, args(config), numTrain),

@@ -19,6 +19,7 @@ export function jobUrlOf(job: URL | string): string {
     });
   // A scheme has two letters or more: one is a drive.
   if (job instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(job)) return String(job);
+  if (/\.pyc?$/.test(job)) throw pythonScript(job);
   const path = resolve(job);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isFile() === true) return String(pathToFileURL(path));
@@ -33,6 +34,20 @@ export function jobUrlOf(job: URL | string): string {
       hint: meant === undefined ? "give its path, as in examples/gpt/job.ts" : `did you mean ${meant}?`,
     },
     { fields: { job } },
+  );
+}
+
+/** The error for a script that was written for Rapidformer or PyTorch in Python. */
+export function pythonScript(path: string): TroupeError {
+  return new TroupeError(
+    "JOB_INVALID",
+    {
+      where: "job",
+      expected: "a job's module in TypeScript or JavaScript",
+      got: `${path}, in Python`,
+      hint: "write its hooks as in examples/rapidformer/finetune-template.ts; docs/reference/rapidformer.md says what each name is called here",
+    },
+    { fields: { job: path } },
   );
 }
 

@@ -1,0 +1,44 @@
+import type { ExpertConfig } from "../models/index.ts";
+import type { Arguments } from "./arguments.ts";
+import { argumentError } from "./run-parts.ts";
+
+/** What is said of experts beside their number. */
+const howTokensAreDealt = [
+  ...["topk", "moeLossCoeff", "moeTrainCapacityFactor", "moeEvalCapacityFactor"],
+  ...["moeMinCapacity", "moeTokenDropping", "mlpType"],
+];
+
+/** Settings of experts, which only their model reads. */
+export const ofExperts: readonly string[] = ["numExperts", ...howTokensAreDealt];
+
+/** Settings that nothing reads where there are no experts. */
+export function unreadExperts({ numExperts }: Arguments): readonly string[] {
+  return numExperts > 0 ? [] : howTokensAreDealt;
+}
+
+/**
+ * The experts of the flags, by DeepSpeed's names and Megatron's.
+ * @throws {TroupeError} `ARGUMENTS` for another `--topk` than 1 or 2, or for weights that a run is to begin with
+ */
+export function expertsOf(args: Arguments): ExpertConfig {
+  const { topk: k, pretrainedModelNameOrPath, loadedWeights, fresh, mlpType } = args;
+  if (k !== 1 && k !== 2) throw argumentError("--topk 1 or 2", `${k}`);
+  if (loadedWeights !== "" || (pretrainedModelNameOrPath !== "" && !fresh))
+    throw argumentError(
+      "--num-experts with weights that are drawn",
+      "a folder whose weights have no experts",
+      "--fresh draws them",
+    );
+  return {
+    numExperts: args.numExperts,
+    auxiliaryWeight: args.moeLossCoeff,
+    residual: mlpType === "residual",
+    mixture: {
+      k,
+      capacityFactor: args.moeTrainCapacityFactor,
+      evalCapacityFactor: args.moeEvalCapacityFactor,
+      minCapacity: args.moeMinCapacity,
+      dropTokens: args.moeTokenDropping,
+    },
+  };
+}
