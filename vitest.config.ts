@@ -51,6 +51,8 @@ const slow = [
   "test/acceptance/bmtrain/training.test.ts",
   "test/cli/rapidformer-runs.test.ts",
   "test/cli/model-folders.test.ts",
+  "test/cli/scale-page.test.ts",
+  "test/docs-commands.test.ts",
   "test/cli/bench.test.ts",
   "test/examples/**/*.test.ts",
   // Compilers at work on the code for CUDA.
