@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,6 +8,9 @@ import * as troupe from "../src/index.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+/** The reader's own file of options. */
+const options = join(folder, "run.toml");
+writeFileSync(options, "ranks = 2\n");
 const pages = globSync(["*.md", "docs/**/*.md", "examples/*/README.md"], { cwd: root })
   .filter((page) => page !== "CHANGELOG.md" && page !== "docs/decisions.md")
   .sort();
@@ -87,8 +90,10 @@ function run(words: readonly string[]): Promise<{ code: number | null; out: stri
 function tried(words: readonly string[]): string[] {
   const at = words.map((word, index) => {
     const flag = words[index - 1] ?? "";
-    if (flag === "--device" && word.startsWith("cuda")) return "sim";
-    if (/^--(checkpoint|events|trace-file|offload-dir)$/.test(flag)) return join(folder, `${index}`);
+    if (flag === "--device" && word.startsWith("cuda") && words[0] !== "plan") return "sim";
+    if (flag === "--offload-dir") return folder;
+    if (flag === "--config") return options;
+    if (/^--(checkpoint|events|trace-file)$/.test(flag)) return join(folder, `${index}`);
     return flag === "--carrier" ? "auto" : word;
   });
   // A shell's variables, and data that only the reader has.
