@@ -1,8 +1,8 @@
 import { basename, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeValue, nearestName, noteOrigin, TroupeError } from "../errors.ts";
-import { callUser } from "../user-call.ts";
 import { keepModules } from "../module-texts.ts";
+import { callUser } from "../user-call.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";

@@ -74,7 +74,8 @@ export abstract class CommonOptimizer implements CommonSpec {
     const given = checkNamedShapes(parameters);
     refuseUnknown(options, kind.names);
     const { only, decay = "matrices", groups: rules = [] } = options;
-    if (!DECAYS.includes(decay)) throw optionError("decay", DECAYS.map((each) => `"${each}"`).join(" or "), decay);
+    if (!DECAYS.includes(decay))
+      throw optionError("decay", DECAYS.map((each) => `"${each}"`).join(" or "), decay);
     const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? kind.weightDecay);
     const mine = only === undefined ? given : [...given].filter(([name]) => only.test(name));
     this.lr = atLeastZero("lr", options.lr ?? kind.lr);

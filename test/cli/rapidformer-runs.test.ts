@@ -199,7 +199,9 @@ describe("rapidformer", () => {
     const differences = lossesOf(shared).map((loss, step) => Math.abs(loss - (losses[step] ?? 0)));
     expect(Math.max(...differences)).toBeLessThan(5e-6);
     expect(own.out).toMatch(/"losses":\{"crossEntropy":[\d.]+,"auxiliary":[\d.]+\}/);
-    expect((await run(...words, "--topk", "2")).err).toContain("expected no --topk without --num-experts, got 2");
+    expect((await run(...words, "--topk", "2")).err).toContain(
+      "expected no --topk without --num-experts, got 2",
+    );
   });
 
   it("answers a script in Python with what to write instead, whichever way it is given", async () => {

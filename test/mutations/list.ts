@@ -1496,6 +1496,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "another user's files are taken for ours",
     file: "scripts/setup/ownership.mjs",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template
     from: "  if (!isTrusted(uid)) return `one of another user (uid ${uid})`;\n",
     to: "",
     caughtBy: [

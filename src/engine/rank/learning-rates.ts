@@ -35,6 +35,8 @@ export class LearningRates {
 
   #rateOf(index: number, update: number): number {
     const schedule = this.#schedules[index];
-    return schedule === undefined ? 0 : callUser("lrAt(…) of the job's schedule", () => rateAt(schedule, update));
+    return schedule === undefined
+      ? 0
+      : callUser("lrAt(…) of the job's schedule", () => rateAt(schedule, update));
   }
 }

@@ -95,7 +95,7 @@ export class EventHub {
     const report = (failure: SubscriberFailed) => this.#report(failure);
     const guarded = new GuardedSink(sink, { capacity: this.#capacity, report });
     this.#sinks.add(guarded);
-    callSubscriber(
+    void callSubscriber(
       () => sink.attach?.((body) => this.#later(body)),
       (error) => this.#failed(`attach of ${guarded.name}`, error),
     );
