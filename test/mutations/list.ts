@@ -237,7 +237,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a gradient is used by the host before it has come",
-    file: "src/actors/offload.ts",
+    file: "src/tensor/copies/beside.ts",
     from: "  await copy.arrived();\n",
     to: "",
     caughtBy: [by(device, hostOptimizer)],

@@ -1,4 +1,5 @@
 import { EventEmitter } from "eventemitter3";
+import { describeValue, TroupeError } from "../../errors.ts";
 import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
 import { checkKinds } from "../event-kinds.ts";
 import { callSubscriber } from "./call-subscriber.ts";
@@ -25,7 +26,7 @@ export class EventListeners {
     return this.#emitter.eventNames().length > 0;
   }
 
-  /** @throws {TroupeError} `OPTION` for a name that no kind has */
+  /** @throws {TroupeError} `OPTION` for a name that no kind has, and for what is no function */
   on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
     checkKinds("on", [kind]);
     this.#emitter.on(kind, this.#guard(listener as AnyListener));
@@ -49,6 +50,8 @@ export class EventListeners {
   }
 
   #guard(listener: AnyListener): AnyListener {
+    if (typeof listener !== "function")
+      throw new TroupeError("OPTION", { where: "on", expected: "a listener", got: describeValue(listener) });
     const known = this.#guarded.get(listener);
     if (known !== undefined) return known;
     let isReported = false;
