@@ -20,7 +20,8 @@ import {
   sliceWriters,
 } from "../engine/conductor/index.ts";
 import { Broadcast } from "../engine/relay/index.ts";
-import type { TroupeEventBody } from "../events/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { EndReason, TroupeEventBody } from "../events/index.ts";
 import type { InspectionRequest, Inspections } from "../inspect/index.ts";
 import { StepBarrier } from "../parallel/index.ts";
 import type {
@@ -28,6 +29,7 @@ import type {
   CheckpointerProtocol,
   DeclaredModel,
   Joined,
+  LoopLeft,
   RankGroup,
   RankPlan,
   RankStepped,
@@ -91,6 +93,8 @@ export class Conductor {
   readonly #sound = new StepBarrier();
   readonly #training = new AgreedTraining();
   #saving: Saving | undefined;
+  /** Steps that are granted, made or not. */
+  #granted = 0;
   /** Whether a review has ended this generation, whose actors are all well. */
   #isReviewed = false;
   #lossNats = Number.NaN;
@@ -123,9 +127,10 @@ export class Conductor {
       this.#saving = this.#newSaving(await this.#sliceWriters());
       await this.#options.onPrepared();
       const steps = await this.#makeSteps();
-      const { schedule } = this.#options;
+      const { schedule, control } = this.#options;
       await this.#saveAsked(steps);
-      const isComplete = steps >= schedule.steps;
+      const endedBy = steps < schedule.steps && steps === control.end?.step ? control.end.why : undefined;
+      const isComplete = steps >= schedule.steps || endedBy !== undefined;
       const sample = schedule.sample && isComplete ? await this.#sample(steps) : undefined;
       await this.#all.ask("ranks", "end", {});
       await this.#saveAsked(steps);
@@ -135,6 +140,7 @@ export class Conductor {
         lossNats: this.#lossNats,
         evaluationLossNats: this.#evaluationLossNats,
         sample,
+        ...(endedBy && { endedBy }),
         saveError: this.#saving?.error,
       };
     } catch (error) {
@@ -170,19 +176,43 @@ export class Conductor {
   async #makeSteps(): Promise<number> {
     const { schedule, plan, control } = this.#options;
     this.#report.restartClock();
-    let granted = plan.initial.step;
-    while (granted < schedule.steps) {
-      const step = granted;
+    this.#granted = plan.initial.step;
+    let evaluatedAt = plan.initial.step;
+    while (this.#granted < this.#lastStep) {
+      const step = this.#granted;
       if (control.isPaused) await this.#pause(step);
       if (control.isStopping) break;
-      const isLast = step + 1 === schedule.steps;
+      const isLast = step + 1 === this.#lastStep;
       const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, isLast));
-      await this.#pipeline.add(this.#step(step, save?.receivers), (done) => this.#reportStep(step + 1, done));
-      granted = step + 1;
-      if (isLast || granted % schedule.evaluateEverySteps === 0) await this.#evaluate(granted);
+      if (step >= this.#lastStep) break;
+      this.#granted = step + 1;
+      await this.#pipeline.add(this.#step(step, save?.receivers), (done) => {
+        if (done !== undefined) this.#reportStep(step + 1, done);
+      });
+      if (!isLast && (step + 1) % schedule.evaluateEverySteps !== 0) continue;
+      evaluatedAt = step + 1;
+      await this.#evaluate(step + 1);
     }
     await this.#pipeline.drain();
-    return granted;
+    const steps = Math.min(this.#granted, this.#lastStep);
+    if (steps < schedule.steps && steps === control.end?.step) await this.#endEarly(steps, evaluatedAt);
+    return steps;
+  }
+
+  /** Steps that the run makes in all, as far as is known. */
+  get #lastStep(): number {
+    const { schedule, control } = this.#options;
+    return Math.min(schedule.steps, control.end?.step ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** What a run does at its last step, where that became the last one after it had been granted. */
+  async #endEarly(step: number, evaluatedAt: number): Promise<void> {
+    const { evaluateEverySteps } = this.#options.schedule;
+    if (evaluatedAt !== step && step % evaluateEverySteps !== 0) {
+      await this.#evaluate(step);
+      await this.#pipeline.drain();
+    }
+    await this.#saveNow([], step);
   }
 
   /** Grants nothing before `step` for as long as the run is paused; what is done is saved where somebody asks for it. */
@@ -207,8 +237,12 @@ export class Conductor {
   /** Saves the state after `step` updates, no further one being under way, where somebody asks for that. */
   async #saveAsked(step: number): Promise<void> {
     const asked = this.#newSaves();
-    if (asked.length === 0) return;
-    const save = await this.#beginFor(asked, step, { isLast: true, isAsked: true });
+    if (asked.length > 0) await this.#saveNow(asked, step);
+  }
+
+  /** The same, where `asked` is answered by it. */
+  async #saveNow(asked: readonly SaveRequest[], step: number): Promise<void> {
+    const save = await this.#beginFor(asked, step, { isLast: true, isAsked: asked.length > 0 });
     const receivers = save?.receivers;
     const [checkpointer] = receivers ?? [];
     if (receivers === undefined || checkpointer === undefined) return;
@@ -257,7 +291,11 @@ export class Conductor {
     );
   }
 
-  async #step(step: number, receivers: readonly ActorRef<SnapshotProtocol>[] | undefined): Promise<StepDone> {
+  /** @returns undefined where the ranks' loops have returned before it */
+  async #step(
+    step: number,
+    receivers: readonly ActorRef<SnapshotProtocol>[] | undefined,
+  ): Promise<StepDone | undefined> {
     const requests = this.#newRequests();
     const patterns = (kind: InspectionRequest["of"]) =>
       requests.flatMap(({ of, pattern }) => (of === kind ? pattern : []));
@@ -276,14 +314,20 @@ export class Conductor {
       histograms,
     };
     const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
+    const left = Promise.withResolvers<undefined>();
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
-        this.#all
-          .ask("ranks", "step", message, own)
-          .then((told) => this.#noteWishes(this.#noteTraining(step + 1, told))),
-        this.#all.ask("shards", "finish", { step }),
+        this.#all.ask("ranks", "step", message, own).then((answers) => {
+          const made = stepsMade(answers);
+          if (made === undefined) this.#noteLeft(answers);
+          else return this.#noteWishes(step + 1, this.#noteTraining(step + 1, made));
+          return left.resolve(undefined);
+        }),
+        // Of a step that no rank makes, no shard sees the end.
+        Promise.race([this.#all.ask("shards", "finish", { step }), left.promise]),
       ]),
     );
+    if (stepped === undefined || updated === undefined) return undefined;
     return { ranks: stepped, shards: updated, requests, atMs: performance.now() };
   }
 
@@ -298,9 +342,28 @@ export class Conductor {
   }
 
   /** Whoever wants a state saved hears of it as everybody does: by events. */
-  #noteWishes(ranks: readonly RankStepped[]): readonly RankStepped[] {
+  #noteWishes(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
     if (ranks.some(({ wantsSave }) => wantsSave)) this.#options.control.save().catch(() => {});
+    if (ranks.some(({ wantsStop }) => wantsStop)) {
+      // A rank that has not asked may have begun a step that was granted: then all make those.
+      const last = ranks.every(({ wantsStop }) => wantsStop) ? step : this.#granted;
+      this.#endAt(last, "loop-stopped");
+      void this.#all.tell("ranks", "verdict", { step: last });
+    }
     return ranks;
+  }
+
+  /** The loops have returned, each after as many steps. @throws {TroupeError} `LOOP_ORDER` where they have not */
+  #noteLeft(answers: readonly (RankStepped | LoopLeft)[]): void {
+    const steps = answers.map((answer) => ("left" in answer ? answer.left : undefined));
+    const [first] = steps;
+    if (first === undefined || steps.some((each) => each !== first)) throw leftApart(steps);
+    this.#endAt(first, "loop-returned");
+  }
+
+  #endAt(step: number, why: EndReason): void {
+    this.#options.control.endAt(step, why);
+    this.#saving?.endAt(step);
   }
 
   #newRequests(): InspectionRequest[] {
@@ -335,9 +398,10 @@ export class Conductor {
       const scored = work.then(async (shares) => ({
         shares,
         atMs: performance.now(),
-        metrics: isLast ? await this.#scores(step, split, batches) : undefined,
+        metrics: isLast && step <= this.#lastStep ? await this.#scores(step, split, batches) : undefined,
       }));
       await this.#pipeline.add(scored, ({ shares, metrics, atMs }) => {
+        if (step > this.#lastStep) return;
         evaluation.add(shares);
         // While the dataset scores them the ranks go on.
         this.#report.restartClock(atMs);
@@ -378,4 +442,21 @@ function meetingIn(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
     store === undefined ? [] : [[groups.hosts?.[rank], store]],
   );
   return kept.length === 0 ? groups : { ...groups, stores: Object.fromEntries(kept) };
+}
+
+/** @returns undefined where a rank's loop has returned before the step */
+function stepsMade(answers: readonly (RankStepped | LoopLeft)[]): readonly RankStepped[] | undefined {
+  const made = answers.flatMap((answer) => ("left" in answer ? [] : [answer]));
+  return made.length === answers.length ? made : undefined;
+}
+
+/** @param steps - after which each rank's loop has returned; undefined where it goes on */
+function leftApart(steps: readonly (number | undefined)[]): TroupeError {
+  const said = steps.map((step, rank) => `rank ${rank} ${step === undefined ? "goes on" : `after ${step}`}`);
+  return new TroupeError("LOOP_ORDER", {
+    where: "loop",
+    expected: "the loops of all ranks to return after the same step",
+    got: said.join(", "),
+    hint: "decide by what all ranks know alike, or call rank.stop(), which one rank may",
+  });
 }

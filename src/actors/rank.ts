@@ -37,6 +37,8 @@ export default defineActor<RankProtocol, RankInit>({
         step: refuse,
         evaluate: refuse,
         sample: refuse,
+        // Of a run that ends: a loop that failed has no use for it.
+        verdict: () => {},
         end: refuse,
         activation: (message) => declared().stages.arrived(message),
         gradient: (message) => declared().stages.arrived(message),

@@ -48,6 +48,7 @@ export type {
 } from "./kinds/delivery.ts";
 export type { HostEvent, HostFailed, HostJoined } from "./kinds/host.ts";
 export type {
+  EndReason,
   RunChange,
   RunDelayed,
   RunFailed,

@@ -35,7 +35,35 @@ export function defineLoop<
   M extends Module,
   F extends DatasetFacts = DatasetFacts,
 >(definition: LoopDefinition<Config, B, M, F>, loop: Loop<Config, B, M, F>): Job<Config> {
+  checkLoop(loop);
   return { loss: refuseLoss, ...definition, loop } as unknown as Job<Config>;
+}
+
+/** @throws {TroupeError} `JOB_INVALID` for a loop that would not run to its end where it is called */
+function checkLoop(loop: unknown): void {
+  const kind = typeof loop === "function" ? loop.constructor.name : typeof loop;
+  if (kind !== "Function") throw notSynchronous(KINDS[kind] ?? `a ${kind}`);
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  AsyncFunction: "an async function",
+  GeneratorFunction: "a generator function",
+  AsyncGeneratorFunction: "an async generator function",
+};
+
+/** @throws {TroupeError} `JOB_INVALID` for a loop that has not run to its end when it returns */
+export function checkReturned(returned: unknown): void {
+  if (typeof returned === "object" && returned !== null && "then" in returned)
+    throw notSynchronous("a promise");
+}
+
+function notSynchronous(got: string): TroupeError {
+  return new TroupeError("JOB_INVALID", {
+    where: "loop",
+    expected: "a plain function (rank) => { … } as the loop",
+    got,
+    hint: "leave out async and await: calls of rank block until they are done",
+  });
 }
 
 /** The job's own training loop, or one whose steps are the job's loss of all micro-batches. */

@@ -91,6 +91,12 @@ export interface RankContext<
    */
   save(): void;
   /**
+   * Ends the run in order after the step under way, or between two steps after the last: all ranks' loops get no further
+   * batch, the state is evaluated and saved as at a planned end. Where only some ranks call it in a step, the run ends a few steps
+   * later, after those that are granted.
+   */
+  stop(): void;
+  /**
    * Reads samples of any split, a batch for each range; each batch is released at the end of its iteration. Tensor-parallel
    * ranks must read the same ranges.
    * @param ranges - positions below the split's number of samples
@@ -103,7 +109,10 @@ export interface RankContext<
   evaluate<R>(body: () => R): R;
 }
 
-/** A training loop: called once in every rank, and again after a restart. */
+/**
+ * A training loop: called once in every rank, and again after a restart. It may return before the run's last step, on all ranks
+ * after the same one: the run ends there in order. It is synchronous; `undefined` in its type is what refuses an async function.
+ */
 export type Loop<Config extends JobConfig, B extends Batch, M extends Module, F extends DatasetFacts> = (
   rank: RankContext<Config, TensorsOf<B>, M, F>,
-) => void;
+) => void | undefined;

@@ -33,6 +33,7 @@ export type { ExecutionPlan, OffloadSettings } from "./plan-groups.ts";
 export type {
   DeclaredModel,
   EvaluatedBatch,
+  LoopLeft,
   MetricSum,
   RankEvaluated,
   RankInit,

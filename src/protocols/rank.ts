@@ -37,11 +37,13 @@ export type RankProtocol = StageLinkProtocol & {
   /** Begins the job's training loop, which takes the orders below, one after the other. */
   train: { in: Record<string, never> };
   /** One optimizer step; parameters of step s have seen s updates. */
-  step: { in: StepOrder; out: RankStepped };
+  step: { in: StepOrder; out: RankStepped | LoopLeft };
   /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
   sample: { in: { step: number }; out: { text: string } };
+  /** After which step a run ends that a rank's code has asked to stop: sent to all ranks once each has answered that step. */
+  verdict: { in: { step: number } };
   /** No step follows: answered once the loop has returned. */
   end: { in: Record<string, never>; out: Record<string, never> };
 };
@@ -64,6 +66,12 @@ export interface DeclaredModel {
   readonly numParameters: number;
   /** config.json of a folder that `transformers` reads, where the model has one. */
   readonly modelConfig: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The answer of a rank whose loop has returned: it makes none of the steps that are still granted. */
+export interface LoopLeft {
+  /** Steps that it has made in all. */
+  readonly left: number;
 }
 
 /** One rank's share of a step. */
@@ -94,6 +102,8 @@ export interface RankStepped {
   readonly metrics: readonly MetricSum[];
   /** Whether the rank's code wants a state saved. */
   readonly wantsSave?: boolean;
+  /** Whether the rank's code wants the run to end after this step; the rank waits for the `verdict` then. */
+  readonly wantsStop?: boolean;
 }
 
 /** One rank's share of a metric, over its micro-batches. */

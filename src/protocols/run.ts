@@ -1,5 +1,5 @@
 import type { ModelTexts } from "../checkpoint/index.ts";
-import type { ErrorReport } from "../events/index.ts";
+import type { EndReason, ErrorReport } from "../events/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankProtocol } from "./rank.ts";
@@ -40,6 +40,8 @@ export interface RunResult {
   /** Last loss of the first split that is evaluated, where there was an evaluation. */
   readonly evaluationLossNats: number | undefined;
   readonly sample: string | undefined;
+  /** Why it ended before its last planned step, where the job itself ended it. */
+  readonly endedBy?: EndReason | undefined;
   /** The signal that let it end before its last step, where one did. */
   readonly interruptedBy?: string;
   /** Why the last save failed, if it did: the run's end is not on the disk then. */

@@ -145,10 +145,17 @@ export class Run {
     using _ = keepFrames();
     try {
       const result = await this.#perform(jobUrl, overrides);
-      const { steps, lossNats } = result;
+      const { steps, lossNats, endedBy } = result;
       const numLeft = this.#numSteps - steps;
       const durationMs = performance.now() - begin;
-      emit({ kind: "run.finished", steps, lossNats, durationMs, ...(numLeft > 0 && { numLeft }) });
+      emit({
+        kind: "run.finished",
+        steps,
+        lossNats,
+        durationMs,
+        ...(numLeft > 0 && { numLeft }),
+        ...(endedBy && { endedBy }),
+      });
       return result;
     } catch (caught) {
       // Whatever was under way has failed by its end.
@@ -257,7 +264,8 @@ export class Run {
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
     }).finally(firstStep.resolve);
-    await folder?.end(result.steps < batch.steps ? "stopped" : "finished");
+    const isComplete = result.steps >= batch.steps || result.endedBy !== undefined;
+    await folder?.end(isComplete ? "finished" : "stopped");
     return result;
   }
 

@@ -1,4 +1,5 @@
 import { TroupeError } from "../../errors.ts";
+import type { EndReason } from "../../events/index.ts";
 
 /** A state that is durable. */
 export interface SavedState {
@@ -21,6 +22,13 @@ export interface SaveRequest {
   readonly reject: (reason: unknown) => void;
 }
 
+/** That a run ends in order before its last planned step. */
+export interface EarlyEnd {
+  /** Steps made in all. */
+  readonly step: number;
+  readonly why: EndReason;
+}
+
 /**
  * What a run is told from outside while it makes steps: to pause and to go on, to save, to end early. The conductor asks
  * it between two steps; it outlives a restart of the ranks, and so does what it was told.
@@ -32,6 +40,7 @@ export class RunControl {
   #isPaused = false;
   #isStopping = false;
   #isClosed = false;
+  #end: EarlyEnd | undefined;
 
   /** Whether no step is to be granted for now. */
   get isPaused(): boolean {
@@ -41,6 +50,17 @@ export class RunControl {
   /** Whether no step is to be granted any more. */
   get isStopping(): boolean {
     return this.#isStopping;
+  }
+
+  /** Where the run ends before its last planned step, as far as that is known. A restart of the ranks does not change it. */
+  get end(): EarlyEnd | undefined {
+    return this.#end;
+  }
+
+  /** The run ends after `step` steps, or earlier where that was known before. */
+  endAt(step: number, why: EndReason): void {
+    if (this.#end === undefined || step < this.#end.step) this.#end = { step, why };
+    this.#change();
   }
 
   /** Saves that are asked for and not durable yet. */

@@ -70,6 +70,9 @@ export class Saving {
   #numSkipped = 0;
   #error: ErrorReport | undefined;
   #isOver = false;
+  /** After which step the run ends, once that is earlier than planned. */
+  #lastStep = Number.POSITIVE_INFINITY;
+  #cutShort = Promise.withResolvers<void>();
 
   /**
    * @param models - what each rank has declared, in rank order
@@ -95,6 +98,13 @@ export class Saving {
     this.#plans = [...this.#plans, { step, plan: this.#newPlan() }];
   }
 
+  /** The run ends after `step` steps: saves of later states, which were begun with steps that are not made, are left out. */
+  endAt(step: number): void {
+    this.#lastStep = Math.min(this.#lastStep, step);
+    this.#cutShort.resolve();
+    this.#cutShort = Promise.withResolvers();
+  }
+
   /** Why the last save failed, if it did. */
   get error(): ErrorReport | undefined {
     return this.#error;
@@ -109,6 +119,7 @@ export class Saving {
     { isLast = false, isAsked = false }: SaveReasons = {},
   ): Promise<BegunSave | undefined> {
     const { rules, checkpointer, emit, listener } = this.#options;
+    if (step > this.#lastStep) return undefined;
     if (this.#written?.step === step) return { ...this.#written, receivers: undefined };
     const write = rules.everySteps !== undefined && (isLast || isAsked || step % rules.everySteps === 0);
     const isDue = write || (rules.inMemoryEverySteps !== undefined && step % rules.inMemoryEverySteps === 0);
@@ -125,7 +136,7 @@ export class Saving {
     const beginMs = performance.now();
     await busy?.outcome;
     // What waited for a save of a generation that has ended meanwhile could never be fed.
-    if (this.#isOver) return undefined;
+    if (this.#isOver || step > this.#lastStep) return undefined;
     const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
     const { stagedBytes } = this.#planAt(step);
     if (write) {
@@ -152,6 +163,22 @@ export class Saving {
     await this.#inFlight?.outcome;
   }
 
+  /** Resolves once it is known that `step` steps are not made. */
+  async #notMade(step: number): Promise<void> {
+    while (step <= this.#lastStep) await this.#cutShort.promise;
+  }
+
+  #leaveOut(step: number, write: boolean): SaveOutcome {
+    this.#inFlight = undefined;
+    this.#options.listener.saveFailed(step);
+    if (write) {
+      this.#numSkipped += 1;
+      const reason = `the run ends after step ${this.#lastStep}`;
+      this.#options.emit({ kind: "checkpoint.skipped", step, reason, numSkipped: this.#numSkipped });
+    }
+    return { kind: "abandoned" };
+  }
+
   #newPlan(): SavePlan {
     const plan = planSave(this.#parts, this.#parameters);
     const { maxStagedBytes } = this.#options.rules;
@@ -172,7 +199,8 @@ export class Saving {
   async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
     const { rules, generation, deadlineMs, stateAt, sound, emit, listener } = this.#options;
     try {
-      await sound(step);
+      await Promise.race([sound(step), this.#notMade(step)]);
+      if (step > this.#lastStep) return this.#leaveOut(step, write);
     } catch {
       // It was not in order, or this generation has ended before that was known: neither kept nor written.
       this.#inFlight = undefined;

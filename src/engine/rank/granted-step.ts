@@ -279,6 +279,16 @@ export class GrantedStep implements Disposable {
     return { ...told, ...this.#training, ...use, learningRate, durationMs, waits, recorded, metrics };
   }
 
+  /** The step is not made: gives back what a loop has begun of it. */
+  abandon(): void {
+    const at = this.#at;
+    this.#at = undefined;
+    for (const open of this.#forwards.values()) if (open !== undefined) this.#parts.engine.drop(open.key);
+    this.#forwards.clear();
+    if (at !== undefined) disposeBatch(at.batch.batch);
+    this[Symbol.dispose]();
+  }
+
   /** Stops looking at what the model records. */
   [Symbol.dispose](): void {
     this.#recording?.[Symbol.dispose]();

@@ -2,6 +2,7 @@ import { type DatasetFacts, disposeBatch, microBatchesAt, type TensorBatch } fro
 import { noteOrigin, TroupeError } from "../../errors.ts";
 import {
   type BackwardOptions,
+  checkReturned,
   type ForwardResult,
   type Job,
   type JobConfig,
@@ -10,7 +11,7 @@ import {
   type RankContext,
 } from "../../job/index.ts";
 import { failedModule, type Module } from "../../nn/index.ts";
-import type { RankProtocol } from "../../protocols/index.ts";
+import type { RankProtocol, RankStepped } from "../../protocols/index.ts";
 import type { ActorContext, Received } from "../../runtime/index.ts";
 import { OpenScope } from "../../tensor/index.ts";
 import { withDirectOutput } from "./direct-output.ts";
@@ -19,7 +20,7 @@ import { loopOrder } from "./loop-order.ts";
 import { MeshRank } from "./mesh-rank.ts";
 import type { ModelRunner } from "./model-runner.ts";
 
-const ORDERS = ["step", "evaluate", "sample", "end"] as const;
+const ORDERS = ["step", "evaluate", "sample", "verdict", "end"] as const;
 
 type Order = Received<RankProtocol, (typeof ORDERS)[number]>;
 
@@ -27,6 +28,12 @@ type Order = Received<RankProtocol, (typeof ORDERS)[number]>;
 interface Granted {
   readonly order: Extract<Order, { kind: "step" }>;
   readonly step: GrantedStep;
+}
+
+/** A step that was made, and is answered when its turn of the loop is over. */
+interface Owed {
+  readonly order: Granted["order"];
+  readonly stepped: RankStepped;
 }
 
 /**
@@ -39,11 +46,17 @@ export class RankLoop extends MeshRank implements RankContext {
   readonly #job: Job;
   #numSteps: number;
   #granted: Granted | undefined;
+  #owed: Owed | undefined;
   /** The conductor's word that no step follows, once it has come. */
   #end: Extract<Order, { kind: "end" }> | undefined;
   /** Whether the loop goes through its batches itself. */
   #byBatches = false;
   #wantsSave = false;
+  #wantsStop = false;
+  /** After which step the run ends, where ranks have asked it to stop. */
+  #endsAt = Number.POSITIVE_INFINITY;
+  /** Whether the loop has returned. */
+  #isOver = false;
   #hasFailed: { readonly error: unknown } | undefined;
 
   constructor(context: Pick<ActorContext<RankProtocol>, "receive">, runner: ModelRunner, job: Job) {
@@ -58,21 +71,28 @@ export class RankLoop extends MeshRank implements RankContext {
   /** Runs the loop to its end. What it throws is the answer to the order that it is at, or to the next that comes. */
   run(): void {
     try {
-      withDirectOutput(() => loopOf(this.#job)(this));
-      if (this.#end === undefined)
-        throw loopOrder(
-          "the loop to go on until rank.batches() ends",
-          `its return after ${this.numSteps} steps`,
-          "give the run that number of steps, or leave the loop by rank.batches() alone",
-        );
-      this.#end.reply({});
+      const returned: unknown = withDirectOutput(() => loopOf(this.#job)(this));
+      checkReturned(returned);
+      this.#leave();
     } catch (error) {
       this.#noteModule(error);
       this.#hasFailed = { error };
+      this.#answerOwed();
       const order = this.#granted?.order ?? this.#end;
       this.#granted = undefined;
       order?.fail(error);
     }
+  }
+
+  /** The loop has returned, at the end of the run or before: what is still granted is not made, and measured on the state that there is. */
+  #leave(): void {
+    this.#isOver = true;
+    const granted = this.#granted;
+    this.#granted = undefined;
+    granted?.step.abandon();
+    granted?.order.reply({ left: this.#numSteps });
+    if (this.#end === undefined) this.#next();
+    this.#end?.reply({});
   }
 
   #noteModule(error: unknown): void {
@@ -197,6 +217,10 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#wantsSave = true;
   }
 
+  stop(): void {
+    this.#wantsStop = true;
+  }
+
   evaluate<R>(body: () => R): R {
     if (this.#granted !== undefined) return this.#runner.evaluateBody(body);
     return this.#runner.measure(this.#numSteps, body);
@@ -221,9 +245,20 @@ export class RankLoop extends MeshRank implements RankContext {
 
   /** Blocks until the next step is granted; answers meanwhile what else is asked. @returns undefined where none follows */
   #next(): number | undefined {
+    this.#answerOwed();
     for (;;) {
-      const order: Order = this.#context.receive(ORDERS, { deadlineMs: Number.POSITIVE_INFINITY });
+      if (this.#end !== undefined) return undefined;
+      if (!this.#isOver && this.#numSteps >= this.#endsAt) return undefined;
+      const order = this.#receive(ORDERS);
+      if (order.kind === "verdict") {
+        this.#endsAt = order.message.step;
+        continue;
+      }
       if (order.kind === "step") {
+        if (this.#isOver) {
+          order.reply({ left: this.#numSteps });
+          continue;
+        }
         this.#granted = { order, step: this.#runner.begin(order.message) };
         return order.message.step;
       }
@@ -233,6 +268,7 @@ export class RankLoop extends MeshRank implements RankContext {
       }
       try {
         if (order.kind === "sample") order.reply(this.#runner.sample(order.message.step));
+        else if (order.message.step > this.#numSteps) order.reply({ batches: [] });
         else order.reply(this.#runner.evaluate(order.message.step, order.message.requests));
       } catch (error) {
         this.#noteModule(error);
@@ -249,14 +285,26 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#numSteps = step.index + 1;
     const measured = measure === undefined ? {} : this.#runner.measure(this.#numSteps, measure);
     const metrics = Object.entries(measured).map(([name, value]) => ({ name, sum: value, weight: 1 }));
-    const wantsSave = this.#wantsSave;
-    this.#wantsSave = false;
     this.#granted = undefined;
-    granted?.order.reply({
-      ...stepped,
-      metrics: [...stepped.metrics, ...metrics],
-      ...(wantsSave && { wantsSave }),
-    });
+    if (granted === undefined) return;
+    this.#owed = { order: granted.order, stepped: { ...stepped, metrics: [...stepped.metrics, ...metrics] } };
+  }
+
+  /** Answers the step of the turn that is over; where the loop has asked the run to stop, blocks until it is known after which step. */
+  #answerOwed(): void {
+    const owed = this.#owed;
+    if (owed === undefined) return;
+    this.#owed = undefined;
+    const wantsSave = this.#wantsSave;
+    const wantsStop = this.#wantsStop;
+    this.#wantsSave = false;
+    this.#wantsStop = false;
+    owed.order.reply({ ...owed.stepped, ...(wantsSave && { wantsSave }), ...(wantsStop && { wantsStop }) });
+    if (wantsStop) this.#endsAt = this.#receive(["verdict"]).message.step;
+  }
+
+  #receive<K extends Order["kind"]>(kinds: readonly K[]): Received<RankProtocol, K> {
+    return this.#context.receive(kinds, { deadlineMs: Number.POSITIVE_INFINITY });
   }
 
   #stepAt(call: string): GrantedStep {

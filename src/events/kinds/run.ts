@@ -98,6 +98,9 @@ export interface RunDelayed {
   readonly waitedMs: number;
 }
 
+/** Why a run ended in order before its last planned step: by its loop's return, by `rank.stop()`, by `patience` of its training. */
+export type EndReason = "loop-returned" | "loop-stopped" | "no-improvement";
+
 /** A run made its last step, or was told to save and end before it. */
 export interface RunFinished {
   readonly kind: "run.finished";
@@ -108,6 +111,8 @@ export interface RunFinished {
   readonly durationMs: number;
   /** Steps that were planned and not made, since the run was told to end before them; left out where there are none. */
   readonly numLeft?: number;
+  /** Why it ended before its last planned step, where the job itself ended it. */
+  readonly endedBy?: EndReason | undefined;
 }
 
 /** A run ended before its last step. */

@@ -2,6 +2,7 @@ import type { ErrorReport } from "../error-report.ts";
 import type { EventOf, TroupeEvent } from "../event.ts";
 import type { ReachedCollective } from "../kinds/actor.ts";
 import { describeError, describeFrames, type ErrorDepth } from "./describe-error.ts";
+import type { EndReason } from "../kinds/run.ts";
 import {
   formatBytes,
   formatCount,
@@ -123,7 +124,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `${event.output} is written again, ${event.numLost === 0 ? "nothing is lost" : `${entries(event.numLost)} are lost`}`,
       );
     case "run.finished":
-      return event.numLeft === undefined ? good(describeEnd(event)) : plain(describeEnd(event));
+      return event.numLeft === undefined || event.endedBy !== undefined ? good(describeEnd(event)) : plain(describeEnd(event));
     case "run.failed":
       return bad(`failed: ${describeError(event.error, depth)}`);
     case "activity.finished":
@@ -142,7 +143,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
   }
 }
 
-function describeEnd({ steps, lossNats, durationMs, numLeft }: EventOf<"run.finished">): string {
+function describeEnd({ steps, lossNats, durationMs, numLeft, endedBy }: EventOf<"run.finished">): string {
   if (Number.isNaN(lossNats))
     return steps === 0
       ? "ended before its first step"
@@ -150,8 +151,8 @@ function describeEnd({ steps, lossNats, durationMs, numLeft }: EventOf<"run.fini
         ? `done: ${steps} steps were made before, nothing is left to train`
         : `ended at step ${steps} of ${steps + numLeft}, before it made another`;
   const how = `in ${formatDuration(durationMs)}, last loss ${lossNats.toFixed(4)}`;
-  return numLeft === undefined
-    ? `done: ${steps} steps ${how}`
+  return numLeft === undefined || endedBy !== undefined
+    ? `${whyEnded(endedBy)}: ${steps} steps ${how}`
     : `ended at step ${steps} of ${steps + numLeft} ${how}`;
 }
 
@@ -278,4 +279,14 @@ function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): strin
 /** A setting that the run has too is told once. */
 function changesIn(changes: EventOf<"run.resumed">["changes"]): string {
   return [...new Set(changes.map(({ name, was, is }) => `; ${name} was ${was}, is ${is}`))].join("");
+}
+
+const REASONS: Readonly<Record<EndReason, string>> = {
+  "loop-returned": "done, the loop returned",
+  "loop-stopped": "done, the loop called rank.stop()",
+  "no-improvement": "done, the evaluation did not improve any more",
+};
+
+function whyEnded(reason: EndReason | undefined): string {
+  return reason === undefined ? "done" : REASONS[reason];
 }

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../../src/index.ts";
-import { liveRefs } from "../../../src/index.ts";
+import type { RuntimeOptions, TroupeEvent } from "../../../src/index.ts";
+import { defineLoop, liveRefs } from "../../../src/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const loopJob = new URL("../../fixtures/jobs/tiny-loop.ts", import.meta.url);
@@ -81,6 +81,77 @@ describe("a loop of one's own", () => {
   });
 
   it.each([
+    ["its return", { endBy: "return" }, { ranks: 2, zero: 3 }, "loop-returned"],
+    [
+      "its return with a batch at hand",
+      { endBy: "return before the step" },
+      { ranks: 2, tp: 2 },
+      "loop-returned",
+    ],
+    ["its return with stages", { endBy: "return" }, { ranks: 2, pp: 2, accumulation: 2 }, "loop-returned"],
+    ["rank.stop() on all ranks", { endBy: "stop" }, { ranks: 2, zero: 1 }, "loop-stopped"],
+  ] as const)(
+    "ends the run in order by %s: evaluated and saved at that step, from which another run goes on",
+    async (name, how, layout, endedBy) => {
+      const config = { evaluateEvery: 100 };
+      const undisturbed = await runTiny(workspace, { ...layout, steps: 7 }, config);
+      const dir = workspace.path(name);
+      // Saves of steps that are granted and not made are begun, and left out.
+      const options = { ...layout, steps: 12, checkpoint: { dir, everySteps: 1 } };
+      const { events, losses, error } = await runTiny(
+        workspace,
+        options,
+        { ...config, ...how, endAt: 7 },
+        loopJob,
+      );
+      expect(error).toBeUndefined();
+      expect(losses).toEqual(undisturbed.losses);
+      const of = <K extends TroupeEvent["kind"]>(kind: K, told = events) =>
+        told.filter((event): event is Extract<TroupeEvent, { kind: K }> => event.kind === kind);
+      expect(of("run.finished")).toMatchObject([{ steps: 7, endedBy }]);
+      const measured = (told: typeof events) =>
+        of("evaluation.finished", told).map(({ step, lossNats }) => [step, lossNats]);
+      expect(measured(events)).toEqual(measured(undisturbed.events));
+      expect(of("checkpoint.saved").at(-1)?.step).toBe(7);
+      const ended = [...of("checkpoint.saved"), ...of("checkpoint.skipped"), ...of("checkpoint.failed")];
+      expect(ended).toHaveLength(of("checkpoint.started").length);
+      const resumed = await runTiny(workspace, { ...layout, steps: 8, resume: dir }, {}, loopJob);
+      expect(resumed.events.find(({ kind }) => kind === "run.started")).toMatchObject({ firstStep: 7 });
+      expect(liveRefs()).toBe(0);
+    },
+  );
+
+  it("ends all ranks after one step where one of them calls rank.stop(), also when a rank dies then", async () => {
+    const options = { ranks: 2, zero: 3, steps: 14 } as const;
+    const undisturbed = await lossesOf(workspace, options);
+    const dir = workspace.path("one-stops");
+    const config = {
+      ...{ endBy: "stop of the last rank", endAt: 7 },
+      ...{ fault: "exit", faultAt: 7, faultOnce: workspace.path("stop-died") },
+    };
+    const checkpoint = { dir, everySteps: 4 };
+    const { events, losses, error } = await runTiny(workspace, { ...options, checkpoint }, config, loopJob);
+    expect(error).toBeUndefined();
+    expect(events.some(({ kind }) => kind === "actor.restarted")).toBe(true);
+    const end = events.find(({ kind }) => kind === "run.finished");
+    expect(end).toMatchObject({ kind: "run.finished", endedBy: "loop-stopped", steps: losses.length });
+    expect(losses.length).toBeGreaterThanOrEqual(7);
+    expect(losses.length).toBeLessThan(14);
+    expect(losses).toEqual(undisturbed.slice(0, losses.length));
+    const saved = events.flatMap((event) => (event.kind === "checkpoint.saved" ? [event.step] : []));
+    expect(saved.at(-1)).toBe(losses.length);
+  });
+
+  it("is refused by name where one rank returns and another goes on", async () => {
+    const config = { endBy: "return of one rank", endAt: 2 };
+    const { error } = await runTiny(workspace, { ranks: 2, zero: 2, steps: 9 }, config, loopJob);
+    expect(error).toMatchObject({ code: "LOOP_ORDER" });
+    expect(error?.message).toContain(
+      "expected the loops of all ranks to return after the same step, got rank 0 after 2, rank 1 goes on",
+    );
+  });
+
+  it.each([
     ["left out", { zero: 1, anomalies: { loss: "skip" } }],
     ["gone back from", { zero: 2, anomalies: { loss: "rewind" }, checkpoint: { inMemoryEverySteps: 2 } }],
   ] as const)("has the job's losses where a step that is no number is %s", async (name, options) => {
@@ -104,13 +175,30 @@ describe("a loop of one's own", () => {
     ["backward twice", "LOOP_ORDER", "expected one backward for each forward, got a second"],
     ["no step", "LOOP_ORDER", "expected rank.step() before the next batch, got none"],
     ["no backward", "LOOP_ORDER", "expected rank.backward before rank.step(), got none"],
-    ["return early", "LOOP_ORDER", "expected the loop to go on until rank.batches() ends"],
     ["old batch", "TENSOR_DISPOSED", "disposed"],
     ["outside", "LOOP_ORDER", "expected the model to be called in rank.forward"],
   ])("is refused with one sentence: %s", async (mistake, code, sentence) => {
     const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { mistake }, loopJob);
     expect(error).toMatchObject({ code });
     expect(error?.message).toContain(sentence);
+  });
+
+  it("is refused by type and in one sentence where it is async, or does not run to its end", async () => {
+    const definition = (await import("../../fixtures/jobs/tiny.ts")).default as never;
+    // @ts-expect-error: a loop returns nothing
+    expect(() => defineLoop(definition, async (rank) => void rank)).toThrow(
+      "[loop] expected a plain function (rank) => { … } as the loop, got an async function",
+    );
+    // @ts-expect-error: the same
+    expect(() => defineLoop(definition, function* () {})).toThrow("got a generator function");
+    const { error, losses } = await runTiny(
+      workspace,
+      { ranks: 1, steps: 3 },
+      { mistake: "promise" },
+      loopJob,
+    );
+    expect(error).toMatchObject({ code: "JOB_INVALID", message: expect.stringContaining("got a promise") });
+    expect(losses).toEqual([]);
   });
 
   it("tells the sum of losses that have one name", async () => {
