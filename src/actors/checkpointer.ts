@@ -1,5 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { type CheckpointStorage, type KeepRule, openStorage, readForOthers } from "../checkpoint/index.ts";
+import {
+  type CheckpointStorage,
+  type KeepRule,
+  nameState,
+  openStorage,
+  readForOthers,
+  type StateName,
+} from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type {
   CheckpointerInit,
@@ -33,6 +40,7 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
         save: (order) => checkpointer.save(order),
         part: (part) => parts.add(part),
         progress: (progress) => parts.setProgress(progress),
+        name: ({ step, named }) => checkpointer.name(step, named),
         mark: () => checkpointer.mark(),
         readStored: (asked) => readForOthers(asked),
         kept: () => ({ state: kept.state }),
@@ -71,11 +79,17 @@ class Checkpointer implements Disposable {
     using collection = this.parts.of(order.generation, order.state.step);
     // What an earlier generation has begun to write may not have ended yet.
     await this.#last;
-    const saving = this.#perform(order, collection);
+    const saving = this.#performNamed(order, collection);
     this.#last = saving.catch(() => {});
     const saved = await saving;
     this.parts.close(collection);
     return { blockedMs: collection.blockedMs, ...saved, durationMs: performance.now() - begin };
+  }
+
+  async name(step: number, named: StateName): Promise<Record<string, never>> {
+    await this.#last;
+    if (this.#storage !== undefined) await nameState(this.#storage, named, step);
+    return {};
   }
 
   async mark(): Promise<{ mark: string | undefined }> {
@@ -88,6 +102,14 @@ class Checkpointer implements Disposable {
   [Symbol.dispose](): void {
     this.parts[Symbol.dispose]();
     this.kept[Symbol.dispose]();
+  }
+
+  /** No later save removes what has its name by then. */
+  async #performNamed(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
+    const { named, state } = order;
+    const outcome = await this.#perform(order, collection);
+    if (named !== undefined && this.#storage !== undefined) await nameState(this.#storage, named, state.step);
+    return outcome;
   }
 
   async #perform(order: SaveOrder, collection: PartCollection): Promise<Outcome> {

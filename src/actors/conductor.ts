@@ -32,13 +32,14 @@ import type {
   LoopLeft,
   RankGroup,
   RankPlan,
+  RankProtocol,
   RankStepped,
   RunResult,
   RunSchedule,
   SliceWriter,
   SnapshotProtocol,
 } from "../protocols/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
+import { type ActorRef, AskTimeout } from "../runtime/index.ts";
 
 /** What the conductor works with. */
 export interface ConductorOptions {
@@ -64,6 +65,9 @@ export interface ConductorOptions {
 
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
 const STEPS_AHEAD = 3;
+
+/** As long as a timer can wait, over three weeks; a question that has waited for so long is asked again. */
+const FOR_EVER_MS = 2 ** 31 - 1;
 
 /** The one thing that a conductor counts. */
 const STEPS = 0;
@@ -126,6 +130,8 @@ export class Conductor {
       this.#models = await this.#prepare();
       this.#saving = this.#newSaving(await this.#sliceWriters());
       await this.#options.onPrepared();
+      for (const rank of this.#group.ranks.keys())
+        this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
       const steps = await this.#makeSteps();
       const { schedule, control } = this.#options;
       await this.#saveAsked(steps);
@@ -212,7 +218,7 @@ export class Conductor {
       await this.#evaluate(step);
       await this.#pipeline.drain();
     }
-    await this.#saveNow([], step);
+    await this.#saveNow([], step, { isLast: true });
   }
 
   /** Grants nothing before `step` for as long as the run is paused; what is done is saved where somebody asks for it. */
@@ -231,23 +237,52 @@ export class Conductor {
   /** Begins the save of the state after `step` updates, the last of which is about to be granted. */
   async #beginSave(step: number, isLast: boolean): Promise<BegunSave | undefined> {
     const asked = this.#newSaves();
-    return this.#beginFor(asked, step, { isLast, isAsked: asked.length > 0 });
+    const wanted = this.#options.control.wantedState(step);
+    const isAsked = asked.length > 0 || wanted !== undefined;
+    const save = await this.#beginFor(asked, step, { isLast, isAsked, ...wanted });
+    if (wanted !== undefined && save !== undefined) void this.#options.control.stateSaved(step, save.outcome);
+    return save;
+  }
+
+  /** Saves what one rank's code wants saved, again and again. @throws when the rank ends */
+  async #listen(rank: number): Promise<void> {
+    const { control } = this.#options;
+    const ref = this.#group.ranks[rank] as ActorRef<RankProtocol>;
+    for (;;) {
+      const asked = await ref.ask("wanted", {}, { deadlineMs: FOR_EVER_MS }).catch(unlessLate);
+      if (asked === undefined) continue;
+      const { step, named } = asked;
+      control.wantState(step, named);
+      const save = await this.#saveNow([], step, { isAsked: true, isPresent: true, named });
+      if (save !== undefined) void control.stateSaved(step, save.outcome);
+      ref.tell("heard", {});
+    }
   }
 
   /** Saves the state after `step` updates, no further one being under way, where somebody asks for that. */
   async #saveAsked(step: number): Promise<void> {
     const asked = this.#newSaves();
-    if (asked.length > 0) await this.#saveNow(asked, step);
+    if (asked.length > 0) await this.#saveNow(asked, step, { isLast: true, isAsked: true });
   }
 
-  /** The same, where `asked` is answered by it. */
-  async #saveNow(asked: readonly SaveRequest[], step: number): Promise<void> {
-    const save = await this.#beginFor(asked, step, { isLast: true, isAsked: asked.length > 0 });
+  /**
+   * Saves the state after `step` updates, of which no further one is complete anywhere.
+   * @param asked - by whom, to be answered
+   * @returns once every shard keeps that state; undefined where it is not saved
+   */
+  async #saveNow(
+    asked: readonly SaveRequest[],
+    step: number,
+    reasons: SaveReasons,
+  ): Promise<BegunSave | undefined> {
+    const save = await this.#beginFor(asked, step, reasons);
     const receivers = save?.receivers;
     const [checkpointer] = receivers ?? [];
-    if (receivers === undefined || checkpointer === undefined) return;
+    if (receivers === undefined || checkpointer === undefined) return save;
     const own = receivers.map((receiver) => ({ checkpointer: receiver }));
     await this.#all.tell("shards", "snapshot", { step: step - 1, checkpointer }, own);
+    await this.#all.ask("shards", "noted", {});
+    return save;
   }
 
   async #beginFor(
@@ -314,21 +349,23 @@ export class Conductor {
       histograms,
     };
     const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
-    const left = Promise.withResolvers<undefined>();
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
         this.#all.ask("ranks", "step", message, own).then((answers) => {
           const made = stepsMade(answers);
-          if (made === undefined) this.#noteLeft(answers);
-          else return this.#noteWishes(step + 1, this.#noteTraining(step + 1, made));
-          return left.resolve(undefined);
+          if (made === undefined) return this.#noteLeft(answers);
+          return this.#noteStops(step + 1, this.#noteTraining(step + 1, made));
         }),
-        // Of a step that no rank makes, no shard sees the end.
-        Promise.race([this.#all.ask("shards", "finish", { step }), left.promise]),
+        this.#all.ask("shards", "finish", { step }),
       ]),
     );
-    if (stepped === undefined || updated === undefined) return undefined;
-    return { ranks: stepped, shards: updated, requests, atMs: performance.now() };
+    if (stepped === undefined) return undefined;
+    return {
+      ranks: stepped,
+      shards: updated.flatMap((shard) => shard ?? []),
+      requests,
+      atMs: performance.now(),
+    };
   }
 
   /** To be called in the order of the steps: ranks answer one after the other. */
@@ -341,9 +378,8 @@ export class Conductor {
     return ranks;
   }
 
-  /** Whoever wants a state saved hears of it as everybody does: by events. */
-  #noteWishes(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
-    if (ranks.some(({ wantsSave }) => wantsSave)) this.#options.control.save().catch(() => {});
+  /** A rank's code may ask for the run to end. */
+  #noteStops(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
     if (ranks.some(({ wantsStop }) => wantsStop)) {
       // A rank that has not asked may have begun a step that was granted: then all make those.
       const last = ranks.every(({ wantsStop }) => wantsStop) ? step : this.#granted;
@@ -354,7 +390,7 @@ export class Conductor {
   }
 
   /** The loops have returned, each after as many steps. @throws {TroupeError} `LOOP_ORDER` where they have not */
-  #noteLeft(answers: readonly (RankStepped | LoopLeft)[]): void {
+  #noteLeft(answers: readonly (RankStepped | LoopLeft)[]): undefined {
     const steps = answers.map((answer) => ("left" in answer ? answer.left : undefined));
     const [first] = steps;
     if (first === undefined || steps.some((each) => each !== first)) throw leftApart(steps);
@@ -442,6 +478,11 @@ function meetingIn(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
     store === undefined ? [] : [[groups.hosts?.[rank], store]],
   );
   return kept.length === 0 ? groups : { ...groups, stores: Object.fromEntries(kept) };
+}
+
+/** That nothing was answered in time is no failure. */
+function unlessLate(error: unknown): undefined {
+  if (!(error instanceof AskTimeout)) throw error;
 }
 
 /** @returns undefined where a rank's loop has returned before the step */

@@ -37,8 +37,10 @@ export default defineActor<RankProtocol, RankInit>({
         step: refuse,
         evaluate: refuse,
         sample: refuse,
-        // Of a run that ends: a loop that failed has no use for it.
+        wanted: refuse,
+        // A loop that failed has no use for them.
         verdict: () => {},
+        heard: () => {},
         end: refuse,
         activation: (message) => declared().stages.arrived(message),
         gradient: (message) => declared().stages.arrived(message),

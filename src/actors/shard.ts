@@ -42,6 +42,7 @@ export default defineActor<ShardProtocol, ShardInit>({
     "reduce",
     "share",
     "finish",
+    "snapshot",
     "relay",
   ],
   async start(context, init) {
@@ -72,6 +73,8 @@ export default defineActor<ShardProtocol, ShardInit>({
         share: (message) => member.share(message),
         finish: ({ step }) => member.shard.finish(step),
         snapshot: ({ step, checkpointer }) => unlessAborted(member.shard.snapshot(step, checkpointer)),
+        noted: () => ({}),
+        left: ({ step }) => member.shard.left(step),
       },
       stop: () => member.stop(),
     };

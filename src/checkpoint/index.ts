@@ -36,6 +36,13 @@ export {
 export { openStorage } from "./open-storage.ts";
 export { Checkpoint } from "./reading/checkpoint.ts";
 export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";
+export {
+  isStateName,
+  type NamedCheckpoint,
+  namedIn,
+  nameState,
+  type StateName,
+} from "./reading/named-states.ts";
 export { noCheckpoint } from "./reading/no-checkpoint.ts";
 export {
   newestFirst,

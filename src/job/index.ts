@@ -25,5 +25,5 @@ export {
   weighValue,
   weighValues,
 } from "./losses.ts";
-export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext } from "./rank-context.ts";
+export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext, SaveName } from "./rank-context.ts";
 export { type StepSamples, StepShares } from "./step-shares.ts";

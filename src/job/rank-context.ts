@@ -21,6 +21,14 @@ export interface Rank extends Axis {
   print(text: unknown, rank?: number): void;
 }
 
+/** What a saved state is called. */
+export interface SaveName {
+  /** Such as `best`. */
+  readonly as?: string;
+  /** What it was measured to be, kept with the name. */
+  readonly metric?: number;
+}
+
 /** Options of a backward. */
 export interface BackwardOptions {
   /** Names of the parameters that get this loss's gradient. Default: all. */
@@ -46,6 +54,10 @@ export interface RankContext<
   readonly model: M;
   /** Micro-batches of this rank in a step. */
   readonly accumulation: number;
+  /** Which of them a loop over {@link batches} is at, from 0. */
+  readonly microBatch: number;
+  /** Whether it is the step's last: {@link step} makes the update in it, and in no other. True in a loop over {@link steps}. */
+  readonly isLastMicroBatch: boolean;
 
   /**
    * This rank's micro-batches, until the run's last step.
@@ -85,11 +97,14 @@ export interface RankContext<
     options?: { readonly measure?: (() => Readonly<Record<string, number>>) | undefined },
   ): void;
   /**
-   * Requests an extra checkpoint, as `runtime.save()` does: of the state after the next granted step, which is a few steps ahead
-   * of the loop. One rank's call is enough. The state after the last step is always saved.
-   * @throws {TroupeError} `OPTION` for a run without a checkpoint folder
+   * Saves the present state: of the parameters as they are now, after {@link numSteps} updates. It returns once nothing can
+   * overwrite that state, and training goes on while it is written. One rank's call is enough. The state after the last step
+   * is always saved.
+   * @param named - gives the checkpoint a name, which it keeps until another save takes it: pruning leaves it, and
+   *   `FOLDER/NAME` opens it
+   * @throws {TroupeError} `OPTION` for a run without a checkpoint folder, or for what is no name
    */
-  save(): void;
+  save(named?: SaveName): void;
   /**
    * Ends the run in order after the step under way, or between two steps after the last: all ranks' loops get no further
    * batch, the state is evaluated and saved as at a planned end. Where only some ranks call it in a step, the run ends a few steps

@@ -1,4 +1,4 @@
-import type { KeepRule, ModelTexts, TrainerState } from "../checkpoint/index.ts";
+import type { KeepRule, ModelTexts, StateName, TrainerState } from "../checkpoint/index.ts";
 import type { SavedProgress } from "../optim/index.ts";
 import type { Piece } from "../parallel/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
@@ -18,6 +18,8 @@ export interface SaveOrder extends SavePlan {
   readonly spread?: SpreadSave | undefined;
   /** Whether it goes to the disk. */
   readonly write: boolean;
+  /** What it is called once it is durable. */
+  readonly named?: StateName | undefined;
   /** Whether it stays in memory, in place of the one before. */
   readonly keep: boolean;
 }
@@ -61,6 +63,8 @@ export type CheckpointerProtocol = SnapshotProtocol &
     /** A new generation of the rank group has begun: saves of earlier ones are refused from here on. */
     begin: { in: { generation: number } };
     save: { in: SaveOrder; out: Saved };
+    /** Gives a state that is durable a name. */
+    name: { in: { readonly step: number; readonly named: StateName }; out: Record<string, never> };
     /** Leaves a mark in the run's folder; who finds the same there shares it. undefined where nothing goes to a folder. */
     mark: { in: Record<string, never>; out: { mark: string | undefined } };
     /** The state that is kept in memory, if any. */

@@ -40,6 +40,7 @@ export type {
   RankProtocol,
   RankStepped,
   StepOrder,
+  WantedSave,
 } from "./rank.ts";
 export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";

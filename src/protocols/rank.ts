@@ -1,3 +1,4 @@
+import type { StateName } from "../checkpoint/index.ts";
 import type { LossValues, LossWeights } from "../job/index.ts";
 import type { RecordedTensor } from "../nn/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
@@ -44,6 +45,10 @@ export type RankProtocol = StageLinkProtocol & {
   sample: { in: { step: number }; out: { text: string } };
   /** After which step a run ends that a rank's code has asked to stop: sent to all ranks once each has answered that step. */
   verdict: { in: { step: number } };
+  /** Waits at every rank: answered once its code wants the present state saved, which then blocks until it is `heard`. */
+  wanted: { in: Record<string, never>; out: WantedSave };
+  /** That save has begun at every shard: nothing overwrites the state uncopied. */
+  heard: { in: Record<string, never> };
   /** No step follows: answered once the loop has returned. */
   end: { in: Record<string, never>; out: Record<string, never> };
 };
@@ -66,6 +71,14 @@ export interface DeclaredModel {
   readonly numParameters: number;
   /** config.json of a folder that `transformers` reads, where the model has one. */
   readonly modelConfig: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A state that a rank's code wants saved. */
+export interface WantedSave {
+  /** Updates that it has seen. */
+  readonly step: number;
+  /** What it is called, where it has a name. */
+  readonly named?: StateName | undefined;
 }
 
 /** The answer of a rank whose loop has returned: it makes none of the steps that are still granted. */
@@ -100,8 +113,6 @@ export interface RankStepped {
   readonly recorded: readonly RecordedTensor[];
   /** What the rank's code has logged, where it tells its loss. */
   readonly metrics: readonly MetricSum[];
-  /** Whether the rank's code wants a state saved. */
-  readonly wantsSave?: boolean;
   /** Whether the rank's code wants the run to end after this step; the rank waits for the `verdict` then. */
   readonly wantsStop?: boolean;
 }

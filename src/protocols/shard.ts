@@ -54,10 +54,14 @@ export type ShardProtocol = ShardGroupProtocol &
     release: { in: { block: number } };
     /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
     reduce: { in: { step: number; block: number; gradient: TensorRef } };
-    /** Answered when every block has been updated for `step`. */
-    finish: { in: { step: number }; out: StepUpdated };
+    /** Answered when every block has been updated for `step`, or with undefined where the rank's loop has returned before it. */
+    finish: { in: { step: number }; out: StepUpdated | undefined };
     /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
     snapshot: { in: { step: number; checkpointer: ActorRef<SnapshotProtocol> } };
+    /** Answered once the snapshots that it was told of before are taken note of: nothing overwrites those states uncopied. */
+    noted: { in: Record<string, never>; out: Record<string, never> };
+    /** By the rank: its loop has returned after `step` steps, and makes no more. */
+    left: { in: { step: number } };
   };
 
 /** What a shard is born with. */

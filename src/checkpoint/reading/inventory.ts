@@ -1,7 +1,8 @@
 import { TroupeError } from "../../errors.ts";
-import { stepOf } from "../format/step-folder.ts";
+import { stepFolder, stepOf } from "../format/step-folder.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { Checkpoint } from "./checkpoint.ts";
+import { namedIn } from "./named-states.ts";
 import { newestFirst, placeOf } from "./open-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf, savedAt } from "./run-record.ts";
 
@@ -13,6 +14,8 @@ export interface CheckpointFacts {
   readonly sizeBytes: number;
   /** Whether `latest` names it. */
   readonly latest: boolean;
+  /** Names that saves have given it, such as `best`. */
+  readonly named: readonly string[];
   /** The run that it belongs to, if recorded. */
   readonly run?: RunRecord;
   /** When it was saved, in ISO 8601, if recorded. */
@@ -28,6 +31,7 @@ export async function listCheckpoints(place: CheckpointStorage | string): Promis
   const { storage, name: only } = await placeOf(place);
   const latest = await storage.latest();
   const owner = await ownerOf(storage);
+  const named = Object.entries(await namedIn(storage));
   const names = only === undefined ? await newestFirst(storage) : [only];
   const facts: CheckpointFacts[] = [];
   for (const name of names) {
@@ -35,6 +39,7 @@ export async function listCheckpoints(place: CheckpointStorage | string): Promis
       name,
       step: stepOf(name) ?? 0,
       latest: name === latest,
+      named: named.flatMap(([as, { step }]) => (stepFolder(step) === name ? [as] : [])),
       ...(await weigh(storage, name, owner)),
     });
   }

@@ -8,6 +8,7 @@ import { LocalFolder } from "../storage/local-folder.ts";
 import { isS3 } from "../storage/s3/s3-client.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { Checkpoint } from "./checkpoint.ts";
+import { folderNamed, isStateName } from "./named-states.ts";
 import { noCheckpoint } from "./no-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
 
@@ -20,7 +21,8 @@ export interface OpenCheckpointOptions {
 /**
  * Opens the newest complete checkpoint of a run: the one that `latest` names or, if that is damaged, the undamaged one with the
  * highest step.
- * @param place - a storage, the folder of a run, or the folder of one checkpoint, which is then the one opened
+ * @param place - a storage, the folder of a run, or the folder of one checkpoint, which is then the one opened, or a name below
+ *   the folder of a run that a save was given
  * @throws {TroupeError} `CHECKPOINT_MISSING` if there is none, `CHECKPOINT_DAMAGED` if all are damaged
  */
 export async function openCheckpoint(
@@ -57,15 +59,19 @@ export async function placeOf(
   if (typeof place !== "string") return { storage: place };
   if (isS3(place)) return placeInS3(place);
   const path = resolve(place);
-  if (!(await exists(join(path, manifestName)))) return { storage: new LocalFolder(place) };
-  return { storage: new LocalFolder(dirname(path)), name: basename(path) };
+  const above = new LocalFolder(dirname(path));
+  if (await exists(join(path, manifestName))) return { storage: above, name: basename(path) };
+  const named = (await exists(path)) ? undefined : await folderNamed(above, basename(path));
+  return named === undefined ? { storage: new LocalFolder(place) } : { storage: above, name: named };
 }
 
 /** A bucket's keys are no folders that could be looked at first: the last part of the address tells by its form. */
 async function placeInS3(place: string): Promise<{ storage: CheckpointStorage; name?: string }> {
   const [, above = "", last = ""] = /^(.*)\/([^/]*)\/*$/.exec(place) ?? [];
-  if (stepOf(last) === undefined) return { storage: await openStorage(place) };
-  return { storage: await openStorage(above), name: last };
+  const storage = await openStorage(above);
+  if (stepOf(last) !== undefined) return { storage, name: last };
+  const named = isStateName(last) ? await folderNamed(storage, last) : undefined;
+  return named === undefined ? { storage: await openStorage(place) } : { storage, name: named };
 }
 
 /** The names of a storage's checkpoints: the one that `latest` names, then by step, the highest first. */

@@ -3,6 +3,7 @@ import { manifestName, type TrainerState } from "../format/manifest.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import type { CheckpointStorage, StorageHolder } from "../storage/storage.ts";
+import { forgetNames } from "./named-states.ts";
 
 /** The file that says whose a folder of checkpoints is. */
 export const ownerName = "run.json";
@@ -105,6 +106,7 @@ export async function takeEmpty(storage: CheckpointStorage, run: RunRecord): Pro
   const owner = await ownerOf(storage);
   const steps = await stepsIn(storage);
   if (steps.length > 0) throw taken(storage, owner, Math.max(...steps));
+  await forgetNames(storage);
   await putOwner(storage, run);
 }
 
@@ -133,6 +135,7 @@ export async function refuseOthersFiles(storage: CheckpointStorage): Promise<voi
 export async function takeOver(storage: CheckpointStorage, run: RunRecord): Promise<void> {
   // The name first: from here on no one takes what is left of the other run for this one's.
   await putOwner(storage, run);
+  await forgetNames(storage);
   for (const name of await storage.list())
     if (stepOf(name) !== undefined && (await hasManifest(storage, name))) await storage.remove(name);
 }

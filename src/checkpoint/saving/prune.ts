@@ -1,6 +1,7 @@
 import { TroupeError } from "../../errors.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { weigh } from "../reading/inventory.ts";
+import { namedIn } from "../reading/named-states.ts";
 import { newestFirst } from "../reading/open-checkpoint.ts";
 import { hasManifest, ownerOf, type RunRecord } from "../reading/run-record.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
@@ -21,9 +22,9 @@ export interface Pruned {
 }
 
 /**
- * Removes checkpoints that a rule does not keep. It never removes the one that `latest` names, nor any newer than the oldest of the
- * `last` ones. Damaged ones do not count as `last`; another run's neither count nor are removed, nor is a folder without a manifest,
- * which is no checkpoint.
+ * Removes checkpoints that a rule does not keep. It never removes the one that `latest` names, one that has a name, nor any
+ * newer than the oldest of the `last` ones. Damaged ones do not count as `last`; another run's neither count nor are removed, nor
+ * is a folder without a manifest, which is no checkpoint.
  * @param run - the one whose checkpoints these are; left out: the one that the storage says
  * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
  */
@@ -50,6 +51,7 @@ export async function plannedPrune(
   checkRule({ last, every });
   const latest = await storage.latest();
   const owner = run ?? (await ownerOf(storage));
+  const named = new Set(Object.values(await namedIn(storage)).map(({ step }) => step));
   const bySteps = (await newestFirst(storage))
     .map((name) => ({ name, step: stepOf(name) ?? 0 }))
     .sort((a, b) => b.step - a.step);
@@ -62,7 +64,7 @@ export async function plannedPrune(
     // What is another run's is not this one's to remove, nor does it stand for what this one keeps.
     if (foreign) continue;
     if (numWhole < last) numWhole += Number(damage === undefined);
-    else if (await hasManifest(storage, name)) planned.push(name);
+    else if (!named.has(step) && (await hasManifest(storage, name))) planned.push(name);
   }
   return planned;
 }

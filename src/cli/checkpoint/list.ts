@@ -22,12 +22,16 @@ export async function listCheckpointsCommand(
   }
   if (owner !== undefined && standing !== undefined)
     print(`run of ${owner.job}, begun ${owner.startedAt}: ${describeStanding(standing)}`);
-  const rows = checkpoints.map(({ name, step, sizeBytes, latest, run, foreign, damage }) => [
+  const rows = checkpoints.map(({ name, step, sizeBytes, latest, named, run, foreign, damage }) => [
     name,
     String(step),
     damage === undefined ? describeBytes(sizeBytes) : "",
     run === undefined ? "" : `${run.job}, ${run.startedAt}`,
-    damage !== undefined ? "damaged" : foreign ? "of another run" : latest ? "latest" : "",
+    damage !== undefined
+      ? "damaged"
+      : foreign
+        ? "of another run"
+        : [...(latest ? ["latest"] : []), ...named].join(", "),
   ]);
   const isText = (column: number) => column === 0 || column >= 3;
   print(table([["checkpoint", "step", "size", "run", ""], ...rows], isText));

@@ -34,6 +34,11 @@ export class Pipeline {
     return Promise.race([other, this.#failed.promise]);
   }
 
+  /** What belongs to the work has failed. */
+  fail(error: unknown): void {
+    this.#failed.reject(error);
+  }
+
   /** Resolves when everything added has been told. @throws the first failure of any piece */
   async drain(): Promise<void> {
     this.#inFlight.length = 0;

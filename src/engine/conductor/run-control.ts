@@ -1,3 +1,4 @@
+import type { StateName } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { EndReason } from "../../events/index.ts";
 
@@ -41,6 +42,8 @@ export class RunControl {
   #isStopping = false;
   #isClosed = false;
   #end: EarlyEnd | undefined;
+  /** States that ranks' code has asked to be saved and that are not durable, by step. */
+  readonly #wantedStates = new Map<number, StateName | undefined>();
 
   /** Whether no step is to be granted for now. */
   get isPaused(): boolean {
@@ -61,6 +64,21 @@ export class RunControl {
   endAt(step: number, why: EndReason): void {
     if (this.#end === undefined || step < this.#end.step) this.#end = { step, why };
     this.#change();
+  }
+
+  /** A rank's code wants the state after `step` steps saved. A restart of the ranks does not change it. */
+  wantState(step: number, named: StateName | undefined): void {
+    this.#wantedStates.set(step, named ?? this.#wantedStates.get(step));
+  }
+
+  /** Whether the state after `step` steps is one of those, and its name. */
+  wantedState(step: number): { readonly named: StateName | undefined } | undefined {
+    return this.#wantedStates.has(step) ? { named: this.#wantedStates.get(step) } : undefined;
+  }
+
+  /** Nobody waits for that state any more, unless its save was cut off. */
+  async stateSaved(step: number, save: Promise<SaveOutcome>): Promise<void> {
+    if ((await save).kind !== "abandoned") this.#wantedStates.delete(step);
   }
 
   /** Saves that are asked for and not durable yet. */

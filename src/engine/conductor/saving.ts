@@ -1,4 +1,10 @@
-import { type JsonObject, type ModelTexts, type TrainerState, textsAfter } from "../../checkpoint/index.ts";
+import {
+  type JsonObject,
+  type ModelTexts,
+  type StateName,
+  type TrainerState,
+  textsAfter,
+} from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { type ErrorReport, reportError, type TroupeEventBody } from "../../events/index.ts";
 import type {
@@ -42,7 +48,26 @@ export interface SaveReasons {
   readonly isLast?: boolean;
   /** Somebody asked for it: it goes to the disk. */
   readonly isAsked?: boolean;
+  /** A rank's code has asked for it, and makes no further step before it has begun: it is not left out, and waits for no later state. */
+  readonly isPresent?: boolean;
+  /** What it is called. */
+  readonly named?: StateName | undefined;
 }
+
+/** What is to become of a save: until it is ordered, more may be. */
+interface SaveAim {
+  /** Whether it goes to the disk. */
+  write: boolean;
+  named: StateName | undefined;
+  isOrdered: boolean;
+}
+
+interface SaveUnderWay extends BegunSave {
+  readonly aim: SaveAim;
+}
+
+/** Saves of that many steps back are known: ranks are no further apart. */
+const KEPT_IN_MIND = 8;
 
 /** A save that has begun. */
 export interface BegunSave {
@@ -64,9 +89,9 @@ export class Saving {
   /** What saves consist of, and from which step on, in order. */
   #plans: readonly { readonly step: number; readonly plan: SavePlan }[];
   readonly #texts: ModelTexts;
-  #inFlight: BegunSave | undefined;
-  /** The latest that went, or is on its way, to the disk. */
-  #written: BegunSave | undefined;
+  readonly #inFlight = new Set<SaveUnderWay>();
+  /** The latest that went, or are on their way, to the disk, by step. */
+  readonly #written = new Map<number, SaveUnderWay>();
   #numSkipped = 0;
   #error: ErrorReport | undefined;
   #isOver = false;
@@ -116,40 +141,42 @@ export class Saving {
    */
   async begin(
     step: number,
-    { isLast = false, isAsked = false }: SaveReasons = {},
+    { isLast = false, isAsked = false, isPresent = false, named }: SaveReasons = {},
   ): Promise<BegunSave | undefined> {
     const { rules, checkpointer, emit, listener } = this.#options;
     if (step > this.#lastStep) return undefined;
-    if (this.#written?.step === step) return { ...this.#written, receivers: undefined };
+    const known = this.#known(step, named) ?? (isPresent ? this.#raised(step, named) : undefined);
+    if (known !== undefined) return known;
     const write = rules.everySteps !== undefined && (isLast || isAsked || step % rules.everySteps === 0);
     const isDue = write || (rules.inMemoryEverySteps !== undefined && step % rules.inMemoryEverySteps === 0);
     if (!isDue) return undefined;
-    const busy = this.#inFlight;
-    if (busy !== undefined && rules.whenBusy === "skip" && !isLast) {
+    const busy = [...this.#inFlight].filter((save) => !isPresent || save.step <= step);
+    if (busy[0] !== undefined && rules.whenBusy === "skip" && !isLast && !isPresent) {
       // What was asked for is saved with a later step.
       if (isAsked) return undefined;
       this.#numSkipped += 1;
-      const reason = `step ${busy.step} is still being saved`;
+      const reason = `step ${busy[0].step} is still being saved`;
       emit({ kind: "checkpoint.skipped", step, reason, numSkipped: this.#numSkipped });
       return undefined;
     }
     const beginMs = performance.now();
-    await busy?.outcome;
+    await Promise.all(busy.map(({ outcome }) => outcome));
     // What waited for a save of a generation that has ended meanwhile could never be fed.
     if (this.#isOver || step > this.#lastStep) return undefined;
-    const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
-    const { stagedBytes } = this.#planAt(step);
-    if (write) {
-      listener.saveBegun(step);
-      emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
-    }
+    const begunMeanwhile = this.#known(step, named);
+    if (begunMeanwhile !== undefined) return begunMeanwhile;
+    const waitedMs = busy.length === 0 ? 0 : performance.now() - beginMs;
+    if (write) this.#report(step, waitedMs);
     // Parts that one incarnation has got, no other one has: a save is fed and ordered at one, and fails with it.
     const writer = checkpointer.pinned();
     const { writers } = this.#options;
     const receivers = this.#parts.map((_, rank) => writers[rank]?.ref ?? writer);
-    const save = { step, receivers, outcome: this.#save(step, write, writer) };
-    this.#inFlight = save;
-    if (write) this.#written = save;
+    const aim = { write, named, isOrdered: false };
+    const save = { step, receivers, aim, outcome: this.#save(step, aim, writer) };
+    this.#track(save);
+    if (write) this.#written.set(step, save);
+    for (const oldest of this.#written.keys())
+      if (this.#written.size > KEPT_IN_MIND) this.#written.delete(oldest);
     return save;
   }
 
@@ -160,7 +187,52 @@ export class Saving {
 
   /** Resolves when nothing is being saved. */
   async settle(): Promise<void> {
-    await this.#inFlight?.outcome;
+    await Promise.all([...this.#inFlight].map(({ outcome }) => outcome));
+  }
+
+  /** A save of that state that goes, or went, to the disk already; it is given the name then. */
+  #known(step: number, named: StateName | undefined): BegunSave | undefined {
+    const known = this.#written.get(step);
+    if (known === undefined) return undefined;
+    if (named !== undefined && known.aim.isOrdered)
+      this.#track({ ...known, outcome: this.#name(known, named) });
+    else known.aim.named = named ?? known.aim.named;
+    return { ...known, receivers: undefined };
+  }
+
+  /** A copy of that state that was to stay in memory, and was not ordered yet: it goes to the disk too. */
+  #raised(step: number, named: StateName | undefined): BegunSave | undefined {
+    const copy = [...this.#inFlight].find((save) => save.step === step && !save.aim.isOrdered);
+    if (copy === undefined) return undefined;
+    copy.aim.write = true;
+    copy.aim.named = named;
+    this.#report(step, 0);
+    this.#written.set(step, copy);
+    return { ...copy, receivers: undefined };
+  }
+
+  #report(step: number, waitedMs: number): void {
+    const { stagedBytes } = this.#planAt(step);
+    this.#options.listener.saveBegun(step);
+    this.#options.emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
+  }
+
+  #track(save: SaveUnderWay): void {
+    this.#inFlight.add(save);
+    void save.outcome.finally(() => this.#inFlight.delete(save));
+  }
+
+  async #name({ step, outcome }: BegunSave, named: StateName): Promise<SaveOutcome> {
+    const { checkpointer, deadlineMs, emit } = this.#options;
+    const saved = await outcome;
+    if (saved.kind !== "saved") return saved;
+    try {
+      await checkpointer.ask("name", { step, named }, { deadlineMs });
+      return saved;
+    } catch (error) {
+      emit({ kind: "checkpoint.failed", step, error: reportError(error) });
+      return { kind: "failed", error };
+    }
   }
 
   /** Resolves once it is known that `step` steps are not made. */
@@ -169,7 +241,6 @@ export class Saving {
   }
 
   #leaveOut(step: number, write: boolean): SaveOutcome {
-    this.#inFlight = undefined;
     this.#options.listener.saveFailed(step);
     if (write) {
       this.#numSkipped += 1;
@@ -196,19 +267,20 @@ export class Saving {
     return { writers, shares: planShares(this.#parts, plan), deadlineMs };
   }
 
-  async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
+  async #save(step: number, aim: SaveAim, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
     const { rules, generation, deadlineMs, stateAt, sound, emit, listener } = this.#options;
     try {
       await Promise.race([sound(step), this.#notMade(step)]);
-      if (step > this.#lastStep) return this.#leaveOut(step, write);
+      if (step > this.#lastStep) return this.#leaveOut(step, aim.write);
     } catch {
       // It was not in order, or this generation has ended before that was known: neither kept nor written.
-      this.#inFlight = undefined;
       listener.saveFailed(step);
-      if (write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
+      if (aim.write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
       return { kind: "abandoned" };
     }
     const plan = this.#planAt(step);
+    aim.isOrdered = true;
+    const { write, named } = aim;
     const order = {
       ...plan,
       spread: this.#spreadAt(plan),
@@ -217,6 +289,7 @@ export class Saving {
       // Of what the step came to, too.
       state: stateAt(step),
       write,
+      ...(named && { named }),
       keep: rules.inMemoryEverySteps !== undefined,
     };
     try {
@@ -224,7 +297,7 @@ export class Saving {
       if (write) this.#error = undefined;
       listener.saved({ step, path });
       if (path === undefined) emit({ kind: "checkpoint.copied", step, ...saved });
-      else emit({ kind: "checkpoint.saved", step, path, ...saved });
+      else emit({ kind: "checkpoint.saved", step, path, ...saved, ...named });
       return { kind: "saved", state: { step, path: path ?? "", sizeBytes: saved.sizeBytes } };
     } catch (error) {
       const report = reportError(error);
@@ -234,8 +307,6 @@ export class Saving {
       // A copy in memory that a restart overtakes was never told to have begun, and the one before it is there.
       if (write || !isAbandoned) emit({ kind: "checkpoint.failed", step, error: report });
       return isAbandoned ? { kind: "abandoned" } : { kind: "failed", error };
-    } finally {
-      this.#inFlight = undefined;
     }
   }
 }

@@ -203,6 +203,11 @@ export class ModelRunner {
     return this.#readings.sample(step);
   }
 
+  /** The loop has returned after `step` steps, and makes no more. */
+  left(step: number): void {
+    this.#init.shard.tell("left", { step });
+  }
+
   /** Leaves the groups that it computes with. */
   leave(): void {
     this.model[Symbol.dispose]();

@@ -1,3 +1,4 @@
+import { isStateName } from "../../checkpoint/index.ts";
 import { type DatasetFacts, disposeBatch, microBatchesAt, type TensorBatch } from "../../data/index.ts";
 import { noteOrigin, TroupeError } from "../../errors.ts";
 import {
@@ -9,6 +10,7 @@ import {
   type Losses,
   loopOf,
   type RankContext,
+  type SaveName,
 } from "../../job/index.ts";
 import { failedModule, type Module } from "../../nn/index.ts";
 import type { RankProtocol, RankStepped } from "../../protocols/index.ts";
@@ -51,7 +53,6 @@ export class RankLoop extends MeshRank implements RankContext {
   #end: Extract<Order, { kind: "end" }> | undefined;
   /** Whether the loop goes through its batches itself. */
   #byBatches = false;
-  #wantsSave = false;
   #wantsStop = false;
   /** After which step the run ends, where ranks have asked it to stop. */
   #endsAt = Number.POSITIVE_INFINITY;
@@ -89,6 +90,7 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#isOver = true;
     const granted = this.#granted;
     this.#granted = undefined;
+    if (this.#end === undefined) this.#runner.left(this.#numSteps);
     granted?.step.abandon();
     granted?.order.reply({ left: this.#numSteps });
     if (this.#end === undefined) this.#next();
@@ -123,6 +125,14 @@ export class RankLoop extends MeshRank implements RankContext {
     return microBatchesAt(sampler, accumulation, this.numSteps);
   }
 
+  get microBatch(): number {
+    return this.#microBatch;
+  }
+
+  get isLastMicroBatch(): boolean {
+    return this.#microBatch === this.#numMicroBatches - 1;
+  }
+
   override get numSteps(): number {
     return this.#numSteps;
   }
@@ -131,8 +141,12 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#refusePipeline("rank.batches()");
     for (const _ of this.steps()) {
       this.#byBatches = true;
-      for (let microBatch = 0; microBatch < this.accumulation; microBatch++) yield* this.#turn(microBatch);
+      // Of this step: that of the next, which counts from `step()` on, may be another.
+      this.#numMicroBatches = this.accumulation;
+      for (let at = 0; at < this.#numMicroBatches; at++) yield* this.#turn(at);
       this.#byBatches = false;
+      this.#microBatch = 0;
+      this.#numMicroBatches = 1;
       if (this.#granted !== undefined)
         throw loopOrder(
           "rank.step() before the next batch",
@@ -170,7 +184,7 @@ export class RankLoop extends MeshRank implements RankContext {
         "walk a loss backwards first",
       );
     step.endMicroBatch();
-    if (!this.#isLastTurn) return;
+    if (!this.isLastMicroBatch) return;
     step.handOn();
     this.#answer(step);
   }
@@ -206,7 +220,7 @@ export class RankLoop extends MeshRank implements RankContext {
     }
   }
 
-  save(): void {
+  save({ as, metric }: SaveName = {}): void {
     if (!this.#runner.plan.isSaved)
       throw new TroupeError("OPTION", {
         where: "rank.save",
@@ -214,7 +228,24 @@ export class RankLoop extends MeshRank implements RankContext {
         got: "none",
         hint: "--checkpoint DIR, or checkpoint of Runtime.spawn",
       });
-    this.#wantsSave = true;
+    if (as !== undefined && !isStateName(as))
+      throw new TroupeError("OPTION", {
+        where: "rank.save",
+        expected: "a name such as best: letters, digits, dots, _ and -, and not latest",
+        got: String(as),
+      });
+    if (metric !== undefined && as === undefined)
+      throw new TroupeError("OPTION", {
+        where: "rank.save",
+        expected: "a name for the state that has a metric",
+        got: "none",
+        hint: 'rank.save({ as: "best", metric })',
+      });
+    this.#receive(["wanted"]).reply({
+      step: this.#numSteps,
+      ...(as !== undefined && { named: { as, metric } }),
+    });
+    this.#receive(["heard"]);
   }
 
   stop(): void {
@@ -226,12 +257,14 @@ export class RankLoop extends MeshRank implements RankContext {
     return this.#runner.measure(this.#numSteps, body);
   }
 
-  #isLastTurn = false;
+  #microBatch = 0;
+  /** That the loop goes through in the step itself. */
+  #numMicroBatches = 1;
 
   /** One turn of a loop over batches: tensors that it makes are released behind it. */
   *#turn(microBatch: number): Generator<TensorBatch> {
     const step = this.#stepAt("rank.batches()");
-    this.#isLastTurn = microBatch === this.accumulation - 1;
+    this.#microBatch = microBatch;
     using _ = new OpenScope();
     yield step.beginMicroBatch(microBatch);
     if (!step.isTrained)
@@ -295,15 +328,13 @@ export class RankLoop extends MeshRank implements RankContext {
     const owed = this.#owed;
     if (owed === undefined) return;
     this.#owed = undefined;
-    const wantsSave = this.#wantsSave;
     const wantsStop = this.#wantsStop;
-    this.#wantsSave = false;
     this.#wantsStop = false;
-    owed.order.reply({ ...owed.stepped, ...(wantsSave && { wantsSave }), ...(wantsStop && { wantsStop }) });
+    owed.order.reply({ ...owed.stepped, ...(wantsStop && { wantsStop }) });
     if (wantsStop) this.#endsAt = this.#receive(["verdict"]).message.step;
   }
 
-  #receive<K extends Order["kind"]>(kinds: readonly K[]): Received<RankProtocol, K> {
+  #receive<K extends Order["kind"] | "wanted" | "heard">(kinds: readonly K[]): Received<RankProtocol, K> {
     return this.#context.receive(kinds, { deadlineMs: Number.POSITIVE_INFINITY });
   }
 

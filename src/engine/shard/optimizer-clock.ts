@@ -19,12 +19,15 @@ export class OptimizerClock {
   readonly #plan: ShardPlan;
   readonly #before = new Map<number, OptimizerProgress>();
   readonly #frozen: FrozenUpdates;
-  /** A checkpoint that does not know yet how far the optimizer has come. */
-  #saving: { readonly step: number; readonly checkpointer: ActorRef<SnapshotProtocol> } | undefined;
+  /** Checkpoints that do not know yet how far the optimizer has come, by the step that their state follows. */
+  readonly #saving = new Map<number, ActorRef<SnapshotProtocol>>();
+  /** The last step of which it is known what it trains. */
+  #lastScored: number;
 
   constructor(plan: ShardPlan) {
     this.#plan = plan;
     const { step } = plan.initial;
+    this.#lastScored = step - 1;
     const saved = progressOf(plan.initial);
     const begin = beginProgress(saved, plan.precision.lossScale);
     this.#before.set(step, begin);
@@ -78,20 +81,27 @@ export class OptimizerClock {
 
   /** Reports to a checkpoint of the state after `step` how far the optimizer is, as soon as that is known. */
   reportAfter(step: number, checkpointer: ActorRef<SnapshotProtocol>): void {
-    this.#saving = { step, checkpointer };
+    this.#saving.set(step, checkpointer);
+    this.#report(step);
+  }
+
+  /** It is known what a step trains. */
+  scored(step: number): void {
+    this.#lastScored = step;
     this.#report(step);
   }
 
   #report(step: number): void {
     const { generation } = this.#plan;
-    if (this.#saving?.step !== step) return;
+    const checkpointer = this.#saving.get(step);
+    if (checkpointer === undefined || this.#lastScored < step) return;
     if (maySkipUpdates(this.#plan) && !this.#before.has(step + 1)) return;
-    this.#saving.checkpointer.tell("progress", {
+    checkpointer.tell("progress", {
       generation,
       step: step + 1,
       progress: this.#savedBefore(step + 1),
     });
-    this.#saving = undefined;
+    this.#saving.delete(step);
   }
 
   #savedBefore(step: number): SavedProgress {

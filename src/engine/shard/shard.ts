@@ -193,6 +193,7 @@ export class Shard {
   async scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
     const progress = this.#steps.at(step);
     if (frozen !== undefined) this.#clock.freeze(step, frozen);
+    this.#clock.scored(step);
     progress.lossesNats = "kind" in lossesNats ? hold(() => attach(lossesNats)) : lossesNats;
     progress.updated = this.#plan.layouts.filter((layout) => isUpdated(layout, this.#clock.frozenAt(step)));
     if (!maySkipUpdates(this.#plan)) this.#passOver(step, progress.updated);
@@ -206,14 +207,20 @@ export class Shard {
   }
 
   /** Answered when every block has been updated for `step`. */
-  async finish(step: number): Promise<StepUpdated> {
+  async finish(step: number): Promise<StepUpdated | undefined> {
     await this.#ended.until(ALL_BLOCKS, step + 1);
+    if (!this.#ended.has(ALL_BLOCKS, step + 1)) return undefined;
     const progress = this.#steps.at(step);
     const lossScale = this.#clock.before(step).lossScale?.scale;
     this.#steps.forget(step);
     this.#clock.forget(step);
     this.flags.forget(step);
     return progress.ended(this.#plan.peers.groups.run, this.#rank, lossScale);
+  }
+
+  /** The rank's loop has returned after `step` steps. */
+  left(step: number): void {
+    this.#ended.endAt(step);
   }
 
   /** Has the state that follows `step` copied to the checkpointer, each block before its next update. */

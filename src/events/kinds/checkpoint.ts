@@ -52,6 +52,9 @@ export interface CheckpointSaved {
    * memory that training would have used; `waitedMs` of `checkpoint.started` is beside it. None where another program trains.
    */
   readonly blockedMs?: number | undefined;
+  /** What it is called, where it was given a name, and what it was measured to be. */
+  readonly as?: string | undefined;
+  readonly metric?: number | undefined;
 }
 
 /** A checkpoint was due and was left out, so that training need not wait; the next one is due as always. */

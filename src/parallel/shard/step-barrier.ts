@@ -10,6 +10,7 @@ export class StepBarrier {
   readonly #reached = new Map<number, number>();
   #waiting: Waiting[] = [];
   #aborted: Error | undefined;
+  #last = Number.POSITIVE_INFINITY;
 
   /** @returns whether the counter of `key` is at `value` or beyond; counters begin below every number */
   has(key: number, value: number): boolean {
@@ -26,9 +27,17 @@ export class StepBarrier {
 
   /** Resolves once the counter of `key` is at `value`. @throws the reason of {@link abort} */
   async until(key: number, value: number): Promise<void> {
-    if (this.has(key, value)) return;
+    if (this.has(key, value) || value > this.#last) return;
     if (this.#aborted !== undefined) throw this.#aborted;
     await new Promise<void>((resolve, reject) => this.#waiting.push({ key, value, resolve, reject }));
+  }
+
+  /** No counter goes beyond `value`: waits for more, now or later, are over, and {@link has} says that it was not reached. */
+  endAt(value: number): void {
+    this.#last = value;
+    const over = this.#waiting.filter((wait) => wait.value > value);
+    this.#waiting = this.#waiting.filter((wait) => wait.value <= value);
+    for (const wait of over) wait.resolve();
   }
 
   /** Whoever waits, now or later, gets `reason`. */

@@ -2,44 +2,61 @@ import type { SavePart, SnapshotProtocol } from "../../protocols/index.ts";
 import { releaseRef } from "../../tensor/index.ts";
 import { PartCollection } from "./part-collection.ts";
 
+/** One that was planned, one asked for by each of two ranks a step apart, and one that has failed and is still sent parts. */
+const MOST_UNDER_WAY = 4;
+
 /**
- * Collects the parts of one save at a time, the newest that its rank group sends; parts may come before the order to save
- * them. Owns their tensors.
+ * Collects the parts of the saves that its rank group sends: one that was planned, and beside it those that a loop asks for before
+ * that step is made. Parts may come before the order to save them. Owns their tensors.
  */
 export class PartCollector implements Disposable {
-  #newest = new PartCollection(0, -1);
+  #generation = 0;
+  /** By step, in the order in which they began. */
+  readonly #underWay = new Map<number, PartCollection>();
 
   /** A new generation of the rank group: what earlier ones have not sent never comes. */
   begin(generation: number): void {
     // Its parts overtake this word where they come first to a thread that gives way to others: they are kept.
-    if (generation > this.#newest.generation) this.of(generation, -1);
+    if (generation > this.#generation) this.#enter(generation);
   }
 
-  /** The parts of this save; those of any other are given up. */
+  /** The parts of this save; those of earlier generations are given up, and of more saves than go on at once the oldest. */
   of(generation: number, step: number): PartCollection {
-    const newest = this.#newest;
-    if (newest.generation === generation && newest.step === step) return newest;
-    newest.abandon();
-    this.#newest = new PartCollection(generation, step);
-    return this.#newest;
+    if (generation !== this.#generation) this.#enter(generation);
+    const known = this.#underWay.get(step);
+    if (known !== undefined) return known;
+    const collection = new PartCollection(generation, step);
+    this.#underWay.set(step, collection);
+    for (const [oldest, given] of this.#underWay) {
+      if (this.#underWay.size <= MOST_UNDER_WAY) break;
+      given.abandon();
+      this.#underWay.delete(oldest);
+    }
+    return collection;
   }
 
   add(part: SavePart): void {
-    if (part.generation < this.#newest.generation) for (const { ref } of part.state) releaseRef(ref);
+    if (part.generation < this.#generation) for (const { ref } of part.state) releaseRef(ref);
     else this.of(part.generation, part.step).add(part);
   }
 
   setProgress({ generation, step, progress }: SnapshotProtocol["progress"]["in"]): void {
-    if (generation >= this.#newest.generation) this.of(generation, step).setProgress(progress);
+    if (generation >= this.#generation) this.of(generation, step).setProgress(progress);
   }
 
   /** That save is over. The same step may be saved once more, for instance to the disk after a copy in memory. */
   close(collection: PartCollection): void {
-    if (this.#newest === collection) this.#newest = new PartCollection(collection.generation, -1);
+    if (this.#underWay.get(collection.step) === collection) this.#underWay.delete(collection.step);
   }
 
   /** Nothing is saved any more. */
   [Symbol.dispose](): void {
-    this.#newest.abandon();
+    for (const collection of this.#underWay.values()) collection.abandon();
+    this.#underWay.clear();
+  }
+
+  #enter(generation: number): void {
+    this[Symbol.dispose]();
+    this.#generation = generation;
   }
 }

@@ -5,7 +5,7 @@ import type { Addressed } from "../../runtime/index.ts";
 import { hold, PAGE_BYTES, scope, type Tensor } from "../../tensor/index.ts";
 import { openValues } from "../initial/index.ts";
 import { type ParameterPaging, whilePinned } from "../paging/index.ts";
-import { Snapshot } from "./snapshot.ts";
+import { Snapshots } from "./snapshots.ts";
 import { copiedBefore, type OptimizerStateStore, runUpdate, type ShareWithRanks } from "./state-store.ts";
 import type { Turns } from "./turns.ts";
 
@@ -28,7 +28,7 @@ export class FileStateStore implements OptimizerStateStore {
   readonly #share: ShareWithRanks;
   readonly #placeOf: (block: number) => number;
   readonly #paging: ParameterPaging;
-  #snapshot: Snapshot | undefined;
+  readonly #snapshots = new Snapshots();
   /** The blocks of the present step, in the order of their updates, and of the step before. */
   #order: number[] = [];
   #lastOrder: readonly number[] = [];
@@ -85,7 +85,7 @@ export class FileStateStore implements OptimizerStateStore {
       const work = async (memory: Tensor) => {
         await this.#turns.next(place);
         return this.#bound(state, memory, async () => {
-          await copiedBefore(update, state, this.#snapshot);
+          await copiedBefore(update, state, this.#snapshots);
           return runUpdate(state, update, gradient, this.#share);
         });
       };
@@ -101,13 +101,12 @@ export class FileStateStore implements OptimizerStateStore {
   async keepState(): Promise<void> {}
 
   snapshot(order: SnapshotOrder): void {
-    this.#snapshot?.dispose();
-    this.#snapshot = new Snapshot(order);
+    this.#snapshots.begin(order);
   }
 
   async settle(step: number): Promise<void> {
-    const snapshot = this.#snapshot;
-    if (snapshot?.step === step) {
+    const snapshot = this.#snapshots.of(step);
+    if (snapshot !== undefined) {
       for (const { state, record } of this.#kept.values()) {
         if (!snapshot.lacks(state.block)) continue;
         const copy = (memory: Tensor) => this.#bound(state, memory, () => snapshot.copy(state));
@@ -120,7 +119,7 @@ export class FileStateStore implements OptimizerStateStore {
   }
 
   stop(): void {
-    this.#snapshot?.dispose();
+    this.#snapshots.dispose();
     for (const { state } of this.#kept.values()) state.dispose();
     this.#records.dispose();
   }

@@ -26,6 +26,11 @@ export class Snapshot {
     return this.#order.step;
   }
 
+  /** Whether every block is copied and sent. */
+  get isDone(): boolean {
+    return this.#blocks.size === 0;
+  }
+
   /** Whether a block is to be copied and is not whole yet. */
   lacks(block: number): boolean {
     return this.#blocks.has(block);

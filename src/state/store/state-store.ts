@@ -6,7 +6,7 @@ import { type Addressed, systemClock } from "../../runtime/index.ts";
 import { hold, type Tensor, tagMemory, zeros } from "../../tensor/index.ts";
 import { openValues } from "../initial/index.ts";
 import { NOTHING_PAGED, type ParameterPaging, whilePinned } from "../paging/index.ts";
-import { Snapshot } from "./snapshot.ts";
+import { Snapshots } from "./snapshots.ts";
 
 /** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
 export interface OptimizerStateStore {
@@ -50,7 +50,7 @@ export class MemoryStateStore implements OptimizerStateStore {
   readonly #share: ShareWithRanks;
   readonly #paging: ParameterPaging;
   readonly #zerosFor: (layout: { readonly kind: string; readonly numel: number }) => Tensor;
-  #snapshot: Snapshot | undefined;
+  readonly #snapshots = new Snapshots();
 
   /**
    * @param states - whose memory is made here, as zeros; ownership passes
@@ -80,7 +80,7 @@ export class MemoryStateStore implements OptimizerStateStore {
   async update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated> {
     const state = this.#at(update.block);
     try {
-      await copiedBefore(update, state, this.#snapshot);
+      await copiedBefore(update, state, this.#snapshots);
       return await runUpdate(state, update, gradient, this.#share, scales);
     } finally {
       gradient.dispose();
@@ -90,18 +90,17 @@ export class MemoryStateStore implements OptimizerStateStore {
   async keepState(step: number, block: number): Promise<void> {
     const state = this.#at(block);
     if (state.keepsState) return;
-    await copiedBefore({ step }, state, this.#snapshot);
+    await copiedBefore({ step }, state, this.#snapshots);
     state.keepState(this.#zerosFor);
   }
 
   snapshot(order: SnapshotOrder): void {
-    this.#snapshot?.dispose();
-    this.#snapshot = new Snapshot(order);
+    this.#snapshots.begin(order);
   }
 
   async settle(step: number): Promise<void> {
-    const snapshot = this.#snapshot;
-    if (snapshot?.step !== step) return;
+    const snapshot = this.#snapshots.of(step);
+    if (snapshot === undefined) return;
     for (const state of this.#states.values()) {
       if (!snapshot.lacks(state.block)) continue;
       const copy = () => snapshot.copyOffThread(state);
@@ -111,7 +110,7 @@ export class MemoryStateStore implements OptimizerStateStore {
   }
 
   stop(): void {
-    this.#snapshot?.dispose();
+    this.#snapshots.dispose();
     for (const state of this.#states.values()) state.dispose();
   }
 
@@ -186,13 +185,13 @@ export async function runUpdate(
   }
 }
 
-/** Has what an update is about to overwrite copied first, where a snapshot of an earlier step still lacks it. */
+/** Has what an update is about to overwrite copied first, where snapshots of earlier steps still lack it. */
 export async function copiedBefore(
   { step }: Pick<BlockUpdate, "step">,
   state: BlockState,
-  snapshot: Snapshot | undefined,
+  snapshots: Snapshots,
 ): Promise<void> {
-  if (snapshot !== undefined && snapshot.step < step) await snapshot.copy(state);
+  for (const snapshot of snapshots.before(step)) await snapshot.copy(state);
 }
 
 function ledgerKindOf(kind: string): string {

@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { stepFolder } from "../../../src/checkpoint/index.ts";
 import type { RuntimeOptions, TroupeEvent } from "../../../src/index.ts";
-import { defineLoop, liveRefs } from "../../../src/index.ts";
+import { defineLoop, listCheckpoints, liveRefs } from "../../../src/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const loopJob = new URL("../../fixtures/jobs/tiny-loop.ts", import.meta.url);
@@ -10,6 +13,8 @@ const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
 const steps = 6;
+
+const before = (saveAt: number) => ({ saveAt, saveBy: "all before their step" });
 
 describe("a loop of one's own", () => {
   const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
@@ -60,19 +65,71 @@ describe("a loop of one's own", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("has a state saved where one rank asks for it, from which another run goes on, and is refused without a folder", async () => {
-    const options = { ranks: 2, zero: 3, steps: 12 };
-    const dir = workspace.path("loop-saved");
+  it.each([
+    ["one rank after its step", { ranks: 2, zero: 3 }, { saveAt: 3 }, 3, 4],
+    [
+      "all ranks before their step, planned every step",
+      { ranks: 2, zero: 1, accumulation: 2 },
+      before(3),
+      3,
+      1,
+    ],
+    [
+      "both halves of a layer, offloaded to the disk",
+      { ranks: 2, tp: 2, offload: { optimizer: "nvme", dir: workspace.folder } },
+      before(3),
+      3,
+      2,
+    ],
+    ["beside copies in memory", { ranks: 2, zero: 2 }, { saveAt: 4 }, 4, 4],
+    ["the loop at its end", { ranks: 2, zero: 0 }, { saveBy: "all at the end" }, 12, 1000],
+  ] as const)(
+    "has the state at the call saved, under a name that pruning keeps: %s",
+    async (name, layout, how, step, everySteps) => {
+      const dir = workspace.path(`saved by ${name}`);
+      const inMemoryEverySteps = name === "beside copies in memory" ? 1 : undefined;
+      const checkpoint = { dir, everySteps, inMemoryEverySteps, keepLast: 1 };
+      const asking = await runTiny(workspace, { ...layout, steps: 12, checkpoint }, how, loopJob);
+      expect(asking.error).toBeUndefined();
+      expect(asking.events.filter(({ kind }) => kind === "checkpoint.failed")).toEqual([]);
+      const listed = (await listCheckpoints(dir)).map(({ step, named }) => [step, named]);
+      expect(listed).toEqual(
+        step === 12
+          ? [[12, ["best"]]]
+          : [
+              [12, []],
+              [step, ["best"]],
+            ],
+      );
+      const planned = workspace.path(`planned ${name}`);
+      const until = { ...layout, steps: step, checkpoint: { dir: planned, everySteps: 1000 } };
+      await runTiny(workspace, until, { ...how, saveAt: -1, saveBy: "" }, loopJob);
+      for (const file of ["model", "optimizer"].map((of) => `${stepFolder(step)}/${of}.safetensors`))
+        expect(readFileSync(join(dir, file)).equals(readFileSync(join(planned, file)))).toBe(true);
+      if (step === 12) return;
+      const resumed = await runTiny(workspace, { ...layout, steps: 12, resume: `${dir}/best` }, {}, loopJob);
+      expect(resumed.losses.slice(step)).toEqual(asking.losses.slice(step));
+    },
+  );
+
+  it("has a save made once more that a rank's death has cut off, and is refused one without a folder or a name", async () => {
+    const dir = workspace.path("save-died");
+    const config = { saveAt: 5, fault: "exit", faultAt: 5, faultOnce: workspace.path("save-struck") };
     const checkpoint = { dir, everySteps: 1000 };
-    const asking = await runTiny(workspace, { ...options, checkpoint }, { saveAt: 2 }, loopJob);
-    expect(asking.error).toBeUndefined();
-    const saved = asking.events.flatMap((event) => (event.kind === "checkpoint.saved" ? [event] : []));
-    expect(saved).toHaveLength(2);
-    const [{ step, path }] = saved as [(typeof saved)[0]];
-    expect(step).toBeGreaterThan(2);
-    expect(saved[1]?.step).toBe(12);
-    const resumed = await runTiny(workspace, { ...options, resume: path }, {}, loopJob);
-    expect(resumed.losses.slice(step)).toEqual(asking.losses.slice(step));
+    const struck = await runTiny(workspace, { ranks: 2, zero: 3, steps: 9, checkpoint }, config, loopJob);
+    expect(struck.error).toBeUndefined();
+    const listed = (await listCheckpoints(dir)).map(({ step, named }) => [step, named]);
+    expect(listed).toEqual([
+      [9, []],
+      [5, ["best"]],
+    ]);
+    const unnamed = await runTiny(
+      workspace,
+      { ranks: 1, steps: 3, checkpoint: { dir: `${dir}-2` } },
+      { mistake: "no name" },
+      loopJob,
+    );
+    expect(unnamed.error?.message).toContain("[rank.save] expected a name such as best");
     const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { saveAt: 1 }, loopJob);
     expect(error).toMatchObject({
       code: "OPTION",
@@ -181,6 +238,16 @@ describe("a loop of one's own", () => {
     const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { mistake }, loopJob);
     expect(error).toMatchObject({ code });
     expect(error?.message).toContain(sentence);
+  });
+
+  it("knows which micro-batch of its step it is at", async () => {
+    const config = { mistake: "none, micro-batches", accumulation: 3 };
+    const { events, error } = await runTiny(workspace, { ranks: 1, steps: 2 }, config, loopJob);
+    expect(error).toBeUndefined();
+    const metrics = events.flatMap((event) => (event.kind === "step.finished" ? [event.metrics] : []));
+    expect(metrics).toHaveLength(2);
+    for (const each of metrics)
+      expect(each).toMatchObject({ microBatch: expect.closeTo(1), isLast: expect.closeTo(1 / 3) });
   });
 
   it("is refused by type and in one sentence where it is async, or does not run to its end", async () => {

@@ -1,0 +1,70 @@
+import { stepFolder, stepOf } from "../format/step-folder.ts";
+import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
+import type { CheckpointStorage } from "../storage/storage.ts";
+
+/** The file beside the checkpoints that says which of them have a name. */
+const namedFile = "named.json";
+
+/** What a save is called. */
+export interface StateName {
+  /** Such as `best`: letters, digits, `.`, `_` and `-`. */
+  readonly as: string;
+  /** What the state was measured to be, where that is kept with the name. */
+  readonly metric?: number | undefined;
+}
+
+/** A checkpoint that has a name. */
+export interface NamedCheckpoint {
+  readonly step: number;
+  readonly metric?: number;
+}
+
+/** Whether a text may name a checkpoint: it is the last part of a path then, and is neither a step's folder nor `latest`. */
+export function isStateName(text: unknown): text is string {
+  return (
+    typeof text === "string" &&
+    /^[A-Za-z][A-Za-z0-9._-]{0,63}$/.test(text) &&
+    text !== "latest" &&
+    stepOf(text) === undefined
+  );
+}
+
+/** The named checkpoints of a storage, by name; none where the file is no such list. */
+export async function namedIn(
+  storage: CheckpointStorage,
+): Promise<Readonly<Record<string, NamedCheckpoint>>> {
+  const text = await storage.readText(namedFile).catch(() => undefined);
+  if (text === undefined) return {};
+  try {
+    const named = Object.entries(parseJsonObject(text, `${storage.location}/${namedFile}`));
+    return Object.fromEntries(named.flatMap(([name, value]) => (isNamed(value) ? [[name, value]] : [])));
+  } catch {
+    return {};
+  }
+}
+
+/** @returns the folder of the checkpoint of that name; undefined where there is none */
+export async function folderNamed(storage: CheckpointStorage, name: string): Promise<string | undefined> {
+  const named = (await namedIn(storage))[name];
+  return named === undefined ? undefined : stepFolder(named.step);
+}
+
+/** Gives a checkpoint a name, which the one before of that name loses. To be called by who has the storage locked. */
+export async function nameState(
+  storage: CheckpointStorage,
+  { as, metric }: StateName,
+  step: number,
+): Promise<void> {
+  const named = { ...(await namedIn(storage)), [as]: { step, ...(metric !== undefined && { metric }) } };
+  await storage.writeText(namedFile, `${JSON.stringify(named, null, 2)}\n`);
+}
+
+/** No checkpoint of a storage has a name any more. To be called by who has it locked. */
+export async function forgetNames(storage: CheckpointStorage): Promise<void> {
+  if (Object.keys(await namedIn(storage)).length > 0) await storage.writeText(namedFile, "{}\n");
+}
+
+function isNamed(value: unknown): value is NamedCheckpoint {
+  const { step, metric } = (value ?? {}) as JsonObject;
+  return Number.isSafeInteger(step) && (metric === undefined || typeof metric === "number");
+}
