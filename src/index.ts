@@ -38,6 +38,7 @@ export { formatSummary, type TensorSummary, type UpdateSummary } from "./inspect
 export {
   type Axis,
   type BackwardOptions,
+  type BestRule,
   type ConfigValue,
   defineJob,
   defineLoop,

@@ -5,6 +5,7 @@ import {
   AgreedTraining,
   AnomalyReview,
   type BegunSave,
+  type BestStates,
   checkAlike,
   type EvaluatedLoss,
   Evaluation,
@@ -46,6 +47,8 @@ export interface ConductorOptions {
   readonly schedule: RunSchedule;
   readonly plan: RankPlan;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  /** Compares the run's states, where its schedule says how. */
+  readonly best: BestStates | undefined;
   /** Who wants to look at parameters. */
   readonly inspections: Inspections;
   /** What the run is told from outside. */
@@ -184,6 +187,7 @@ export class Conductor {
     this.#report.restartClock();
     this.#granted = plan.initial.step;
     let evaluatedAt = plan.initial.step;
+    await this.#catchUp(evaluatedAt);
     while (this.#granted < this.#lastStep) {
       const step = this.#granted;
       if (control.isPaused) await this.#pause(step);
@@ -198,6 +202,7 @@ export class Conductor {
       if (!isLast && (step + 1) % schedule.evaluateEverySteps !== 0) continue;
       evaluatedAt = step + 1;
       await this.#evaluate(step + 1);
+      await this.#keepBest(step + 1);
     }
     await this.#pipeline.drain();
     const steps = Math.min(this.#granted, this.#lastStep);
@@ -211,12 +216,36 @@ export class Conductor {
     return Math.min(schedule.steps, control.end?.step ?? Number.POSITIVE_INFINITY);
   }
 
+  /** A state that the run goes on from was to be evaluated, and that was cut off: what follows depends on it. */
+  async #catchUp(step: number): Promise<void> {
+    const { best, schedule, control } = this.#options;
+    const isDue = step > 0 && step % schedule.evaluateEverySteps === 0;
+    if (best === undefined || !isDue || best.has(step) || control.isStopping) return;
+    await this.#evaluate(step);
+    await this.#keepBest(step);
+  }
+
+  /** Waits for the evaluation of the state after `step` steps, beyond which nothing is granted, and does what its rule says. */
+  async #keepBest(step: number): Promise<void> {
+    const { best, schedule } = this.#options;
+    if (best === undefined || schedule.best === undefined) return;
+    await this.#pipeline.drain();
+    if (!best.has(step)) return;
+    const { keep = true, patience = Number.POSITIVE_INFINITY } = schedule.best;
+    const { isBest, numSinceBest } = best.at(step);
+    const named = { as: "best", metric: best.valueAt(step) };
+    if (isBest && keep && schedule.saving.everySteps !== undefined)
+      await this.#saveNow([], step, { isAsked: true, isPresent: true, named });
+    if (numSinceBest >= patience && step < this.#lastStep) this.#endAt(step, "no-improvement");
+  }
+
   /** What a run does at its last step, where that became the last one after it had been granted. */
   async #endEarly(step: number, evaluatedAt: number): Promise<void> {
     const { evaluateEverySteps } = this.#options.schedule;
     if (evaluatedAt !== step && step % evaluateEverySteps !== 0) {
       await this.#evaluate(step);
       await this.#pipeline.drain();
+      await this.#keepBest(step);
     }
     await this.#saveNow([], step, { isLast: true });
   }
@@ -339,8 +368,10 @@ export class Conductor {
       requests.some(({ of }) => of === "memory") ||
       (step + 1) % this.#options.schedule.memoryEverySteps === 0;
     const histograms = (step + 1) % this.#options.schedule.histogramsEverySteps === 0;
+    const { rateFactor = 1 } = this.#options.best?.at(step) ?? {};
     const message = {
       step,
+      ...(rateFactor !== 1 && { rateFactor }),
       inspect: patterns("parameters"),
       inspectUpdates: patterns("updates"),
       record,
@@ -459,9 +490,12 @@ export class Conductor {
     evaluated: EvaluatedLoss,
     metrics: Scores | undefined,
   ): void {
-    if (split === this.#options.schedule.evaluation[0]?.split) this.#evaluationLossNats = evaluated.lossNats;
+    const isFirst = split === this.#options.schedule.evaluation[0]?.split;
+    if (isFirst) this.#evaluationLossNats = evaluated.lossNats;
     const named = metrics && { metrics };
-    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named });
+    const standing = isFirst ? this.#options.best?.note(step, { ...evaluated, ...named }) : undefined;
+    const told = standing && { isBest: standing.isBest };
+    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named, ...told });
   }
 
   async #sample(step: number): Promise<string> {

@@ -10,6 +10,8 @@ const clipNorm = z.union(
   { error: "a number > 0, or { by, max } with by l2, inf or value" },
 );
 
+const isShare = (value: number) => value > 0 && value < 1;
+
 /** What a job's `training` gives: the field types of `TrainingPlan`. */
 const trainingSchema = options(
   {
@@ -27,6 +29,24 @@ const trainingSchema = options(
     evaluateEverySteps: cadence().optional(),
     evaluationSamples: cadence().optional(),
     evaluationSplits: z.array(text("a name"), { error: "a list of names" }).optional(),
+    best: z
+      .strictObject(
+        {
+          metric: text("the name of a metric").optional(),
+          mode: oneOf(["min", "max"]).optional(),
+          minDelta: number("≥ 0", (value) => value >= 0).optional(),
+          patience: whole(1).optional(),
+          keep: toggle().optional(),
+          reduceRate: z
+            .strictObject({ factor: number("between 0 and 1", isShare), patience: whole(1) })
+            .optional(),
+        },
+        {
+          error:
+            'an object such as { metric: "loss", mode: "min", patience: 3, reduceRate: { factor: 0.5, patience: 2 } }',
+        },
+      )
+      .optional(),
     calculatePerTokenLoss: toggle().optional(),
     pretrained: text("a folder").optional(),
     companions: z

@@ -3,6 +3,7 @@ export { checkGiven } from "./check-given.ts";
 export { exampleRates } from "./example-rates.ts";
 export { checkReturned, defineLoop, type LoopDefinition, loopOf, requireLoss } from "./define-loop.ts";
 export {
+  type BestRule,
   defineJob,
   type Job,
   type JobDefinition,

@@ -17,6 +17,25 @@ import { checkWeights, type LossWeights } from "./loss-weights.ts";
 import type { Losses } from "./losses.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
+/**
+ * How the states of a run are compared, by the evaluations of the first of {@link TrainingPlan.evaluationSplits}. The run waits for
+ * each evaluation then, so all this happens at its step.
+ */
+export interface BestRule {
+  /** The score, or the name of a loss, that counts. Default: `loss`, the evaluation's loss. */
+  readonly metric?: string;
+  /** Whether lower or higher is better. Default: min. */
+  readonly mode?: "min" | "max";
+  /** A change of at most this is no improvement. Default: 0. */
+  readonly minDelta?: number;
+  /** Evaluations without improvement after which the run ends in order. Default: it does not. */
+  readonly patience?: number;
+  /** Whether the best state is saved under the name `best`, where the run saves checkpoints. Default: true. */
+  readonly keep?: boolean;
+  /** Multiplies all learning rates by `factor` each time that `patience` evaluations bring no improvement. Default: never. */
+  readonly reduceRate?: { readonly factor: number; readonly patience: number };
+}
+
 /** How a job is trained; options of the run may override it. */
 export interface TrainingPlan {
   /** Number of optimizer steps; either this or {@link epochs}. */
@@ -40,6 +59,8 @@ export interface TrainingPlan {
   readonly evaluationSamples?: number;
   /** Splits to evaluate, one after the other. Default: `["validation"]`. */
   readonly evaluationSplits?: readonly string[];
+  /** What makes a state the best so far, and what the run does about it after each evaluation. Default: nothing. */
+  readonly best?: BestRule;
   /**
    * Whether a step's loss is one weighted mean over all its micro-batches, by the weights of `weigh`; if false, it is the plain
    * mean of the micro-batches' means. Without `weigh` both are the same. Default: true. The name is Megatron-LM's.

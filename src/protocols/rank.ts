@@ -13,6 +13,8 @@ import type { StageLinkProtocol } from "./stage.ts";
 /** One step, as the conductor grants it. Plain data. */
 export interface StepOrder {
   readonly step: number;
+  /** What scheduled learning rates are multiplied by. Default: 1. */
+  readonly rateFactor?: number;
   /** Who wants the state that follows it. */
   readonly snapshotTo?: ActorRef<SnapshotProtocol>;
   /** Patterns of the parameters that are looked at after it. */

@@ -1,5 +1,6 @@
 import type { ModelTexts } from "../checkpoint/index.ts";
 import type { EndReason, ErrorReport } from "../events/index.ts";
+import type { BestRule } from "../job/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankProtocol } from "./rank.ts";
@@ -21,6 +22,8 @@ export interface RunSchedule {
   readonly evaluateEverySteps: number;
   /** Batches of one evaluation, split after split, each dealt to the ranks in turn; none: nothing is evaluated. */
   readonly evaluation: readonly BatchRequest[];
+  /** How states are compared by their evaluations, where they are. */
+  readonly best?: BestRule | undefined;
   /** Whether the dataset scores what the model predicts of them. */
   readonly predicts: boolean;
   readonly saving: SavingRules;

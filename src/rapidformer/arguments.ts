@@ -79,6 +79,9 @@ export interface Arguments {
   readonly packing: boolean;
   readonly padToMultipleOf: number;
   readonly evalInterval: number;
+  readonly earlyStoppingPatience: number;
+  readonly metricForBestModel: string;
+  readonly greaterIsBetter: boolean;
   readonly evalIters: number;
   readonly resetPositionIds: boolean;
   readonly resetAttentionMask: boolean;

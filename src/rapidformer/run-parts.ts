@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type RampUp, stepsOfSamples } from "../batch-ramp.ts";
 import { hasWeights, parseJsonObject } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { TrainingPlan } from "../job/index.ts";
+import type { BestRule, TrainingPlan } from "../job/index.ts";
 import { configOfFile } from "../models/index.ts";
 import { whichPathWasMeant } from "../nearest-path.ts";
 import {
@@ -106,6 +106,7 @@ export function stepsOf(args: Arguments, numTrain: number): number {
 export function planOf(args: Arguments, numTrain: number): TrainingPlan {
   const { clipGrad } = args;
   const rampUp = rampUpOf(args);
+  const best = bestRuleOf(args);
   return {
     steps: stepsOf(args, numTrain),
     batchSize: batchSizeOf(args),
@@ -113,6 +114,7 @@ export function planOf(args: Arguments, numTrain: number): TrainingPlan {
       rampUp: { start: rampUp.start, increment: rampUp.increment, samples: rampUp.samples },
     }),
     ...(clipGrad > 0 && { clipNorm: clipGrad }),
+    ...(best && { best }),
     ...beginningOf(args),
   };
 }
@@ -154,6 +156,20 @@ function hasOwnTokenizer({ task, tokenizerType, vocabFile, mergeFile }: Argument
 function isSameFile(one: string, other: string): boolean {
   if (![one, other].every((path) => existsSync(path))) return false;
   return readBoundedSync(one, maxFileBytes.tokenizer).equals(readBoundedSync(other, maxFileBytes.tokenizer));
+}
+
+/** How evaluations are compared, where that is asked for; Hugging Face's `eval_` before a name is left out. */
+function bestRuleOf(args: Arguments): BestRule | undefined {
+  const { earlyStoppingPatience: patience, metricForBestModel: metric, greaterIsBetter } = args;
+  if (patience === 0 && metric === "") {
+    refuseUnread(args, ["greaterIsBetter"], "without --metric-for-best-model");
+    return undefined;
+  }
+  return {
+    ...(metric !== "" && { metric: metric.replace(/^eval_/, "") }),
+    mode: greaterIsBetter ? "max" : "min",
+    ...(patience > 0 && { patience }),
+  };
 }
 
 /** The optimizer of the flags. @throws {TroupeError} `ARGUMENTS` without a rate */

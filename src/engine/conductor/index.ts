@@ -1,5 +1,6 @@
 export { AgreedTraining } from "./agreed-training.ts";
 export { AnomalyReview } from "./anomaly-review.ts";
+export { BestStates, type Measured } from "./best-states.ts";
 export { checkAlike } from "./check-alike.ts";
 export { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 export { Pipeline } from "./pipeline.ts";

@@ -263,7 +263,7 @@ export class GrantedStep implements Disposable {
       gatherMs: gatherMs + stages.waitedMs,
       dataMs: batches.waitedMs,
     };
-    const learningRate = model.rates.reported(this.#update);
+    const learningRate = model.rates.reported(this.#update, this.#order.rateFactor);
     const recorded = this.#recording === undefined ? [] : this.#ofStepLoss(this.#recording.finish());
     const durationMs = performance.now() - this.#beginMs;
     const metrics = this.#parts.microBatches.reports ? model.metrics.take() : [];
@@ -316,7 +316,7 @@ export class GrantedStep implements Disposable {
   #sendBegin(): void {
     const { model, shard, shardRef, plan } = this.#parts;
     const { step, inspect = [], inspectUpdates = [], ledger = false, histograms = false } = this.#order;
-    const learningRates = model.rates.ofGroups(this.#update);
+    const learningRates = model.rates.ofGroups(this.#update, this.#order.rateFactor);
     const frozen = model.training.begun();
     const looks = { inspect, inspectUpdates, ledger, histograms };
     shardRef.tell("begin", { step, learningRates, ...looks, ...(frozen && { frozen }) });

@@ -16,19 +16,21 @@ export class LearningRates {
 
   /**
    * @param update - counted from 1, skipped steps left out
+   * @param factor - what scheduled rates are multiplied by
    * @returns the first optimizer's rate, before its groups' factors: what is reported of a step
    */
-  reported(update: number): number {
-    return this.#rateOf(0, update);
+  reported(update: number, factor = 1): number {
+    return this.#rateOf(0, update) * factor;
   }
 
   /**
    * @param update - counted from 1, skipped steps left out
+   * @param factor - as of {@link reported}
    * @returns the rate of every group of every optimizer, in order
    */
-  ofGroups(update: number): number[] {
+  ofGroups(update: number, factor = 1): number[] {
     return this.#optimizers.flatMap(({ groups }, index) => {
-      const rate = this.#rateOf(index, update);
+      const rate = this.#rateOf(index, update) * factor;
       return groups.map(({ lrFactor }) => rate * lrFactor);
     });
   }

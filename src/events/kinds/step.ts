@@ -71,6 +71,8 @@ export interface EvaluationFinished {
   readonly numSamples: number;
   /** Where the dataset counts them. */
   readonly numTokens?: number | undefined;
+  /** Whether the state is the best so far, where the job's training says what that is. */
+  readonly isBest?: boolean | undefined;
 }
 
 /** The model wrote a sample. */

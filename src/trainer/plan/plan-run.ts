@@ -5,6 +5,7 @@ import { checkVocabulary, type RampUp, type SamplerState } from "../../data/inde
 import { requireSequenceEntry, tensorPlanOf } from "../../engine/rank/index.ts";
 import { TroupeError } from "../../errors.ts";
 import {
+  type BestRule,
   type Job,
   type JobConfig,
   modelOf,
@@ -231,6 +232,7 @@ export function planRun(
       steps: batch.steps,
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
       evaluation: evaluationBatches(data, batch, settings, job),
+      best: bestRuleOf(training),
       predicts: job.predict !== undefined,
       saving: { ...savingRules(settings.checkpoint), begunFrom: start.texts, adapter: start.base?.adapter },
       memoryEverySteps: settings.telemetry.memoryEverySteps,
@@ -261,6 +263,13 @@ export function planRun(
       generation: 0,
     },
   };
+}
+
+/** @throws {TroupeError} `OPTION` for a rule by evaluations that are never made */
+function bestRuleOf({ best, evaluateEverySteps }: TrainingPlan): BestRule | undefined {
+  if (best !== undefined && evaluateEverySteps === undefined)
+    throw optionError("evaluateEverySteps of the job's training", "given where best is", "none");
+  return best;
 }
 
 /** Nothing is saved unless told. */

@@ -3,7 +3,7 @@ import { Conductor } from "../../actors/index.ts";
 import { LossRecord } from "../../anomalies/index.ts";
 import type { JsonValue, TrainerState } from "../../checkpoint/index.ts";
 import { type SamplerState, samplesBefore } from "../../data/index.ts";
-import type { RunControl, RunListener } from "../../engine/conductor/index.ts";
+import { BestStates, type RunControl, type RunListener } from "../../engine/conductor/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { reportError, type TroupeEventBody } from "../../events/index.ts";
 import type { Inspections } from "../../inspect/index.ts";
@@ -67,6 +67,8 @@ async function leadGenerations(
   const lastGood = new LastGood({ start, resume, runId: runIdOf(options), checkpointer, deadlineMs, emit });
   const recovery = new Recovery(ranks, lastGood);
   const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
+  const rule = plan.schedule.best;
+  const best = rule && new BestStates(rule, start.resumed?.state.evaluations);
   let at: TakeUp = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
@@ -100,10 +102,12 @@ async function leadGenerations(
       checkpointer,
       inspections,
       control,
+      best,
       stateAt: (step) => ({
         ...stateAt(plan, sampler, step),
         ...options.about(),
         recentLosses: losses.until(step),
+        ...(best && { evaluations: best.until(step) }),
       }),
       emit,
       listener,

@@ -107,7 +107,12 @@ describe("a loop of one's own", () => {
       for (const file of ["model", "optimizer"].map((of) => `${stepFolder(step)}/${of}.safetensors`))
         expect(readFileSync(join(dir, file)).equals(readFileSync(join(planned, file)))).toBe(true);
       if (step === 12) return;
-      const resumed = await runTiny(workspace, { ...layout, steps: 12, resume: `${dir}/best` }, {}, loopJob);
+      const resumed = await runTiny(
+        workspace,
+        { ...layout, steps: 12, resume: `${dir}/best` },
+        { saveAt: -1 },
+        loopJob,
+      );
       expect(resumed.losses.slice(step)).toEqual(asking.losses.slice(step));
     },
   );
@@ -241,7 +246,7 @@ describe("a loop of one's own", () => {
   });
 
   it("knows which micro-batch of its step it is at", async () => {
-    const config = { mistake: "none, micro-batches", accumulation: 3 };
+    const config = { mistake: "none, micro-batches", accumulation: 3, batch: 3 };
     const { events, error } = await runTiny(workspace, { ranks: 1, steps: 2 }, config, loopJob);
     expect(error).toBeUndefined();
     const metrics = events.flatMap((event) => (event.kind === "step.finished" ? [event.metrics] : []));
