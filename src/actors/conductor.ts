@@ -2,6 +2,7 @@ import type { TrainerState } from "../checkpoint/index.ts";
 import type { GroupPlan } from "../collectives/index.ts";
 import type { Scores } from "../data/index.ts";
 import {
+  AgreedLosses,
   AgreedTraining,
   AnomalyReview,
   type BegunSave,
@@ -72,6 +73,10 @@ const STEPS_AHEAD = 3;
 /** As long as a timer can wait, over three weeks; a question that has waited for so long is asked again. */
 const FOR_EVER_MS = 2 ** 31 - 1;
 
+/** What a job says so that each label counts alike. */
+const WEIGH =
+  "add to the job weigh: ({ labels }) => labels.ne(-100).sum().item(), with the name of your labels";
+
 /** The one thing that a conductor counts. */
 const STEPS = 0;
 
@@ -99,6 +104,7 @@ export class Conductor {
   /** Of {@link STEPS}, how many were made and found to be in order. */
   readonly #sound = new StepBarrier();
   readonly #training = new AgreedTraining();
+  readonly #losses: AgreedLosses;
   #saving: Saving | undefined;
   /** Steps that are granted, made or not. */
   #granted = 0;
@@ -111,6 +117,7 @@ export class Conductor {
   constructor(group: RankGroup, options: ConductorOptions) {
     this.#group = group;
     this.#options = options;
+    this.#losses = new AgreedLosses(options.plan.layout.mesh);
     this.#review = new AnomalyReview(options.plan, options.emit);
     this.#report = new StepReport({ ...options, ...options.schedule });
     // Work granted ahead waits for what was granted before it.
@@ -402,6 +409,7 @@ export class Conductor {
   /** To be called in the order of the steps: ranks answer one after the other. */
   #noteTraining(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
     this.#training.review(step, ranks);
+    this.#losses.review(step, ranks);
     this.#saving?.grow(
       step,
       ranks.map(({ saved }) => saved),
@@ -447,7 +455,16 @@ export class Conductor {
       throw error;
     }
     this.#sound.reach(STEPS, step);
+    this.#tellUneven(step, done.ranks);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
+  }
+
+  #tellUneven(step: number, ranks: readonly RankStepped[]): void {
+    const { control, emit } = this.#options;
+    const numCounted = ranks.flatMap((rank) => rank.numCounted ?? []);
+    if (control.isUnevenTold || new Set(numCounted).size < 2) return;
+    control.isUnevenTold = true;
+    emit({ kind: "loss.uneven", step, numCounted, advice: WEIGH });
   }
 
   async #evaluate(step: number): Promise<void> {

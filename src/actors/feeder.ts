@@ -1,4 +1,5 @@
 import {
+  type Batch,
   BuiltBatches,
   checkDataset,
   checkFingerprint,
@@ -9,6 +10,7 @@ import {
   fileMarks,
   type Rows,
   type Scores,
+  tensorsIn,
 } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
@@ -72,6 +74,12 @@ export default defineActor<FeederProtocol, FeederInit>({
   },
 });
 
+/** Batches whose labels are looked at: what is uneven is so from the beginning. */
+const MOST_LOOKED_AT = 64;
+
+/** What losses leave out, as torch's cross entropy does. */
+const IGNORED = -100;
+
 /** A dataset that is open, and what its batches count. */
 class FedData {
   readonly #job: Job;
@@ -83,6 +91,7 @@ class FedData {
   readonly #shares: StepShares;
   /** Why no more batches are dealt: it turned out to be other data. */
   #refusal: unknown;
+  #numLooked = 0;
 
   /** @throws {TroupeError} `DATA_CHANGED` where it is other data than the run began with */
   static async open(job: Job, { config, seed }: DataOrder, begun: BegunData | undefined): Promise<FedData> {
@@ -144,8 +153,8 @@ class FedData {
 
   async deal(order: BatchOrder): Promise<DealtBatch> {
     if (this.#refusal !== undefined) throw this.#refusal;
-    const { weight, numTokens } = await this.#countsOf(order);
-    return { tensors: await this.#batches.take(order, order), weight, numTokens };
+    const counts = await this.#countsOf(order);
+    return { tensors: await this.#batches.take(order, order), ...counts };
   }
 
   /** Takes the predictions over. */
@@ -173,7 +182,9 @@ class FedData {
         this.#dataset.countTokens?.(batch),
       );
       checkNumTokens(numTokens);
-      return { weight, numTokens };
+      const looked =
+        this.#job.weigh === undefined && step !== undefined && this.#numLooked++ < MOST_LOOKED_AT;
+      return { weight, numTokens, ...(looked && { numCounted: labelsThatCount(batch) }) };
     });
   }
 }
@@ -211,4 +222,14 @@ function unscored(source: string): TroupeError {
     },
     { fields: { source } },
   );
+}
+
+/** @returns how many elements are not -100 of the tensors that have such; undefined where none has */
+function labelsThatCount(batch: Batch): number | undefined {
+  const counts = [...tensorsIn(batch)].flatMap((tensor) => {
+    if (tensor.dtype !== "int64" || tensor.device !== "cpu") return [];
+    const numCounted = tensor.ne(IGNORED).sum().item();
+    return numCounted === tensor.numel ? [] : [numCounted];
+  });
+  return counts.length === 0 ? undefined : counts.reduce((total, count) => total + count, 0);
 }

@@ -62,6 +62,7 @@ export type {
   AnomalyDetected,
   EvaluationFinished,
   HistogramMeasured,
+  LossUneven,
   MemoryMeasured,
   ParametersUnused,
   StepFinished,

@@ -19,6 +19,8 @@ export interface DealtBatch {
   readonly weight: LossWeights;
   /** Where the dataset counts them. */
   readonly numTokens?: number | undefined;
+  /** How many labels are not -100, where there are such labels, the job weighs nothing, and the run has just begun. */
+  readonly numCounted?: number | undefined;
 }
 
 /** Which samples a batch is made of, and what for. */

@@ -96,6 +96,10 @@ export interface RankStepped {
    * where the loss is computed, once for each replica.
    */
   readonly lossesNats: readonly number[];
+  /** The same losses on a rank that splits layers with one that tells them: both have the same bits. */
+  readonly witnessNats?: readonly number[];
+  /** How many labels count in each of those micro-batches, where the data was looked at for that. */
+  readonly numCounted?: readonly number[];
   /** The same by name, where losses have names. */
   readonly namedLosses: readonly Readonly<Record<string, number>>[];
   readonly learningRate: number;

@@ -1,3 +1,4 @@
+export { AgreedLosses } from "./agreed-losses.ts";
 export { AgreedTraining } from "./agreed-training.ts";
 export { AnomalyReview } from "./anomaly-review.ts";
 export { BestStates, type Measured } from "./best-states.ts";

@@ -35,6 +35,8 @@ export interface EarlyEnd {
  * it between two steps; it outlives a restart of the ranks, and so does what it was told.
  */
 export class RunControl {
+  /** Whether it was told that losses are uneven. */
+  isUnevenTold = false;
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();

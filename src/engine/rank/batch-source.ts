@@ -32,6 +32,7 @@ export interface WeighedBatch {
   readonly weight: LossWeights;
   readonly numSamples: number;
   readonly numTokens: number | undefined;
+  readonly numCounted: number | undefined;
 }
 
 /** Data asked for ahead of the batch that is computed. */
@@ -106,9 +107,9 @@ export class BatchSource {
   #attach({ dealt, request }: AskedBatch): WeighedBatch {
     const { numSamples } = request;
     const begin = performance.now();
-    const { tensors, weight, numTokens } = this.#wait(dealt, request);
+    const { tensors, weight, numTokens, numCounted } = this.#wait(dealt, request);
     this.waitedMs += performance.now() - begin;
-    return { batch: attachAll(tensors, this.#options.device), weight, numSamples, numTokens };
+    return { batch: attachAll(tensors, this.#options.device), weight, numSamples, numTokens, numCounted };
   }
 
   #wait(dealt: Pending<DealtBatch>, { split, position, numSamples }: BatchRequest): DealtBatch {

@@ -86,7 +86,14 @@ export class GrantedStep implements Disposable {
   readonly #order: StepOrder;
   readonly #beginMs = performance.now();
   readonly #recording: TensorRecording | undefined;
-  readonly #report: StepReport = { losses: [], namedLosses: [], numSamples: 0, numTokens: undefined };
+  readonly #report: StepReport = {
+    losses: [],
+    namedLosses: [],
+    witnesses: [],
+    numCounted: [],
+    numSamples: 0,
+    numTokens: undefined,
+  };
   /** The micro-batch that a loop is at, and its batch. */
   #at: { readonly microBatch: number; readonly batch: WeighedBatch } | undefined;
   /** Of the micro-batch that a loop is at, by what was returned as its loss; undefined once walked backwards. */
@@ -267,9 +274,11 @@ export class GrantedStep implements Disposable {
     const recorded = this.#recording === undefined ? [] : this.#ofStepLoss(this.#recording.finish());
     const durationMs = performance.now() - this.#beginMs;
     const metrics = this.#parts.microBatches.reports ? model.metrics.take() : [];
-    const { losses, namedLosses, ...counts } = this.#report;
+    const { losses, namedLosses, witnesses, numCounted, ...counts } = this.#report;
     const told = {
       ...counts,
+      ...(witnesses.length > 0 && { witnessNats: witnesses.map((nats) => nats()) }),
+      ...(numCounted.length > 0 && { numCounted }),
       lossesNats: losses.map(({ nats }) => nats()),
       namedLosses: namedLosses.map((values) => values()),
     };

@@ -35,6 +35,10 @@ export interface StepReport {
   readonly losses: ReportedLoss[];
   /** The same by name, where losses have names; each waits for its values. */
   readonly namedLosses: (() => Readonly<Record<string, number>>)[];
+  /** The same losses on a rank that does not tell them: those of the rank that does must have the same bits. */
+  readonly witnesses: LateNumber[];
+  /** How many labels count in each micro-batch, where the data was looked at for that. */
+  readonly numCounted: number[];
   numSamples: number;
   /** Undefined where they are not counted. */
   numTokens: number | undefined;
@@ -123,9 +127,11 @@ export class MicroBatches {
   ): void {
     if (!this.reports) {
       loss.onDevice?.dispose();
+      report.witnesses.push(loss.nats);
       return;
     }
     report.losses.push(loss);
+    if (batch.numCounted !== undefined) report.numCounted.push(batch.numCounted);
     if (named !== undefined) report.namedLosses.push(() => weighValues(named(), batch.weight));
     report.numSamples += batch.numSamples;
     report.numTokens = batch.numTokens === undefined ? undefined : (report.numTokens ?? 0) + batch.numTokens;

@@ -2,6 +2,7 @@
 export type StepEvent =
   | StepFinished
   | EvaluationFinished
+  | LossUneven
   | TextGenerated
   | AnomalyDetected
   | MemoryMeasured
@@ -73,6 +74,19 @@ export interface EvaluationFinished {
   readonly numTokens?: number | undefined;
   /** Whether the state is the best so far, where the job's training says what that is. */
   readonly isBest?: boolean | undefined;
+}
+
+/**
+ * The micro-batches of a step have different numbers of labels that count, and the job has no `weigh`: their losses count alike, so
+ * the step's loss depends on how samples are dealt to ranks. Told once.
+ */
+export interface LossUneven {
+  readonly kind: "loss.uneven";
+  readonly step: number;
+  /** Labels other than -100 in each micro-batch, over all ranks. */
+  readonly numCounted: readonly number[];
+  /** What a job says to weigh them. */
+  readonly advice: string;
 }
 
 /** The model wrote a sample. */

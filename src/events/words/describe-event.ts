@@ -80,6 +80,10 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
           ? "back to the beginning"
           : `back to step ${event.step}, from ${event.from === "memory" ? "memory" : "its checkpoint"}`,
       );
+    case "loss.uneven":
+      return bad(
+        `micro-batches of step ${event.step} have from ${Math.min(...event.numCounted)} to ${Math.max(...event.numCounted)} labels that count, and count alike: ${event.advice}`,
+      );
     case "run.delayed":
       return plain(`has waited for ${formatDuration(event.waitedMs)} for ${event.what}`);
     case "run.interrupted":

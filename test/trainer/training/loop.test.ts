@@ -204,6 +204,17 @@ describe("a loop of one's own", () => {
     expect(saved.at(-1)).toBe(losses.length);
   });
 
+  it("is refused by name where ranks that split layers are given different inputs", async () => {
+    const { error } = await runTiny(
+      workspace,
+      { ranks: 2, tp: 2, steps: 3 },
+      { mistake: "inputs by rank.index" },
+      loopJob,
+    );
+    expect(error).toMatchObject({ code: "RANKS_DIFFER" });
+    expect(error?.message).toContain("Take rank.axes.dp.index, which they share");
+  });
+
   it("is refused by name where one rank returns and another goes on", async () => {
     const config = { endBy: "return of one rank", endAt: 2 };
     const { error } = await runTiny(workspace, { ranks: 2, zero: 2, steps: 9 }, config, loopJob);
