@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "comm/listening.h"
 #include "core/dispatch/describe.h"
 #include "core/error.h"
 
@@ -95,6 +96,7 @@ StorePointer store_at(const Communicator::Identity& identity) {
   options.multiTenant = true;
   const std::string host = rendezvous.substr(0, colon);
   if (kept) return connection_to(host, options);
+  if (options.isServer) listen_at(host, options);
   return c10::make_intrusive<c10d::TCPStore>(host, options);
 }
 
@@ -152,7 +154,7 @@ bool is_on_this_host(const std::string& rendezvous) {
   if (colon == std::string::npos) return true;
   const size_t begin = is_kept(rendezvous) ? sizeof kKept - 1 : 0;
   const std::string host = rendezvous.substr(begin, colon - begin);
-  return host == "localhost" || host == "[::1]" || host.rfind("127.", 0) == 0;
+  return is_loopback(host);
 }
 
 StorePointer open_group_store(const Communicator::Identity& identity) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "comm/listening.h"
 #include "core/dispatch/describe.h"
 #include "core/error.h"
 
@@ -78,6 +79,7 @@ int64_t open_store(const std::string& host, int port, bool listens, int64_t time
   options.timeout = std::chrono::milliseconds(timeout_ms);
   options.multiTenant = true;
   try {
+    if (listens) listen_at(host, options);
     auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
     const std::lock_guard<std::mutex> lock(open_stores().mutex);
     open_stores().by_number.emplace(open_stores().next, std::move(store));

@@ -7,7 +7,8 @@
 
 namespace troupe::comm {
 
-// Opens the TCPStore at host:port, at a free port where that is 0, or joins the one that listens there; its number. Throws STORE_UNREACHABLE, GLOO_UNAVAILABLE.
+// Opens the TCPStore at host:port, at a free port where that is 0, or joins the one that listens there; its number. See `listen_at` for the
+// addresses at which it listens. Throws STORE_UNREACHABLE, GLOO_UNAVAILABLE.
 int64_t open_store(const std::string& host, int port, bool listens, int64_t timeout_ms);
 
 void set_in_store(int64_t store, const std::string& key, const std::string& value);

@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeToken } from "../../src/access/index.ts";
+import { keepStore, Store } from "../../src/collectives/index.ts";
 import { Dashboard } from "../../src/dashboard/index.ts";
+import { nativeInfo } from "../../src/index.ts";
 import { CheckpointServer, CheckpointService } from "../../src/service/index.ts";
 import { prometheusSink } from "../../src/sinks/index.ts";
 import { portsOf } from "../chaos/leftovers.ts";
@@ -64,6 +66,29 @@ function answerTo(port: number, lines: readonly string[]): Promise<string> {
   });
 }
 
+/** The addresses at which this process listens, in hexadecimal, of a port. */
+function listeningAt(port: number): string[] {
+  const inHex = port.toString(16).toUpperCase().padStart(4, "0");
+  return portsOf([String(process.pid)]).filter((place) => place.endsWith(`:${inHex}`));
+}
+
+it.skipIf(!nativeInfo().gloo)(
+  "the stores in which hosts and their groups meet listen on loopback alone, where that is the address",
+  () => {
+    using kept = keepStore();
+    expect(listeningAt(Number(kept.rendezvous.split(":").at(-1)))).toEqual([
+      expect.stringContaining("tcp 0100007F:"),
+    ]);
+    for (const host of ["127.0.0.1", "localhost"]) {
+      using store = new Store({ host, port: 0, listens: true, timeoutMs: 5_000 });
+      store.set("key", "value");
+      expect(store.read("key")).toBe("value");
+      const [place, ...more] = listeningAt(Number(store.rendezvous.split(":").at(-1)));
+      expect([place, more]).toEqual([expect.stringMatching(/^tcp6? (0100007F|0{24}01000000):/), []]);
+    }
+  },
+);
+
 describe.each(Object.keys(doors))("%s", (name) => {
   let door: Door;
   beforeAll(async () => {
@@ -73,9 +98,7 @@ describe.each(Object.keys(doors))("%s", (name) => {
 
   it("listens on this machine's own address alone, as the kernel has it", () => {
     const { port } = door;
-    const inHex = port.toString(16).toUpperCase().padStart(4, "0");
-    const here = portsOf([String(process.pid)]).filter((place) => place.endsWith(`:${inHex}`));
-    expect(here).toEqual([`tcp 0100007F:${inHex}`]);
+    expect(listeningAt(port)).toEqual([expect.stringContaining("tcp 0100007F:")]);
   });
 
   it("becomes no WebSocket and no tunnel, whoever asks by whatever Host, Origin and token", async () => {
