@@ -43,7 +43,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   data: ["user-call", "tensor", "make-folder", "batch-ramp", "nearest-path"],
   checkpoint: ["tensor", "process-mark", "make-folder", "nearest-path"],
   offload: ["tensor"],
-  runtime: ["user-call", "process-mark", "relative-imports", "ownership", "module-texts"],
+  runtime: ["user-call", "process-mark", "relative-imports", "ownership", "module-texts", "access"],
   collectives: ["tensor"],
   tensor: ["ownership"],
   sinks: ["access"],

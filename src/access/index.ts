@@ -1,4 +1,4 @@
-/** Who may come in by a port that this program opens: the gate of an HTTP server, and the token it asks for. */
+/** Callers of the ports that this program opens: how many may wait, which are let in, and the token that they are asked for. */
+export { Callers, callerLimits } from "./callers.ts";
 export { Gate, type GateOptions, inUrl, isLoopback, type Refusal } from "./gate.ts";
 export { keepToken, makeToken, sameToken } from "./token.ts";
-export { boundUnauthenticated, callerLimits } from "./unauthenticated.ts";

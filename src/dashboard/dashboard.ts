@@ -1,16 +1,8 @@
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import {
-  boundUnauthenticated,
-  callerLimits,
-  Gate,
-  inUrl,
-  keepToken,
-  makeToken,
-  type Refusal,
-} from "../access/index.ts";
+import { Callers, callerLimits, Gate, inUrl, keepToken, makeToken, type Refusal } from "../access/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   type EventSink,
@@ -45,8 +37,6 @@ export interface DashboardSources {
 
 const usualPort = 4747;
 const maxListeners = 32;
-/** Connections that listen to nothing: browsers hold a few each. */
-const maxUnauthenticated = 64;
 const closeMs = 300;
 /** How often a page that listens is told what actors do… */
 const boardMs = 200;
@@ -81,7 +71,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
   /** Where a browser finds it, the token behind `#`, which browsers keep to themselves. */
   readonly url: string;
   readonly #server: Server;
-  readonly #admit: (caller: Socket) => void;
+  readonly #callers: Callers;
   readonly #gate: Gate;
   readonly #view: RunView;
   readonly #broadcast: Broadcast;
@@ -96,7 +86,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     const { port } = server.address() as AddressInfo;
     this.url = `http://${inUrl(host)}:${port}/#token=${token}`;
     this.#server = server;
-    this.#admit = boundUnauthenticated(server, maxUnauthenticated);
+    this.#callers = new Callers(server);
     this.#gate = new Gate({ host, token });
     this.#clock = sources.clock ?? stampMs;
     this.#inspect = sources.inspect ?? (() => undefined);
@@ -180,7 +170,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     else if (this.#broadcast.numListeners >= maxListeners) {
       refuse(response, { status: 503, reason: "too many pages listen already" });
     } else {
-      this.#admit(request.socket);
+      this.#callers.admit(request.socket);
       const lastEventId = request.headersDistinct["last-event-id"]?.[0];
       this.#broadcast.join(response, lastEventId, this.#look(this.#spans.latest()));
     }

@@ -1399,6 +1399,30 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
+    name: "callers count from the end of TLS's handshake on",
+    file: "src/access/callers.ts",
+    from: 'server.on("connection", (connection: Socket)',
+    to: 'server.on("requestCert" in server ? "secureConnection" : "connection", (connection: Socket)',
+    caughtBy: [
+      by(
+        "test/access/callers.test.ts",
+        "lets 500 callers that say nothing hold 64 connections, and serves at once who may come in",
+      ),
+    ],
+  },
+  {
+    name: "a resumed session counts as a certificate",
+    file: "src/runtime/transport/tcp/tcp-door.ts",
+    from: "return socket.authorized && !socket.isSessionReused() && hasCertificate(socket);",
+    to: "return socket.authorized;",
+    caughtBy: [
+      by(
+        "test/runtime/network.test.ts",
+        "a caller without a certificate is told so, and is not let in by resuming the session in which it was refused",
+      ),
+    ],
+  },
+  {
     name: "a sign of life counts from when it came",
     file: "src/runtime/transport/hub/signs-of-life.ts",
     from: "this.#newestSentMs = sentMs;",

@@ -166,10 +166,10 @@ class BareHead extends TcpDoor {
     return await joining;
   }
 
-  override open(onCall: (socket: Socket) => void): Promise<void> {
-    return super.open((socket) => {
+  override open(onCall: (socket: Socket, admit: () => void) => void): Promise<void> {
+    return super.open((socket, admit) => {
       this.calls.push(socket);
-      onCall(socket);
+      onCall(socket, admit);
     });
   }
 

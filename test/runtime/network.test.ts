@@ -7,6 +7,7 @@ import { connect as connectTls } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import type { Keys, Network } from "../../src/runtime/index.ts";
 import { frameFlag, frameHeader } from "../../src/runtime/transport/frame.ts";
+import { packGreeting } from "../../src/runtime/transport/hub/greeting.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import { makeCertificate } from "../fixtures/certificates.ts";
@@ -25,7 +26,7 @@ interface Heard {
   untilLost(index: number): Promise<Error | undefined>;
 }
 
-async function openHub(index: number, network: Partial<Network> = {}): Promise<Heard> {
+async function openHub(index: number, network: Partial<Network> = {}, token = "token"): Promise<Heard> {
   const said: string[] = [];
   const lost: Heard["lost"] = new Map();
   const ofIndex = (other: number) => {
@@ -36,7 +37,7 @@ async function openHub(index: number, network: Partial<Network> = {}): Promise<H
   const hub = await Hub.open({
     index,
     door: new TcpDoor({ host, ...network }),
-    token: "token",
+    token,
     maxFrameBytes: 1 << 20,
     onControl: (from, bytes) => said.push(`${from}: ${Buffer.from(bytes)}`),
     onLost: (other, error) => ofIndex(other).resolve(error),
@@ -55,9 +56,9 @@ function callUnauthenticated({ hub }: Heard): Socket {
   return call;
 }
 
-/** What a process says first. */
-function greeting(index: number, token = "token"): Buffer {
-  const text = Buffer.from(JSON.stringify([index, token, "nowhere"]));
+/** What a process says first to the hub. */
+function greeting({ hub }: Heard, index: number, token = "token"): Buffer {
+  const text = packGreeting({ index, address: "nowhere" }, hub.address, token);
   return Buffer.concat([frameHeader(text.length, 0, 0, 0), text]);
 }
 
@@ -79,7 +80,7 @@ test("unauthenticated peers who guess, shout or say nothing are shown the door, 
   const shownOut = silent.slice(0, 136).filter(({ closed }) => !closed);
   await Promise.all(shownOut.map((call) => once(call, "close")));
   for (const said of [
-    greeting(7, "guessed"),
+    greeting(here, 7, "guessed"),
     frameHeader(2_000, 0, 0, 0),
     Buffer.from("GET / HTTP/1.1\r\n\r\n"),
   ]) {
@@ -94,12 +95,12 @@ test("unauthenticated peers who guess, shout or say nothing are shown the door, 
 test("a connection that broke is a death: its process is not taken back", async () => {
   const here = await openHub(0);
   const first = callUnauthenticated(here);
-  first.write(Buffer.concat([greeting(3), frameHeader(3, 0, 0, 1), Buffer.from("one")]));
+  first.write(Buffer.concat([greeting(here, 3), frameHeader(3, 0, 0, 1), Buffer.from("one")]));
   await until(() => here.said.length > 0);
   first.destroy();
   expect(await here.untilLost(3)).toBeUndefined();
   const again = callUnauthenticated(here);
-  again.write(Buffer.concat([greeting(3), frameHeader(3, 0, 0, 1), Buffer.from("two")]));
+  again.write(Buffer.concat([greeting(here, 3), frameHeader(3, 0, 0, 1), Buffer.from("two")]));
   await once(again, "close");
   expect(here.said).toEqual(["3: one"]);
 });
@@ -108,7 +109,7 @@ test("who gives no sign is lost by name, and who is only quiet is not", async ()
   const heartbeat = { everyMs: 20, lostAfter: 25 };
   const [here, quiet] = [await openHub(0, { heartbeat }), await openHub(1, { heartbeat })];
   await say(quiet, here, "nothing more for now");
-  callUnauthenticated(here).write(greeting(3));
+  callUnauthenticated(here).write(greeting(here, 3));
   expect(await here.untilLost(3)).toMatchObject({ code: "PEER_SILENT" });
   expect(here.lost.has(1)).toBe(false);
   await say(quiet, here, "here I am");
@@ -121,7 +122,7 @@ test("who is heard, but of ever longer ago, is as good as silent, unless it says
   const old = new Uint8Array(new Float64Array([1_000]).buffer);
   const speakAs = (index: number) => {
     const call = callUnauthenticated(here);
-    call.write(greeting(index));
+    call.write(greeting(here, index));
     let sequence = 1;
     return (bytes: Uint8Array, flags: number) =>
       call.write(Buffer.concat([frameHeader(bytes.length, 0, flags, sequence++), bytes]));
@@ -135,7 +136,7 @@ test("who is heard, but of ever longer ago, is as good as silent, unless it says
   onTestFinished(() => clearInterval(timer));
   // One that says nothing at all, from later on, is the clock.
   await until(() => here.said.length >= 20);
-  callUnauthenticated(here).write(greeting(5));
+  callUnauthenticated(here).write(greeting(here, 5));
   await here.untilLost(5);
   expect([...here.lost.keys()].sort()).toEqual([3, 5]);
   expect(await here.untilLost(3)).toMatchObject({ code: "PEER_SILENT" });
@@ -166,16 +167,75 @@ test("with keys, what is said is hidden, and whoever has none of the same signer
   const [here, other] = [await openHub(0, { tls: ours }), await openHub(1, { tls: ours })];
   await say(other, here, "in confidence");
   const plain = callUnauthenticated(here);
-  plain.write(greeting(3));
+  plain.write(greeting(here, 3));
   await once(plain, "close");
   const [, port] = JSON.parse(here.hub.address) as [string, number];
   const strange = connectTls({ host, port, ...theirs, rejectUnauthorized: false });
   strange.on("error", () => {});
   strange.resume();
-  strange.write(greeting(4));
+  strange.write(greeting(here, 4));
   await once(strange, "close");
   expect(here.said).toEqual(["1: in confidence"]);
   await say(other, here, "still");
+});
+
+test("a process that is refused hears why at once: for its token, for its certificate, and for that of the door", async () => {
+  const [ours, theirs] = [makeKeys(), makeKeys()];
+  const [plain, sealed] = [await openHub(0), await openHub(0, { tls: ours })];
+  const called = async ({ hub }: Heard, by: Heard) => {
+    by.hub.know(0, hub.address);
+    by.hub.control(0, new TextEncoder().encode("let me in"));
+    return await by.untilLost(0);
+  };
+  expect(await called(plain, await openHub(1, {}, "another"))).toMatchObject({
+    code: "HOST_REFUSED",
+    message: expect.stringContaining("expected the token of the host that is called, got another one"),
+  });
+  expect(await called(sealed, await openHub(2, { tls: { ...theirs, ca: ours.ca } }))).toMatchObject({
+    code: "PEER_UNTRUSTED",
+    message: expect.stringMatching(/got \w+ for the certificate of the host that calls/),
+  });
+  expect(await called(sealed, await openHub(4, { tls: { ...ours, ca: theirs.ca } }))).toMatchObject({
+    code: "PEER_UNTRUSTED",
+  });
+  expect([plain.said, sealed.said, plain.lost.size, sealed.lost.size]).toEqual([[], [], 0, 0]);
+});
+
+test("a caller without a certificate is told so, and is not let in by resuming the session in which it was refused", async () => {
+  const ours = makeKeys();
+  const here = await openHub(0, { tls: ours });
+  const [, port] = JSON.parse(here.hub.address) as [string, number];
+  const callWith = async (session?: Buffer) => {
+    const call = connectTls({
+      host,
+      port,
+      ca: ours.ca,
+      checkServerIdentity: () => undefined,
+      ...(session && { session }),
+    });
+    call.on("error", () => {});
+    let newest: Buffer | undefined;
+    let heard = "";
+    let isResumed = false;
+    call.on("secureConnect", () => {
+      isResumed = call.isSessionReused();
+    });
+    call.on("session", (told) => {
+      newest = told;
+    });
+    call.on("data", (piece) => {
+      heard += piece;
+    });
+    call.write(greeting(here, 3));
+    call.write(Buffer.concat([frameHeader(3, 0, 0, 1), Buffer.from("one")]));
+    await once(call, "close");
+    return { newest, heard, isResumed };
+  };
+  const first = await callWith();
+  expect(first.heard).toContain("no certificate");
+  const again = await callWith(first.newest);
+  expect(again).toMatchObject({ isResumed: true, heard: expect.stringContaining("no certificate") });
+  expect([here.said, here.lost.size]).toEqual([[], 0]);
 });
 
 test("a door that cannot be opened is told of by the address that was given", async () => {

@@ -12,6 +12,8 @@ export const frameFlag = {
   last: 8,
   /** Says no more than that its sender is there, and when: a float64 of milliseconds on its clock. */
   beat: 16,
+  /** Says why a call is not taken: the only frame that a call ever gets in answer. */
+  refused: 32,
 } as const;
 
 /** Bytes on one route between two processes. */

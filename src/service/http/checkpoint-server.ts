@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { boundUnauthenticated, callerLimits, Gate, keepToken } from "../../access/index.ts";
+import { Callers, callerLimits, Gate, keepToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { Content } from "./content.ts";
@@ -23,9 +23,8 @@ export interface ServeOptions {
 }
 
 const host = "127.0.0.1";
-/** Of callers whose request was found good, and of others. */
+/** Callers whose request was found good. */
 const maxClients = 128;
-const maxUnauthenticated = 64;
 const maxHeaderBytes = 16_384;
 
 /** Lets other programs hand tensors to a {@link CheckpointService}, over HTTP/1.1. Owns neither the service nor its storage. */
@@ -64,7 +63,7 @@ export class CheckpointServer implements AsyncDisposable {
         if (clients.size >= maxClients) throw new Refused(503, `${maxClients} clients are served already`);
         clients.add(socket);
         socket.once("close", () => clients.delete(socket));
-        admitted(socket);
+        callers.admit(socket);
       };
       serve({ request, response, content, service, saves }, gate, admit).catch((error: unknown) => {
         replyError(response, error, content.read);
@@ -75,7 +74,7 @@ export class CheckpointServer implements AsyncDisposable {
       { ...callerLimits, maxHeaderSize: maxHeaderBytes, requestTimeout: 0 },
       answer,
     );
-    const admitted = boundUnauthenticated(server, maxUnauthenticated);
+    const callers = new Callers(server);
     // Content is asked for only once everything else was found good.
     server.on("checkContinue", answer);
     try {

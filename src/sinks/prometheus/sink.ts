@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { boundUnauthenticated, callerLimits, Gate, inUrl, makeToken } from "../../access/index.ts";
+import { Callers, callerLimits, Gate, inUrl, makeToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { EventSink, TroupeEvent } from "../../events/index.ts";
 import { RunMetrics } from "./metrics.ts";
@@ -23,14 +23,12 @@ export interface PrometheusSink extends EventSink {
 
 /** The one that exporters of OpenTelemetry's take. */
 const DEFAULT_PORT = 9464;
-/** Scrapers are few; what comes beyond them is not to cost a run the descriptors that its files need. */
-const MAX_CONNECTIONS = 16;
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
  * Serves the latest figures of a run to Prometheus at `/metrics`, by default on loopback. Only GET and HEAD under the machine's own
- * names are answered. Anyone who can reach the address can read the figures. At most 16 connections stay open; one more
+ * names are answered. Anyone who can reach the address can read the figures. At most 64 connections stay open; one more
  * replaces the oldest.
  * @throws {TroupeError} `SINK` if the port cannot be listened on
  */
@@ -42,7 +40,8 @@ export async function prometheusSink(options: PrometheusOptions = {}): Promise<P
   const { createServer } = await import("node:http");
   const limits = { ...callerLimits, requestTimeout: REQUEST_TIMEOUT_MS };
   const server = createServer(limits, (request, response) => answer(request, response, gate, metrics));
-  boundUnauthenticated(server, MAX_CONNECTIONS);
+  // None is ever admitted: scrapers are few.
+  new Callers(server);
   await listen(server, port, host);
   // A run that is over ends, whoever still looks.
   server.unref();

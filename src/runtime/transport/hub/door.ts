@@ -9,13 +9,17 @@ export interface Door {
   readonly address: string;
   /** After so long without a sign a caller counts as lost; undefined where the end of a process closes its sockets at once. */
   readonly heartbeat: Heartbeat | undefined;
-  /** Takes calls from now on. */
-  open(onCall: (socket: Socket) => void): Promise<void>;
+  /**
+   * Takes calls from now on.
+   * @param onCall - is given each call whose certificate, if any is asked for, is trusted; `admit` is to be called once its process is known, or the
+   *   door hangs up after a while, and before that where too many wait
+   */
+  open(onCall: (socket: Socket, admit: () => void) => void): Promise<void>;
   /** Calls the process whose door has this address; what is written before it is answered waits. */
   call(address: string): Socket;
   /** @returns what the end of a call means where one end did not trust the other; undefined for any other end */
   distrustIn(error: Error): Error | undefined;
-  /** Takes no more calls. */
+  /** Takes no more calls, and hangs up on those that were not admitted. */
   close(): void;
 }
 

@@ -1,8 +1,15 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { Socket } from "node:net";
 import { TroupeError } from "../../../errors.ts";
 import { type Frame, FrameReader, frameFlag, frameHeader } from "../frame.ts";
 import type { Door, Heartbeat } from "./door.ts";
+import {
+  greetingBytes,
+  packGreeting,
+  refusalFrame,
+  refusalIn,
+  unauthenticated,
+  unpackGreeting,
+} from "./greeting.ts";
 import { OwnTime, SignsOfLife } from "./signs-of-life.ts";
 
 /** One end, in this process, of a route to another. */
@@ -51,11 +58,6 @@ interface Caller {
   readonly signs: SignsOfLife | undefined;
 }
 
-// Who calls says who he is within so much, so soon, and among so many: an unauthenticated peer costs no more.
-const greetingBytes = 1_024;
-const greetingMs = 5_000;
-const mostUngreeted = 64;
-
 // Whose sign is too old is to be known before the next one would be due.
 const looksPerBeat = 4;
 
@@ -64,9 +66,9 @@ export const controlRoute = 0;
 
 /**
  * The post office of one process: takes bytes to and from other processes, over a socket for each direction, and never
- * looks into them. It writes only where it has called and reads only where it was called. So two that call each other at
- * once do not collide, and the last words of a process that is killed arrive: a socket that is closed while something in it is
- * unread drops what is under way. Lives on the main thread, which never computes.
+ * looks into them. It writes only where it has called and reads only where it was called; no call is answered but one that is refused. So two that
+ * call each other at once do not collide, and the last words of a process that is killed arrive: a socket that is closed while something in
+ * it is unread drops what is under way. Lives on the main thread, which never computes.
  */
 export class Hub {
   readonly index: number;
@@ -76,7 +78,6 @@ export class Hub {
   readonly #inbound = new Map<number, Caller>();
   /** The hub that passes on what a process says and hears. */
   readonly #behind = new Map<number, number>();
-  readonly #ungreeted = new Set<Socket>();
   readonly #routes = new Map<number, Route>();
   /** Frames that came before their route was opened here. */
   readonly #early = new Map<number, Frame[]>();
@@ -98,7 +99,7 @@ export class Hub {
   static async open(options: HubOptions): Promise<Hub> {
     const hub = new Hub(options);
     const { door } = options;
-    await door.open((socket) => hub.#accept(socket));
+    await door.open((socket, admit) => hub.#accept(socket, admit));
     const { heartbeat } = door;
     if (heartbeat !== undefined)
       hub.#heart = setInterval(() => hub.#look(heartbeat), heartbeat.everyMs / looksPerBeat).unref();
@@ -186,7 +187,6 @@ export class Hub {
     this.#options.door.close();
     for (const { socket } of this.#outbound.values()) socket.destroy();
     for (const { socket } of this.#inbound.values()) socket.destroy();
-    for (const socket of this.#ungreeted) socket.destroy();
   }
 
   /** Takes those for lost whose signs are too old; a look in so many is a heartbeat. */
@@ -217,35 +217,50 @@ export class Hub {
 
   #call(to: number): Call {
     const { door, index, token } = this.#options;
-    const socket = door.call(this.#addresses.get(to) as string);
+    const address = this.#addresses.get(to) as string;
+    const socket = door.call(address);
     const call = { socket, numFrames: 0 };
     this.#outbound.set(to, call);
-    let distrust: Error | undefined;
+    let refusal: Error | undefined;
+    const reader = new FrameReader(greetingBytes);
+    socket.on("data", (piece: Uint8Array) => {
+      try {
+        reader.read(piece, (frame) => {
+          refusal ??= refusalIn(frame);
+        });
+      } catch {
+        socket.destroy();
+      }
+    });
     socket.on("error", (error) => {
-      distrust = door.distrustIn(error);
+      refusal ??= door.distrustIn(error);
     });
     // The end of one that has called comes by the other direction, behind its last words; of one that never has, there are none.
     socket.on("close", () => {
-      if (!this.#inbound.has(to)) this.#lose(to, distrust);
+      if (!this.#inbound.has(to)) this.#lose(to, refusal);
     });
-    writeFrame(call, controlRoute, 0, new TextEncoder().encode(JSON.stringify([index, token, door.address])));
+    writeFrame(call, controlRoute, 0, packGreeting({ index, address: door.address }, address, token));
     return call;
   }
 
-  /** The first frame of a caller says who it is. */
-  #accept(socket: Socket): void {
+  /** The first frame of a caller says who it is. One without the token is told so, and read no further. */
+  #accept(socket: Socket, admit: () => void): void {
     const reader = new FrameReader(greetingBytes);
     let from: number | undefined;
     let error: Error | undefined;
-    this.#awaitGreeting(socket);
+    let isRefused = false;
     socket.on("data", (piece: Uint8Array) => {
+      if (isRefused) return;
       if (from !== undefined) this.#inbound.get(from)?.signs?.came(piece.length);
       try {
         reader.read(piece, (frame) => {
+          if (isRefused) return;
           if (from !== undefined) return this.#receive(from, frame);
           from = this.#greet(frame);
+          isRefused = from === undefined;
+          if (from === undefined) return void socket.end(refusalFrame({ reason: "token" }));
           reader.allow(this.#options.maxFrameBytes);
-          this.#ungreeted.delete(socket);
+          admit();
           this.#inbound.set(from, { socket, signs: this.#newSigns() });
         });
       } catch (caught) {
@@ -257,36 +272,22 @@ export class Hub {
       error ??= caught instanceof TroupeError ? caught : undefined;
     });
     socket.on("close", () => {
-      this.#ungreeted.delete(socket);
       if (from !== undefined) this.#lose(from, error);
     });
   }
 
-  /** Of too many that say nothing the oldest goes: a process of this system greets at once. */
-  #awaitGreeting(socket: Socket): void {
-    this.#ungreeted.add(socket);
-    const [oldest] = this.#ungreeted;
-    if (this.#ungreeted.size > mostUngreeted) oldest?.destroy();
-    const timer = setTimeout(() => {
-      if (this.#ungreeted.has(socket)) socket.destroy();
-    }, greetingMs).unref();
-    socket.on("close", () => clearTimeout(timer));
-  }
-
-  /** Says who it is and where it can be called. Who was lost once is so for ever: what it said meanwhile is gone. */
-  #greet({ bytes }: Frame): number {
-    const [index, token, address] = JSON.parse(new TextDecoder().decode(bytes)) as unknown[];
-    const isKnown = typeof index === "number" && !this.#inbound.has(index) && !this.#lost.has(index);
-    if (isKnown && typeof address === "string" && isSame(String(token), this.#options.token)) {
-      this.know(index, address);
-      return index;
-    }
-    throw new TroupeError("FRAME_INVALID", {
-      where: "hub",
-      expected: "a process of this system",
-      got: "an unauthenticated peer",
-      hint: "nothing is to be done",
-    });
+  /**
+   * Takes in which process calls, and where it is called back. One that was lost once stays lost: what it said meanwhile is gone.
+   * @returns undefined for a caller that has another token
+   */
+  #greet(frame: Frame): number | undefined {
+    const { door, token } = this.#options;
+    const { greeting, isProven } = unpackGreeting(frame, door.address, token);
+    const { index, address } = greeting;
+    if (!isProven) return undefined;
+    if (this.#inbound.has(index) || this.#lost.has(index)) throw unauthenticated();
+    this.know(index, address);
+    return index;
   }
 
   #newSigns(): SignsOfLife | undefined {
@@ -356,12 +357,6 @@ function notBehind(process: number): TroupeError {
     got: `what process ${process} is to have said`,
     hint: "the other end is no host of this system, or of another version",
   });
-}
-
-/** Compared in a time that does not tell how much of it is right. */
-function isSame(given: string, token: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(token));
 }
 
 /** What a sign of life says: when it was sent, on its sender's clock. */

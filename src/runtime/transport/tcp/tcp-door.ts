@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import type { TlsOptions } from "node:tls";
+import type { TLSSocket, TlsOptions } from "node:tls";
+import { Callers } from "../../../access/index.ts";
 import { TroupeError } from "../../../errors.ts";
 import type { Door, Heartbeat } from "../hub/door.ts";
+import { refusalFrame, untrusted } from "../hub/greeting.ts";
 
 /** How processes reach each other over a network: plain data. */
 export interface Network {
@@ -38,12 +40,15 @@ export class TcpDoor implements Door {
   readonly #network: Network;
   readonly #keys: TlsOptions | undefined;
   readonly #server: Server;
+  readonly #callers: Callers;
 
   constructor(network: Network) {
     this.#network = network;
     this.heartbeat = network.heartbeat ?? usualHeartbeat;
-    this.#keys = network.tls && { ...network.tls, requestCert: true, rejectUnauthorized: true };
+    // Rejected by TLS itself, a caller would hear no more than that its connection closed: see `refuse`.
+    this.#keys = network.tls && { ...network.tls, requestCert: true, rejectUnauthorized: false };
     this.#server = this.#keys === undefined ? createServer() : tls().createServer(this.#keys);
+    this.#callers = new Callers(this.#server);
   }
 
   get address(): string {
@@ -51,12 +56,17 @@ export class TcpDoor implements Door {
     return JSON.stringify([this.#network.host, port]);
   }
 
-  async open(onCall: (socket: Socket) => void): Promise<void> {
+  async open(onCall: (socket: Socket, admit: () => void) => void): Promise<void> {
     const { host, port = 0 } = this.#network;
-    this.#server.on(this.#keys === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+    const take = (socket: Socket) => {
       socket.setNoDelay(true);
-      onCall(socket);
-    });
+      onCall(socket, () => this.#callers.admit(socket));
+    };
+    if (this.#keys === undefined) this.#server.on("connection", take);
+    else
+      this.#server.on("secureConnection", (socket: TLSSocket) =>
+        isTrusted(socket) ? take(socket) : refuse(socket),
+      );
     // An unauthenticated peer is none of this process's business.
     this.#server.on("tlsClientError", () => {});
     try {
@@ -81,21 +91,38 @@ export class TcpDoor implements Door {
   distrustIn(error: Error): TroupeError | undefined {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (this.#keys === undefined || !ofTrust.test(code)) return undefined;
-    return new TroupeError(
-      "PEER_UNTRUSTED",
-      {
-        where: "network",
-        expected: "certificates of both ends that the CA of the other has signed",
-        got: error.message,
-        hint: "see --tls-cert and --tls-ca of both",
-      },
-      { cause: error },
+    // Of another kind than a certificate that this end does not trust: the other end, or TLS, has ended the call.
+    const isOfCall = code.startsWith("ERR_");
+    return untrusted(
+      isOfCall ? error.message : `${code} for the certificate of the host that is called`,
+      error,
     );
   }
 
   close(): void {
     this.#server.close();
+    this.#callers.close();
   }
+}
+
+/**
+ * A session that is resumed counts as authorized even if it began without a certificate, so each call is to show its own. Troupe's own calls
+ * resume none.
+ */
+function isTrusted(socket: TLSSocket): boolean {
+  return socket.authorized && !socket.isSessionReused() && hasCertificate(socket);
+}
+
+function hasCertificate(socket: TLSSocket): boolean {
+  return Object.keys(socket.getPeerCertificate()).length > 0;
+}
+
+/** Tells a caller why its certificate is not trusted, and reads nothing of what it says. */
+function refuse(socket: TLSSocket): void {
+  socket.on("error", () => {});
+  socket.resume();
+  const got = hasCertificate(socket) ? `${socket.authorizationError} for the certificate` : "no certificate";
+  socket.end(refusalFrame({ reason: "certificate", got: `${got} of the host that calls` }));
 }
 
 function cannotListen(host: string, port: number, cause: Error): TroupeError {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
+import { Callers } from "../../../access/index.ts";
 import type { Door } from "../hub/door.ts";
 
 /** A Unix socket, for processes of one machine. Whoever may enter its folder may call. */
@@ -8,14 +9,15 @@ export class UnixDoor implements Door {
   readonly address: string;
   readonly heartbeat = undefined;
   readonly #server: Server = createServer();
+  readonly #callers = new Callers(this.#server);
 
   /** @param folder - where the sockets of all processes lie: nobody else may enter it */
   constructor(folder: string, index: number) {
     this.address = socketPath(folder, index);
   }
 
-  async open(onCall: (socket: Socket) => void): Promise<void> {
-    this.#server.on("connection", onCall);
+  async open(onCall: (socket: Socket, admit: () => void) => void): Promise<void> {
+    this.#server.on("connection", (socket) => onCall(socket, () => this.#callers.admit(socket)));
     this.#server.listen(this.address);
     await once(this.#server, "listening");
   }
@@ -28,6 +30,7 @@ export class UnixDoor implements Door {
 
   close(): void {
     this.#server.close();
+    this.#callers.close();
   }
 }
 
