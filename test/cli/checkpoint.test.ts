@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -150,6 +151,27 @@ describe("troupe checkpoint", () => {
     expect(events.join("")).toContain('"kind":"checkpoint.saved"');
     // What ps shows of it holds no secret.
     expect(server.spawnargs.join(" ")).not.toContain(token);
+  });
+
+  test("serve ends in order by a signal that comes while it makes its socket, and leaves nothing of that", async () => {
+    const place = join(folder, "socketed");
+    await mkdir(place);
+    const args = [
+      troupe,
+      "checkpoint",
+      "serve",
+      "--dir",
+      join(folder, "served-too"),
+      "--socket",
+      join(place, "s"),
+    ];
+    const server = spawn(process.execPath, args, { stdio: "ignore" });
+    onTestFinished(() => void server.kill("SIGKILL"));
+    const ended = once(server, "close");
+    while ((await readdir(place)).length === 0 && server.exitCode === null);
+    server.kill("SIGTERM");
+    expect(await ended).toEqual([0, null]);
+    expect(await readdir(place)).toEqual([]);
   });
 
   test("prune removes what need not be kept, and with --dry-run only tells it", async () => {

@@ -32,6 +32,8 @@ export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
   if (port !== undefined && tokenFile === undefined)
     throw usage("--token-file with s3:// and --port", "none", "say where the token is kept");
   if (!(idle > 0)) throw usage("--idle in seconds", String(idle), "more than 0");
+  // Before there is anything to remove: a signal that comes while the socket is made ends the server in order too.
+  using end = nextSignal();
   await using service = await CheckpointService.open({
     ...optionsOf(flags),
     ...(isBucket ? { storage: dir } : { dir }),
@@ -46,7 +48,7 @@ export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
   process.stderr.write(
     `troupe: serving checkpoints of ${service.location} at ${server.address}${port === undefined ? "" : `, token in ${tokenFile}`}\n`,
   );
-  await interrupted();
+  await end.heard;
 }
 
 function optionsOf({ staging, keepLast, keepEvery, verify }: ServeFlags): CheckpointServiceOptions {
@@ -58,9 +60,16 @@ function optionsOf({ staging, keepLast, keepEvery, verify }: ServeFlags): Checkp
   };
 }
 
-/** Resolves when somebody asks this process to end. */
-function interrupted(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
-  });
+/** Hears the first signal that asks this process to end; a second of its kind ends it at once. */
+function nextSignal(): Disposable & { readonly heard: Promise<void> } {
+  const { promise: heard, resolve } = Promise.withResolvers<void>();
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const hear = () => resolve();
+  for (const signal of signals) process.once(signal, hear);
+  return {
+    heard,
+    [Symbol.dispose]() {
+      for (const signal of signals) process.off(signal, hear);
+    },
+  };
 }
