@@ -3,11 +3,13 @@ import { constants } from "node:os";
 import { type CommandOptions, type Given, trustFilesOf } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
 import { heartbeatOf, type Launch, takePart } from "../launch/index.ts";
+import type { HostAgent } from "../runtime/index.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 const DIGEST_LENGTH = 12;
 const USUAL_DEADLINE_S = 300;
 const USUAL_SILENCE_S = 1.8;
+const USUAL_GRACE_S = 60;
 
 /** @returns what every host of a run must be started with, in words: the job, and a digest of all that was said */
 export function aboutRun(url: string, given: readonly Given[]): string {
@@ -22,13 +24,20 @@ export function aboutRun(url: string, given: readonly Given[]): string {
 
 /**
  * Takes part in a run that another host leads: this one starts the ranks that live here.
- * @throws {TroupeError} what the run failed with; `RUN_INTERRUPTED` where it ended for a signal that this host was sent
+ * @throws {TroupeError} what the run failed with; `RUN_INTERRUPTED` where it ended for a signal, whichever host was sent it
  */
 export async function takePartIn(launch: Launch, about: string, { runtime }: CommandOptions): Promise<void> {
   const { hostDeadlineSeconds = USUAL_DEADLINE_S, hostSilenceSeconds = USUAL_SILENCE_S } = runtime;
+  const { graceSeconds = USUAL_GRACE_S } = runtime;
   let first: NodeJS.Signals | undefined;
-  let tell: (signal: NodeJS.Signals) => void = (signal) => process.exit(exitOf(signal));
-  // The head lets the run save and end, and this host with it; a second signal ends this host at once.
+  let joined: HostAgent | undefined;
+  const headless = Promise.withResolvers<never>();
+  const tell = (signal: NodeJS.Signals) => {
+    if (joined !== undefined) joined.signal(signal);
+    else setTimeout(() => joined ?? headless.reject(unheard(signal, launch)), graceSeconds * 1000).unref();
+  };
+  // The head lets the run save and end, and this host with it; where it is not joined yet, it hears of the signal then. A second signal ends
+  // this host at once.
   const hear = (signal: NodeJS.Signals) => {
     if (first !== undefined) process.exit(exitOf(signal));
     first = signal;
@@ -36,25 +45,30 @@ export async function takePartIn(launch: Launch, about: string, { runtime }: Com
   };
   for (const signal of SIGNALS) process.on(signal, hear);
   try {
-    await takePart({
+    const part = takePart({
       launch,
       about,
       deadlineMs: hostDeadlineSeconds * 1000,
       trust: trustFilesOf(runtime.hosts),
       heartbeat: heartbeatOf({ silenceMs: hostSilenceSeconds * 1000 }),
       onJoined: (agent) => {
-        tell = (signal) => agent.signal(signal);
+        joined = agent;
+        if (first !== undefined) agent.signal(first);
       },
     });
+    await Promise.race([part, headless.promise]);
   } finally {
     for (const signal of SIGNALS) process.off(signal, hear);
   }
-  if (first === undefined) return;
-  throw new TroupeError("RUN_INTERRUPTED", {
+}
+
+/** A signal has come, and no head to tell it to. */
+function unheard(signal: NodeJS.Signals, { rank }: Launch): TroupeError {
+  return new TroupeError("RUN_INTERRUPTED", {
     where: "run",
-    expected: "the run to reach its last step",
-    got: `${first as string} on host ${launch.rank}`,
-    hint: "host 0 tells what is saved, and how to go on",
+    expected: "host 0 to take this one in",
+    got: `${signal} on host ${rank}, and no answer of host 0 since`,
+    hint: "no step was made here: start it again",
   });
 }
 

@@ -22,6 +22,7 @@ const KINDS: Readonly<Record<EventKind, true>> = {
   "histogram.measured": true,
   "host.failed": true,
   "host.joined": true,
+  "host.refused": true,
   "loss.uneven": true,
   "memory.measured": true,
   "message.handled": true,

@@ -46,7 +46,7 @@ export type {
   OutputResumed,
   SubscriberFailed,
 } from "./kinds/delivery.ts";
-export type { HostEvent, HostFailed, HostJoined } from "./kinds/host.ts";
+export type { HostEvent, HostFailed, HostJoined, HostRefused } from "./kinds/host.ts";
 export type {
   EndReason,
   RunChange,

@@ -4,6 +4,7 @@ import { TroupeError } from "../errors.ts";
 import type { Invitation } from "../runtime/index.ts";
 import type { Launch } from "./launch.ts";
 import { ownAddress } from "./own-address.ts";
+import { type RefusedHost, RefusedHosts } from "./refused-hosts.ts";
 import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
 
 const STORE_TIMEOUT_MS = 30_000;
@@ -12,11 +13,14 @@ const LATELY_MS = 60_000;
 /** As long as a launcher takes to bring a process in a lost one's place, and a look at who has heard. */
 const FAREWELL_MS = 5_000;
 const LOOK_MS = 50;
+const REFUSED_LOOK_MS = 200;
 
 /** How a run has ended. */
 export interface RunEnd {
   /** What it failed with. */
   readonly failure?: string;
+  /** A signal has ended it before its last step: that is no failure of the hosts that come late. */
+  readonly isInterrupted?: boolean;
 }
 
 /** Where others read how to join the run. */
@@ -77,6 +81,26 @@ export class Head implements Disposable {
   /** Says how the run is joined. */
   publish(invitation: Invitation): void {
     this.#store.set(invitationKey(this.launch), JSON.stringify(invitation));
+  }
+
+  /**
+   * Reads what hosts that are refused leave in the store, while any host is missing.
+   * @param numMissing - how many are missing now
+   * @returns ends it
+   */
+  watchRefused(numMissing: () => number, onRefused: (host: RefusedHost) => void): Disposable {
+    const refused = new RefusedHosts(this.launch, this.#store);
+    const look = () => {
+      if (numMissing() === 0) return;
+      try {
+        for (const host of refused.readNew()) onRefused(host);
+      } catch {
+        // Without its store an agent ends, and this process with it.
+        clearInterval(timer);
+      }
+    };
+    const timer = setInterval(look, REFUSED_LOOK_MS).unref();
+    return { [Symbol.dispose]: () => clearInterval(timer) };
   }
 
   /**

@@ -6,4 +6,5 @@ export type { Launch, MasterAddress } from "./launch.ts";
 export { ownMeans } from "./means.ts";
 export { type MemberOptions, takePart } from "./member.ts";
 export { readLaunch } from "./read-launch.ts";
+export type { RefusedHost } from "./refused-hosts.ts";
 export { readTrust, type Trust, type TrustFiles } from "./trust.ts";

@@ -8,10 +8,13 @@ import { invitationKey, readEnd } from "./head.ts";
 import { isCompanion, type Launch, type MasterAddress } from "./launch.ts";
 import { ownMeans } from "./means.ts";
 import { ownAddress } from "./own-address.ts";
-import { readTrust, type TrustFiles } from "./trust.ts";
+import { noteRefused } from "./refused-hosts.ts";
+import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
 
 const AGAIN_MS = 200;
 const ATTEMPT_MS = 5_000;
+/** Nobody waits longer than this for the reason why this host ends. */
+const NOTE_MS = 1_000;
 const MOST_JOININGS = 2 ** 40;
 
 /** How a process of a launch that is not its head takes part. */
@@ -54,14 +57,14 @@ async function join({
   trust,
 }: MemberOptions): Promise<HostAgent | undefined> {
   const { master, rank } = launch;
-  const { keys, token } = readTrust(trust);
+  const { keys, token } = await trustIn(trust, launch);
   const begin = performance.now();
   const { address, store: opened } = await reach(master, deadlineMs);
   using store = opened;
   let last: unknown;
   while (performance.now() - begin < deadlineMs) {
     const end = readEnd(launch, store);
-    if (end?.failure !== undefined) throw ended(end.failure);
+    if (end?.failure !== undefined) throw ended(end.failure, end.isInterrupted);
     if (end !== undefined) return undefined;
     const said = store.read(invitationKey(launch));
     if (said !== undefined) {
@@ -78,7 +81,13 @@ async function join({
           isCompanion: isCompanion(launch),
         });
       } catch (error) {
-        if (!(error instanceof TroupeError) || error.code !== "HOST_LOST") throw error;
+        if (!(error instanceof TroupeError)) throw error;
+        // A head that was started in the place of another asks for other things.
+        const isStale = store.read(invitationKey(launch)) !== said;
+        if (error.code !== "HOST_LOST" && !isStale) {
+          if (error.code !== "RUN_INTERRUPTED") noteRefused(launch, store, error);
+          throw error;
+        }
         last = error;
       }
     }
@@ -94,6 +103,21 @@ async function join({
     },
     { cause: last },
   );
+}
+
+/** @throws {TroupeError} what {@link readTrust} throws, once the head has had a moment to hear of it */
+async function trustIn(files: TrustFiles, launch: Launch): Promise<Trust> {
+  try {
+    return readTrust(files);
+  } catch (error) {
+    try {
+      using store = (await reach(launch.master, NOTE_MS)).store;
+      if (error instanceof TroupeError) noteRefused(launch, store, error);
+    } catch {
+      // The head is not there yet, or no more.
+    }
+    throw error;
+  }
 }
 
 /** The store's own call blocks, and a signal is not heard meanwhile: a head that ends just then is not waited for in it. */
@@ -115,7 +139,9 @@ async function reach(
   }
 }
 
-function ended(failure: string): TroupeError {
+function ended(failure: string, isInterrupted = false): TroupeError {
+  if (isInterrupted)
+    return fromFailure({ name: "TroupeError", code: "RUN_INTERRUPTED", message: failure, fields: {} });
   return new TroupeError("HOST_REFUSED", {
     where: "launch",
     expected: "a run that goes on",

@@ -42,6 +42,8 @@ function readKeys(files: NonNullable<TrustFiles["tls"]>): Keys {
   if (!own.checkPrivateKey(secret)) throw unusable(files.key, `the key of ${files.cert}`, "that of another");
   if (Date.parse(own.validTo) < Date.now())
     throw unusable(files.cert, "a certificate that is valid today", `one that was until ${own.validTo}`);
+  if (Date.parse(own.validFrom) > Date.now())
+    throw unusable(files.cert, "a certificate that is valid today", `one that is from ${own.validFrom} on`);
   return { cert, key, ca };
 }
 

@@ -10,6 +10,8 @@ export class RunHosts {
   readonly #emit: (event: TroupeEventBody) => void;
   /** The others that are there, by number. */
   readonly #present = new Map<number, HostCard>();
+  /** Why those that are missing were refused, by number. */
+  readonly #refused = new Map<number, string>();
   /** When those were lost that had been there, by number. */
   readonly #lostAtMs = new Map<number, number>();
 
@@ -31,6 +33,7 @@ export class RunHosts {
       placeOf: (process, places) => placeOfRank(process, this.#numRanks, places),
       onJoined: (host) => {
         this.#present.set(host.place, host);
+        this.#refused.delete(host.place);
         this.#emit({ kind: "host.joined", index: host.place, name: host.name, ...host.means });
       },
       onLost: ({ place, name }, failure) => {
@@ -38,8 +41,20 @@ export class RunHosts {
         this.#lostAtMs.set(place, performance.now());
         this.#emit({ kind: "host.failed", index: place, name, error: reportError(fromFailure(failure)) });
       },
+      whyMissing: (place) => this.#refused.get(place),
       onSignal: (_host, signal) => onSignal(signal),
     };
+  }
+
+  /** Reports hosts that are refused, as long as any is missing. */
+  watchRefused(head: Head, missing: () => readonly number[]): Disposable {
+    return head.watchRefused(
+      () => missing().length,
+      ({ place, name, error }) => {
+        this.#refused.set(place, error.message);
+        this.#emit({ kind: "host.refused", index: place, name, error: reportError(error) });
+      },
+    );
   }
 
   /** The hosts that are there, this one first, and which ranks are to live on each. */

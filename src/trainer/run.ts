@@ -20,6 +20,7 @@ import {
   type ActorInspection,
   type ActorRef,
   ActorSystem,
+  fromFailure,
   type Network,
   type RuntimeEvent,
   systemClock,
@@ -98,6 +99,10 @@ export class Run {
   #numSteps = 0;
   #failure: Error | undefined;
   #isStopped = false;
+  /** Whether all hosts have, once. */
+  #haveJoined = false;
+  /** Rejected by what ends the run while it waits for hosts. */
+  readonly #halted = Promise.withResolvers<never>();
 
   /** Why nothing can be asked while there is none. */
   static missing(): TroupeError {
@@ -108,6 +113,7 @@ export class Run {
   constructor(options: RunOptions) {
     const { supervision, execution, telemetry, layout, hosts } = options.settings;
     const { head, about, emit, onSignal } = options;
+    this.#halted.promise.catch(() => {});
     const isApart = layout.carrier !== "alias" && layout.carrier !== "shared";
     this.#options = options;
     this.#stalls = new Stalls(supervision.stallMs, execution.deadlineMs);
@@ -177,9 +183,37 @@ export class Run {
     return this.#system.inspect();
   }
 
+  /**
+   * A signal is to end the run. Before all hosts have joined it fails with `RUN_INTERRUPTED`: there is nothing to save.
+   * @returns whether that is so
+   */
+  interrupt(signal: NodeJS.Signals): boolean {
+    if (this.#options.head === undefined || this.#haveJoined) return false;
+    const got = `${signal} before all hosts had joined`;
+    this.#halted.reject(interrupted(got, "no step was made: start it again"));
+    return true;
+  }
+
+  /** How the run has ended, for other hosts: they leave with the same exit code as this one. */
+  endedBy(signal: NodeJS.Signals | undefined, { steps, saveError }: RunResult): void {
+    if (saveError !== undefined)
+      this.#failure = fromFailure({
+        name: "TroupeError",
+        code: "CHECKPOINT_SAVE_FAILED",
+        message: saveError.message,
+        fields: {},
+      });
+    else if (signal !== undefined)
+      this.#failure = interrupted(
+        `${signal} after step ${steps}, whose state is saved`,
+        "host 0 tells how to go on",
+      );
+  }
+
   /** Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors. */
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#halted.reject(stopped());
     this.#ranks?.abandon(stopped());
     await this.#system.stop({ drain: false, deadlineMs: STOP_DEADLINE_MS });
   }
@@ -193,7 +227,11 @@ export class Run {
       const failure = this.#failure;
       const lostForMs = this.#hosts.lostForMs(this.#system.hostsMissing);
       await this.#system.stop({ drain: false, ...(failure && { failure }) });
-      await this.#options.head?.farewell(lostForMs, failure ? { failure: failure.message } : {});
+      const isInterrupted = failure instanceof TroupeError && failure.code === "RUN_INTERRUPTED";
+      await this.#options.head?.farewell(
+        lostForMs,
+        failure ? { failure: failure.message, isInterrupted } : {},
+      );
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
@@ -207,13 +245,16 @@ export class Run {
     const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
     head?.publish(await system.invite());
+    using _ = head && this.#hosts.watchRefused(head, () => system.hostsMissing);
     const settled = await this.#settle(jobUrl, overrides);
     const { job, config, data, batch, model, recipe, start, changes } = settled;
     await using rendezvous = await Rendezvous.open(layout, head?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
-    if (head !== undefined) await system.hostsJoined(settings.hosts.deadlineMs);
+    if (head !== undefined)
+      await Promise.race([system.hostsJoined(settings.hosts.deadlineMs), this.#halted.promise]);
+    this.#haveJoined = true;
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint, folder?.hold));
@@ -438,6 +479,16 @@ function stalled(actor: ActorInspection, afterMs: number): TroupeError {
     expected: `progress within ${(afterMs / 1000).toFixed(1)} s`,
     got: `none: ${describeStall(actor)}`,
     hint: "a loop without end, or one step that takes longer than --stall allows",
+  });
+}
+
+/** As all hosts hear of it; the command to go on is told by the one that leads. */
+function interrupted(got: string, hint: string): TroupeError {
+  return new TroupeError("RUN_INTERRUPTED", {
+    where: "run",
+    expected: "the run to reach its last step",
+    got,
+    hint,
   });
 }
 

@@ -195,8 +195,14 @@ export class Runtime implements AsyncDisposable {
     begun: () => void,
   ): Promise<RunResult> {
     const settings = await settleResume(this.#settings);
-    using head = this.#launched && (await openHead(this.#launched.launch, settings.hosts.trust));
     let hostSignal: NodeJS.Signals | undefined;
+    // Before other hosts can find this one: from then on a signal is to end all alike.
+    using interruption = this.#listensToSignals
+      ? new Interruption((signal) => {
+          if (hostSignal === undefined && this.#run !== undefined) this.#interrupt(signal);
+        })
+      : undefined;
+    using head = this.#launched && (await openHead(this.#launched.launch, settings.hosts.trust));
     const run = new this.#Run({
       settings,
       head,
@@ -210,20 +216,15 @@ export class Runtime implements AsyncDisposable {
     this.#run = run;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#over = promise;
-    using interruption = this.#listensToSignals
-      ? new Interruption((signal) => {
-          if (hostSignal === undefined) this.#interrupt(signal);
-        })
-      : undefined;
+    if (interruption?.signal !== undefined) this.#interrupt(interruption.signal);
     try {
       const training = run.train(jobUrlOf(jobUrl), overrides);
       begun();
       const result = await training;
-      const signal = interruption?.signal ?? hostSignal;
       // A signal during the last step has cut nothing short.
-      return signal === undefined || result.steps === run.numSteps
-        ? result
-        : { ...result, interruptedBy: signal };
+      const signal = result.steps === run.numSteps ? undefined : (interruption?.signal ?? hostSignal);
+      run.endedBy(signal, result);
+      return signal === undefined ? result : { ...result, interruptedBy: signal };
     } finally {
       await run.end();
       this.#run = undefined;
@@ -365,10 +366,11 @@ export class Runtime implements AsyncDisposable {
     const { supervision, checkpoint } = this.#settings;
     const { graceMs } = supervision;
     this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
+    const isOver = this.#run?.interrupt(signal) === true;
     // The run itself reports the error of either.
     const giveUp = () => void this.#run?.stop().catch(() => {});
     if (checkpoint?.directory === undefined) {
-      giveUp();
+      if (!isOver) giveUp();
       return;
     }
     const grace = setTimeout(giveUp, graceMs);

@@ -46,6 +46,7 @@ export const samples: Bodies = {
     memoryBytes: 512e9,
     devices: ["cuda:0", "cuda:1"],
   },
+  "host.refused": { kind: "host.refused", index: 1, name: "node-b", error },
   "host.failed": { kind: "host.failed", index: 1, name: "node-b", error },
   "checkpoint.failed": { kind: "checkpoint.failed", step: 500, error },
   "anomaly.detected": {

@@ -15,7 +15,7 @@ import { nativeInfo } from "../../src/index.ts";
 import { type CertificateFiles, makeCertificate } from "../fixtures/certificates.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { startS3, useS3 } from "../fixtures/s3/s3-server.ts";
-import { freePort, LaunchedRun, torchVariables } from "./launched-hosts.ts";
+import { freePort, LaunchedRun, torchVariables, untilAnswered, untilCalled } from "./launched-hosts.ts";
 
 describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together", () => {
   const workspace = new Workspace();
@@ -131,6 +131,98 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect([await again.ended, await other.ended], again.err + other.err).toEqual([0, 0]);
     const whole = await lossesOf(workspace, { ranks: 2, steps: done + 2 });
     expect([...head.losses, ...again.losses.slice(done)]).toEqual(whole);
+  });
+
+  it("leave with 75 together where the head is sent a signal, and each says what ended it", async () => {
+    const folder = workspace.path("signalled-head");
+    const { head, member } = await startTwo(
+      "--steps",
+      "400",
+      "--checkpoint",
+      folder,
+      "--checkpoint-every",
+      "1",
+    );
+    using _ = head;
+    using __ = member;
+    // While saves are under way.
+    await head.until((event) => event.kind === "checkpoint.saved");
+    head.child.kill("SIGINT");
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([75, 75]);
+    const done = head.losses.length;
+    expect(head.err).toContain(`got SIGINT after step ${done}, whose state is saved in ${folder}`);
+    expect(member.err).toContain(
+      `got SIGINT after step ${done}, whose state is saved (host 0 tells how to go on)`,
+    );
+  });
+
+  it("leave with 75 where a signal comes before all have joined: to a host without a head yet, and to the head", async () => {
+    const port = await freePort();
+    const options = [...quick, "--steps", "400", "--checkpoint", workspace.path("early")];
+    using member = new LaunchedRun(workspace, torchVariables(1, 2, port), options);
+    await untilCalled(port);
+    member.child.kill("SIGTERM");
+    using head = new LaunchedRun(workspace, torchVariables(0, 2, port), options);
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([75, 75]);
+    expect(head.losses.length).toBeLessThan(400);
+    using alone = new LaunchedRun(workspace, torchVariables(0, 2, port), quick);
+    await untilAnswered(port);
+    alone.child.kill("SIGTERM");
+    expect(await alone.ended, alone.err).toBe(75);
+    expect(alone.err).toContain("got SIGTERM before all hosts had joined (no step was made: start it again)");
+  });
+
+  it("tell both ends at once why a host is refused: another token, a certificate of another CA, none; and count it as missing", async () => {
+    const [ours, theirs] = [makeCertificate(workspace.path("a")), makeCertificate(workspace.path("b"))];
+    const withToken = (name: string) => {
+      const file = workspace.path(name);
+      writeFileSync(file, `the token of run ${name}`, { mode: 0o600 });
+      return ["--host-token-file", file];
+    };
+    const withKeys = ({ cert, key }: CertificateFiles, { ca }: CertificateFiles) => {
+      return ["--tls-cert", cert, "--tls-key", key, "--tls-ca", ca];
+    };
+    for (const [heads, members, code, message] of [
+      [
+        withToken("one"),
+        withToken("two"),
+        "HOST_REFUSED",
+        /the token of the host that is called, got another one/,
+      ],
+      [
+        withKeys(ours, ours),
+        withKeys(theirs, ours),
+        "PEER_UNTRUSTED",
+        /got \w+ for the certificate of the host that calls/,
+      ],
+      [
+        withKeys(ours, ours),
+        withKeys(ours, theirs),
+        "PEER_UNTRUSTED",
+        /got \w+ for the certificate of the host that is called/,
+      ],
+      [
+        withKeys(ours, ours),
+        [],
+        "HOST_REFUSED",
+        /expected certificates .*, as host 0 has, got no certificates/,
+      ],
+    ] as const) {
+      const port = await freePort();
+      using member = new LaunchedRun(workspace, torchVariables(1, 2, port), [...quick, ...members]);
+      await untilCalled(port);
+      const args = [...quick, "--host-deadline", "5", ...heads];
+      using head = new LaunchedRun(workspace, torchVariables(0, 2, port), args);
+      await head.until(({ kind }) => kind === "host.refused");
+      expect(head.events.find(({ kind }) => kind === "host.refused")).toMatchObject({
+        index: 1,
+        error: { code, message: expect.stringMatching(message) },
+      });
+      expect([await member.ended, await head.ended]).toEqual([1, 1]);
+      expect(member.err).toMatch(message);
+      expect(head.err).toMatch(/2 hosts within 5 s, got all but host 1; host 1 was refused: /);
+      expect(head.err).toMatch(message);
+    }
   });
 
   it.each(["a folder that all see", "a store"])(

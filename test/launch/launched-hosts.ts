@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { TroupeEvent } from "../../src/events/index.ts";
 import { tinyJob, type Workspace } from "../fixtures/run-tiny.ts";
@@ -16,6 +16,30 @@ export async function freePort(): Promise<number> {
   server.close();
   await once(server, "close");
   return port;
+}
+
+/** Resolves once somebody calls this port, at which nobody listens before or after. */
+export async function untilCalled(port: number): Promise<void> {
+  const server = createServer().listen({ host: "127.0.0.1", port });
+  const [caller] = (await once(server, "connection")) as [Socket];
+  caller.destroy();
+  server.close();
+  await once(server, "close");
+}
+
+/** Resolves once somebody listens at this port. */
+export async function untilAnswered(port: number): Promise<void> {
+  for (;;) {
+    const caller = connect({ host: "127.0.0.1", port });
+    try {
+      await once(caller, "connect");
+      return;
+    } catch {
+      // Nobody yet.
+    } finally {
+      caller.destroy();
+    }
+  }
 }
 
 /** A `troupe run` that a launcher has started, as it is seen from outside. */

@@ -1,7 +1,7 @@
 import type { ErrorReport } from "../error-report.ts";
 
 /** The hosts of a run, where a launcher has started it on several. */
-export type HostEvent = HostJoined | HostFailed;
+export type HostEvent = HostJoined | HostFailed | HostRefused;
 
 /** Another host has joined the run, for the first time or in the place of one that was lost: it starts the ranks that live there. */
 export interface HostJoined {
@@ -23,5 +23,14 @@ export interface HostFailed {
   readonly kind: "host.failed";
   readonly index: number;
   readonly name: string;
+  readonly error: ErrorReport;
+}
+
+/** A host that the launcher has started is not taken in, does not trust the one that leads, or cannot use its own files: it ends. */
+export interface HostRefused {
+  readonly kind: "host.refused";
+  readonly index: number;
+  readonly name: string;
+  /** The error that it ends with. */
   readonly error: ErrorReport;
 }

@@ -104,6 +104,8 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       return plain(`host ${event.index} (${event.name}) has joined: ${describeMeans(event)}`);
     case "host.failed":
       return bad(`host ${event.index} (${event.name}) is lost: ${explain(event.error)}`);
+    case "host.refused":
+      return bad(`host ${event.index} (${event.name}) is refused: ${explain(event.error)}`);
     case "message.undelivered":
       if (event.reason === "Stopped" && !(depth.debug || depth.consequences)) return undefined;
       return bad(

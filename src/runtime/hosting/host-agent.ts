@@ -74,7 +74,8 @@ export class HostAgent {
 
   /**
    * Calls the head and resolves once it has been taken in.
-   * @throws {TroupeError} `HOST_REFUSED` with the head's reason; `HOST_LOST` where nobody answers
+   * @throws {TroupeError} `HOST_REFUSED` with the head's reason; `PEER_UNTRUSTED` where one of the two does not trust the other's certificate;
+   *   `RUN_INTERRUPTED` where a signal is just ending the run; `HOST_LOST` where nobody answers
    */
   static async join(options: HostAgentOptions): Promise<HostAgent> {
     refuseOtherTrust(options);
@@ -90,9 +91,9 @@ export class HostAgent {
   }
 
   async #open(): Promise<void> {
-    const { invitation, network, number, place, name, means, about, token, isCompanion } = this.#options;
+    const { invitation, network, number, place, name, means, about, isCompanion } = this.#options;
     const trust = {
-      token: invitation.token ?? token ?? "",
+      token: this.#token,
       maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
     };
     const post = await Post.open({
@@ -112,12 +113,17 @@ export class HostAgent {
         return frame.of !== head;
       },
       onLost: (index, error) => {
-        if (index === head) this.#end(toFailure(isDistrust(error) ? error : headLost(error)));
+        if (index === head) this.#end(toFailure(isRefusal(error) ? error : headLost(error)));
       },
     });
     this.#hub = hub;
     hub.know(head, invitation.address);
     this.#tell({ kind: "host", place, name, about, means, isCompanion });
+  }
+
+  get #token(): string {
+    const { invitation, token } = this.#options;
+    return invitation.token ?? token ?? "";
   }
 
   #obey(order: HostOrder): void {
@@ -131,7 +137,8 @@ export class HostAgent {
     const { index } = birth;
     const network = { ...this.#options.network, port: 0 };
     const systemAddress = this.#post?.address ?? "";
-    const started = startProcess(name, { ...birth, folder: this.#folder, network, systemAddress });
+    const [folder, token] = [this.#folder, this.#token];
+    const started = startProcess(name, { ...birth, folder, network, systemAddress, token });
     this.#running.set(index, started);
     if (started.pid !== undefined) this.#tell({ kind: "begun", index, pid: started.pid });
     void this.#untilOver(index, started);
@@ -201,12 +208,14 @@ function headLost(cause: Error | undefined): TroupeError {
   );
 }
 
-function isDistrust(error: Error | undefined): error is TroupeError {
-  return error instanceof TroupeError && error.code === "PEER_UNTRUSTED";
+function isRefusal(error: Error | undefined): error is TroupeError {
+  return error instanceof TroupeError && (error.code === "PEER_UNTRUSTED" || error.code === "HOST_REFUSED");
 }
 
 function refusedBy(failure: Failure | undefined): Error {
   const relayed = failure?.message ?? "[hosts] expected to be taken in, got the end of the run";
-  const known = (["HOST_LOST", "PEER_UNTRUSTED"] as const).find((code) => code === failure?.code);
+  const known = (["HOST_LOST", "PEER_UNTRUSTED", "RUN_INTERRUPTED"] as const).find(
+    (code) => code === failure?.code,
+  );
   return new TroupeError(known ?? "HOST_REFUSED", { relayed });
 }

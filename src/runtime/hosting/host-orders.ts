@@ -9,11 +9,11 @@ export const firstHostIndex = 2 ** 32;
 export type HostOrder =
   /** It belongs to the system from now on. */
   | { readonly kind: "welcome" }
-  /** Starts a process; where it lies, and how it reaches the head and is reached, is its host's to say. */
+  /** Starts a process; where it lies, and how it reaches the head and is reached, is its host's to say, and the token is not sent. */
   | {
       readonly kind: "begin";
       readonly name: string;
-      readonly birth: Omit<ProcessBirth, "folder" | "network" | "systemAddress">;
+      readonly birth: Omit<ProcessBirth, "folder" | "network" | "systemAddress" | "token">;
     }
   /** Ends a process at once. */
   | { readonly kind: "kill"; readonly index: number }

@@ -23,6 +23,8 @@ export interface HostsOptions {
   onJoined(host: HostCard): void;
   /** A host is gone, and all that ran there. */
   onLost(host: HostCard, failure: Failure): void;
+  /** Why a host is missing, where that is known: for the error that names it. */
+  whyMissing?(place: number): string | undefined;
   /** A host was sent a signal that asks it to end. */
   onSignal(host: HostCard, signal: NodeJS.Signals): void;
 }
@@ -38,6 +40,7 @@ export class Hosts {
   readonly #living = new Map<number, RemoteHost>();
   #wake = Promise.withResolvers<void>();
   #isClosed = false;
+  #failure: Failure | undefined;
 
   constructor(options: HostsOptions, hub: Hub) {
     this.#options = options;
@@ -54,7 +57,7 @@ export class Hosts {
 
   /**
    * Resolves once all are there.
-   * @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline
+   * @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline; `SYSTEM_STOPPED` where the system ends before
    */
   async all(deadlineMs: number): Promise<void> {
     const late = Promise.withResolvers<"late">();
@@ -63,6 +66,7 @@ export class Hosts {
       while (this.missing.length > 0) {
         if ((await Promise.race([this.#wake.promise, late.promise])) === "late")
           throw this.#missed(deadlineMs);
+        if (this.#isClosed) throw stopped();
       }
     } finally {
       clearTimeout(timer);
@@ -92,7 +96,9 @@ export class Hosts {
   /** Lets all go, and resolves when they have gone, or have had time to. */
   async dismiss(failure: Failure | undefined): Promise<void> {
     this.#isClosed = true;
+    this.#failure = failure;
     for (const host of this.#living.values()) host.order({ kind: "dismiss", failure });
+    this.#signal();
     const late = Promise.withResolvers<"late">();
     const timer = setTimeout(() => late.resolve("late"), goodbyeMs);
     while (this.#living.size > 0)
@@ -109,7 +115,8 @@ export class Hosts {
     const refusal = this.#refusalOf(card);
     const host = new RemoteHost(card, from, this.#hub);
     if (refusal !== undefined) {
-      host.order({ kind: "dismiss", failure: toFailure(refusal) });
+      // One that comes as the run ends leaves as the others do.
+      host.order({ kind: "dismiss", failure: this.#failure ?? toFailure(refusal) });
       return;
     }
     this.#living.set(from, host);
@@ -142,16 +149,20 @@ export class Hosts {
 
   #missed(deadlineMs: number): TroupeError {
     const { missing } = this;
+    const reasons = missing.flatMap((place) => {
+      const reason = this.#options.whyMissing?.(place);
+      return reason === undefined ? [] : [`host ${place} was refused: ${reason}`];
+    });
     const names = `host${missing.length === 1 ? "" : "s"} ${missing.join(", ")}`;
     return new TroupeError(
       "HOST_MISSING",
       {
         where: "hosts",
         expected: `${this.#options.count} hosts within ${deadlineMs / 1000} s`,
-        got: `all but ${names}`,
+        got: [`all but ${names}`, ...reasons].join("; "),
         hint: "see their own output, and whether they reach this one by its address",
       },
-      { fields: { missing } },
+      { fields: { missing, numRefused: reasons.length } },
     );
   }
 
@@ -159,6 +170,15 @@ export class Hosts {
     this.#wake.resolve();
     this.#wake = Promise.withResolvers<void>();
   }
+}
+
+function stopped(): TroupeError {
+  return new TroupeError("SYSTEM_STOPPED", {
+    where: "hosts",
+    expected: "a running system, until all hosts have joined",
+    got: "one that is stopped",
+    hint: "make a new one",
+  });
 }
 
 function refused(expected: string, got: string, hint: string): TroupeError {

@@ -36,7 +36,7 @@ export class RemoteHost {
   start(name: string, birth: ProcessBirth): StartedProcess {
     const { promise: exited, resolve } = Promise.withResolvers<ProcessEnd>();
     const told: Told = { pid: undefined, lastLines: "", end: resolve };
-    const { folder: _, network: _own, systemAddress: _head, ...rest } = birth;
+    const { folder: _, network: _own, systemAddress: _head, token: _known, ...rest } = birth;
     const { index } = birth;
     this.#running.set(index, told);
     if (this.#lost === undefined) {

@@ -1,0 +1,59 @@
+import { hostname } from "node:os";
+import type { Store } from "../collectives/index.ts";
+import type { TroupeError } from "../errors.ts";
+import { type Failure, fromFailure, toFailure } from "../runtime/index.ts";
+import type { Launch } from "./launch.ts";
+
+/** A host of the launch that is not in the run, and why. */
+export interface RefusedHost {
+  readonly place: number;
+  readonly name: string;
+  readonly error: TroupeError;
+}
+
+const countKey = ({ run }: Launch) => `troupe/${run}/refused`;
+const noteKey = (launch: Launch, number: number) => `${countKey(launch)}/${number}`;
+
+/**
+ * Leaves the head a note in the store where all meet: this host ends, since it is refused, refuses the head, or cannot use its own files. The
+ * head itself may have seen no more than a connection that closed.
+ */
+export function noteRefused(launch: Launch, store: Store, error: TroupeError): void {
+  const { code, message } = toFailure(error);
+  const number = store.add(countKey(launch), 1);
+  store.set(noteKey(launch, number), JSON.stringify([launch.rank, hostname(), code, message]));
+}
+
+/** The notes of refused hosts, as the head reads them. */
+export class RefusedHosts {
+  readonly #launch: Launch;
+  readonly #store: Store;
+  #numRead = 0;
+
+  constructor(launch: Launch, store: Store) {
+    this.#launch = launch;
+    this.#store = store;
+  }
+
+  /** @returns those that have left a note since the last call */
+  readNew(): readonly RefusedHost[] {
+    const count = this.#store.add(countKey(this.#launch), 0);
+    const refused: RefusedHost[] = [];
+    while (this.#numRead < count) {
+      const note = this.#store.read(noteKey(this.#launch, this.#numRead + 1));
+      // Counted before it was written.
+      if (note === undefined) break;
+      this.#numRead += 1;
+      const host = unpack(note);
+      if (host !== undefined && host.place < this.#launch.size) refused.push(host);
+    }
+    return refused;
+  }
+}
+
+function unpack(note: string): RefusedHost | undefined {
+  const [place, name, code, message] = JSON.parse(note) as unknown[];
+  if (typeof place !== "number" || typeof name !== "string" || typeof message !== "string") return undefined;
+  const failure: Failure = { name: "TroupeError", code: String(code), message, fields: {} };
+  return { place, name, error: fromFailure(failure) };
+}
