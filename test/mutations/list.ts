@@ -1207,8 +1207,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a generation that begins empties what it has been sent already",
     file: "src/state/saving/part-collector.ts",
-    from: "if (generation > this.#newest.generation) this.of",
-    to: "this.of",
+    from: "if (generation > this.#generation) this.#enter",
+    to: "this.#enter",
     caughtBy: [
       by(
         "test/actors/checkpointer.test.ts",
