@@ -1,7 +1,7 @@
 export type { Axis } from "./axis.ts";
 export { checkGiven } from "./check-given.ts";
-export { exampleRates } from "./example-rates.ts";
 export { checkReturned, defineLoop, type LoopDefinition, loopOf, requireLoss } from "./define-loop.ts";
+export { exampleRates } from "./example-rates.ts";
 export {
   type BestRule,
   defineJob,

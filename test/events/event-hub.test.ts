@@ -325,7 +325,9 @@ describe("the async iterator", () => {
 describe("listeners of one kind", () => {
   test("refuses what is no function", () => {
     const { listeners } = new EventHub();
-    expect(() => listeners.on("step.finished", undefined as never)).toThrow("[on] expected a listener, got undefined");
+    expect(() => listeners.on("step.finished", undefined as never)).toThrow(
+      "[on] expected a listener, got undefined",
+    );
   });
 
   test("hear that kind alone, once or until they are taken back; one that throws is reported once", async () => {

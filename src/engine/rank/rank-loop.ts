@@ -157,6 +157,12 @@ export class RankLoop extends MeshRank implements RankContext {
   }
 
   *steps(): Generator<number> {
+    if (this.#granted !== undefined)
+      throw loopOrder(
+        "rank.step() in the turn that was left",
+        "another loop over steps without it",
+        "end the turn before leaving rank.batches()",
+      );
     for (let step = this.#next(); step !== undefined; step = this.#next()) {
       yield step;
       if (this.#granted !== undefined && !this.#byBatches)

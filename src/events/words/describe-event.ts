@@ -1,8 +1,8 @@
 import type { ErrorReport } from "../error-report.ts";
 import type { EventOf, TroupeEvent } from "../event.ts";
 import type { ReachedCollective } from "../kinds/actor.ts";
-import { describeError, describeFrames, type ErrorDepth } from "./describe-error.ts";
 import type { EndReason } from "../kinds/run.ts";
+import { describeError, describeFrames, type ErrorDepth } from "./describe-error.ts";
 import {
   formatBytes,
   formatCount,
@@ -130,7 +130,9 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `${event.output} is written again, ${event.numLost === 0 ? "nothing is lost" : `${entries(event.numLost)} are lost`}`,
       );
     case "run.finished":
-      return event.numLeft === undefined || event.endedBy !== undefined ? good(describeEnd(event)) : plain(describeEnd(event));
+      return event.numLeft === undefined || event.endedBy !== undefined
+        ? good(describeEnd(event))
+        : plain(describeEnd(event));
     case "run.failed":
       return bad(`failed: ${describeError(event.error, depth)}`);
     case "activity.finished":

@@ -246,6 +246,7 @@ describe("a loop of one's own", () => {
   it.each([
     ["step first", "LOOP_ORDER", "expected rank.backward before rank.step(), got none"],
     ["backward twice", "LOOP_ORDER", "expected one backward for each forward, got a second"],
+    ["batches again", "LOOP_ORDER", "expected rank.step() in the turn that was left"],
     ["no step", "LOOP_ORDER", "expected rank.step() before the next batch, got none"],
     ["no backward", "LOOP_ORDER", "expected rank.backward before rank.step(), got none"],
     ["old batch", "TENSOR_DISPOSED", "disposed"],
