@@ -136,7 +136,8 @@ export const errorTable = {
   TENSOR_PLAN: "a plan of tensor parallelism does not fit the model",
   PIPELINE_BOUNDARY: "what passes from one pipeline stage to the next is not what the next one needs",
   PIPELINE_MODEL: "a model cannot be cut into pipeline stages",
-  RANKS_DIFFER: "ranks that should train the same model have declared different ones",
+  RANKS_DIFFER:
+    "ranks that should train the same model have declared different ones, or are given different inputs",
   RECOMPUTE_PART: "a part of a block that is to be recomputed does not exist",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
   // planner

@@ -130,4 +130,5 @@ export interface RankContext<
  */
 export type Loop<Config extends JobConfig, B extends Batch, M extends Module, F extends DatasetFacts> = (
   rank: RankContext<Config, TensorsOf<B>, M, F>,
-) => void | undefined;
+) => // biome-ignore lint/suspicious/noConfusingVoidType: void alone would take an async function
+void | undefined;

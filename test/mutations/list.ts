@@ -1351,14 +1351,30 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(loops, "tells the sum of losses that have one name")],
   },
   {
-    name: "what a loop wants saved nobody saves",
-    file: "src/actors/conductor.ts",
-    from: "if (ranks.some(({ wantsSave }) => wantsSave))",
-    to: "if (ranks.length === 0)",
+    name: "what a loop wants saved is that of the next step",
+    file: "src/engine/rank/rank-loop.ts",
+    from: "reply({ step: this.#numSteps,",
+    to: "reply({ step: this.#numSteps + 1,",
+    caughtBy: [
+      by(loops, "has the state at the call saved, under a name that pruning keeps: one rank after its step"),
+    ],
+  },
+  {
+    name: "ranks that split layers may look up different words",
+    file: "src/parallel/tensor-parallel/split-vocabulary.ts",
+    from: "inputs.check(ids);",
+    to: "",
+    caughtBy: [by(loops, "is refused by name where ranks that split layers are given different inputs")],
+  },
+  {
+    name: "a loop that has returned makes the next step's save due",
+    file: "src/engine/conductor/saving.ts",
+    from: "if (step > this.#lastStep) return this.#leaveOut(step, aim.write);",
+    to: "",
     caughtBy: [
       by(
         loops,
-        "has a state saved where one rank asks for it, from which another run goes on, and is refused without a folder",
+        "ends the run in order by its return: evaluated and saved at that step, from which another run goes on",
       ),
     ],
   },

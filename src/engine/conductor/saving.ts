@@ -78,8 +78,8 @@ export interface BegunSave {
 }
 
 /**
- * Decides after which steps of one generation of the rank group its state is saved, one save at a time: that bounds the memory
- * of copies. A save that fails is told, and training goes on.
+ * Decides after which steps of one generation of the rank group its state is saved, one planned save at a time: that bounds
+ * the memory of copies. What a loop asks for at its own step may go on beside it. A save that fails is told, and training goes on.
  */
 export class Saving {
   readonly #options: SavingOptions;
@@ -143,7 +143,7 @@ export class Saving {
     step: number,
     { isLast = false, isAsked = false, isPresent = false, named }: SaveReasons = {},
   ): Promise<BegunSave | undefined> {
-    const { rules, checkpointer, emit, listener } = this.#options;
+    const { rules, checkpointer, emit } = this.#options;
     if (step > this.#lastStep) return undefined;
     const known = this.#known(step, named) ?? (isPresent ? this.#raised(step, named) : undefined);
     if (known !== undefined) return known;

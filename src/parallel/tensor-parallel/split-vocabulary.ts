@@ -10,12 +10,15 @@ import {
   wrapForward,
 } from "../../nn/index.ts";
 import { ops, scope, type Tensor } from "../../tensor/index.ts";
+import { AlikeInputs } from "./alike-inputs.ts";
 import type { SequenceRegion } from "./sequence-region.ts";
 
 /** Wraps a token embedding split by words: each rank looks up the words it holds, zeros stand for the rest, sums join them. */
 export function wrapEmbedding(module: Embedding, group: Communicator): void {
+  const inputs = new AlikeInputs(group);
   wrapForward(module, (_, [ids]) =>
     scope(() => {
+      inputs.check(ids);
       const [numHeld = 0] = module.weight.shape;
       const local = ids.sub(group.rank * numHeld);
       const elsewhere = local.lt(0).logicalOr(local.ge(numHeld));
