@@ -1353,8 +1353,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "what a loop wants saved is that of the next step",
     file: "src/engine/rank/rank-loop.ts",
-    from: "reply({ step: this.#numSteps,",
-    to: "reply({ step: this.#numSteps + 1,",
+    from: "      step: this.#numSteps,\n",
+    to: "      step: this.#numSteps + 1,\n",
     caughtBy: [
       by(loops, "has the state at the call saved, under a name that pruning keeps: one rank after its step"),
     ],

@@ -1,11 +1,11 @@
 import type { Communicator } from "../../collectives/index.ts";
 import { TroupeError } from "../../errors.ts";
-import { type Device, ops, scope, type Tensor, tensor } from "../../tensor/index.ts";
+import { type Device, type LateNumber, ops, readLater, scope, type Tensor } from "../../tensor/index.ts";
 
-/** Calls that are all looked at: what is drawn by the wrong rank differs from the beginning. */
+/** Calls that are all compared: inputs that are drawn by the wrong rank differ from the beginning. */
 const FIRST = 16;
 
-/** And then each of so many: what differs later is found too, at no price that could be measured. */
+/** And then each of so many, which finds what differs later. */
 const EACH = 64;
 
 /**
@@ -15,13 +15,15 @@ const EACH = 64;
 export class AlikeInputs {
   readonly #group: Communicator;
   #numCalls = 0;
+  /** How far apart the ranks' last checksums were, which a device tells late: a step does not wait for it. */
+  #spread: LateNumber | undefined;
 
   constructor(group: Communicator) {
     this.#group = group;
   }
 
   /**
-   * To be called alike on all ranks of the group.
+   * To be called alike on all ranks of the group. On a device a difference is found by the next comparison.
    * @param ids - int64, any shape
    * @throws {TroupeError} `RANKS_DIFFER`
    */
@@ -29,13 +31,20 @@ export class AlikeInputs {
     const call = this.#numCalls++;
     const { device } = ids;
     if (device === "meta" || (call >= FIRST && call % EACH !== 0)) return;
-    const [largest, negatedSmallest] = scope(() => {
+    this.#requireAlike();
+    this.#spread = scope(() => {
       const sum = checksum(ids, device);
-      const both = tensor([sum, -sum], { dtype: "float64" }).onto(device);
+      const both = ops.stack([sum, sum.neg()], 0);
       this.#group.allReduce(both, "max").wait();
-      return [both.narrow(0, 0, 1).sum().item(), both.narrow(0, 1, 1).sum().item()];
+      return readLater(both.sum());
     });
-    if (largest === -(negatedSmallest as number)) return;
+    if (device === "cpu") this.#requireAlike();
+  }
+
+  #requireAlike(): void {
+    const spread = this.#spread;
+    this.#spread = undefined;
+    if (spread === undefined || spread() === 0) return;
     throw new TroupeError("RANKS_DIFFER", {
       where: "tensor parallel",
       expected: "ranks that split the layers of one replica to be given the same inputs",
@@ -45,12 +54,12 @@ export class AlikeInputs {
   }
 }
 
-/** Tells texts apart, the order of their words included. */
-function checksum(ids: Tensor, device: Device): number {
+/** @returns a float64 scalar that tells texts apart, the order of their words included */
+function checksum(ids: Tensor, device: Device): Tensor {
   const flat = ids.reshape([-1]).to("float64");
   const places = ops
     .arange(1, ids.numel + 1, 1, "int64")
     .to("float64")
     .onto(device);
-  return flat.add(1).mul(places.sqrt()).sum().item();
+  return flat.add(1).mul(places.sqrt()).sum();
 }
