@@ -439,6 +439,7 @@ export class Conductor {
   #endAt(step: number, why: EndReason): void {
     this.#options.control.endAt(step, why);
     this.#saving?.endAt(step);
+    this.#sound.endAt(step);
   }
 
   #newRequests(): InspectionRequest[] {

@@ -34,7 +34,7 @@ export interface SavingOptions {
   readonly deadlineMs: number;
   /** What a checkpoint keeps beside tensors, after `step` updates; asked for once those are made and told. */
   readonly stateAt: (step: number) => TrainerState;
-  /** Resolves once `step` steps were made and found in order. @throws where they never will be */
+  /** Resolves once `step` steps were made and found in order, or it is known that so many are not made. @throws where they never will be */
   readonly sound: (step: number) => Promise<void>;
   /** Takes what becomes of a save, also once this generation of the group is over: what had come by then may be whole. */
   readonly emit: (event: TroupeEventBody) => void;
@@ -97,7 +97,6 @@ export class Saving {
   #isOver = false;
   /** After which step the run ends, once that is earlier than planned. */
   #lastStep = Number.POSITIVE_INFINITY;
-  #cutShort = Promise.withResolvers<void>();
 
   /**
    * @param models - what each rank has declared, in rank order
@@ -126,8 +125,6 @@ export class Saving {
   /** The run ends after `step` steps: saves of later states, which were begun with steps that are not made, are left out. */
   endAt(step: number): void {
     this.#lastStep = Math.min(this.#lastStep, step);
-    this.#cutShort.resolve();
-    this.#cutShort = Promise.withResolvers();
   }
 
   /** Why the last save failed, if it did. */
@@ -235,11 +232,6 @@ export class Saving {
     }
   }
 
-  /** Resolves once it is known that `step` steps are not made. */
-  async #notMade(step: number): Promise<void> {
-    while (step <= this.#lastStep) await this.#cutShort.promise;
-  }
-
   #leaveOut(step: number, write: boolean): SaveOutcome {
     this.#options.listener.saveFailed(step);
     if (write) {
@@ -270,7 +262,7 @@ export class Saving {
   async #save(step: number, aim: SaveAim, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
     const { rules, generation, deadlineMs, stateAt, sound, emit, listener } = this.#options;
     try {
-      await Promise.race([sound(step), this.#notMade(step)]);
+      await sound(step);
       if (step > this.#lastStep) return this.#leaveOut(step, aim.write);
     } catch {
       // It was not in order, or this generation has ended before that was known: neither kept nor written.
