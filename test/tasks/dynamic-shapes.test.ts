@@ -83,7 +83,13 @@ describe("dynamic shapes", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   const config = {
     ...{ task: "sequence_classification", dataPath: join(folder, "glue/mrpc") },
-    ...{ pretrainedModelNameOrPath: join(folder, "bert"), trainIters: 6, globalBatchSize: 32, lr: 1e-3 },
+    ...{
+      pretrainedModelNameOrPath: join(folder, "bert"),
+      fresh: true,
+      trainIters: 6,
+      globalBatchSize: 32,
+      lr: 1e-3,
+    },
     ...{ hiddenDropout: 0, attentionDropout: 0 },
   };
   beforeAll(() => prepare(folder));
@@ -236,6 +242,7 @@ describe("dynamic shapes", () => {
       task: "",
       dataPath: "",
       pretrainedModelNameOrPath: "",
+      fresh: false,
       trainIters: 4,
       globalBatchSize: 8,
     };

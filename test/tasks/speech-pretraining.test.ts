@@ -58,7 +58,12 @@ describe.skipIf(digits === undefined)("wav2vec 2 that learns from spoken digits 
       "evaluation.finished",
       ({ losses, metrics }) => void told.scores.push({ ...losses, ...metrics }),
     );
-    const given = { task: "speech_pretraining", dataPath: data, pretrainedModelNameOrPath: model };
+    const given = {
+      task: "speech_pretraining",
+      dataPath: data,
+      pretrainedModelNameOrPath: model,
+      fresh: true,
+    };
     await runtime.run(job, { ...given, seqLength: 4000, globalBatchSize: 12, lr: 2e-3, ...config });
     return told;
   };

@@ -37,6 +37,7 @@ const ours: Readonly<Record<string, string>> = {
   "dashboard/assets.ts": "the product's own page",
   "dashboard/follow-file.ts": "never waits, and reads a piece at a time of regular files",
   "access/token.ts": "follows no link, and asks for its owner and its size",
+  "checkpoint/storage/held-folder.ts": "opens folders, and files to write",
   "checkpoint/storage/folder-lock.ts": "locks, by flags of its own",
   "checkpoint/storage/durable-file.ts": "folders, to synchronise them",
   "hub/file-lock.ts": "a lock",

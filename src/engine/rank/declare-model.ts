@@ -63,7 +63,7 @@ export function tensorPlanOf(job: Job, model: Module, config: JobConfig): Tensor
     where: "job",
     expected: "a tensor plan for several tensor-parallel ranks",
     got: plan === undefined ? "none" : "one without a rule, which splits nothing",
-    hint: "give the job a tensorPlan, or the model one: docs/concepts/tensor-parallel.md",
+    hint: "give the job a tensorPlan, or the model one; whole() names a module that each rank computes alone",
   });
 }
 
