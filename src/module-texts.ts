@@ -28,8 +28,8 @@ export function isUserModule(url: string): boolean {
 }
 
 /**
- * From now on this thread loads the modules in `texts` from there, whatever has become of their files, and remembers the text of each
- * other user's module that it loads. Where it has loaded one already, that text stays.
+ * Makes this thread load the modules in `texts` from there, even if their files have changed, and remember the text of each other
+ * module of the user that it loads. A module that it has loaded already keeps that text.
  */
 export function keepModules(texts?: ModuleTexts): void {
   for (const [url, text] of Object.entries(texts?.sources ?? {}))
@@ -62,12 +62,12 @@ export function keepModules(texts?: ModuleTexts): void {
   });
 }
 
-/** What this thread keeps of the user's modules. */
+/** The texts of the user's modules that this thread keeps. */
 export function keptModules(): ModuleTexts {
   return { sources: Object.fromEntries(sources), resolved: Object.fromEntries(resolved) };
 }
 
-/** What is read as text: no WebAssembly and no addon. */
+/** Formats that are read as text: no WebAssembly and no addon. */
 const TEXTS: readonly string[] = ["module", "module-typescript", "commonjs", "commonjs-typescript", "json"];
 
 /** A path means the same file to every module beside it; the name of a package depends on the module that imports it. */

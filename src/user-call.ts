@@ -2,7 +2,7 @@ import { hrtime } from "node:process";
 
 /** A call into a user's code that has not ended. */
 export interface UserCall {
-  /** What was called: "loss of the job", 'batch("train", 0, 8) of the job\'s data'. */
+  /** The name of the function: "loss of the job", 'batch("train", 0, 8) of the job\'s data'. */
   readonly what: string;
   /** When the call began, or when a call within it ended, in milliseconds of the machine's monotonic clock. */
   readonly sinceMs: number;
@@ -13,19 +13,19 @@ export interface UserCall {
 /** Receives what a thread is waiting for now; undefined where it waits for no code of a user's. */
 export type ShowUserCall = (call: UserCall | undefined) => void;
 
-/** Of this thread: what has not returned yet, the innermost last, and what has returned a promise, the oldest first. */
+/** This thread's calls: those that have not returned, the innermost last, and those that returned a promise, the oldest first. */
 const running: string[] = [];
 const pending = new Set<UserCall>();
 let show: ShowUserCall | undefined;
 
-/** Has this thread's calls into users' code shown from now on, where others can see them. */
+/** Shows this thread's calls into users' code from now on. */
 export function showUserCalls(to: ShowUserCall): void {
   show = to;
 }
 
 /**
- * Calls a function of a user's, or imports a module of theirs. All such calls go through here: while one has not ended, and its
- * promise has not settled, the watchdog knows what the thread waits for, and names it in time.
+ * Calls a function of a user's, or imports a module of theirs. All such calls go through here: until a call has ended, and its promise
+ * has settled, the watchdog knows what the thread waits for, and reports it in time.
  * @param what - as {@link UserCall} has it
  * @returns what `body` does; a promise that settles as its promise does
  * @throws what `body` throws

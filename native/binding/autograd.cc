@@ -54,7 +54,7 @@ class ListReader {
   size_t cursor_ = 0;
 };
 
-// What libtorch says of the two mistakes that people make names Python's functions; ours says what to write.
+// libtorch's sentences for the two usual mistakes name Python's functions; these name what to write here.
 std::string engine_sentence(const std::exception& error) {
   const std::string message = plain_message(error);
   static const std::regex changed(R"(modified by an inplace operation: \[\w+ (\[[^\]]*\])\](?:, which is output \d+ of (\w+?)(?:Backward\d*)?,)? is)");

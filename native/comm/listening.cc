@@ -56,7 +56,7 @@ void listen_at(const std::string& host, c10d::TCPStoreOptions& options) {
     }
     reason = errno;
   }
-  // A port in use is c10d's to judge: it may be that of a store in this process, which the two share.
+  // c10d handles a port in use: it may belong to a store of this process, which both then share.
   if (reason != EADDRINUSE) throw std::runtime_error(std::strerror(reason));
 }
 

@@ -13,9 +13,9 @@ namespace troupe::comm {
 bool is_loopback(const std::string& host);
 
 #if HAVE_GLOO
-// Has the store that `options` opens listen at `host` alone, where that is loopback or this process's own address (`set_host_address`).
-// A name that other hosts resolve to another address stays as it was: the store listens at all. Throws std::runtime_error where the
-// address or its port cannot be had.
+// Makes the store that `options` opens listen at `host` alone, if that is loopback or this process's own address (`set_host_address`).
+// For any other name, which other hosts may resolve to another address, the store listens at all addresses. Throws std::runtime_error if
+// the address or its port cannot be bound.
 void listen_at(const std::string& host, c10d::TCPStoreOptions& options);
 #endif
 

@@ -21,7 +21,7 @@ import { missingTools } from "./tools.mjs";
 export async function ensureNative() {
   if (isCurrent(layout.build)) return;
   const kept = keptFolder();
-  // From a folder in which another user could have put one, none is taken.
+  // No addon is taken from a folder in which another user could have put one.
   if (kept === undefined || makeOwnFolder(kept) !== undefined) return buildNative();
   await withLock(join(kept, "lock"), async () => {
     if (isCurrent(kept)) return copyAddon(kept, layout.build);

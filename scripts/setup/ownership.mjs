@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const me = process.geteuid?.();
-/** The folder of the program itself. Who may write there decides what runs already, and is trusted with the rest. */
+/** The folder of the program itself. A user who may write there already decides what runs, and is trusted with the rest. */
 const program = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 const { uid: programOwner, mode: programMode } = lstatSync(program);
 
@@ -33,8 +33,8 @@ export function whyForeign({ uid, gid, mode }, { secret = false } = {}) {
 }
 
 /**
- * Why another user could have made or changed what lies at a path: it, a link on the way there, or a folder above it. Once
- * nobody could, nobody can: what was looked at stays what it is.
+ * Why another user could have made or changed the file or folder at a path: by itself, a link on the way there, or a folder above
+ * it. If no other user can, none can later either, so the result stays true.
  * @param {string} path
  * @returns {string | undefined} undefined where nobody could; else such as "a folder below /data, one of another user (uid 7)", or
  *   why it cannot be looked at
@@ -125,17 +125,17 @@ function whyOpenAbove(path) {
 
 /** @param {string} folder */
 function whyOpen(folder) {
-  // Who can change one of these can change the program.
+  // A user who can change one of these folders can change the program.
   if (`${program}/`.startsWith(folder === "/" ? folder : `${folder}/`)) return undefined;
   const stats = asOpenAsProgram(folder);
   if (stats.uid === unmapped) stats.uid = 0;
-  // Of a link its maker alone decides; and in a sticky folder everybody has their own, whose owner is seen.
+  // A link's mode means nothing, and in a sticky folder others can write but not touch our files: the owner alone counts.
   if (stats.isSymbolicLink() || (stats.mode & STICKY) !== 0) stats.mode &= ~(GROUP_WRITES | OTHERS_WRITE);
   return whyForeign(stats);
 }
 
 /**
- * What the system says of a place; inside the program it may be as open as that.
+ * The stats of a path; inside the program a path may be as open as the program itself.
  * @param {string} path
  */
 function asOpenAsProgram(path) {
@@ -150,7 +150,8 @@ function isTrusted(uid) {
 }
 
 /**
- * Root has chosen the group of what is root's; a group with its user's own number has no other member.
+ * The write permissions that let other users change a file. A group's does not count for root's files, whose group root has chosen,
+ * nor for a group with its user's own number, which has no other member.
  * @param {number} uid
  * @param {number} gid
  */

@@ -28,12 +28,12 @@ export class Callers {
       server.on(event, ({ socket }: { readonly socket: Socket }) => this.heard(socket));
   }
 
-  /** A caller has made its first request: no time runs any more, but it counts until it is admitted. */
+  /** Stops a caller's clock after its first request. It counts until it is admitted. */
   heard(caller: Socket): void {
     clearTimeout(this.#waiting.get(keyOf(caller))?.timer);
   }
 
-  /** A caller may stay: it counts no more. */
+  /** Admits a caller, which then counts no more. */
   admit(caller: Socket): void {
     this.heard(caller);
     this.#waiting.delete(keyOf(caller));
@@ -67,7 +67,7 @@ function keyOf(socket: Socket): string | Socket {
   return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
-/** How long an HTTP caller may take for the head of a request, and how often that is looked at: Node itself looks twice a minute. */
+/** How long an HTTP caller may take for the head of a request, and how often that is checked: by default Node checks twice a minute. */
 export const callerLimits = {
   maxHeaderSize: 8192,
   headersTimeout: FIRST_REQUEST_MS,

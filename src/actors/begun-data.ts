@@ -2,10 +2,10 @@ import { changedFiles, type Dataset, dataChanged, type Fingerprint } from "../da
 import type { BegunData } from "../protocols/index.ts";
 
 /**
- * Compares data that is opened again with the data that the run began with: what it says of itself, and the files that were read. A
- * file that was written again with the same bytes is the same where the fingerprint tells its bytes.
- * @param fingerprintOf - of the data that is open now; asked for only where the files do not tell, as it may take long
- * @returns `later`, where a fingerprint that takes long is all there is to compare: rejects with the same error
+ * Compares data that is opened again with the data that the run began with: its description, and the files that were read. A
+ * file that was written again with the same bytes counts as the same if the fingerprint covers its bytes.
+ * @param fingerprintOf - the fingerprint of the data that is open now; a slow one is called only if the files leave a doubt
+ * @returns `later`, if only a slow fingerprint is left to compare: rejects with the same error
  * @throws {TroupeError} `DATA_CHANGED`, which names the file where one is known
  */
 export async function checkBegun(

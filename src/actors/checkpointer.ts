@@ -104,7 +104,7 @@ class Checkpointer implements Disposable {
     this.kept[Symbol.dispose]();
   }
 
-  /** No later save removes what has its name by then. */
+  /** Performs a save and gives the state its name before the next save begins, whose pruning therefore keeps it. */
   async #performNamed(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
     const { named, state } = order;
     const outcome = await this.#perform(order, collection);

@@ -70,10 +70,10 @@ export interface ConductorOptions {
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
 const STEPS_AHEAD = 3;
 
-/** As long as a timer can wait, over three weeks; a question that has waited for so long is asked again. */
+/** The longest time of a timer, over three weeks. A question that has waited for that long is asked again. */
 const FOR_EVER_MS = 2 ** 31 - 1;
 
-/** What a job says so that each label counts alike. */
+/** Advice for a job whose labels do not count alike. */
 const WEIGH =
   "add to the job weigh: ({ labels }) => labels.ne(-100).sum().item(), with the name of your labels";
 
@@ -223,7 +223,7 @@ export class Conductor {
     return Math.min(schedule.steps, control.end?.step ?? Number.POSITIVE_INFINITY);
   }
 
-  /** A state that the run goes on from was to be evaluated, and that was cut off: what follows depends on it. */
+  /** Makes the evaluation of the state that the run goes on from, if it was cut off: later decisions depend on it. */
   async #catchUp(step: number): Promise<void> {
     const { best, schedule, control } = this.#options;
     const isDue = step > 0 && step % schedule.evaluateEverySteps === 0;
@@ -246,7 +246,7 @@ export class Conductor {
     if (numSinceBest >= patience && step < this.#lastStep) this.#endAt(step, "no-improvement");
   }
 
-  /** What a run does at its last step, where that became the last one after it had been granted. */
+  /** Evaluates and saves the last state of a run whose last step was decided after that step had been granted. */
   async #endEarly(step: number, evaluatedAt: number): Promise<void> {
     const { evaluateEverySteps } = this.#options.schedule;
     if (evaluatedAt !== step && step % evaluateEverySteps !== 0) {
@@ -280,7 +280,7 @@ export class Conductor {
     return save;
   }
 
-  /** Saves what one rank's code wants saved, again and again. @throws when the rank ends */
+  /** Makes the saves that one rank's code asks for, one after the other. @throws when the rank ends */
   async #listen(rank: number): Promise<void> {
     const { control } = this.#options;
     const ref = this.#group.ranks[rank] as ActorRef<RankProtocol>;
@@ -302,8 +302,8 @@ export class Conductor {
   }
 
   /**
-   * Saves the state after `step` updates, of which no further one is complete anywhere.
-   * @param asked - by whom, to be answered
+   * Saves the state after `step` updates. No rank has completed a later update.
+   * @param asked - requests that this save answers
    * @returns once every shard keeps that state; undefined where it is not saved
    */
   async #saveNow(
@@ -417,7 +417,7 @@ export class Conductor {
     return ranks;
   }
 
-  /** A rank's code may ask for the run to end. */
+  /** Decides the last step if a rank's code has asked for the run to end. */
   #noteStops(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
     if (ranks.some(({ wantsStop }) => wantsStop)) {
       // A rank that has not asked may have begun a step that was granted: then all make those.
@@ -428,7 +428,7 @@ export class Conductor {
     return ranks;
   }
 
-  /** The loops have returned, each after as many steps. @throws {TroupeError} `LOOP_ORDER` where they have not */
+  /** Ends the run where the loops returned. @throws {TroupeError} `LOOP_ORDER` if they did not all return after the same step */
   #noteLeft(answers: readonly (RankStepped | LoopLeft)[]): undefined {
     const steps = answers.map((answer) => ("left" in answer ? answer.left : undefined));
     const [first] = steps;
@@ -532,7 +532,7 @@ function meetingIn(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
   return kept.length === 0 ? groups : { ...groups, stores: Object.fromEntries(kept) };
 }
 
-/** That nothing was answered in time is no failure. */
+/** Ignores that an answer did not come in time; throws any other error. */
 function unlessLate(error: unknown): undefined {
   if (!(error instanceof AskTimeout)) throw error;
 }

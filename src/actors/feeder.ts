@@ -74,10 +74,10 @@ export default defineActor<FeederProtocol, FeederInit>({
   },
 });
 
-/** Batches whose labels are looked at: what is uneven is so from the beginning. */
+/** The number of first batches whose labels are counted: uneven labels show from the beginning. */
 const MOST_LOOKED_AT = 64;
 
-/** What losses leave out, as torch's cross entropy does. */
+/** The label that losses ignore, as torch's cross entropy does. */
 const IGNORED = -100;
 
 /** A dataset that is open, and what its batches count. */

@@ -100,7 +100,7 @@ export class HuggingFaceFolder {
     return readCompanions(this.path);
   }
 
-  /** What each tensor is, by name. */
+  /** Dtype, shape and place of each tensor, by name. */
   get tensors(): ReadonlyMap<string, TensorFacts> {
     return new Map(this.names.map((name) => [name, this.entry(name)]));
   }
@@ -249,7 +249,7 @@ interface WeightForm {
 const safetensors: WeightForm = { weights: weightsName, index: indexName, open: SafetensorsFile.open };
 const torch: WeightForm = { weights: torchWeightsName, index: torchIndexName, open: TorchFile.open };
 
-/** What a folder says of its model, weights or none. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
+/** Reads the texts of a model's folder, with or without weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
 export async function readTexts(path: string): Promise<ModelTexts> {
   return { ...(await configsOf(path)), companions: await readCompanions(path) };
 }
@@ -260,7 +260,7 @@ async function configsOf(path: string): Promise<ModelTexts> {
   return { config, generationConfig: (await exists(generation)) ? await readJson(generation) : undefined };
 }
 
-/** The first goes before. */
+/** The forms of weights; if a folder has both, the first is read. */
 const forms = [safetensors, torch];
 
 /** Whether a folder holds a model's weights in a form that {@link HuggingFaceFolder.open} reads. */
@@ -282,7 +282,7 @@ const [layerFields, widthFields] = [
   /^(n_layers?|num_layers|num_hidden_layers|num_decoder_layers|encoder_layers|decoder_layers)$/,
   /^(vocab_size|hidden_size|n_embd|d_model|intermediate_size|n_inner|d_ff|ffn_dim|encoder_ffn_dim|decoder_ffn_dim)$/,
 ];
-/** So many layers, and so wide ones, are declared in no time: their names and shapes are compared one by one when they are read. */
+/** Models up to this size are not compared here: they are declared at once, and their weights are compared when they are read. */
 const [FREE_LAYERS, FREE_WIDTH] = [256, 1 << 20];
 
 /**

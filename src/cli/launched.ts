@@ -62,7 +62,7 @@ export async function takePartIn(launch: Launch, about: string, { runtime }: Com
   }
 }
 
-/** A signal has come, and no head to tell it to. */
+/** The error for a signal that came before a head could be reached. */
 function unheard(signal: NodeJS.Signals, { rank }: Launch): TroupeError {
   return new TroupeError("RUN_INTERRUPTED", {
     where: "run",

@@ -50,7 +50,7 @@ import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
-/** What a plan has in common with a run, by the same names and with the same defaults. */
+/** The options that a plan shares with a run, by the same names and with the same defaults. */
 const { tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel, device, precision } =
   runtimeSchema.shape;
 const MAX_PLANNED_RANKS = 1 << 16;

@@ -46,8 +46,8 @@ export function changedFiles(marks: FileMarks): string[] {
 }
 
 /**
- * To be called where a file that was noted is opened again.
- * @throws {TroupeError} `DATA_CHANGED` where it is not as it was
+ * Checks a noted file that is opened again.
+ * @throws {TroupeError} `DATA_CHANGED` if it has changed
  */
 export function refuseChanged(path: string): void {
   const before = noted.get(path);

@@ -15,7 +15,7 @@ export interface Samples<T> {
 export interface BatchPlace {
   readonly split: string;
   readonly position: number;
-  /** Of each sample in its split, in the order of the batch. */
+  /** The index of each sample in its split, in the order of the batch. */
   readonly indices: readonly number[];
 }
 

@@ -111,7 +111,7 @@ interface PrefixedStack {
   readonly places: readonly Place[];
 }
 
-/** Of tokens, layers and features: a stranger's adapter_config.json may ask for any. */
+/** Most tokens, layers and features: a stranger's adapter_config.json may ask for any number. */
 const MAX_SIZE = 1 << 16;
 
 /**

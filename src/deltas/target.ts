@@ -70,7 +70,7 @@ export function wholePattern({ source, flags }: RegExp): { test(name: string): b
   try {
     if (flags.replace(/[gu]/g, "") === "") return new LinearPattern(whole);
   } catch {
-    // One of the job's own, which may be any.
+    // A pattern of the job's own may be of any kind.
   }
   return new RegExp(whole, flags.replace("g", ""));
 }

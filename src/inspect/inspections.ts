@@ -19,7 +19,7 @@ export interface InspectionRequest {
   readonly of: keyof Findings;
   /** Of the parameters' names. */
   readonly pattern: string;
-  /** Whether the numbers of recorded tensors are wanted, and not only what they amount to. */
+  /** Whether the numbers of recorded tensors are wanted beside their statistics. */
   readonly values: boolean;
   readonly resolve: (findings: Findings) => void;
   readonly reject: (reason: Error) => void;

@@ -18,8 +18,8 @@ import type { Losses } from "./losses.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
 /**
- * How the states of a run are compared, by the evaluations of the first of {@link TrainingPlan.evaluationSplits}. The run waits for
- * each evaluation then, so all this happens at its step.
+ * How the states of a run are compared, by the evaluations of the first of {@link TrainingPlan.evaluationSplits}. With such a rule the
+ * run waits for each evaluation before it makes the next step.
  */
 export interface BestRule {
   /** The score, or the name of a loss, that counts. Default: `loss`, the evaluation's loss. */
@@ -59,7 +59,7 @@ export interface TrainingPlan {
   readonly evaluationSamples?: number;
   /** Splits to evaluate, one after the other. Default: `["validation"]`. */
   readonly evaluationSplits?: readonly string[];
-  /** What makes a state the best so far, and what the run does about it after each evaluation. Default: nothing. */
+  /** Compares the states after each evaluation: keeps the best one, ends the run early, reduces rates. Default: no comparison. */
   readonly best?: BestRule;
   /**
    * Whether a step's loss is one weighted mean over all its micro-batches, by the weights of `weigh`; if false, it is the plain

@@ -21,11 +21,11 @@ export interface Rank extends Axis {
   print(text: unknown, rank?: number): void;
 }
 
-/** What a saved state is called. */
+/** The name of a saved state. */
 export interface SaveName {
-  /** Such as `best`. */
+  /** The name, such as `best`. */
   readonly as?: string;
-  /** What it was measured to be, kept with the name. */
+  /** The metric of the state, kept with the name. */
   readonly metric?: number;
 }
 
@@ -54,7 +54,7 @@ export interface RankContext<
   readonly model: M;
   /** Micro-batches of this rank in a step. */
   readonly accumulation: number;
-  /** Which of them a loop over {@link batches} is at, from 0. */
+  /** Index, from 0, of the micro-batch that a loop over {@link batches} is at. */
   readonly microBatch: number;
   /** Whether it is the step's last: {@link step} makes the update in it, and in no other. True in a loop over {@link steps}. */
   readonly isLastMicroBatch: boolean;

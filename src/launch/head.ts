@@ -19,7 +19,7 @@ const REFUSED_LOOK_MS = 200;
 export interface RunEnd {
   /** What it failed with. */
   readonly failure?: string;
-  /** A signal has ended it before its last step: that is no failure of the hosts that come late. */
+  /** Whether a signal ended it before its last step, which is no failure of hosts that come late. */
   readonly isInterrupted?: boolean;
 }
 
@@ -86,7 +86,7 @@ export class Head implements Disposable {
   /**
    * Reads what hosts that are refused leave in the store, while any host is missing.
    * @param numMissing - how many are missing now
-   * @returns ends it
+   * @returns dispose it to stop reading
    */
   watchRefused(numMissing: () => number, onRefused: (host: RefusedHost) => void): Disposable {
     const refused = new RefusedHosts(this.launch, this.#store);

@@ -13,7 +13,7 @@ import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
 
 const AGAIN_MS = 200;
 const ATTEMPT_MS = 5_000;
-/** Nobody waits longer than this for the reason why this host ends. */
+/** The longest that this host waits to leave the head the reason why it ends. */
 const NOTE_MS = 1_000;
 const MOST_JOININGS = 2 ** 40;
 
@@ -82,7 +82,7 @@ async function join({
         });
       } catch (error) {
         if (!(error instanceof TroupeError)) throw error;
-        // A head that was started in the place of another asks for other things.
+        // A head that was started in the place of another has left another invitation.
         const isStale = store.read(invitationKey(launch)) !== said;
         if (error.code !== "HOST_LOST" && !isStale) {
           if (error.code !== "RUN_INTERRUPTED") noteRefused(launch, store, error);

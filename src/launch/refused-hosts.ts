@@ -15,8 +15,8 @@ const countKey = ({ run }: Launch) => `troupe/${run}/refused`;
 const noteKey = (launch: Launch, number: number) => `${countKey(launch)}/${number}`;
 
 /**
- * Leaves the head a note in the store where all meet: this host ends, since it is refused, refuses the head, or cannot use its own files. The
- * head itself may have seen no more than a connection that closed.
+ * Leaves the head a note in the launcher's store that this host ends: it is refused, refuses the head, or cannot use its own files.
+ * The head itself may have seen only a connection that closed.
  */
 export function noteRefused(launch: Launch, store: Store, error: TroupeError): void {
   const { code, message } = toFailure(error);
@@ -41,7 +41,7 @@ export class RefusedHosts {
     const refused: RefusedHost[] = [];
     while (this.#numRead < count) {
       const note = this.#store.read(noteKey(this.#launch, this.#numRead + 1));
-      // Counted before it was written.
+      // The note is counted, but not written yet.
       if (note === undefined) break;
       this.#numRead += 1;
       const host = unpack(note);

@@ -25,7 +25,7 @@ export interface RecordedTensor {
   readonly numbers?: Float32Array | "too many" | undefined;
 }
 
-/** The most that one rank keeps of the numbers of a step's recorded tensors: they travel in one message. */
+/** The most bytes of recorded numbers that one rank keeps in a step: they travel in one message. */
 const MAX_KEPT_BYTES = 1 << 25;
 
 /** One tensor that was recorded, and under which number its gradient is kept on its way back. */

@@ -73,7 +73,7 @@ export function ownRule(spec: OwnSpec): UpdateRule {
   };
 }
 
-/** The same generator, each turn of which is a call into the user's code. */
+/** Wraps a generator so that each of its turns counts as a call into the user's code. */
 function* watched<T, Next>(what: string, begin: () => Generator<T, void, Next>): Generator<T, void, Next> {
   const turns = callUser(what, begin);
   for (let turn = callUser(what, () => turns.next()); turn.done !== true; ) {

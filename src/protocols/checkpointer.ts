@@ -18,7 +18,7 @@ export interface SaveOrder extends SavePlan {
   readonly spread?: SpreadSave | undefined;
   /** Whether it goes to the disk. */
   readonly write: boolean;
-  /** What it is called once it is durable. */
+  /** Its name, given once it is durable. */
   readonly named?: StateName | undefined;
   /** Whether it stays in memory, in place of the one before. */
   readonly keep: boolean;
@@ -77,7 +77,7 @@ export type CheckpointerProtocol = SnapshotProtocol &
 export interface CheckpointerInit {
   /** Folder of the run's checkpoints, which the run has made and locked, or a store such as `s3://bucket/prefix`; undefined: all is kept in memory only. */
   readonly directory: string | undefined;
-  /** Of the lock that the run has taken of it. */
+  /** The word of the run's lock on it. */
   readonly hold: string | undefined;
   /** Which of them are kept once a new one is durable; all where left out. */
   readonly keep?: KeepRule | undefined;

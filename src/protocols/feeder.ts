@@ -19,7 +19,7 @@ export interface DealtBatch {
   readonly weight: LossWeights;
   /** Where the dataset counts them. */
   readonly numTokens?: number | undefined;
-  /** How many labels are not -100, where there are such labels, the job weighs nothing, and the run has just begun. */
+  /** The number of labels other than -100. Left out if there are none, if the job has `weigh`, and after the run's first batches. */
   readonly numCounted?: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface OpenedData {
   readonly files: FileMarks;
 }
 
-/** What tells data from other data. Plain data. */
+/** Identifies data, to tell it from other data. Plain data. */
 export interface KnownData {
   readonly fingerprint: Fingerprint;
   readonly files: FileMarks;
@@ -52,7 +52,7 @@ export interface KnownData {
 export interface BegunData extends Pick<OpenedData, "facts" | "splits" | "files"> {
   /** Left out until it is known. */
   readonly fingerprint?: Fingerprint | undefined;
-  /** Whether it takes its time. */
+  /** Whether the fingerprint takes long. */
   readonly isSlow: boolean;
 }
 
@@ -76,7 +76,7 @@ export type FeederProtocol = {
   rehearse: { in: Record<string, never>; out: Record<string, never> };
   /** The user's modules that it has loaded so far. */
   modules: { in: Record<string, never>; out: ModuleTexts };
-  /** What tells the samples from others, once it is known, and all files that have been read by then. */
+  /** Answered with the fingerprint of the samples once it is known, and with all files that have been read by then. */
   fingerprint: { in: Record<string, never>; out: KnownData };
   next: { in: BatchOrder; out: DealtBatch };
   /** Rows that the model predicts of an evaluation's samples `position` on. */

@@ -13,7 +13,7 @@ import type { StageLinkProtocol } from "./stage.ts";
 /** One step, as the conductor grants it. Plain data. */
 export interface StepOrder {
   readonly step: number;
-  /** What scheduled learning rates are multiplied by. Default: 1. */
+  /** The factor of scheduled learning rates. Default: 1. */
   readonly rateFactor?: number;
   /** Who wants the state that follows it. */
   readonly snapshotTo?: ActorRef<SnapshotProtocol>;
@@ -45,9 +45,9 @@ export type RankProtocol = StageLinkProtocol & {
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
   sample: { in: { step: number }; out: { text: string } };
-  /** After which step a run ends that a rank's code has asked to stop: sent to all ranks once each has answered that step. */
+  /** The step after which the run ends, if a rank's code has asked to stop it: sent to all ranks once each has answered the step of that call. */
   verdict: { in: { step: number } };
-  /** Waits at every rank: answered once its code wants the present state saved, which then blocks until it is `heard`. */
+  /** A standing question to every rank: answered when its code calls `save()`, which then blocks until `heard`. */
   wanted: { in: Record<string, never>; out: WantedSave };
   /** That save has begun at every shard: nothing overwrites the state uncopied. */
   heard: { in: Record<string, never> };
@@ -77,9 +77,9 @@ export interface DeclaredModel {
 
 /** A state that a rank's code wants saved. */
 export interface WantedSave {
-  /** Updates that it has seen. */
+  /** The number of updates made to it. */
   readonly step: number;
-  /** What it is called, where it has a name. */
+  /** Its name, if it has one. */
   readonly named?: StateName | undefined;
 }
 
@@ -96,9 +96,9 @@ export interface RankStepped {
    * where the loss is computed, once for each replica.
    */
   readonly lossesNats: readonly number[];
-  /** The same losses on a rank that splits layers with one that tells them: both have the same bits. */
+  /** The same losses of a rank that splits layers with the rank that reports them: both must have the same bits. */
   readonly witnessNats?: readonly number[];
-  /** How many labels count in each of those micro-batches, where the data was looked at for that. */
+  /** The number of labels that count in each of those micro-batches, if they were counted. */
   readonly numCounted?: readonly number[];
   /** The same by name, where losses have names. */
   readonly namedLosses: readonly Readonly<Record<string, number>>[];
@@ -111,7 +111,7 @@ export interface RankStepped {
   readonly waits: Waits;
   /** Names of the model's parameters that the step does not train; left out where they are those of the step before. */
   readonly frozen?: readonly string[];
-  /** Names of the parameters that this rank's losses have gradients of: in a run's first step. */
+  /** Names of the parameters with a gradient on this rank, in a run's first step only. */
   readonly reached?: readonly string[];
   /** What this rank's shard sends from this step on when the state is saved, where that has become more. */
   readonly saved?: readonly PartPlan[];

@@ -58,9 +58,9 @@ export type ShardProtocol = ShardGroupProtocol &
     finish: { in: { step: number }; out: StepUpdated | undefined };
     /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
     snapshot: { in: { step: number; checkpointer: ActorRef<SnapshotProtocol> } };
-    /** Answered once the snapshots that it was told of before are taken note of: nothing overwrites those states uncopied. */
+    /** Answered once the snapshots ordered before are noted: no update overwrites those states before they are copied. */
     noted: { in: Record<string, never>; out: Record<string, never> };
-    /** By the rank: its loop has returned after `step` steps, and makes no more. */
+    /** From the rank: its loop has returned after `step` steps, and makes no more. */
     left: { in: { step: number } };
   };
 

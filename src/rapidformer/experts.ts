@@ -2,7 +2,7 @@ import type { ExpertConfig } from "../models/index.ts";
 import type { Arguments } from "./arguments.ts";
 import { argumentError } from "./run-parts.ts";
 
-/** What is said of experts beside their number. */
+/** Settings of experts except their number. */
 const howTokensAreDealt = [
   ...["topk", "moeLossCoeff", "moeTrainCapacityFactor", "moeEvalCapacityFactor"],
   ...["moeMinCapacity", "moeTokenDropping", "mlpType"],

@@ -100,7 +100,7 @@ export function stepsOf(args: Arguments, numTrain: number): number {
 }
 
 /**
- * What a run's plan has of the arguments; evaluations are the caller's to add.
+ * The part of a run's plan that the arguments give; the caller adds evaluations.
  * @throws {TroupeError} `ARGUMENTS` for a length that is given twice, or a model's folder without weights
  */
 export function planOf(args: Arguments, numTrain: number): TrainingPlan {

@@ -44,10 +44,10 @@ export type WriterProtocol = {
   write: { in: WriteOrder; out: Written };
 };
 
-/** What a writer starts with. */
+/** The data that a writer starts with. */
 export interface WriterInit {
   readonly location: string;
-  /** Of the lock that the service has taken of it. */
+  /** The word of the service's lock on it. */
   readonly hold: string;
   readonly keep: KeepRule | undefined;
   /** Whether each checkpoint is read again before it counts as saved. */

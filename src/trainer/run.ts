@@ -51,7 +51,7 @@ import { stalledEvent, translateEvent } from "./translate-event.ts";
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
 const MAX_PART_BYTES = 2 ** 31;
 
-/** How long an actor may go on that is to end at once: one whose code does not return is ended by force then. */
+/** How long an actor may take to end; one whose code does not return is then ended by force. */
 const STOP_DEADLINE_MS = 1_000;
 
 /** Processes that share no memory reach each other as those of several hosts would. */
@@ -99,9 +99,9 @@ export class Run {
   #numSteps = 0;
   #failure: Error | undefined;
   #isStopped = false;
-  /** Whether all hosts have, once. */
+  /** Whether all hosts have joined once. */
   #haveJoined = false;
-  /** Rejected by what ends the run while it waits for hosts. */
+  /** Rejected with the error that ends the run while it waits for hosts. */
   readonly #halted = Promise.withResolvers<never>();
 
   /** Why nothing can be asked while there is none. */
@@ -164,7 +164,7 @@ export class Run {
       });
       return result;
     } catch (caught) {
-      // Whatever was under way has failed by its end.
+      // When a run is stopped, all its work fails, for no reason but the stop.
       const error = this.#isStopped ? stopped() : rootCause(explainHang(caught, this.inspect()));
       emit({ kind: "run.failed", error: reportError(error) });
       if (error instanceof Error) this.#failure = error;
@@ -184,8 +184,8 @@ export class Run {
   }
 
   /**
-   * A signal is to end the run. Before all hosts have joined it fails with `RUN_INTERRUPTED`: there is nothing to save.
-   * @returns whether that is so
+   * Ends the run for a signal that comes before all hosts have joined: it fails with `RUN_INTERRUPTED`, since there is nothing to save.
+   * @returns whether it ended
    */
   interrupt(signal: NodeJS.Signals): boolean {
     if (this.#options.head === undefined || this.#haveJoined) return false;
@@ -194,7 +194,7 @@ export class Run {
     return true;
   }
 
-  /** How the run has ended, for other hosts: they leave with the same exit code as this one. */
+  /** Reports to other hosts how the run has ended, so that they exit with the same code. */
   endedBy(signal: NodeJS.Signals | undefined, { steps, saveError }: RunResult): void {
     if (saveError !== undefined)
       this.#failure = fromFailure({
@@ -235,7 +235,7 @@ export class Run {
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
-      // The program may do other runs, or other work, for which the memory of this one is not to stay.
+      // The program may go on with other runs or other work, which need the memory of this one.
       releaseCachedMemory();
     }
   }
@@ -334,7 +334,7 @@ export class Run {
     const declared = dryRun(job, config, data, settings, batch);
     const { model } = declared;
     const kept = keptModules();
-    // A program that has run the job before may remember another text of it.
+    // If the program has run the job before, it may keep an older text of it.
     const { module, modules } = await identityOf(jobUrl, nameOfJob(jobUrl), {
       sources: { ...kept.sources, ...loaded.sources },
       resolved: { ...kept.resolved, ...loaded.resolved },
@@ -368,7 +368,7 @@ export class Run {
     if (reported !== undefined) this.#options.emit(reported);
   }
 
-  /** Reports an actor that stands still, with the line of its code where that can be seen, and ends it where others wait for it. */
+  /** Reports an actor that stands still, with the line of its code if it can be seen, and ends it if others wait for it. */
   async #hearStalled(event: Extract<RuntimeEvent, { kind: "actor.stalled" }>): Promise<void> {
     const { isNews, isToBlame, call } = event;
     // The error that ends it shows the line.
@@ -408,7 +408,7 @@ interface SettledJob {
   readonly job: Job;
   readonly config: JobConfig;
   readonly data: OpenedData;
-  /** What is known by now of the data that the run began with. */
+  /** Gives the facts known so far of the data that the run began with. */
   readonly begun: () => BegunData;
   /** The user's modules as the run began with them. */
   readonly modules: ModuleTexts;
@@ -482,7 +482,7 @@ function stalled(actor: ActorInspection, afterMs: number): TroupeError {
   });
 }
 
-/** As all hosts hear of it; the command to go on is told by the one that leads. */
+/** The error that all hosts report; the head alone adds the command to resume. */
 function interrupted(got: string, hint: string): TroupeError {
   return new TroupeError("RUN_INTERRUPTED", {
     where: "run",

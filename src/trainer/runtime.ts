@@ -196,7 +196,7 @@ export class Runtime implements AsyncDisposable {
   ): Promise<RunResult> {
     const settings = await settleResume(this.#settings);
     let hostSignal: NodeJS.Signals | undefined;
-    // Before other hosts can find this one: from then on a signal is to end all alike.
+    // Listens before other hosts can find this one: from then on a signal ends all hosts alike.
     using interruption = this.#listensToSignals
       ? new Interruption((signal) => {
           if (hostSignal === undefined && this.#run !== undefined) this.#interrupt(signal);

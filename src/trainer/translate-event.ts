@@ -39,7 +39,7 @@ function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivere
   return reason === "Overflow" && messageKind === "telemetry";
 }
 
-/** @param stack - where the user's code is that it waits for, as far as that is known */
+/** @param stack - the stack of the user's code that the actor waits for, if it is known */
 export function stalledEvent(
   event: RuntimeEventOf<"actor.stalled">,
   stack?: string,

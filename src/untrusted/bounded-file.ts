@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 
 import { type FileHandle, open } from "node:fs/promises";
 
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = constants;
-/** A pipe has no writer to wait for, and a device or a terminal is not taken over. */
+/** Opening waits for no writer of a pipe, and takes over no terminal. */
 const FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 const MIB = 1 << 20;
@@ -121,7 +121,7 @@ class Reading {
   constructor(sizeBytes: number, maxBytes: number) {
     if (sizeBytes > maxBytes) throw tooLong(`${sizeBytes}`, maxBytes);
     this.#maxBytes = maxBytes;
-    // One more, so that the read that finds the end needs no other memory.
+    // One byte more, so that the read that finds the end needs no other memory.
     this.#buffer = Buffer.allocUnsafeSlow(sizeBytes + 1);
   }
 
@@ -133,7 +133,7 @@ class Reading {
     return this.#length;
   }
 
-  /** What is still to be read into. */
+  /** The free part of the memory. */
   get rest(): Buffer {
     if (this.#length === this.#buffer.length) {
       const longer = Buffer.allocUnsafeSlow(Math.min(Math.max(4_096, 2 * this.#length), this.#maxBytes + 1));

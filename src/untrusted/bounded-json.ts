@@ -1,13 +1,13 @@
 const MAX_DEPTH = 64;
-/** Of values, in lists and records alike: the largest vocabulary that is known, with its merges, has two million. */
+/** Most values, in lists and records together: the largest vocabulary that is known, with its merges, has two million. */
 const MAX_VALUES = 2_500_000;
 
 /** A JSON text that is deeper, or has more values, than is read; the message stands for itself in a sentence. */
 export class JsonRefused extends Error {}
 
 /**
- * `JSON.parse` for a stranger's text: how deep it is, and how many values it has, is counted first, so that it takes no more than some 200 MB
- * and cannot overflow the stack.
+ * `JSON.parse` for a stranger's text. Its depth and its values are counted first, so that it takes at most some 200 MB and cannot
+ * overflow the stack.
  * @throws {JsonRefused} for more than 64 levels or 2.5 million values
  * @throws {SyntaxError} for what is no JSON
  */

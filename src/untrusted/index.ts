@@ -1,4 +1,4 @@
-/** What every reader of a stranger's file uses, so that none can be made to wait, to fill the memory, or to find what is not there. */
+/** Readers and bounds for files of strangers: no such file can make a reader wait, fill the memory, or look up an inherited name. */
 export {
   FileRefused,
   maxFileBytes,

@@ -1,9 +1,9 @@
 /** A pattern's source is no longer than this, in UTF-16 units. */
 const MAX_SOURCE = 4_096;
-/** What repetitions such as {1,3} are written out to. */
+/** Most nodes of a pattern, once repetitions such as {1,3} are written out. */
 const MAX_NODES = 4_096;
 const MAX_DEPTH = 64;
-/** Of the memory that is kept of what failed, in bytes. */
+/** Most memory for remembering failed attempts, in bytes. */
 const MAX_MEMO_BYTES = 1 << 26;
 /** Steps for each character of a text before what fails is remembered: patterns of published tokenizers take three to ten. */
 const FREE_STEPS = 64;
@@ -12,10 +12,10 @@ const FREE_STEPS = 64;
 export class PatternRefused extends Error {}
 
 /**
- * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text, whatever it says: it is run like
- * `RegExp` runs it, by trying one way after another, but of each place of the pattern and each place of the text it remembers that
- * they have failed, and tries them once. Finds exactly what `RegExp` finds. For patterns of strangers, which could make `RegExp` run for
- * ever. `String`'s match, matchAll, split and replaceAll take one as they take a `RegExp`, but a replacement is taken as it stands.
+ * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text, for patterns of strangers, which could make
+ * `RegExp` run for ever. It backtracks like `RegExp` and finds exactly the same matches, but it remembers each pair of a place in the
+ * pattern and a place in the text that has failed, and tries it once only. `String`'s match, matchAll, split and replaceAll accept one
+ * like a `RegExp`, but a replacement is inserted literally.
  *
  * Back references, switches such as `(?i:` and repetitions of what can be empty are refused: the first cannot be matched in linear time.
  * Source: Davis, Servant and Lee 2021, "Using selective memoization to defeat regular expression denial of service".
@@ -82,7 +82,7 @@ export class LinearPattern {
     return parts;
   }
 
-  /** What stands before, between and behind the matches. */
+  /** The parts of a text before, between and behind the matches. */
   apart(text: string): string[] {
     const parts: string[] = [];
     let begin = 0;
@@ -114,7 +114,7 @@ type Node =
   | { readonly kind: "look"; readonly node: Node; readonly isBehind: boolean; readonly isNegative: boolean }
   | { readonly kind: "begin" | "end" | "boundary" | "inside" };
 
-/** The characters that one class or escape stands for. RegExp itself says which, of one character at a time, each once. */
+/** The characters that one class or escape stands for. RegExp itself is asked, once for each character. */
 class CharacterSet {
   readonly #matcher: RegExp;
   /** 0 for not asked yet, 1 for no, 2 for yes. */
@@ -151,7 +151,7 @@ class CharacterSet {
   }
 }
 
-/** Reads a source that RegExp has taken with the flag `u`, so what is not looked at here is right. */
+/** Parses a source that RegExp has accepted with the flag `u`, so syntax errors need no check here. */
 class Parser {
   readonly #source: string;
   readonly #sets = new Map<string, CharacterSet>();
@@ -339,7 +339,7 @@ class Compiler {
   }
 
   #repeat({ node, least, most, isLazy }: Node & { kind: "repeat" }, isBack: boolean): void {
-    // Whether such a round counts hangs on where it began, which would have to be remembered too.
+    // Whether such a round counts depends on where it began, which would have to be remembered too.
     if (canBeEmpty(node)) throw new PatternRefused("a repetition of what can be empty, such as (a*)*");
     for (let count = 0; count < least; count++) this.#node(node, isBack);
     if (most === Number.POSITIVE_INFINITY) {
@@ -367,7 +367,7 @@ class Compiler {
     if (splits.length > 0) this.#joins.add(this.#ops.length);
   }
 
-  /** Between what follows a split and where the steps now end: what is tried first stands first. */
+  /** Fills in the two ways of a split, behind it and at the present end of the steps, in the order in which they are tried. */
   #branch(split: number, isLazy: boolean): void {
     this.#first[split] = isLazy ? this.#ops.length : split + 1;
     this.#second[split] = isLazy ? split + 1 : this.#ops.length;
@@ -389,7 +389,7 @@ function canBeEmpty(node: Node): boolean {
   }
 }
 
-/** What is remembered of a step at a place of the text: nothing, that it is being tried or has failed, that it has led to a match. */
+/** The memory of a step at a place of the text: 0 for none, FAILED for tried without a match yet, LED for one that led to a match. */
 const [FAILED, LED] = [1, 2];
 
 /** The search for matches in one text. */
@@ -434,8 +434,8 @@ class Search {
     const text = this.#text;
     const memo = this.#memo;
     const width = text.length + 1;
-    // What is still to be tried: a step, a place, and how much of the trail leads there. A run of one set is tried from its end
-    // back to its beginning, which is the fourth number; −1 for what is no run.
+    // Attempts still to be made: a step, a place, and how much of the trail leads there. A run of one set is tried from its end
+    // back to its beginning, which is the fourth number; −1 where there is no run.
     const todo: number[] = [];
     const trail: number[] = [];
     let [step, place] = [firstStep, firstPlace];
@@ -478,7 +478,7 @@ class Search {
           case RUN: {
             const set = sets[first[step] as number] as CharacterSet;
             if (memo !== undefined) {
-              // One character at a time: that this step has been here is remembered of each place.
+              // One character at a time, so that this step is remembered at each place.
               const code = text.codePointAt(place);
               if (code === undefined || !set.has(code)) step = second[step] as number;
               else {
@@ -538,7 +538,7 @@ class Search {
           default:
             this.#freeSteps -= steps;
             if (isLook) return this.#led(trail, place);
-            // What led here has not failed: another search may come this way.
+            // The trail has not failed: another search may come this way.
             if (memo !== undefined) for (const key of trail) memo[key] = 0;
             return place;
         }
@@ -559,7 +559,7 @@ class Search {
     }
   }
 
-  /** Of what lies ahead or behind only whether it is there is asked for: what led to it once does so again. */
+  /** Remembers a trail that led to a match. It does so again, since a look ahead or behind asks only whether there is a match. */
   #led(trail: readonly number[], place: number): number {
     if (this.#memo !== undefined) for (const key of trail) this.#memo[key] = LED;
     return place;

@@ -15,12 +15,12 @@ import { CheckpointServer, CheckpointService } from "../../src/service/index.ts"
 import { prometheusSink } from "../../src/sinks/index.ts";
 import { makeCertificate } from "../fixtures/certificates.ts";
 
-/** A door that stands open. */
+/** A port that is open. */
 interface Open {
   readonly at: NetConnectOpts;
-  /** What a caller says before it falls silent. */
+  /** The bytes that a caller sends before it falls silent. */
   readonly begins: string;
-  /** Resolves when somebody who may come in has been served. */
+  /** Resolves when a caller with the right token has been served. */
   serve(): Promise<void>;
 }
 
@@ -161,7 +161,7 @@ async function callSilently({ at, begins }: Open): Promise<Socket> {
 }
 
 describe.each(doors)("%s door", (_, _file, open) => {
-  test("lets 500 callers that say nothing hold 64 connections, and serves at once who may come in", async () => {
+  test("lets 500 callers that say nothing hold 64 connections, and serves admitted callers at once", async () => {
     const door = await open();
     let numGone = 0;
     const { promise: areGone, resolve } = Promise.withResolvers<void>();

@@ -23,11 +23,11 @@ import { afterAll, describe, expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const troupe = join(root, "bin", "troupe.mjs");
-// Numbers are enough: neither needs an account.
+// User ids are enough: neither user needs an account.
 const VICTIM = 64_011;
 const ATTACKER = 64_012;
 
-/** How the test cannot be made here; undefined where it can. */
+/** Why this machine cannot run the test; undefined if it can. */
 function whyNot(): string | undefined {
   if (process.geteuid?.() !== 0) return "only root can start programs of two other users";
   const { status } = spawnSync(process.execPath, ["--check", troupe], { uid: VICTIM, gid: VICTIM, env: {} });
@@ -37,7 +37,7 @@ const reason = whyNot();
 if (reason !== undefined) process.stderr.write(`test/access/hostile-user.test.ts is skipped: ${reason}\n`);
 
 describe.skipIf(reason !== undefined)("beside a user who makes every name first", () => {
-  // What /tmp is to them: everybody may make files there, and nobody touch another's.
+  // Stands for /tmp: every user may make files there, and none can touch another's.
   const shared = reason === undefined ? mkdtempSync("/tmp/troupe-hostile-") : "";
   const home = join(shared, "home");
   const precious = join(home, "precious");
@@ -89,7 +89,7 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
       lchownSync(join(path, name), owner, owner);
   }
 
-  it("the complete program runs nothing of theirs, follows nothing of theirs, and does its run", async () => {
+  it("the complete program runs and follows no file of theirs, and completes its run", async () => {
     chmodSync(shared, 0o1777);
     mkdirSync(home, { mode: 0o700 });
     writeFileSync(precious, "precious", { mode: 0o600 });
@@ -113,7 +113,7 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
       chmodSync(path, 0o755);
     for (const entry of entries) chmodSync(entry, 0o644);
     give(cache, ATTACKER);
-    // What is planted is good: Node runs it where it is told to look there.
+    // The planted file works: Node runs it when its cache folder is the attacker's.
     run(["--version"], { NODE_COMPILE_CACHE: cache });
     expect(readFileSync(ran, "utf8").length).toBeGreaterThan(10);
     rmSync(ran);
@@ -140,12 +140,12 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
     const own = statSync(join(home, ".cache", "troupe", "node-compile-cache"));
     expect([own.uid, own.mode & 0o777]).toEqual([VICTIM, 0o700]);
 
-    // Where there is no home for a cache of theirs, there is none, and what another variable names is not taken for one.
+    // Without a home there is no cache, and no other variable's folder is used instead.
     const homeless = train("homeless", { HOME: "/nonexistent", TROUPE_CACHE: join(home, "tokens") });
     expect(homeless).toMatchObject({ status: 0, losses: alone.losses });
     expect(existsSync(ran)).toBe(false);
 
-    // A socket at which another user listens is not ours to serve at.
+    // The service refuses a socket path at which another user listens.
     const socket = join(shared, "serve.sock");
     const listen = `require("net").createServer().listen(${JSON.stringify(socket)}, () => console.log("listens"))`;
     const attacker = spawn(process.execPath, ["-e", listen], {
@@ -156,7 +156,7 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
     });
     await once(attacker.stdout, "data");
     const serve = ["checkpoint", "serve", "--dir", beside.folder, "--socket", socket];
-    // The victim cannot even call there, and finds the name taken either way: by one who listens, by one who has left.
+    // The victim cannot even connect there. The name is taken by a listener in one case, and by a file left behind in the other.
     chmodSync(socket, 0o777);
     const answered = run(serve);
     expect(answered.status).not.toBe(0);

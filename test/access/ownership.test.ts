@@ -24,7 +24,7 @@ import { compileCache, makeOwnFolder, whyForeign, whyUnsafe } from "../../src/ow
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const isRoot = process.geteuid?.() === 0;
-/** Another user of the machine: nobody has to have an account for a file to be theirs. */
+/** The id of another user of the machine; a file can belong to an id without an account. */
 const OTHER = 64_007;
 
 let folder: string;
@@ -56,7 +56,7 @@ describe("a file or folder is taken for this user's", () => {
     const open = folderOf("open-folder", 0o777);
     writeFileSync(join(open, "file"), "");
     expect(whyUnsafe(join(open, "file"))).toBe(`${open}, one that others can write to (mode 777)`);
-    // Where everybody has their own, as in /tmp, what is ours stays so.
+    // In a sticky folder such as /tmp, our files stay ours.
     chmodSync(open, 0o1777);
     expect(whyUnsafe(join(open, "file"))).toBeUndefined();
     expect(whyUnsafe(open)).toBe("one that others can write to (mode 1777)");

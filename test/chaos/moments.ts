@@ -299,7 +299,7 @@ class Journey {
     } else program.kill(strike);
   }
 
-  /** What befalls its folder; then the program runs on, mostly to its end. */
+  /** The fault of its folder, after which the program runs on, mostly to its end. */
   async #strikeFolder(
     program: ChildProcess,
     strike: FolderStrike,

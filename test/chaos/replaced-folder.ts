@@ -13,7 +13,7 @@ import {
 } from "../../src/checkpoint/index.ts";
 import { contentOf } from "../checkpoint/content.ts";
 
-/** What may befall the folder of a run while it lives. */
+/** Faults of a running run's folder. */
 export const folderStrikes = ["folder moved", "folder deleted", "folder replaced"] as const;
 export type FolderStrike = (typeof folderStrikes)[number];
 
@@ -57,7 +57,7 @@ export class Replacing implements AsyncDisposable {
   async strike(strike: FolderStrike, stays: boolean): Promise<void> {
     if (!existsSync(this.#folder)) return;
     this.#strike = strike;
-    // What is being written meanwhile makes a removal fail that has seen the folder empty.
+    // A file written meanwhile makes the removal of a folder fail that was empty a moment before.
     if (strike === "folder deleted") rmSync(this.#folder, { recursive: true, maxRetries: 20, retryDelay: 5 });
     else renameSync(this.#folder, this.#aside);
     if (strike !== "folder replaced") return;

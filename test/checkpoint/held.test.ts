@@ -262,7 +262,7 @@ describe("the holder of a place", () => {
     expect((await listCheckpoints(location)).map(({ step }) => step)).toEqual([3, 2]);
   });
 
-  test("of a host's own folder, which has no lock, writes into the one that it began in alone", async () => {
+  test("of a host's own folder, which has no lock, writes only into the folder that it began in", async () => {
     const { location, contents } = await folder();
     const storage = new LocalFolder(location);
     const share = await storage.beside("step-000001");

@@ -12,7 +12,7 @@ const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
 const at = (...names: string[]) => join(folder, ...names);
 
-/** What no weights are: what a tokenizer is made of, and what says how a model writes. */
+/** A model folder's files that are no weights: the tokenizer's, the chat template, the generation config. */
 const companions = {
   "tokenizer_config.json": '{"do_lower_case": true, "tokenizer_class": "BertTokenizer"}',
   "special_tokens_map.json": '{"unk_token": "[UNK]"}',
@@ -83,7 +83,7 @@ describe("a model's folder on the command line", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is fine-tuned by README's line as it is printed, with a batch size that is told, from weights of every form", async () => {
+  it("is fine-tuned by README's line as it is printed, with a batch size that is reported, from weights of every form", async () => {
     const one = await finetune("bert", ...oneStep);
     expect({ code: one.code, err: one.err }).toEqual({
       code: 0,
@@ -106,7 +106,7 @@ describe("a model's folder on the command line", () => {
     );
   });
 
-  it("gives what was tuned and what is converted its tokenizer, templates and configs, byte for byte", async () => {
+  it("gives tuned and converted models its tokenizer, templates and configs, byte for byte", async () => {
     const { code, err } = await finetune("bert", "--steps", "1", "--save", at("tuned"));
     expect({ code, err }).toMatchObject({ code: 0 });
     const resumed = await finetune(

@@ -8,10 +8,10 @@ import { Workspace } from "../fixtures/run-tiny.ts";
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const stuckJob = fileURLToPath(new URL("../fixtures/jobs/stuck.ts", import.meta.url));
 
-/** Whose thread it is that waits, and for what, by the name that stuck.ts gives the place; a promise only where one may be given. */
+/** The thread that waits and the function it waits for, by the name of the place in stuck.ts; a promise only where one is allowed. */
 type Place = readonly [waits: string, ways: readonly ("loop" | "promise" | "loop 3" | "promise 3")[]];
 
-/** A function that a job gains lacks a line here, which does not compile. */
+/** A new function of a job without a line here does not compile. */
 const ofJob: Readonly<Record<keyof Omit<Job, "config">, Place>> = {
   training: ["job-loader#1 waits: training(…) of the job", ["loop"]],
   data: ["job-loader#1 waits: data(…) of the job", ["loop", "promise"]],
@@ -43,7 +43,7 @@ const cases = Object.entries({ ...ofJob, ...ofData, ...others }).flatMap(([place
   ways.map((way) => [place, way, waits] as const),
 );
 
-describe("a function of a user's that never comes back", () => {
+describe("a function of a user's that never returns", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
   let kill = () => {};

@@ -432,7 +432,7 @@ describe("a sink that fails", () => {
     expect(text).toContain('throw new Error("down");');
   });
 
-  test("at its close alone, by any value thrown, is reported to the sinks that are left", async () => {
+  test("only at its close, by any value thrown, is reported to the other sinks", async () => {
     for (const thrown of [new Error("down"), null, Object.create(null)]) {
       const fails = () => {
         throw thrown;
@@ -450,7 +450,7 @@ describe("a sink that fails", () => {
     expect(warnings).toEqual([expect.stringContaining("close() of sink Tracker failed")]);
   });
 
-  test("to answer holds up no other, keeps a bounded number of events, and is left when its time is up", async () => {
+  test("to answer delays no other sink, keeps a bounded number of events, and is given up when its time is up", async () => {
     const hub = new EventHub({ capacity: 10 });
     const seen: TroupeEvent[] = [];
     hub.addSink({ write: (event) => seen.push(event), close: () => {} });

@@ -15,7 +15,7 @@ import { declareGolden, type GoldenFolder, goldenFolders, loadGolden } from "./g
 
 /** What make-generated.py writes of a reference state. */
 interface Generated {
-  /** Of its config.json and weights: another state may lie there under the same name. */
+  /** Digest of its config.json and weights: another state may lie there under the same name. */
   readonly sha256: string;
   readonly prompts: readonly (readonly number[])[];
   readonly pad: number;
@@ -90,7 +90,7 @@ describe.skipIf(known.length === 0)(`text is that of transformers ${transformers
   });
 });
 
-// States of which transformers has told nothing: those that are put in the golden folders' place.
+// States without results of transformers: they replace the golden folders.
 describe.skipIf(others.length === 0)("text is that of a pass over all of it for each token", () => {
   test.each(others.map((each) => [each.name, each] as const))("golden/%s", async (_, state) => {
     const { config, task } = state;

@@ -133,7 +133,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect([...head.losses, ...again.losses.slice(done)]).toEqual(whole);
   });
 
-  it("leave with 75 together where the head is sent a signal, and each says what ended it", async () => {
+  it("all exit with 75 when the head gets a signal, and each says what ended it", async () => {
     const folder = workspace.path("signalled-head");
     const { head, member } = await startTwo(
       "--steps",
@@ -156,7 +156,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     );
   });
 
-  it("leave with 75 where a signal comes before all have joined: to a host without a head yet, and to the head", async () => {
+  it("exit with 75 when a signal comes before all have joined, on a host without a head yet and on the head", async () => {
     const port = await freePort();
     const options = [...quick, "--steps", "400", "--checkpoint", workspace.path("early")];
     using member = new LaunchedRun(workspace, torchVariables(1, 2, port), options);

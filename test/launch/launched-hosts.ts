@@ -18,7 +18,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Resolves once somebody calls this port, at which nobody listens before or after. */
+/** Resolves at the first connection to this port, at which nothing listens before or after. */
 export async function untilCalled(port: number): Promise<void> {
   const server = createServer().listen({ host: "127.0.0.1", port });
   const [caller] = (await once(server, "connection")) as [Socket];
@@ -27,7 +27,7 @@ export async function untilCalled(port: number): Promise<void> {
   await once(server, "close");
 }
 
-/** Resolves once somebody listens at this port. */
+/** Resolves once a process listens at this port. */
 export async function untilAnswered(port: number): Promise<void> {
   for (;;) {
     const caller = connect({ host: "127.0.0.1", port });
@@ -35,7 +35,7 @@ export async function untilAnswered(port: number): Promise<void> {
       await once(caller, "connect");
       return;
     } catch {
-      // Nobody yet.
+      // Nothing listens yet.
     } finally {
       caller.destroy();
     }

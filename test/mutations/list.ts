@@ -684,7 +684,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/checkpoint/held.test.ts",
-        "of a host's own folder, which has no lock, writes into the one that it began in alone",
+        "of a host's own folder, which has no lock, writes only into the folder that it began in",
       ),
     ],
   },
@@ -703,7 +703,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/trainer/resume/run-folder.test.ts",
-        "is left as it is by a run whose folder it replaced: that run's saves fail, and it reads none of these",
+        "is not changed or read by a run whose folder it replaced: that run's saves fail",
       ),
     ],
   },
@@ -1422,7 +1422,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/access/callers.test.ts",
-        "lets 500 callers that say nothing hold 64 connections, and serves at once who may come in",
+        "lets 500 callers that say nothing hold 64 connections, and serves admitted callers at once",
       ),
     ],
   },
@@ -1434,7 +1434,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/runtime/network.test.ts",
-        "a caller without a certificate is told so, and is not let in by resuming the session in which it was refused",
+        "a caller without a certificate gets that reason, and is not let in by resuming the session in which it was refused",
       ),
     ],
   },

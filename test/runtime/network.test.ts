@@ -56,7 +56,7 @@ function callUnauthenticated({ hub }: Heard): Socket {
   return call;
 }
 
-/** What a process says first to the hub. */
+/** The first frame of a process to the hub. */
 function greeting({ hub }: Heard, index: number, token = "token"): Buffer {
   const text = packGreeting({ index, address: "nowhere" }, hub.address, token);
   return Buffer.concat([frameHeader(text.length, 0, 0, 0), text]);
@@ -201,7 +201,7 @@ test("a process that is refused hears why at once: for its token, for its certif
   expect([plain.said, sealed.said, plain.lost.size, sealed.lost.size]).toEqual([[], [], 0, 0]);
 });
 
-test("a caller without a certificate is told so, and is not let in by resuming the session in which it was refused", async () => {
+test("a caller without a certificate gets that reason, and is not let in by resuming the session in which it was refused", async () => {
   const ours = makeKeys();
   const here = await openHub(0, { tls: ours });
   const [, port] = JSON.parse(here.hub.address) as [string, number];

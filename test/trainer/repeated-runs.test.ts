@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 const bench = fileURLToPath(new URL("../../bench/repeated.ts", import.meta.url));
 
-it("a program that makes one run after the other keeps no memory of those that are over", () => {
+it("a program that makes several runs keeps no memory of the ended ones", () => {
   // Five more runs added 35 MB when a run did not give back what its threads had freed.
   const { status, stdout, stderr } = spawnSync(process.execPath, [bench, "--runs", "15", "--limit", "25"], {
     encoding: "utf8",

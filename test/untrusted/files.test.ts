@@ -9,7 +9,7 @@ import { Workspace } from "../fixtures/run-tiny.ts";
 const root = fileURLToPath(new URL("../../src", import.meta.url));
 const sources = globSync("**/*.ts", { cwd: root });
 
-/** What of Node's opens a file for reading without asking what it is, and a line of each kind that must be seen. */
+/** Functions of Node's that open a file for reading without checking its kind, and a line of each that must be found. */
 const way =
   /import [^;]*\b(readFile|readFileSync|open|openSync|createReadStream|openAsBlob)\b[^;]*from "node:fs(\/promises)?"|\bfs\.(readFile|open|createReadStream)|\basyncBufferFromFile\b/;
 const seen = [
@@ -19,7 +19,7 @@ const seen = [
   "await asyncBufferFromFile(path)",
 ];
 
-/** Files of this machine or of the product itself, none of which a stranger wrote, and what is opened for writing. */
+/** Reads of the machine's or the product's own files, which no stranger wrote, and files that are opened for writing. */
 const ours: Readonly<Record<string, string>> = {
   "untrusted/bounded-file.ts": "the one place",
   "runtime/hosting/resident-bytes.ts": "/proc",

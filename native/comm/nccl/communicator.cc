@@ -31,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The remedy for hosts whose network NCCL tries in vain.
+// The remedy if NCCL cannot connect by the hosts' network.
 const std::string kWithoutInfiniBand = "between hosts whose InfiniBand does not work, export NCCL_IB_DISABLE=1 on each";
 
 // After which an operation counts as late.

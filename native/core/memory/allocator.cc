@@ -151,7 +151,7 @@ void release_cached_memory() {
   heap.small.purge();
   heap.large.purge();
 #ifdef __GLIBC__
-  // What ended threads have freed stays resident in arenas of theirs, which glibc gives back only when it is asked.
+  // Memory that ended threads have freed stays resident in their arenas until glibc is asked to give it back.
   malloc_trim(0);
 #endif
 }

@@ -54,8 +54,8 @@ void* charge_memory(int64_t bytes, const std::string& tag);
 void charge_again(void* charge, int64_t bytes);
 void credit_memory(void* charge, int64_t bytes);
 
-// Gives all cached free memory back to the system, save a few hundred KiB of small blocks in the caches of other threads;
-// and what malloc keeps of what was freed.
+// Gives all cached free memory back to the system, except a few hundred KiB of small blocks in the caches of other threads,
+// and also the freed memory that malloc keeps.
 void release_cached_memory();
 
 }  // namespace troupe

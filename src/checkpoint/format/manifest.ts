@@ -21,7 +21,7 @@ export interface TrainerState {
   readonly optimizer?: JsonValue;
   /** Losses of the latest steps, in order, by which spikes are recognized; omitted if nobody looks for them. */
   readonly recentLosses?: readonly number[];
-  /** What evaluations measured of the states so far, `[step, value]` each, where the run compares them; else omitted. */
+  /** The evaluations so far as `[step, value]`, if the run compares its states; else omitted. */
   readonly evaluations?: readonly (readonly [number, number])[];
   /** The run that it belongs to, as `runOf` reads it; omitted outside a run. */
   readonly run?: JsonObject;

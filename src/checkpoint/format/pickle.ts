@@ -56,7 +56,7 @@ export interface PickleRules {
 
 const ORDERED_DICT = "collections.OrderedDict";
 const MAX_DEPTH = 1_000_000;
-/** Of what a pickle makes: each takes some hundred bytes of memory, and one byte of the file. */
+/** The most values that a pickle may make: each takes some hundred bytes of memory, and one byte of the file. */
 const MAX_VALUES = 2_000_000;
 
 /** Said of bytes that end before the pickle does. */

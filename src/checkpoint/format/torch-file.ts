@@ -46,8 +46,8 @@ const MAX_PICKLE_BYTES = 1 << 26;
 const MAX_RANK = 16;
 const MAX_DEPTH = 16;
 /**
- * Dictionaries may stand in several others, and so in many more than there are: how many entries a file's own size allows. The description of a tensor
- * takes a hundred bytes and more.
+ * Bounds on the entries of all dictionaries, by the size of the file. One dictionary may stand in several others, so a small file could
+ * hold very many entries. The description of a tensor takes a hundred bytes and more.
  */
 const [MAX_NUM_ENTRIES, BYTES_PER_ENTRY, FREE_ENTRIES] = [1_000_000, 16, 10_000];
 

@@ -5,11 +5,11 @@ import type { CheckpointStorage } from "../storage/storage.ts";
 /** The file beside the checkpoints that says which of them have a name. */
 const namedFile = "named.json";
 
-/** What a save is called. */
+/** The name of a saved state. */
 export interface StateName {
   /** Such as `best`: letters, digits, `.`, `_` and `-`. */
   readonly as: string;
-  /** What the state was measured to be, where that is kept with the name. */
+  /** The metric of the state, if one is kept with the name. */
   readonly metric?: number | undefined;
 }
 
@@ -49,7 +49,7 @@ export async function folderNamed(storage: CheckpointStorage, name: string): Pro
   return named === undefined ? undefined : stepFolder(named.step);
 }
 
-/** Gives a checkpoint a name, which the one before of that name loses. To be called by who has the storage locked. */
+/** Gives a checkpoint a name; an earlier checkpoint of that name loses it. The caller must hold the storage's lock. */
 export async function nameState(
   storage: CheckpointStorage,
   { as, metric }: StateName,
@@ -59,7 +59,7 @@ export async function nameState(
   await storage.writeText(namedFile, `${JSON.stringify(named, null, 2)}\n`);
 }
 
-/** No checkpoint of a storage has a name any more. To be called by who has it locked. */
+/** Removes all names of a storage's checkpoints. The caller must hold its lock. */
 export async function forgetNames(storage: CheckpointStorage): Promise<void> {
   if (Object.keys(await namedIn(storage)).length > 0) await storage.writeText(namedFile, "{}\n");
 }

@@ -17,7 +17,7 @@ export function saveFailed(path: string, step: number, cause: unknown): TroupeEr
   );
 }
 
-/** Of errors that say themselves what to do about the place. */
+/** Codes of errors whose own hint says what to do about the place. */
 const placeCodes: ReadonlySet<string> = new Set([
   "CHECKPOINT_DIRECTORY",
   "CHECKPOINT_MOVED",

@@ -125,7 +125,7 @@ async function writeHolder(file: FileHandle, what: string, hold: string): Promis
   await file.write(`${JSON.stringify(holderNow(what, hold))}\n`, 0);
 }
 
-/** What lies at a path that leads to no file of ours: nothing, or what is no folder, or a link. @throws any other failure */
+/** Gives undefined if the path leads to no file of ours: nothing is there, a part is no folder, or it is a link. @throws any other failure */
 export function undefinedWhereAbsent(error: NodeJS.ErrnoException): undefined {
   if (["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code ?? "")) return undefined;
   throw error;

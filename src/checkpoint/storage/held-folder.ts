@@ -10,12 +10,12 @@ const descriptors = "/proc/self/fd";
 const openFile = promisify(open);
 const statOpen = promisify(fstat);
 
-/** Of folders that were dropped without {@link HeldFolder.close}, as with the thread of an actor that fails. */
+/** Closes the descriptors of folders that were dropped without {@link HeldFolder.close}, for instance when an actor fails. */
 const dropped = new FinalizationRegistry<number>((descriptor) => closeSync(descriptor));
 
 /**
- * A folder that a writer holds, open. Whatever is written goes through {@link write}, which first compares it with what lies at its
- * path, and leads to the open folder itself: another folder that takes its place meanwhile is never written into.
+ * A folder that a writer holds open. Every change goes through {@link write}, which first checks that this folder still lies at its
+ * path. Changes then go to the open folder itself, so another folder that takes its place meanwhile is never changed.
  */
 export class HeldFolder {
   readonly #location: string;
@@ -31,8 +31,8 @@ export class HeldFolder {
 
   /**
    * Opens the folder at a path.
-   * @param hold - of its lock; undefined where none was taken: then it is held as it lies there now
-   * @throws {TroupeError} `CHECKPOINT_MOVED` where it is not, or is not under that lock
+   * @param hold - the word of its lock; undefined without a lock: then the folder that lies there now is held
+   * @throws {TroupeError} `CHECKPOINT_MOVED` if no folder is there, or it is not under that lock
    */
   static async open(location: string, hold?: string): Promise<HeldFolder> {
     const flags = constants.O_RDONLY | constants.O_DIRECTORY;
@@ -80,7 +80,7 @@ export class HeldFolder {
     this.#descriptor = -1;
   }
 
-  /** As {@link path}, once it is known to be still at its place. */
+  /** Gives {@link path} after checking that the folder is still at its place. */
   async #root(): Promise<string> {
     const own = await statOpen(this.#descriptor, { bigint: true });
     const there = await stat(this.#location, { bigint: true }).catch(undefinedWhereAbsent);

@@ -35,7 +35,7 @@ type Write = <T>(act: (root: string) => Promise<T>) => Promise<T>;
 export class LocalFolder implements CheckpointStorage {
   readonly location: string;
   readonly #hold: string | undefined;
-  /** What is written under a lock is written into this. */
+  /** The folder that all changes go into, from the lock or the first write on. */
   #held: HeldFolder | undefined;
   /** Of drafts that came to nothing and could not be removed. */
   readonly #left = new Set<string>();
@@ -79,7 +79,7 @@ export class LocalFolder implements CheckpointStorage {
 
   async beside(name: string): Promise<StorageDraft> {
     await this.#write((root) => makeDirectoryDurably(join(root, name)));
-    // No lock is taken of a host's own folder: it is held as its first writer finds it.
+    // A host's own folder has no lock: it is held from the first write on.
     this.#held ??= await HeldFolder.open(this.location);
     return new FilesDraft(join(this.location, name), name, this.#write);
   }
@@ -95,7 +95,7 @@ export class LocalFolder implements CheckpointStorage {
     return this.#write(async (root) => {
       const path = join(root, name);
       if (!(await exists(path))) return;
-      // First out of sight as a whole: no reader finds half of it.
+      // It is renamed first, so that no reader finds half of it.
       const removing = join(root, `${removingPrefix}${name}-${randomUUID()}`);
       await rename(path, removing);
       await rm(removing, { recursive: true, force: true });
@@ -186,7 +186,7 @@ export class LocalFolder implements CheckpointStorage {
     }
   }
 
-  /** Through this goes whatever changes anything in the folder: its holder is asked each time. */
+  /** Makes each change in the folder, after checking that the folder is still this writer's. */
   readonly #write: Write = async (act) => {
     if (this.#hold !== undefined) this.#held ??= await HeldFolder.open(this.location, this.#hold);
     return this.#held === undefined ? act(this.location) : this.#held.write(act);
@@ -195,7 +195,7 @@ export class LocalFolder implements CheckpointStorage {
   /** Removes a draft by its name, which no other has; one that cannot be removed now goes before the next begins. */
   async #discard(ticket: string): Promise<void> {
     try {
-      // Wherever the folder is by now: the draft is this writer's.
+      // The draft is this writer's even if the folder was moved.
       await rm(join(this.#held?.path ?? this.location, ticket), { recursive: true, force: true });
       this.#left.delete(ticket);
     } catch {
@@ -279,7 +279,7 @@ class FilesDraft implements StorageDraft {
     const files = [...this.#files.keys()];
     this.#files.clear();
     if (this.#committed || files.length === 0) return;
-    // Where the folder went, they went with it.
+    // If the folder was moved, they moved with it.
     await this.#write(async () => {
       for (const path of files) await rm(path, { force: true });
     }).catch(() => {});

@@ -23,8 +23,8 @@ export interface StorageLock extends AsyncDisposable {
 /** How a storage is opened. */
 export interface StorageOptions {
   /**
-   * The {@link StorageLock.hold} of the lock that its writer has: each write first makes sure that the lock is still there. Left
-   * out by who only reads, or writes without a lock.
+   * The {@link StorageLock.hold} of its writer's lock: each write first makes sure that the lock is still there. Left out to read
+   * only, or to write without a lock.
    */
   readonly hold?: string | undefined;
 }

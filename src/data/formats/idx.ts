@@ -13,7 +13,7 @@ export interface IdxArray {
 
 /** Of unsigned bytes, the only kind that pictures and labels come in. */
 const UNSIGNED_BYTES = 8;
-/** By gunzip. */
+/** The most times that gunzip may make a file larger. */
 const MOST_GROWTH = 64;
 /** The kind, and as many sizes as there may be. */
 const MOST_HEADER_BYTES = 4 + 4 * 255;

@@ -53,7 +53,7 @@ function checkColumn(bytes: Buffer, column: Field | undefined, budget: Budget): 
   }
 }
 
-/** What a file of its size may promise. */
+/** Counts down the values and bytes that a file may still promise, by its size. */
 class Budget {
   #values: number;
   #bytes: number;

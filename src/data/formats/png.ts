@@ -10,7 +10,7 @@ export interface Picture {
   readonly colours: Uint8Array;
 }
 
-/** 4096 by 4096: of larger ones even the empty takes a second and 200 MB. */
+/** 4096 by 4096: a larger picture takes a second and 200 MB even if it is empty. */
 const MAX_PIXELS = 1 << 24;
 const SIGNATURE = "89504e470d0a1a0a";
 /** Values of a pixel, by PNG's colour types: grey, RGB, palette, grey and alpha, RGBA. */

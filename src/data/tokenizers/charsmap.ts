@@ -50,7 +50,7 @@ export class Charsmap {
 }
 
 const [LENGTH_BYTES, UNIT_BYTES] = [4, 4];
-/** Of one character; of published tables the longest has 55. */
+/** The most bytes that replace one character; the longest in published tables has 55. */
 const MAX_REPLACEMENT_BYTES = 256;
 const VALUE_BITS = 0x7fffffff;
 

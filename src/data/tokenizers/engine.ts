@@ -10,7 +10,7 @@ import { refusal } from "./refusal.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
 import { UnigramPieces } from "./unigram.ts";
 
-/** What stands for the space in front of a word. */
+/** Stands for the space in front of a word. */
 export const WORD_BEGIN = "\u2581";
 
 /** A step of the engine: it has a pattern, or steps of its own, or neither. */
@@ -59,7 +59,7 @@ function boundedEngine(json: TokenizerJson): Engine {
     {
       ...json,
       normalizer: withoutNmt(json.normalizer),
-      // What it would put around a text is never asked for.
+      // The engine is never asked to put special tokens around a text.
       post_processor: null,
       // Its tables for Unigram are large, and the model that stands in for it has its own.
       ...(isUnigram && { model: { ...json.model, vocab: [["", 0]], unk_id: 0 } }),
@@ -146,7 +146,7 @@ class BoundedSteps {
   }
 }
 
-/** A text may be too long for a pattern that tries many ways: that is said when the text comes. */
+/** Turns a pattern's refusal of a text, which is too long to match it on, into an error of the tokenizer. */
 function inWords<T>(work: () => T): T {
   try {
     return work();
@@ -160,7 +160,7 @@ function lengthOf(texts: string | readonly string[]): number {
   return typeof texts === "string" ? texts.length : texts.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** What the engine keeps of its added tokens, each of which has its own place. */
+/** The fields in which the engine keeps its added tokens. */
 interface AddingEngine {
   readonly added_tokens: AddedToken[];
   readonly added_tokens_map: Map<string, AddedToken>;
@@ -169,7 +169,7 @@ interface AddingEngine {
   splitter_normalized: object;
 }
 
-/** As the engine itself adds them when it is made; but then its steps have no bounds yet. */
+/** Adds tokens as the engine's constructor does, which cannot do it itself: its steps have no bounds by then. */
 function addTokens(engine: Engine, tokens: TokenizerJson["added_tokens"]): void {
   const { model, normalizer } = engine;
   const adding = engine as unknown as AddingEngine;
@@ -195,8 +195,8 @@ function addTokens(engine: Engine, tokens: TokenizerJson["added_tokens"]): void 
 }
 
 /**
- * Whether the engine makes the same text of a text as the steps of normalizers.ts: from whole strings, in half the time that it takes
- * character by character, and most of what is encoded needs no places.
+ * Whether the engine normalizes a text to the same result as normalizers.ts. It works on strings, in half the time that single characters
+ * take, and most encodings need no places of characters.
  */
 function isMadeByEngine(json: NormalizerJson | null): boolean {
   switch (json?.type) {
@@ -226,8 +226,8 @@ function withoutNmt(normalizer: unknown): unknown {
 }
 
 /**
- * Puts a model in the engine's that cuts words as Hugging Face's tokenizers do: the engine leaves words together, and of equally
- * likely ways to cut a text takes others.
+ * Makes the engine's model cut words as Hugging Face's tokenizers do. By itself the engine leaves words together, and it chooses
+ * otherwise among equally likely cuts.
  */
 function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJson): void {
   const tokens = (json.model.vocab as [string, number][]).map(([token]) => token);
@@ -249,7 +249,7 @@ function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJso
 
 /**
  * A number as Hugging Face's tokenizers read it from JSON: its digits as an integer, divided by a power of ten, which may be the
- * neighbour of the nearest double. Which of two all but equally likely ways is taken hangs on it.
+ * neighbour of the nearest double. It can decide between two cuts of almost equal likelihood.
  */
 function asTheyRead(value: number): number {
   const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];

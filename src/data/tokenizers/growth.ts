@@ -1,6 +1,6 @@
 import { refusal } from "./refusal.ts";
 
-/** Unicode's own normal forms make 18 characters of one, and a word may have more put in front of it. */
+/** Unicode's own normal forms make up to 18 characters of one, and steps may put more in front of a word. */
 const [MOST_GROWTH, FREE_GROWTH] = [32, 4_096];
 
 /** The length that a `tokenizer.json` may make of a text of `length` UTF-16 units, all its steps together. */

@@ -1,7 +1,6 @@
 /**
- * Patterns by which published tokenizers cut texts into words, as their `tokenizer.json` has them. RegExp matches each in a time linear in the
- * text, three times as fast as a pattern of which that is not known is matched. By name: GPT-2; GPT-4 and Llama 3; Qwen 2 and 3; GPT-4o and
- * Llama 4; BLOOM; DeepSeek V3.
+ * Patterns by which published tokenizers cut texts into words, as their `tokenizer.json` has them: GPT-2; GPT-4 and Llama 3; Qwen 2 and 3;
+ * GPT-4o and Llama 4; BLOOM; DeepSeek V3. RegExp is known to match each in linear time, three times as fast as `LinearPattern` matches it.
  */
 const published: ReadonlySet<string> = new Set([
   String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,

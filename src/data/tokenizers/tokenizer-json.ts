@@ -28,14 +28,14 @@ type Json = Readonly<Record<string, unknown>>;
 /** Steps of one kind, such as normalizers, sequences within sequences counted too. */
 const MAX_STEPS = 64;
 const MAX_DEPTH = 8;
-/** In UTF-16 units: of a pattern, of other settings, of a token. Of published tokenizers the longest have 500, 10 and 500. */
+/** Longest pattern, setting and token, in UTF-16 units. The longest of published tokenizers have 500, 10 and 500. */
 const [MAX_PATTERN, MAX_SETTING, MAX_TOKEN] = [4_096, 256, 4_096];
-/** Of Unigram and of WordPiece, which try every stretch of a word. */
+/** The longest token of Unigram, and word of WordPiece: both try every stretch of a word. */
 const MAX_TRIED = 256;
-/** In base64; of published tokenizers the longest has 350,000. */
+/** Longest table of replacements, in base64; the longest of published tokenizers has 350,000. */
 const MAX_CHARSMAP = 1 << 23;
 const MAX_ID = 1 << 24;
-/** Tokens that a text is searched for at each character, and all that they spell. */
+/** Most added tokens, which are searched for at each character of a text, and most characters of all of them. */
 const [MAX_ADDED, MAX_ADDED_CHARACTERS] = [1 << 16, 1 << 20];
 
 /** Lists of steps, by the names that sequences give them. */
@@ -140,7 +140,7 @@ function checkVocabulary(vocab: Json): void {
   }
 }
 
-/** Of Unigram: tokens with their log-probabilities. */
+/** Checks Unigram's vocabulary: tokens with their log-probabilities. */
 function checkScores(vocab: readonly unknown[], unknown: unknown): void {
   for (const entry of vocab) {
     const [token, score] = Array.isArray(entry) ? entry : [];
@@ -153,7 +153,7 @@ function checkScores(vocab: readonly unknown[], unknown: unknown): void {
     throw refusal("model.unk_id: the place of a token", said(unknown));
 }
 
-/** Two tokens each, as one text or as a pair; all in the same way. */
+/** Checks merges: two tokens each, all as one text or all as a pair. */
 function checkMerges(merges: unknown): void {
   if (!Array.isArray(merges)) throw refusal("model.merges: a list", said(merges));
   const isText = typeof merges[0] === "string";

@@ -2,22 +2,22 @@ import { TroupeError } from "../../errors.ts";
 import type { EventOf } from "../../events/index.ts";
 import type { BestRule } from "../../job/index.ts";
 
-/** What the evaluation after a step came to: the metric that counts. Plain data, kept in checkpoints. */
+/** The metric that an evaluation measured, with the step of the state. Plain data, kept in checkpoints. */
 export type Measured = readonly [step: number, value: number];
 
-/** What evaluations so far come to. */
+/** The result of comparing all evaluations so far. */
 export interface Standing {
   /** Whether the last one is better than all before. */
   readonly isBest: boolean;
   /** Evaluations since the best one. */
   readonly numSinceBest: number;
-  /** What learning rates are multiplied by. */
+  /** The factor of all learning rates. */
   readonly rateFactor: number;
 }
 
 /**
- * Compares the states of a run by what evaluations make of them. All that follows is a function of the evaluations up to a
- * step, so that a run that goes back, or on from a checkpoint, does as it did.
+ * Compares the states of a run by their evaluations. Every decision depends only on the evaluations up to a step, so a run that goes
+ * back, or resumes from a checkpoint, decides as before.
  */
 export class BestStates {
   readonly #rule: BestRule;
@@ -40,7 +40,7 @@ export class BestStates {
   }
 
   /**
-   * The state after `step` steps was evaluated: what was measured of later ones, before the run went back, is forgotten.
+   * Adds the evaluation of the state after `step` steps. Evaluations of later states, from before the run went back, are dropped.
    * @throws {TroupeError} `JOB_INVALID` where the evaluation has no such metric
    */
   note(step: number, { lossNats, losses, metrics }: Evaluated): Standing {
@@ -56,7 +56,7 @@ export class BestStates {
     return this.#measured.find(([at]) => at === step)?.[1];
   }
 
-  /** What the evaluations of states up to `step` come to. */
+  /** Compares the evaluations of states up to `step`. */
   at(step: number): Standing {
     const { mode = "min", minDelta = 0, reduceRate } = this.#rule;
     const sign = mode === "min" ? 1 : -1;

@@ -34,7 +34,7 @@ export class Pipeline {
     return Promise.race([other, this.#failed.promise]);
   }
 
-  /** What belongs to the work has failed. */
+  /** Fails the pipeline with the error of something that belongs to its work. */
   fail(error: unknown): void {
     this.#failed.reject(error);
   }

@@ -23,7 +23,7 @@ export interface SaveRequest {
   readonly reject: (reason: unknown) => void;
 }
 
-/** That a run ends in order before its last planned step. */
+/** The end of a run, in order, before its last planned step. */
 export interface EarlyEnd {
   /** Steps made in all. */
   readonly step: number;
@@ -35,7 +35,7 @@ export interface EarlyEnd {
  * it between two steps; it outlives a restart of the ranks, and so does what it was told.
  */
 export class RunControl {
-  /** Whether it was told that losses are uneven. */
+  /** Whether `loss.uneven` was reported. */
   isUnevenTold = false;
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
@@ -44,7 +44,7 @@ export class RunControl {
   #isStopping = false;
   #isClosed = false;
   #end: EarlyEnd | undefined;
-  /** States that ranks' code has asked to be saved and that are not durable, by step. */
+  /** States that ranks' code asked to save and that are not durable yet, by step. */
   readonly #wantedStates = new Map<number, StateName | undefined>();
 
   /** Whether no step is to be granted for now. */
@@ -62,23 +62,23 @@ export class RunControl {
     return this.#end;
   }
 
-  /** The run ends after `step` steps, or earlier where that was known before. */
+  /** Ends the run after `step` steps, unless it ends earlier already. */
   endAt(step: number, why: EndReason): void {
     if (this.#end === undefined || step < this.#end.step) this.#end = { step, why };
     this.#change();
   }
 
-  /** A rank's code wants the state after `step` steps saved. A restart of the ranks does not change it. */
+  /** Notes that a rank's code asked to save the state after `step` steps. A restart of the ranks does not change it. */
   wantState(step: number, named: StateName | undefined): void {
     this.#wantedStates.set(step, named ?? this.#wantedStates.get(step));
   }
 
-  /** Whether the state after `step` steps is one of those, and its name. */
+  /** The request to save the state after `step` steps, with its name; undefined if there is none. */
   wantedState(step: number): { readonly named: StateName | undefined } | undefined {
     return this.#wantedStates.has(step) ? { named: this.#wantedStates.get(step) } : undefined;
   }
 
-  /** Nobody waits for that state any more, unless its save was cut off. */
+  /** Drops the request for a state when its save has ended, unless the save was cut off. */
   async stateSaved(step: number, save: Promise<SaveOutcome>): Promise<void> {
     if ((await save).kind !== "abandoned") this.#wantedStates.delete(step);
   }

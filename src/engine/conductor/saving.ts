@@ -48,13 +48,13 @@ export interface SaveReasons {
   readonly isLast?: boolean;
   /** Somebody asked for it: it goes to the disk. */
   readonly isAsked?: boolean;
-  /** A rank's code has asked for it, and makes no further step before it has begun: it is not left out, and waits for no later state. */
+  /** A rank's code has asked for it, and makes no further step until it has begun. So it is never skipped, nor put off to a later state. */
   readonly isPresent?: boolean;
-  /** What it is called. */
+  /** Its name. */
   readonly named?: StateName | undefined;
 }
 
-/** What is to become of a save: until it is ordered, more may be. */
+/** Where a save goes, and its name. Until the save is ordered, both may still be added. */
 interface SaveAim {
   /** Whether it goes to the disk. */
   write: boolean;
@@ -66,7 +66,7 @@ interface SaveUnderWay extends BegunSave {
   readonly aim: SaveAim;
 }
 
-/** Saves of that many steps back are known: ranks are no further apart. */
+/** Saves of this many last steps are remembered: ranks are no further apart. */
 const KEPT_IN_MIND = 8;
 
 /** A save that has begun. */
@@ -79,7 +79,7 @@ export interface BegunSave {
 
 /**
  * Decides after which steps of one generation of the rank group its state is saved, one planned save at a time: that bounds
- * the memory of copies. What a loop asks for at its own step may go on beside it. A save that fails is told, and training goes on.
+ * the memory of copies. A save that a loop asks for may run beside it. A save that fails is reported, and training goes on.
  */
 export class Saving {
   readonly #options: SavingOptions;
@@ -187,7 +187,7 @@ export class Saving {
     await Promise.all([...this.#inFlight].map(({ outcome }) => outcome));
   }
 
-  /** A save of that state that goes, or went, to the disk already; it is given the name then. */
+  /** Finds a save of that state that goes, or went, to the disk already, and gives it the name. */
   #known(step: number, named: StateName | undefined): BegunSave | undefined {
     const known = this.#written.get(step);
     if (known === undefined) return undefined;
@@ -197,7 +197,7 @@ export class Saving {
     return { ...known, receivers: undefined };
   }
 
-  /** A copy of that state that was to stay in memory, and was not ordered yet: it goes to the disk too. */
+  /** Finds a copy of that state that was to stay in memory and is not ordered yet, and has it written to the disk too. */
   #raised(step: number, named: StateName | undefined): BegunSave | undefined {
     const copy = [...this.#inFlight].find((save) => save.step === step && !save.aim.isOrdered);
     if (copy === undefined) return undefined;

@@ -16,7 +16,7 @@ export class LearningRates {
 
   /**
    * @param update - counted from 1, skipped steps left out
-   * @param factor - what scheduled rates are multiplied by
+   * @param factor - multiplies scheduled rates
    * @returns the first optimizer's rate, before its groups' factors: what is reported of a step
    */
   reported(update: number, factor = 1): number {

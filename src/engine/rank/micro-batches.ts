@@ -35,7 +35,7 @@ export interface StepReport {
   readonly losses: ReportedLoss[];
   /** The same by name, where losses have names; each waits for its values. */
   readonly namedLosses: (() => Readonly<Record<string, number>>)[];
-  /** The same losses on a rank that does not tell them: those of the rank that does must have the same bits. */
+  /** The losses of a rank that does not report them, for comparison: they must have the same bits as the reporting rank's. */
   readonly witnesses: LateNumber[];
   /** How many labels count in each micro-batch, where the data was looked at for that. */
   readonly numCounted: number[];

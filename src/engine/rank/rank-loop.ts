@@ -85,7 +85,7 @@ export class RankLoop extends MeshRank implements RankContext {
     }
   }
 
-  /** The loop has returned, at the end of the run or before: what is still granted is not made, and measured on the state that there is. */
+  /** Ends the loop's work when it has returned. Steps that are still granted are not made; inspections are answered with the present state. */
   #leave(): void {
     this.#isOver = true;
     const granted = this.#granted;
@@ -141,7 +141,7 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#refusePipeline("rank.batches()");
     for (const _ of this.steps()) {
       this.#byBatches = true;
-      // Of this step: that of the next, which counts from `step()` on, may be another.
+      // Read now: from `step()` on it is the next step's, which may differ.
       this.#numMicroBatches = this.accumulation;
       for (let at = 0; at < this.#numMicroBatches; at++) yield* this.#turn(at);
       this.#byBatches = false;
@@ -264,7 +264,7 @@ export class RankLoop extends MeshRank implements RankContext {
   }
 
   #microBatch = 0;
-  /** That the loop goes through in the step itself. */
+  /** Micro-batches that the loop goes through in the present step. */
   #numMicroBatches = 1;
 
   /** One turn of a loop over batches: tensors that it makes are released behind it. */

@@ -21,7 +21,7 @@ export class OptimizerClock {
   readonly #frozen: FrozenUpdates;
   /** Checkpoints that do not know yet how far the optimizer has come, by the step that their state follows. */
   readonly #saving = new Map<number, ActorRef<SnapshotProtocol>>();
-  /** The last step of which it is known what it trains. */
+  /** The last step whose trained parameters are known. */
   #lastScored: number;
 
   constructor(plan: ShardPlan) {
@@ -85,7 +85,7 @@ export class OptimizerClock {
     this.#report(step);
   }
 
-  /** It is known what a step trains. */
+  /** Notes that it is known which parameters `step` trains. */
   scored(step: number): void {
     this.#lastScored = step;
     this.#report(step);

@@ -165,7 +165,7 @@ export class EventHub {
     return event;
   }
 
-  /** Reports on a sink or a subscriber; not within the event that is being passed on, which the others get first. */
+  /** Reports on a sink or a subscriber after the present event, so that the others get that event first. */
   #later(body: TroupeEventBody): void {
     queueMicrotask(() => {
       if (!this.#closed) {
@@ -202,7 +202,7 @@ export class EventHub {
   }
 
   #report(failure: SubscriberFailed): void {
-    // On standard error too: a script may have no other subscriber than the one that failed.
+    // Also to standard error: the subscriber that failed may be a script's only one.
     const { subscriber, error } = failure;
     if (failure.numLost === undefined && !this.#closed)
       process.emitWarning(

@@ -7,30 +7,30 @@ import { BoundedQueue } from "./bounded-queue.ts";
 import { callSubscriber } from "./call-subscriber.ts";
 import type { EventSink } from "./sink.ts";
 
-/** A sink may take this share of the thread… */
+/** The share of the thread that a sink may take… */
 const share = 1 / 5;
-/** …after so many milliseconds of its calls, which any sink may take at once. */
+/** …beyond this many milliseconds of calls, which are always allowed. */
 const burstMs = 100;
-/** A `write` that has not ended after so long is reported. */
+/** A `write` that takes longer than this is reported. */
 const answerMs = 10_000;
-/** How long closing lets a sink that returns no promises keep the thread for events that wait. */
+/** How long closing lets a sink without promises take the thread for the events that wait. */
 const drainMs = 1000;
-/** How long closing waits for a sink that says nothing else… */
+/** How long closing waits for a sink without a `closeDeadlineMs`… */
 const closeMs = 10_000;
 /** …and for its `close`, however long its last `write` took. */
 const leastCloseMs = 1000;
 
-/** How a {@link GuardedSink} holds and reports. */
+/** Options of {@link GuardedSink}. */
 export interface GuardedSinkOptions {
-  /** Events held for it at most. */
+  /** The most events that are held for it. */
   readonly capacity: number;
   /** Receives the first failure, and the count of all when the sink is closed. */
   readonly report: (failure: SubscriberFailed) => void;
 }
 
 /**
- * A sink that may do what it likes. One that is quick is called at once. Events wait, up to a bound, for one that has returned
- * a promise or has taken more than its share of the thread. Its first failure is reported, and what it lacks when it is closed.
+ * Calls a user's sink, which may throw, hang or be slow. A quick sink is called at once. Events wait, up to a bound, for a sink whose
+ * promise is pending or that took more than its share of the thread. Reports its first failure, and at its close the failures and lost events.
  */
 export class GuardedSink {
   readonly #sink: EventSink;
@@ -39,7 +39,7 @@ export class GuardedSink {
   /** Resolves once the sink may be called again; undefined where it may now. */
   #busy: Promise<void> | undefined;
   #rest: { readonly end: () => void } | undefined;
-  /** What the sink has taken of the thread beyond its share. */
+  /** The time that the sink has taken beyond its share of the thread. */
   #debtMs = 0;
   #debtAtMs = 0;
   #error: ErrorReport | undefined;
@@ -75,7 +75,7 @@ export class GuardedSink {
     if (!(await within(closeDeadlineMs, this.#drain())))
       this.#failUnanswered("write(event)", closeDeadlineMs);
     const numLost = this.#queue.takeNumDropped() + this.#queue.length;
-    // A late answer calls it no more.
+    // A promise that settles later must not lead to another call.
     this.#queue.keepNewest(0);
     const closing = callSubscriber(
       () => this.#sink.close(),
@@ -100,7 +100,7 @@ export class GuardedSink {
       this.#holdUntil(this.#resting((this.#debtMs - burstMs) / share));
   }
 
-  /** Holds events back until then, and passes them on after that. */
+  /** Holds events back until `ready` resolves, and then passes them on. */
   #holdUntil(ready: Promise<void>): void {
     this.#busy = ready.then(() => {
       this.#busy = undefined;
@@ -112,7 +112,7 @@ export class GuardedSink {
     while (this.#busy === undefined && this.#queue.length > 0) this.#call(this.#queue.shift() as TroupeEvent);
   }
 
-  /** For the end: all that waits, whatever share of the thread that takes, but no longer than the end can wait. */
+  /** Passes on all waiting events at the end, whatever share of the thread that takes, but no longer than closing may take. */
   async #drain(): Promise<void> {
     this.#debtMs = 0;
     while (this.#busy !== undefined || this.#queue.length > 0) {
@@ -162,7 +162,7 @@ export class GuardedSink {
     this.#fail(error, call);
   }
 
-  /** What was not reported when it happened. */
+  /** Reports the failures and lost events that were not reported when they happened. */
   #reportCounts(numLost: number): void {
     const { name: subscriber } = this;
     const numFailed = this.#numFailed;

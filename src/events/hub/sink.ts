@@ -10,11 +10,11 @@ export interface EventSink {
    * throws or rejects with is reported once, and it gets the next event.
    */
   write(event: TroupeEvent): unknown;
-  /** Writes out what is held back, once no event follows. May return a promise. */
+  /** Writes out buffered events; called after the last event. May return a promise. */
   close(): unknown;
-  /** Called by the hub that takes the sink: how a sink reports on itself, for instance that its disk is full. */
+  /** Called by the hub when the sink is added. With `tell` the sink reports on itself, for instance that its disk is full. */
   attach?(tell: (body: TroupeEventBody) => void): void;
-  /** What errors call it. Default: its class. */
+  /** Its name in errors. Default: its class. */
   readonly name?: string;
   /** How long {@link close} is waited for, in milliseconds. Default: 10,000. */
   readonly closeDeadlineMs?: number;

@@ -15,8 +15,8 @@ export interface ActorStarted {
 }
 
 /**
- * An actor has shown no progress for too long, or waits for a function of the user's: what it is at, as a healthy thread reads it.
- * Reported once for each wait.
+ * An actor has shown no progress for too long, or waits for a function of the user's. The fields show its work, as another thread
+ * reads it. Reported once for each wait.
  */
 export interface ActorStalled {
   readonly kind: "actor.stalled";
@@ -46,12 +46,12 @@ export interface ActorStalled {
 
 /** A call into the user's code that has not ended. */
 export interface AwaitedCall {
-  /** What was called, with the split and the position of a batch: 'batch("train", 0, 8) of the job\'s data'. */
+  /** The function, with the split and the position of a batch: 'batch("train", 0, 8) of the job\'s data'. */
   readonly what: string;
   /** Whether it has returned a promise, which has not settled. */
   readonly isPending: boolean;
   readonly ageMs: number;
-  /** The lines of one's own source where it is, innermost first, where they could be seen. */
+  /** The lines of the user's source that it has reached, innermost first, if they could be seen. */
   readonly frames?: readonly SourceFrame[];
 }
 

@@ -52,8 +52,9 @@ export interface CheckpointSaved {
    * memory that training would have used; `waitedMs` of `checkpoint.started` is beside it. None where another program trains.
    */
   readonly blockedMs?: number | undefined;
-  /** What it is called, where it was given a name, and what it was measured to be. */
+  /** Its name, if it was given one. */
   readonly as?: string | undefined;
+  /** The metric that is kept with the name. */
   readonly metric?: number | undefined;
 }
 

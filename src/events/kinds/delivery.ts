@@ -20,18 +20,18 @@ export interface MessageUndelivered {
 }
 
 /**
- * A sink, a listener or a subscriber threw, its promise was rejected, or its promise has not settled. Reported once for each,
- * which goes on receiving; and of a sink that failed again, or that events never reached, once more when it is closed.
+ * A sink, a listener or a subscriber threw, or its promise was rejected or has not settled. Reported once for each, which goes on
+ * receiving events. A sink that failed again, or lost events, is reported once more when it is closed.
  */
 export interface SubscriberFailed {
   readonly kind: "subscriber.failed";
-  /** Which: "write(event) of sink Tracker", "a listener to step.finished". */
+  /** Its name: "write(event) of sink Tracker", "a listener to step.finished". */
   readonly subscriber: string;
   /** Its first failure. */
   readonly error: ErrorReport;
-  /** When a sink is closed: how many of its calls have failed. */
+  /** The number of its calls that failed; when a sink is closed. */
   readonly numFailed?: number;
-  /** When a sink is closed: how many events were not passed to it, because more came than are held. */
+  /** The number of events that it did not get, because more waited than are held; when a sink is closed. */
   readonly numLost?: number;
 }
 

@@ -26,7 +26,7 @@ export interface HostFailed {
   readonly error: ErrorReport;
 }
 
-/** A host that the launcher has started is not taken in, does not trust the one that leads, or cannot use its own files: it ends. */
+/** A host that the launcher has started ends, since the head refuses it, or it does not trust the head, or it cannot use its own files. */
 export interface HostRefused {
   readonly kind: "host.refused";
   readonly index: number;

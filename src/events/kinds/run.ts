@@ -109,9 +109,9 @@ export interface RunFinished {
   /** Of the last step; NaN where none was made. */
   readonly lossNats: number;
   readonly durationMs: number;
-  /** Steps that were planned and not made, since the run was told to end before them; left out where there are none. */
+  /** Planned steps that were not made because the run ended in order before them; left out if there are none. */
   readonly numLeft?: number;
-  /** Why it ended before its last planned step, where the job itself ended it. */
+  /** Why it ended before its last planned step, if the job itself ended it. */
   readonly endedBy?: EndReason | undefined;
 }
 

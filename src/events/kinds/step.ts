@@ -9,7 +9,7 @@ export type StepEvent =
   | HistogramMeasured
   | ParametersUnused;
 
-/** The first step of a run has trained parameters that none of its losses depends on: a layer that forward never calls, for instance. */
+/** The model has trained parameters that no loss of the run's first step depends on, for instance a layer that forward never calls. */
 export interface ParametersUnused {
   readonly kind: "parameters.unused";
   readonly step: number;
@@ -72,20 +72,20 @@ export interface EvaluationFinished {
   readonly numSamples: number;
   /** Where the dataset counts them. */
   readonly numTokens?: number | undefined;
-  /** Whether the state is the best so far, where the job's training says what that is. */
+  /** Whether the state is the best so far, if the job's training sets `best`. */
   readonly isBest?: boolean | undefined;
 }
 
 /**
- * The micro-batches of a step have different numbers of labels that count, and the job has no `weigh`: their losses count alike, so
- * the step's loss depends on how samples are dealt to ranks. Told once.
+ * The micro-batches of a step have different numbers of labels that count, and the job has no `weigh`. Their losses weigh the same, so
+ * the step's loss depends on how samples are dealt to ranks. Reported once.
  */
 export interface LossUneven {
   readonly kind: "loss.uneven";
   readonly step: number;
   /** Labels other than -100 in each micro-batch, over all ranks. */
   readonly numCounted: readonly number[];
-  /** What a job says to weigh them. */
+  /** The line to add to the job, which weighs them. */
   readonly advice: string;
 }
 

@@ -74,7 +74,7 @@ interface ConsoleParts extends Required<ConsoleSinkOptions> {
 const isSet = (text = "") => text !== "" && text !== "0" && text !== "false";
 
 class ConsoleSink implements EventSink {
-  /** Its writer waits for slow readers, and knows when to give them up. */
+  /** No deadline here: its writer itself waits for slow readers, and gives them up in time. */
   readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #stream: ConsoleStream;
   /** Writes to standard error; undefined for a stream that was given. */

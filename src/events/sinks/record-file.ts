@@ -25,9 +25,9 @@ export interface RecordFileOptions {
   /** What a file begins with. */
   readonly head?: () => Uint8Array;
   /**
-   * Whether its folder is another's to make, and need not be there at first or always: like any failure, that it cannot be
-   * opened is tried again. Then only the folder that was there first counts, since another in its place may be another run's: a file
-   * that was moved with its folder is gone on with. No link is followed in the file's place. false
+   * Whether another makes its folder, which may be missing at first or later: opening the file is then tried again, like after any
+   * failure. Only the folder that was there first counts, since a folder in its place may be another run's: if the folder was moved,
+   * the file in it is continued. No link is followed in the file's place. Default: false.
    */
   readonly mayWait?: boolean;
 }
@@ -46,7 +46,7 @@ export class RecordFile implements Outlet {
   readonly #options: RecordFileOptions;
   #path: string;
   #descriptor: number | undefined;
-  /** Of the folder that it waits for, open: while it is, no other can have its inode. */
+  /** The descriptor of the folder that it waits for. While that is open, no other folder can have its inode. */
   #folder: number | undefined;
   /** Of the file that is open: another one under its name is not it. */
   #inode = { dev: 0, ino: 0 };
@@ -120,7 +120,7 @@ export class RecordFile implements Outlet {
     return this.#folder !== undefined && !this.#isFolderThere() && fstatSync(this.#descriptor).nlink > 0;
   }
 
-  /** Whether the folder has its name still, where it is one that was waited for. */
+  /** Whether the folder that it waits for, if any, is still at its path. */
   #isFolderThere(): boolean {
     if (this.#folder === undefined) return true;
     const { dev, ino } = fstatSync(this.#folder);
@@ -128,7 +128,7 @@ export class RecordFile implements Outlet {
     return dev === there?.dev && ino === there.ino;
   }
 
-  /** @throws ESTALE where another folder, or none, lies where the one was that was waited for */
+  /** @throws ESTALE if the folder that it waits for is no longer at its path */
   #checkFolder(): void {
     if (this.#isFolderThere()) return;
     const message = `ESTALE: ${dirname(this.#path)} is not the folder that the run has begun in`;

@@ -22,7 +22,7 @@ export function describeError(error: ErrorReport, { debug = false }: ErrorDepth 
   return [error.message, ...place, ...describeFrames(framesOf(error))].join("\n");
 }
 
-/** @returns the line of one's own source where something is, with a mark under the place, and those from which it was called */
+/** @returns the innermost line of the user's source, with a mark under the place, and the lines that called it */
 export function describeFrames(frames: readonly SourceFrame[]): string[] {
   const [first, ...callers] = frames.slice(0, FRAMES_TOLD);
   if (first === undefined) return [];

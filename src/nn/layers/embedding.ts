@@ -49,7 +49,7 @@ export class Embedding extends Module {
   }
 }
 
-/** libtorch says of an id that is no row's that an index is out of range, and not which; undefined for any other error. */
+/** The error that names the id without a row, since libtorch says only that an index is out of range; undefined for any other error. */
 function outOfRange(error: unknown, ids: Tensor, { shape: [numRows = 0] }: Tensor): TroupeError | undefined {
   if (!(error instanceof Error && error.message.includes("index out of range"))) return undefined;
   const [lowest, highest] = scope(() => noGrad(() => [ids.min().item(), ids.max().item()]));

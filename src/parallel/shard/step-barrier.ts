@@ -32,7 +32,7 @@ export class StepBarrier {
     await new Promise<void>((resolve, reject) => this.#waiting.push({ key, value, resolve, reject }));
   }
 
-  /** No counter goes beyond `value`: waits for more, now or later, are over, and {@link has} says that it was not reached. */
+  /** Sets `value` as the last that counters reach: present and later waits for more return, and {@link has} is false for them. */
   endAt(value: number): void {
     this.#last = value;
     const over = this.#waiting.filter((wait) => wait.value > value);

@@ -174,7 +174,7 @@ export class BlockTape {
     this.#outer.clear();
   }
 
-  /** An error of a block's backward keeps the block's name with it: its forward's lines are passed by then. */
+  /** Notes the block's name with an error of its backward, whose stack no longer shows the lines of forward. */
   #placing(call: BlockCall, walk: () => void): void {
     try {
       walk();

@@ -2,20 +2,20 @@ import type { Communicator } from "../../collectives/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { type Device, type LateNumber, ops, readLater, scope, type Tensor } from "../../tensor/index.ts";
 
-/** Calls that are all compared: inputs that are drawn by the wrong rank differ from the beginning. */
+/** The first calls, all of which are compared: inputs that were drawn by the wrong rank differ from the beginning. */
 const FIRST = 16;
 
-/** And then each of so many, which finds what differs later. */
+/** After these, one call in this many is compared, which finds later differences. */
 const EACH = 64;
 
 /**
- * Makes sure that ranks which split a layer look up the same words: each sums what it holds of them, so the sum of different texts
- * would be a text of none, and the same on all.
+ * Makes sure that ranks which split a layer look up the same words. Each rank adds the rows that it holds, so different texts would
+ * give a sum that belongs to no text, equal on all ranks.
  */
 export class AlikeInputs {
   readonly #group: Communicator;
   #numCalls = 0;
-  /** How far apart the ranks' last checksums were, which a device tells late: a step does not wait for it. */
+  /** How far apart the ranks' last checksums were. A device delivers it late, and no step waits for it. */
   #spread: LateNumber | undefined;
 
   constructor(group: Communicator) {

@@ -60,7 +60,7 @@ function fieldsOf(given: Arguments): Fields {
   return withArchitecture({ model_type: tokenizerType === "GPT2BPETokenizer" ? "gpt2" : withWords }, given);
 }
 
-/** Of a model with experts the parts of the loss too. */
+/** The loss, and its parts for a model with experts. */
 interface CausalLoss {
   readonly loss: Tensor;
   readonly losses?: Readonly<Record<string, Tensor>>;

@@ -106,7 +106,7 @@ function makeCell(
     onEnd,
     onUndelivered: (message) => preloaded.onUndelivered(message),
   });
-  // Several actors of one thread would not know whose call it is.
+  // A thread with several actors cannot say which of them made the call.
   if (boot.hasThread) showUserCalls((call) => cell.board.setCall(call));
   return cell;
 }

@@ -9,7 +9,7 @@ export const firstHostIndex = 2 ** 32;
 export type HostOrder =
   /** It belongs to the system from now on. */
   | { readonly kind: "welcome" }
-  /** Starts a process; where it lies, and how it reaches the head and is reached, is its host's to say, and the token is not sent. */
+  /** Starts a process. Its host decides where it runs, how it reaches the head and how it is reached; the token is not sent. */
   | {
       readonly kind: "begin";
       readonly name: string;

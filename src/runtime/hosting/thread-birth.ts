@@ -1,6 +1,6 @@
 import type { ModuleTexts } from "../../module-texts.ts";
 
-/** What an actor's thread is started with. Plain data. */
+/** The data that an actor's thread starts with. Plain data. */
 export interface ThreadBirth {
   /** Imported in this order. */
   readonly moduleUrls: readonly string[];

@@ -86,7 +86,7 @@ export function workerEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...env, NODE_COMPILE_CACHE: undefined, NODE_DISABLE_COMPILE_CACHE: "1" };
 }
 
-/** What was found of it, once for all threads. */
+/** The folder of the compile cache, looked for once for all threads. */
 let cache: { readonly folder: string | undefined } | undefined;
 
 /**

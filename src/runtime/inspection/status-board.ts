@@ -105,7 +105,7 @@ export class StatusBoard {
     this.#endWrite();
   }
 
-  /** Enters which code of a user's this thread waits for; its text is cut at 80 characters. */
+  /** Enters the user's code that this thread waits for; its text is cut at 80 characters. */
   setCall(call: UserCall | undefined): void {
     this.#beginWrite();
     const what = call?.what ?? "";

@@ -18,7 +18,7 @@ export interface WatchdogOptions {
 
 /** An actor whose time is up. */
 export interface Stalled extends ActorInspection {
-  /** Whether it ought to make progress; else it waits for a user's code, which may take as long as it takes. */
+  /** Whether it ought to make progress; else it waits for a user's code, which has no time limit. */
   readonly isToBlame: boolean;
   /** Whether this wait was not reported before. */
   readonly isNews: boolean;
@@ -34,7 +34,7 @@ const longestPauseMs = 1_000;
  */
 export class Watchdog {
   readonly #options: WatchdogOptions;
-  /** By actor: since when it stood still when it was last reported, to be blamed or for a user's code. */
+  /** By actor: when the wait began that was last reported, as a stall (`#blamed`) or as a call into a user's code (`#named`). */
   readonly #blamed = new Map<string, number>();
   readonly #named = new Map<string, number>();
   #timer: Timer | undefined;
@@ -83,7 +83,7 @@ export class Watchdog {
   /** @param pauseMs - less than what lies between the beginnings of two waits that are reported */
   #report(actor: ActorInspection, isToBlame: boolean, sinceMs: number, pauseMs: number): void {
     const name = `${actor.actor}#${actor.incarnation}`;
-    // The board is read a moment after the clock: the beginning of one wait does not look the same each time.
+    // The board is read a moment after the clock, so the beginning of one wait differs a little from look to look.
     const isLater = (thanMs: number | undefined) => thanMs === undefined || sinceMs > thanMs + pauseMs / 2;
     const isNews = isLater(this.#named.get(name));
     if (!isNews && !(isToBlame && isLater(this.#blamed.get(name)))) return;

@@ -58,7 +58,7 @@ export interface ActorInspection extends ActorRole {
   readonly collective: InspectedCollective | undefined;
 }
 
-/** What the board says of a call into a user's code. */
+/** A call into a user's code, as the board shows it. */
 export interface InspectedCall extends Omit<UserCall, "sinceMs"> {
   readonly ageMs: number;
 }

@@ -40,7 +40,7 @@ export type RuntimeEvent =
   | ({ readonly kind: "actor.emitted"; readonly event: unknown } & OfActor)
   | ({
       readonly kind: "actor.stalled";
-      /** Whether it is the one that keeps all others, by the system's `isToProgress`; else it only waits for a user's code. */
+      /** Whether all others wait for it, by the system's `isToProgress`; else it only waits for a user's code. */
       readonly isToBlame: boolean;
       /** Whether this wait was not reported before. */
       readonly isNews: boolean;

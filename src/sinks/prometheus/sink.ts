@@ -40,7 +40,7 @@ export async function prometheusSink(options: PrometheusOptions = {}): Promise<P
   const { createServer } = await import("node:http");
   const limits = { ...callerLimits, requestTimeout: REQUEST_TIMEOUT_MS };
   const server = createServer(limits, (request, response) => answer(request, response, gate, metrics));
-  // None is ever admitted: scrapers are few.
+  // No caller is ever admitted, so the bound holds for all: there are few scrapers.
   new Callers(server);
   await listen(server, port, host);
   // A run that is over ends, whoever still looks.

@@ -46,7 +46,7 @@ function fileName(): string {
 }
 
 class TensorBoardSink implements EventSink {
-  /** Its writer waits for slow readers, and knows when to give them up. */
+  /** No deadline here: its writer itself waits for slow disks, and gives them up in time. */
   readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #scalars = new Map<string, KnownScalar>();
   readonly #writer: BoundedWriter;

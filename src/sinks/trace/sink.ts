@@ -25,7 +25,7 @@ export function chromeTraceSink(path: string): EventSink {
 }
 
 class ChromeTraceSink implements EventSink {
-  /** Its writer waits for slow readers, and knows when to give them up. */
+  /** No deadline here: its writer itself waits for slow disks, and gives them up in time. */
   readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #writer: BoundedWriter;
   /** The names of processes and lanes so far: what a file begins with. The first one lets every other entry begin alike. */

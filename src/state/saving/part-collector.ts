@@ -2,7 +2,7 @@ import type { SavePart, SnapshotProtocol } from "../../protocols/index.ts";
 import { releaseRef } from "../../tensor/index.ts";
 import { PartCollection } from "./part-collection.ts";
 
-/** One that was planned, one asked for by each of two ranks a step apart, and one that has failed and is still sent parts. */
+/** One planned save, one asked for by each of two ranks a step apart, and a failed one whose parts still arrive. */
 const MOST_UNDER_WAY = 4;
 
 /**
@@ -20,7 +20,7 @@ export class PartCollector implements Disposable {
     if (generation > this.#generation) this.#enter(generation);
   }
 
-  /** The parts of this save; those of earlier generations are given up, and of more saves than go on at once the oldest. */
+  /** The parts of this save. Drops those of earlier generations, and the oldest if there are too many saves. */
   of(generation: number, step: number): PartCollection {
     if (generation !== this.#generation) this.#enter(generation);
     const known = this.#underWay.get(step);

@@ -9,25 +9,25 @@ export class Snapshots {
   /** By the step that they follow. */
   readonly #underWay = new Map<number, Snapshot>();
 
-  /** Of a step it takes the place of the one before; those of other steps go once they are copied. */
+  /** Begins a snapshot, which replaces an earlier one of the same step. Snapshots of other steps that are copied are removed. */
   begin(order: SnapshotOrder): void {
     for (const [step, snapshot] of this.#underWay) if (snapshot.isDone) this.#underWay.delete(step);
     this.#underWay.get(order.step)?.dispose();
     this.#underWay.set(order.step, new Snapshot(order));
   }
 
-  /** The one of the state that follows a step. */
+  /** The snapshot of the state after a step. */
   of(step: number): Snapshot | undefined {
     return this.#underWay.get(step);
   }
 
-  /** Those of states that an update of `step` would overwrite. */
+  /** Snapshots of states that an update of `step` would overwrite. */
   before(step: number): readonly Snapshot[] {
     if (this.#underWay.size === 0) return [];
     return [...this.#underWay.values()].filter((snapshot) => snapshot.step < step);
   }
 
-  /** Nobody wants them any more. */
+  /** Frees all snapshots. */
   dispose(): void {
     for (const snapshot of this.#underWay.values()) snapshot.dispose();
     this.#underWay.clear();

@@ -1,7 +1,7 @@
 import { type Task, taskOf } from "../../models/index.ts";
 import type { Fields } from "../task.ts";
 
-/** The labels that the head of a model's folder has, and what makes a label of the data one of them. */
+/** The labels of the head in a model's folder, and how labels of the data are matched to them. */
 export interface FolderLabels {
   readonly task: Task;
   /** The folder's config.json. */
@@ -28,7 +28,7 @@ export class Labels {
       ? Array.from({ length: Math.max(-1, ...numbers) + 1 }, (_, id) => String(id))
       : [...given].map(String).toSorted();
     this.names = known ?? ofData;
-    // A number that is no name is a place.
+    // A number that is no name is the index of a label.
     const places = this.names.map((_, id) => [String(id), id] as const);
     const isByName = [...given].every((label) => this.names.includes(String(label)));
     this.#ids = new Map(isByName ? this.names.map((name, id) => [name, id]) : places);

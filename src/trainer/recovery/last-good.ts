@@ -105,7 +105,7 @@ export class LastGood {
     return this.#beginning();
   }
 
-  /** Where the run began; an older checkpoint where that one is damaged by now, or another's lies in its place. */
+  /** The state that the run began with; an older checkpoint if that one is damaged by now, or another run's lies in its place. */
   async #beginning(): Promise<InitialState> {
     for (;;) {
       const { initial, resumed } = this.#start;

@@ -76,8 +76,8 @@ function isLoss(error: unknown): boolean {
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
 /**
- * There was room for the memory that processes share when the first generation began: what fills it now may go, so the group is
- * started again, as often as it may be.
+ * Whether shared memory is full after the first generation had room in it. It may become free again, so the group is started again,
+ * as often as the run allows.
  */
 function isOutOfRoom(error: unknown, generation: number): error is TroupeError {
   return error instanceof TroupeError && error.code === OUT_OF_ROOM && generation > 0;

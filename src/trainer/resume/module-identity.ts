@@ -23,8 +23,8 @@ const NAMED_FILE = [
 ];
 
 /**
- * Reads off the texts that the run began with, so that it names what the run trains and not what its files have become. A file that is
- * named and that nothing has loaded yet is read now, and is given back with the others.
+ * Identifies a module by the texts that the run began with, even if its files have changed since. A file that is named and not loaded
+ * yet is read now, and returned with the others.
  * @param file - what the module is called in messages
  */
 export async function identityOf(

@@ -107,7 +107,7 @@ function describeSchedule(schedule: Schedule, numSteps: number): JsonObject {
   };
 }
 
-/** What a function without fields of its own comes to. */
+/** The description of a function without fields of its own. */
 function ratesDigest(schedule: Schedule): string {
   const rates = Float64Array.from(exampleRates(schedule));
   return createHash("sha256").update(rates).digest("hex").slice(0, 16);

@@ -69,7 +69,7 @@ export class RunFolder implements AsyncDisposable {
     }
   }
 
-  /** Of its lock. */
+  /** The word of its lock. */
   get hold(): string {
     return this.#lock.hold;
   }

@@ -126,7 +126,7 @@ export async function startFromWeights(
 }
 
 /**
- * What the folders of a run say that takes its companions from a folder by name.
+ * Reads the texts that a run's models carry, whose companions come from a folder by name.
  * @param texts - of the folder whose weights it begins with, if it does
  * @throws {TroupeError} `HUGGING_FACE_FOLDER` where that folder has no config.json
  */

@@ -20,13 +20,13 @@ export interface RunData {
   readonly opened: OpenedData;
   /** May take longer than the first steps; rejects where the dataset cannot tell. */
   readonly fingerprint: Promise<Fingerprint>;
-  /** What is known by now of the data as it was opened. */
+  /** Gives the facts known so far of the data as it was opened. */
   begun(): BegunData;
   /** The user's modules as they were loaded. */
   readonly modules: ModuleTexts;
 }
 
-/** What a job loader is to load. */
+/** The job to load, and how. */
 export interface JobLoaderOptions {
   readonly system: ActorSystem;
   readonly jobUrl: string;
@@ -85,7 +85,7 @@ export class JobLoader {
       });
       await this.#rehearse();
       isOpen = true;
-      // What the data has imported besides.
+      // Adds the modules that the data has imported.
       const modules = await keepModulesOf(actor);
       isStaying = opened.fingerprint === "later";
       const { facts, splits, files } = opened;
@@ -132,7 +132,7 @@ export class JobLoader {
   }
 }
 
-/** Every other thread loads them as this one has, and so does the caller's. */
+/** Gives the modules as this thread has loaded them; all other threads, the caller's too, load the same text. */
 async function keepModulesOf(actor: ActorRef<FeederProtocol>): Promise<ModuleTexts> {
   const modules = await actor.ask("modules", {}, { deadlineMs: LONGEST_LOAD_MS });
   keepModules(modules);

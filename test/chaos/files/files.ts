@@ -7,7 +7,7 @@ import type { Chance } from "../chance.ts";
 import { makers } from "./makers.ts";
 import type { ReadOrder, ReadOutcome } from "./read-one.ts";
 
-/** What came of the files of one kind. */
+/** The results for the files of one kind. */
 export interface KindReport {
   readonly kind: string;
   numFiles: number;
@@ -20,7 +20,7 @@ export interface KindReport {
 
 /** No file may cost more: a second of computing, and memory beyond what the program has before. */
 export const [MOST_MS, MOST_BYTES] = [1_000, 200 * 2 ** 20];
-/** Far more than a machine with much else to do needs for a second of computing: who has not answered then never would. */
+/** Far more than a busy machine needs for a second of computing: a reader that has not answered by then never will. */
 const SILENT_MS = 30_000;
 const program = fileURLToPath(new URL("./read-one.ts", import.meta.url));
 
@@ -74,7 +74,7 @@ function add(report: KindReport, made: string, outcome: ReadOutcome): void {
   report.mostBytes = Math.max(report.mostBytes, peakBytes);
 }
 
-/** The program that reads, started anew where one has ended or was ended. */
+/** The program that reads; started again when it has ended. */
 class Reader implements AsyncDisposable {
   #program: ChildProcess | undefined;
 
@@ -123,7 +123,7 @@ class Reader implements AsyncDisposable {
   }
 }
 
-/** A table of what came of all kinds. */
+/** A table of the results of all kinds. */
 export function tableOf(reports: readonly KindReport[]): string {
   const rows = reports.map(({ kind, numFiles, numTaken, numRefused, slowestMs, mostBytes, findings }) => [
     kind,

@@ -137,7 +137,7 @@ export function written(value: unknown): string {
 export function changedBytes(bytes: Buffer, chance: Chance): Buffer {
   const copy = Buffer.from(bytes);
   for (let count = 1 + chance.below(4); count > 0 && copy.length > 8; count--) {
-    // What says how much there is stands at the beginning and at the end.
+    // Lengths and counts stand at the beginning and at the end.
     const near = Math.min(copy.length, chance.pick([40, 400, copy.length]));
     const at = chance.below(2) === 0 ? chance.below(near) : copy.length - 1 - chance.below(near);
     const place = Math.max(0, Math.min(at, copy.length - 8));

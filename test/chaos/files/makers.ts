@@ -22,7 +22,7 @@ export interface Made {
 /** Makes a hostile file of one kind in an empty folder. @param index - every so many are no files at all */
 type Maker = (folder: string, chance: Chance, index: number) => Made | Promise<Made>;
 
-/** What stands where a file should: each is refused at once. @returns undefined where the file itself is to be made */
+/** Makes something that is no regular file, which is refused at once. @returns undefined if a file is to be made instead */
 function noFile(path: string, chance: Chance, index: number): Made | undefined {
   if (index % 8 !== 0) return undefined;
   const what = chance.pick([

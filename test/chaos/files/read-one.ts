@@ -9,13 +9,13 @@ export interface ReadOrder {
   readonly path: string;
 }
 
-/** What became of it. */
+/** The result of reading it. */
 export interface ReadOutcome {
   /** An error's code where it was refused, `taken`, or what was thrown that is no refusal. */
   readonly what: string;
   readonly message: string;
   readonly isRefusal: boolean;
-  /** Of computing: the clock would blame a reader for what else the machine does. */
+  /** Time of computing: elapsed time would include other work of the machine. */
   readonly tookMs: number;
   readonly peakBytes: number;
 }

@@ -27,7 +27,7 @@ import { applyDelta, deltaFrom } from "../../../src/deltas/index.ts";
 import { findRegistry } from "../../../src/hub/index.ts";
 import { autoModel, configOfFile, GPT2LMHeadModel, pretrained, taskOf } from "../../../src/models/index.ts";
 
-/** What is encoded by a stranger's tokenizer: words, and what patterns stumble over. */
+/** Texts to encode by a stranger's tokenizer: words, and texts that are hard for patterns. */
 const texts = [
   "The quick brown fox, 12345 times!\n\n  It's  'we'll' Ünïcödé \u2581 \u{1F600}\u{1F600} \u4E00\u4E8C",
   "a".repeat(2_000),

@@ -43,7 +43,7 @@ describe("a stranger's tokenizer.json", () => {
     }
   });
 
-  it("is refused by name where a pattern cannot be, or a step makes a text many times as long", () => {
+  it("is refused by name where a pattern cannot be matched so, or a step makes a text many times as long", () => {
     expect(encoding({ normalizer: replace("(a)\\1", "") }, text)).toThrow(invalid("linear time"));
     const tenfold = Array.from({ length: 12 }, () => ({
       type: "Replace",

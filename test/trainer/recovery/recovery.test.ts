@@ -31,7 +31,7 @@ async function recover(error: TroupeError, generation: number) {
 }
 
 describe("memory that processes share and that is full", () => {
-  it("has the group started again where it was full only when a rank was replaced", async () => {
+  it("starts the group again where it was full only when a rank was replaced", async () => {
     const { taken, ended } = await recover(full, 1);
     expect(ended).toMatchObject([{ actor: "rank-0", failure: { code: "SHARED_MEMORY_FULL" } }]);
     expect(taken).toEqual({ ...at, initial: saved });

@@ -118,7 +118,7 @@ describe("a run's folder", () => {
     expect(both.error?.message).toContain("[options] expected checkpoint.overwrite to be left out");
   });
 
-  it("is left as it is by a run whose folder it replaced: that run's saves fail, and it reads none of these", async () => {
+  it("is not changed or read by a run whose folder it replaced: that run's saves fail", async () => {
     const undisturbed = await lossesOf(workspace, { steps: 6 });
     const [own, other] = [workspace.path("own"), workspace.path("other")];
     const second = await runTiny(workspace, { steps: 6, seed: 7, checkpoint: { dir: other, everySteps: 2 } });

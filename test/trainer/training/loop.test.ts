@@ -117,7 +117,7 @@ describe("a loop of one's own", () => {
     },
   );
 
-  it("has a save made once more that a rank's death has cut off, and is refused one without a folder or a name", async () => {
+  it("repeats a save that a rank's death has cut off, and refuses one without a folder or a name", async () => {
     const dir = workspace.path("save-died");
     const config = { saveAt: 5, fault: "exit", faultAt: 5, faultOnce: workspace.path("save-struck") };
     const checkpoint = { dir, everySteps: 1000 };

@@ -26,7 +26,7 @@ const maxTextBytes = 1 << 16;
 export class S3Storage implements CheckpointStorage {
   readonly location: string;
   readonly #connection: S3Connection;
-  /** Of the lock under which this writes. */
+  /** The word of the lock under which this writes. */
   #hold: string | undefined;
 
   private constructor(location: string, connection: S3Connection, hold: string | undefined) {
@@ -132,7 +132,7 @@ export class S3Storage implements CheckpointStorage {
     await putObject(this.#connection, this.#key(name), Buffer.from(text));
   }
 
-  /** Comes before whatever changes anything: makes sure that the lock, where there is one, is still this writer's. */
+  /** Makes sure that the lock, if there is one, is still this writer's. Called before every change. */
   readonly #ask = async (): Promise<void> => {
     if (this.#hold !== undefined) await S3Lock.ask(this.#connection, this.location, this.#hold);
   };

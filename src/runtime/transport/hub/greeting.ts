@@ -9,7 +9,7 @@ export const greetingBytes = 1_024;
 /** The first frame of a call: which process calls, and where it is called back. */
 export interface Greeting {
   readonly index: number;
-  /** Of the caller's door. */
+  /** The address of the caller's door. */
   readonly address: string;
 }
 
@@ -21,8 +21,8 @@ export type Refusal =
   | { readonly reason: "certificate"; readonly got: string };
 
 /**
- * The bytes of a greeting. The token itself is not among them, only a proof for this one call: no hub takes back an index that it knew, so
- * who reads the proof on its way can use it nowhere.
+ * The bytes of a greeting. They hold no token, only a proof of it for this one call: no hub accepts an index twice, so a proof that
+ * is read on the way is of no use.
  * @param to - the address that is called
  */
 export function packGreeting({ index, address }: Greeting, to: string, token: string): Uint8Array {
@@ -58,7 +58,7 @@ export function refusalIn({ flags, bytes }: Frame): TroupeError | undefined {
   if ((flags & frameFlag.refused) === 0) return undefined;
   const said = JSON.parse(new TextDecoder().decode(bytes)) as Partial<Record<string, unknown>> | null;
   if (said?.reason !== "certificate") return otherToken();
-  // It is printed, and nothing is known of the other end.
+  // Its text is printed, and the other end is not known.
   return untrusted(String(said.got).replace(/[^ -~]/g, "?"));
 }
 

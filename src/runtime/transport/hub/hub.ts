@@ -243,7 +243,7 @@ export class Hub {
     return call;
   }
 
-  /** The first frame of a caller says who it is. One without the token is told so, and read no further. */
+  /** Reads a caller's first frame, which says who it is. A caller without the token gets a refusal, and is read no further. */
   #accept(socket: Socket, admit: () => void): void {
     const reader = new FrameReader(greetingBytes);
     let from: number | undefined;
@@ -277,7 +277,7 @@ export class Hub {
   }
 
   /**
-   * Takes in which process calls, and where it is called back. One that was lost once stays lost: what it said meanwhile is gone.
+   * Notes which process calls, and where to call it back. A process that was lost stays lost: its messages meanwhile are gone.
    * @returns undefined for a caller that has another token
    */
   #greet(frame: Frame): number | undefined {

@@ -45,7 +45,7 @@ export class TcpDoor implements Door {
   constructor(network: Network) {
     this.#network = network;
     this.heartbeat = network.heartbeat ?? usualHeartbeat;
-    // Rejected by TLS itself, a caller would hear no more than that its connection closed: see `refuse`.
+    // If TLS itself rejected a caller, the caller would see only that its connection closed: see `refuse`.
     this.#keys = network.tls && { ...network.tls, requestCert: true, rejectUnauthorized: false };
     this.#server = this.#keys === undefined ? createServer() : tls().createServer(this.#keys);
     this.#callers = new Callers(this.#server);
@@ -91,7 +91,7 @@ export class TcpDoor implements Door {
   distrustIn(error: Error): TroupeError | undefined {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (this.#keys === undefined || !ofTrust.test(code)) return undefined;
-    // Of another kind than a certificate that this end does not trust: the other end, or TLS, has ended the call.
+    // Such a code means that the other end, or TLS, ended the call; any other, that this end does not trust the certificate.
     const isOfCall = code.startsWith("ERR_");
     return untrusted(
       isOfCall ? error.message : `${code} for the certificate of the host that is called`,
