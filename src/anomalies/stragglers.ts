@@ -28,10 +28,10 @@ export class StragglerWatch {
 
   /**
    * @param computedMs - by rank, how long it computed in this step, waiting left out
-   * @returns the ranks, of several, that have been too slow for as many steps as it takes; each is told once until it recovers
+   * @returns the ranks, of several, that have been too slow for as many steps as it takes; each is reported once until it recovers
    */
   look(computedMs: readonly number[]): Finding[] {
-    // A run of one rank is slow where it is slow: there is nobody that it is behind.
+    // A single rank has no other to be compared with.
     if (computedMs.length === 1) return [];
     return computedMs.flatMap((value, rank) => {
       const limit = this.#limit(computedMs, rank);

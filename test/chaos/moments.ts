@@ -74,7 +74,7 @@ export interface MomentsOptions {
 
 /**
  * Starts `troupe run` again and again, each time going on where the last one was ended at a moment that chance chooses: by
- * `kill -9`, by signals, in a full disk, or its folder is moved away, deleted, or replaced by that of another run. After each: what was told as saved is there and whole, every loss told is that of the
+ * `kill -9`, by signals, in a full disk, or its folder is moved away, deleted, or replaced by that of another run. After each: what was reported as saved is there and complete, every reported loss is that of the
  * undisturbed run to the last bit, what the other run has saved is there as it was, and no process is left; when a run has come to its end, nothing else of it is left either.
  */
 export async function strikeAtMoments(
