@@ -9,6 +9,7 @@ import type { Credits } from "../../src/runtime/mailbox/credits.ts";
 import { blankRecord, RecordType } from "../../src/runtime/protocol/record.ts";
 import { frameHeader } from "../../src/runtime/transport/frame.ts";
 import type { Door } from "../../src/runtime/transport/hub/door.ts";
+import { packGreeting } from "../../src/runtime/transport/hub/greeting.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { creditsAt, HubPipe } from "../../src/runtime/transport/hub/routes.ts";
 import { IpcEncoding } from "../../src/runtime/transport/ipc-codec.ts";
@@ -219,8 +220,9 @@ test.each([
 ])("a process that says %s is given up, with the reason", async (_what, said, fields) => {
   const lost = Promise.withResolvers<[number, Error | undefined]>();
   const onLost: Lost = (index, error) => lost.resolve([index, error]);
-  const hub = await openHub(7, new UnixDoor(folder, 7), { onLost });
-  const greeting = new TextEncoder().encode(JSON.stringify([3, "token", "nowhere"]));
+  const door = new UnixDoor(folder, 7);
+  const hub = await openHub(7, door, { onLost });
+  const greeting = packGreeting({ index: 3, address: "nowhere" }, door.address, "token");
   const call = connect(socketPath(folder, 7));
   call.write(Buffer.concat([frameHeader(greeting.length, 0, 0, 0), greeting, said]));
   const [index, error] = await lost.promise;
