@@ -1362,7 +1362,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "ranks that split layers may look up different words",
     file: "src/parallel/tensor-parallel/split-vocabulary.ts",
-    from: "if (module.weight.tensor.device !== \"meta\") inputs.check(ids);",
+    from: 'if (module.weight.tensor.device !== "meta") inputs.check(ids);',
     to: "",
     caughtBy: [by(loops, "is refused by name where ranks that split layers are given different inputs")],
   },

@@ -170,11 +170,7 @@ describe("a job whose training", () => {
   };
 
   it.each([
-    [
-      "clips by another name",
-      { clip: 1 },
-      /an option of the job's training, got clip \(/,
-    ],
+    ["clips by another name", { clip: 1 }, /an option of the job's training, got clip \(/],
     ["evaluates after half a step", { evaluateEverySteps: 0.5 }, /evaluateEverySteps .* ≥ 1, got 0\.5/],
     ["evaluates on nothing", { evaluationSamples: 0 }, /evaluationSamples .* ≥ 1, got 0/],
     ["lasts for steps and epochs", { epochs: 2 }, /told in steps or in epochs, got both/],
