@@ -465,7 +465,7 @@ export class Conductor {
     const numCounted = ranks.flatMap((rank) => rank.numCounted ?? []);
     if (control.isUnevenTold || new Set(numCounted).size < 2) return;
     control.isUnevenTold = true;
-    emit({ kind: "loss.uneven", step, numCounted, advice: WEIGH });
+    emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
   async #evaluate(step: number): Promise<void> {

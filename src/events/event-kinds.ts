@@ -23,7 +23,7 @@ const KINDS: Readonly<Record<EventKind, true>> = {
   "host.failed": true,
   "host.joined": true,
   "host.refused": true,
-  "loss.uneven": true,
+  "losses.unweighed": true,
   "memory.measured": true,
   "message.handled": true,
   "message.undelivered": true,

@@ -62,7 +62,7 @@ export type {
   AnomalyDetected,
   EvaluationFinished,
   HistogramMeasured,
-  LossUneven,
+  LossesUnweighed,
   MemoryMeasured,
   ParametersUnused,
   StepFinished,

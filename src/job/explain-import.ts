@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
 import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { framesOf, nearestName, TroupeError, whatWasMeant } from "../errors.ts";
@@ -80,7 +81,7 @@ async function exportsOf(specifier: string, importer: string | undefined): Promi
     const isRelative = /^[./]/.test(specifier) && importer !== undefined;
     const url = isRelative
       ? new URL(specifier, pathToFileURL(importer)).href
-      : import.meta.resolve(specifier);
+      : pathToFileURL(createRequire(importer ?? import.meta.url).resolve(specifier)).href;
     return Object.keys((await import(url)) as object);
   } catch {
     return [];

@@ -351,7 +351,9 @@ describe("an error of a job's own", () => {
         ...["--stall", "1000", "--max-restarts", "1", "--placement", placement],
       );
       const [, last = ""] = err.split("troupe: ");
-      expect(last).toMatch(/^\[rank-0\] expected progress within \d+\.\d s, got none: handling step for/);
+      expect(last).toMatch(
+        /^\[rank-0\] expected progress within \d+\.\d s, got none: loss\(…\) of the job has not returned for/,
+      );
       expect(last).toMatch(/ {2}at job\.ts:9:\d+ \(loss\)\n/);
       expect(code).toBe(1);
     },

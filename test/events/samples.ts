@@ -125,8 +125,8 @@ export const samples: Bodies = {
     limits: [0, 1, 2],
     counts: [1, 0, 2],
   },
-  "loss.uneven": {
-    kind: "loss.uneven",
+  "losses.unweighed": {
+    kind: "losses.unweighed",
     step: 1,
     numCounted: [310, 12],
     advice: "add to the job weigh: ({ labels }) => labels.ne(-100).sum().item()",

@@ -35,7 +35,7 @@ export interface EarlyEnd {
  * it between two steps; it outlives a restart of the ranks, and so does what it was told.
  */
 export class RunControl {
-  /** Whether `loss.uneven` was reported. */
+  /** Whether `losses.unweighed` was reported. */
   isUnevenTold = false;
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();

@@ -2,7 +2,7 @@
 export type StepEvent =
   | StepFinished
   | EvaluationFinished
-  | LossUneven
+  | LossesUnweighed
   | TextGenerated
   | AnomalyDetected
   | MemoryMeasured
@@ -80,8 +80,8 @@ export interface EvaluationFinished {
  * The micro-batches of a step have different numbers of labels that count, and the job has no `weigh`. Their losses weigh the same, so
  * the step's loss depends on how samples are dealt to ranks. Reported once.
  */
-export interface LossUneven {
-  readonly kind: "loss.uneven";
+export interface LossesUnweighed {
+  readonly kind: "losses.unweighed";
   readonly step: number;
   /** Labels other than -100 in each micro-batch, over all ranks. */
   readonly numCounted: readonly number[];

@@ -80,7 +80,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
           ? "back to the beginning"
           : `back to step ${event.step}, from ${event.from === "memory" ? "memory" : "its checkpoint"}`,
       );
-    case "loss.uneven":
+    case "losses.unweighed":
       return bad(
         `micro-batches of step ${event.step} have from ${Math.min(...event.numCounted)} to ${Math.max(...event.numCounted)} labels that count, and count alike: ${event.advice}`,
       );

@@ -14,7 +14,7 @@ it.each([
   async (_, weigh, job, times) => {
     const { events, error } = await runTiny(workspace, { ranks: 2, zero: 2, steps: 4 }, { weigh }, job);
     expect(error).toBeUndefined();
-    const told = events.filter((event) => event.kind === "loss.uneven");
+    const told = events.filter((event) => event.kind === "losses.unweighed");
     expect(told).toHaveLength(times);
     for (const { numCounted, advice } of told) {
       expect(numCounted).toHaveLength(2);
