@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { framesOf, nearestName, TroupeError, whatWasMeant } from "../errors.ts";
@@ -81,7 +80,7 @@ async function exportsOf(specifier: string, importer: string | undefined): Promi
     const isRelative = /^[./]/.test(specifier) && importer !== undefined;
     const url = isRelative
       ? new URL(specifier, pathToFileURL(importer)).href
-      : pathToFileURL(createRequire(importer ?? import.meta.url).resolve(specifier)).href;
+      : import.meta.resolve(specifier === "troupe" ? "#product" : specifier);
     return Object.keys((await import(url)) as object);
   } catch {
     return [];
