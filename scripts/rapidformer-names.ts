@@ -38,7 +38,7 @@ export const scriptNames: readonly ScriptName[] = [
     theirs: "get_ltor_masks_and_position_ids",
     here: "leftToRightRows",
     meaning:
-      "rows of text as one row, whose documents are told apart by positions and by which see each other",
+      "rows of text as one row; positions and the mask keep its documents apart",
   },
   {
     theirs: "build_train_valid_test_datasets",
