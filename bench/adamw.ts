@@ -5,7 +5,7 @@
 
 import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
-import { empty, nativeInfo, ops, setNumThreads, type Tensor, zeros } from "../src/tensor/index.ts";
+import { empty, nativeInfo, ops, setNumThreads, type Tensor, zeros } from "../src/compute/tensor/index.ts";
 import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
 

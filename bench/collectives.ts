@@ -13,7 +13,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments, refuse } from "../scripts/arguments.mjs";
-import { loadNative, nativeInfo } from "../src/tensor/index.ts";
+import { loadNative, nativeInfo } from "../src/compute/tensor/index.ts";
 import { type Measured, type RankTask, startRank } from "./collectives/start-rank.ts";
 
 const settings = [

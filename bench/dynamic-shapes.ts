@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
-import { Runtime } from "../src/index.ts";
+import { Runtime } from "../src/entries/index.ts";
 import { median } from "./median.ts";
 
 const usage = `
@@ -47,7 +47,7 @@ const precision =
     ? values.precision
     : refuse(usage, "--precision fp32 or amp-bf16", values.precision);
 
-const job = fileURLToPath(new URL("../src/rapidformer/jobs/finetune.ts", import.meta.url));
+const job = fileURLToPath(new URL("../src/job/rapidformer/jobs/finetune.ts", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
 
 interface Measured {

@@ -7,10 +7,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments } from "../scripts/arguments.mjs";
-import { saveHuggingFaceFolder } from "../src/checkpoint/index.ts";
-import { GPT2LMHeadModel, generate, weightBytes } from "../src/models/index.ts";
-import { materialize } from "../src/nn/index.ts";
-import { liveTensors, memory, setNumThreads } from "../src/tensor/index.ts";
+import { materialize } from "../src/compute/nn/index.ts";
+import { liveTensors, memory, setNumThreads } from "../src/compute/tensor/index.ts";
+import { saveHuggingFaceFolder } from "../src/library/checkpoint/index.ts";
+import { GPT2LMHeadModel, generate, weightBytes } from "../src/library/models/index.ts";
 import { Transformers } from "./generate/transformers.ts";
 import { median } from "./median.ts";
 

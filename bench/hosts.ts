@@ -5,7 +5,7 @@
 // A link that is slow or drops packets is made by tc's token bucket, whose queue holds little; one on which packets are under way for
 // 20 ms by a program between two tun devices (test/launch/delayed-link.py), since few kernels have netem.
 import { readArguments, refuse } from "../scripts/arguments.mjs";
-import type { RuntimeOptions } from "../src/index.ts";
+import type { RuntimeOptions } from "../src/entries/index.ts";
 import { lossesOf, Workspace } from "../test/fixtures/run-tiny.ts";
 import { childrenOf, LaunchedRun } from "../test/launch/launched-hosts.ts";
 import { TwoHosts, whyNoNamespaces } from "../test/launch/namespaces.ts";

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { cpus } from "node:os";
 import { Worker } from "node:worker_threads";
 import { readArguments } from "../scripts/arguments.mjs";
-import { nativeInfo, scope, setNumThreads, type Tensor, zeros } from "../src/tensor/index.ts";
+import { nativeInfo, scope, setNumThreads, type Tensor, zeros } from "../src/compute/tensor/index.ts";
 import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
 

@@ -9,7 +9,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { readArguments } from "../scripts/arguments.mjs";
-import { loadNative } from "../src/tensor/index.ts";
+import { loadNative } from "../src/compute/tensor/index.ts";
 import type { OverlapRow, OverlapTask } from "./overlap/rank.ts";
 
 const delayMs = 100;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
-import { Runtime } from "../src/index.ts";
+import { Runtime } from "../src/entries/index.ts";
 
 const usage = `
 usage: npm run bench -- repeated [OPTIONS]

@@ -17,7 +17,7 @@ process.on("SIGUSR1", () => {});
 const cache = compileCache();
 if (cache !== undefined) module.enableCompileCache(cache);
 await import(productModule("relative-imports"));
-const { main } = await import(productModule("cli/main"));
+const { main } = await import(productModule("tools/cli/main"));
 process.exitCode = await main(process.argv.slice(2));
 // What a job's module has left running, a timer or a socket of its own, would keep the program alive for ever.
 setTimeout(() => {

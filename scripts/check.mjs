@@ -14,7 +14,7 @@ const checks = [
   { title: "lint", program: ["@biomejs/biome/bin/biome", "lint", "--error-on-warnings", "."] },
   { title: "floating promises", program: ["oxlint/bin/oxlint", "--deny-warnings"] },
   { title: "types", program: ["typescript/bin/tsc", "-p", "."] },
-  { title: "types of the dashboard's page", program: ["typescript/bin/tsc", "-p", "src/dashboard/page"] },
+  { title: "types of the dashboard's page", program: ["typescript/bin/tsc", "-p", "src/job/dashboard/page"] },
   { title: "import arrows and tests", program: ["vitest/vitest.mjs", "run"] },
 ];
 

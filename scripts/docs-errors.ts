@@ -1,4 +1,4 @@
-// npm run docs:errors: writes docs/reference/errors.md from the one table of src/errors.ts.
+// npm run docs:errors: writes docs/reference/errors.md from the one table of src/errors/troupe-error.ts.
 import { writeFileSync } from "node:fs";
 import { readArguments } from "./arguments.mjs";
 import { errorsPage } from "./errors-page.ts";

@@ -1,4 +1,4 @@
-// npm run docs:events: writes docs/reference/events.md from the declarations in src/events/kinds/.
+// npm run docs:events: writes docs/reference/events.md from the declarations in src/job/events/kinds/.
 import { writeFileSync } from "node:fs";
 import { readArguments } from "./arguments.mjs";
 import { eventsPage } from "./events-page.ts";

@@ -1,15 +1,15 @@
-// npm run docs:options: writes what is made of the one schema of src/config/schema.ts.
+// npm run docs:options: writes what is made of the one schema of src/job/options/schema.ts.
 import { writeFileSync } from "node:fs";
-import { optionTypes } from "../src/config/types-text.ts";
+import { optionTypes } from "../src/job/options/types-text.ts";
 import { readArguments } from "./arguments.mjs";
 import { optionsPage } from "./options-page.ts";
 
 readArguments(
-  "usage: npm run docs:options\n\nWrites src/config/options.generated.ts and docs/reference/options.md",
+  "usage: npm run docs:options\n\nWrites src/job/options/options.generated.ts and docs/reference/options.md",
   {},
 );
 const written = {
-  "src/config/options.generated.ts": optionTypes(),
+  "src/job/options/options.generated.ts": optionTypes(),
   "docs/reference/options.md": optionsPage(),
 };
 for (const [path, text] of Object.entries(written)) {

@@ -1,4 +1,4 @@
-// npm run docs:rapidformer: writes the page of Rapidformer's flags, which is made of src/rapidformer/flags.ts.
+// npm run docs:rapidformer: writes the page of Rapidformer's flags, which is made of src/job/rapidformer/flags.ts.
 import { writeFileSync } from "node:fs";
 import { readArguments } from "./arguments.mjs";
 import { rapidformerPage } from "./rapidformer-page.ts";

@@ -15,7 +15,7 @@ interface Declaration {
   readonly fields: readonly Field[];
 }
 
-const kinds = new URL("../src/events/kinds/", import.meta.url);
+const kinds = new URL("../src/job/events/kinds/", import.meta.url);
 
 const eventPattern =
   /\/\*\*((?:(?!\*\/).)*)\*\/\s*export interface \w+ \{\s*readonly kind: "([^"]+)";\n(.*?)\n?\}\n/gs;
@@ -34,7 +34,7 @@ export function eventsPage(): string {
 
 What \`runtime.events$\`, \`runtime.events()\` and the sinks carry; every event also has \`timeMs\`, when it was told, in milliseconds since
 1970, and \`schemaVersion\`, which is raised when a field changes its meaning or goes. [Events](../concepts/events.md) says how to use them.
-Made from \`src/events/kinds/\` by \`npm run docs:events\`.
+Made from \`src/job/events/kinds/\` by \`npm run docs:events\`.
 
 ${events
   .toSorted((a, b) => (a.kind < b.kind ? -1 : 1))

@@ -1,6 +1,6 @@
-import { describeStandard, groups, type Option, optionsOf } from "../src/config/option.ts";
-import { relations } from "../src/config/relations.ts";
-import { commandSchema } from "../src/config/schema.ts";
+import { describeStandard, groups, type Option, optionsOf } from "../src/job/options/option.ts";
+import { relations } from "../src/job/options/relations.ts";
+import { commandSchema } from "../src/job/options/schema.ts";
 
 /** The text of docs/reference/options.md: every option of the schema, by subject. */
 export function optionsPage(): string {
@@ -16,7 +16,7 @@ ${rows.join("\n")}
   });
   return `# Options
 
-Every option of a run is defined once, in \`src/config/schema.ts\`. This page, \`troupe run --help\` and the TypeScript types are
+Every option of a run is defined once, in \`src/job/options/schema.ts\`. This page, \`troupe run --help\` and the TypeScript types are
 generated from it (\`npm run docs:options\`).
 
 | set in | how |

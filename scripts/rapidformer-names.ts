@@ -37,8 +37,7 @@ export const scriptNames: readonly ScriptName[] = [
   {
     theirs: "get_ltor_masks_and_position_ids",
     here: "leftToRightRows",
-    meaning:
-      "rows of text as one row; positions and the mask keep its documents apart",
+    meaning: "rows of text as one row; positions and the mask keep its documents apart",
   },
   {
     theirs: "build_train_valid_test_datasets",

@@ -1,4 +1,4 @@
-import { type Fate, type Flag, flagGroups } from "../src/rapidformer/index.ts";
+import { type Fate, type Flag, flagGroups } from "../src/job/rapidformer/index.ts";
 import { scriptNames } from "./rapidformer-names.ts";
 
 /** The text of docs/reference/rapidformer.md: every flag, and what becomes of it. */
@@ -15,7 +15,7 @@ ${flags.map(rowOf).join("\n")}
 
 \`rapidformer …\` is \`troupe rapidformer …\`: it takes Rapidformer's flags, and those of Megatron-LM of 2022 that Rapidformer's
 parser knows. \`troupe finetune\` and \`troupe pretrain\` take the same. Those in bold stand in the original document. This page
-is made of \`src/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\` by \`npm run docs:rapidformer\`.
+is made of \`src/job/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\` by \`npm run docs:rapidformer\`.
 
 | how | what |
 | --- | --- |

@@ -1,7 +1,7 @@
 // npm run picture -- EVENTS.jsonl PICTURE.svg [TITLE]: draws what a run has learnt, of the events that `troupe run --events` keeps:
 // its loss, and what was scored on held-out data.
 import { readFileSync, writeFileSync } from "node:fs";
-import type { TroupeEvent } from "../src/index.ts";
+import type { TroupeEvent } from "../src/entries/index.ts";
 import { readArguments, refuse } from "./arguments.mjs";
 import { curvesPicture, type Panel } from "./run-picture/curves.ts";
 

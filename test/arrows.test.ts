@@ -5,63 +5,86 @@ import { describe, expect, it } from "vitest";
 
 const source = fileURLToPath(new URL("../src", import.meta.url));
 
-/**
- * Left may import right, and what right may import. Every room may also import `events`, `errors` and `untrusted`. A room is the
- * longest of these paths that a file lies in.
- */
-const arrows: Readonly<Record<string, readonly string[]>> = {
-  cli: ["trainer", "planner", "convert", "service", "sinks", "rapidformer", "hub", "bench", "make-folder"],
-  bench: ["trainer"],
-  rapidformer: ["tasks"],
-  hub: ["checkpoint"],
-  tasks: ["job", "models", "metrics"],
-  trainer: ["actors", "planner", "dashboard", "config", "launch"],
-  launch: ["runtime", "collectives"],
-  config: ["parallel", "anomalies", "nearest-path"],
-  dashboard: ["access", "nearest-path"],
-  actors: ["engine/rank", "engine/shard", "engine/conductor", "engine/relay"],
-  "engine/conductor": ["job", "protocols", "inspect", "state/saving"],
-  "engine/relay": ["protocols"],
-  "engine/rank": ["job", "protocols", "inspect", "state/saving", "models"],
-  "engine/shard": ["inspect", "state/store"],
-  "state/store": ["state/initial", "state/paging", "inspect"],
-  "state/initial": ["state/saving"],
-  "state/saving": ["protocols", "checkpoint"],
-  inspect: ["state/paging"],
-  "state/paging": ["protocols"],
-  protocols: ["job", "anomalies", "runtime", "parallel", "offload", "checkpoint"],
-  job: ["module-texts", "parallel", "optim", "data", "deltas"],
-  deltas: ["models", "checkpoint"],
-  planner: ["parallel", "models", "sinks"],
-  convert: ["checkpoint", "models"],
-  service: ["checkpoint", "runtime", "access"],
-  parallel: ["nn", "optim", "collectives"],
-  models: ["nn"],
-  nn: ["tensor", "definitions"],
-  optim: ["tensor", "definitions", "batch-ramp"],
-  definitions: ["user-call"],
-  data: ["user-call", "tensor", "make-folder", "batch-ramp", "nearest-path"],
-  checkpoint: ["tensor", "process-mark", "make-folder", "nearest-path"],
-  offload: ["tensor"],
-  runtime: ["user-call", "process-mark", "relative-imports", "ownership", "module-texts", "access"],
-  collectives: ["tensor"],
-  tensor: ["ownership"],
-  sinks: ["access"],
-  access: ["make-folder", "ownership"],
-  anomalies: [],
-  metrics: [],
-  events: ["make-folder"],
+/** Left may import right, and what right may import: first the wings, which are the folders of src/. */
+const wings: Readonly<Record<string, readonly string[]>> = {
+  entries: ["tools"],
+  tools: ["actors"],
+  actors: ["job"],
+  job: ["library"],
+  library: ["compute", "runtime"],
+  compute: ["errors"],
+  runtime: ["errors"],
   errors: [],
-  untrusted: [],
-  "batch-ramp": [],
-  "process-mark": [],
-  "user-call": [],
-  "relative-imports": [],
-  "module-texts": [],
-  "make-folder": [],
-  ownership: [],
-  "nearest-path": [],
-  "node-version": [],
+};
+
+/** Every room may import these, where its wing may. */
+const common = ["job/events", "errors", "errors/untrusted"];
+
+/** Then the rooms. A room is the longest of these paths that a file lies in. */
+const arrows: Readonly<Record<string, readonly string[]>> = {
+  "tools/cli": [
+    "actors/trainer",
+    "tools/planner",
+    "tools/service",
+    "tools/sinks",
+    "tools/bench",
+    "library/convert",
+    "library/hub",
+    "job/rapidformer",
+  ],
+  "tools/bench": ["actors/trainer", "tools/planner"],
+  "tools/planner": ["actors/engine/rank", "tools/sinks"],
+  "tools/service": ["library/checkpoint", "runtime", "runtime/access"],
+  "tools/sinks": ["runtime/access"],
+  "actors/trainer": ["actors", "actors/launch", "job/dashboard", "job/options"],
+  "actors/launch": ["runtime", "compute/collectives"],
+  actors: ["actors/engine/rank", "actors/engine/shard", "actors/engine/conductor", "actors/engine/relay"],
+  "actors/engine/conductor": ["job", "actors/protocols", "actors/inspect", "actors/state/saving"],
+  "actors/engine/relay": ["actors/protocols"],
+  "actors/engine/rank": [
+    "job",
+    "actors/protocols",
+    "actors/inspect",
+    "actors/state/saving",
+    "library/models",
+  ],
+  "actors/engine/shard": ["actors/inspect", "actors/state/store"],
+  "actors/state/store": ["actors/state/initial", "actors/state/paging", "actors/inspect"],
+  "actors/state/initial": ["actors/state/saving"],
+  "actors/state/saving": ["actors/protocols", "library/checkpoint"],
+  "actors/inspect": ["actors/state/paging"],
+  "actors/state/paging": ["actors/protocols"],
+  "actors/protocols": ["job", "job/anomalies", "runtime", "compute/offload", "library/checkpoint"],
+  "compute/offload": ["compute/tensor"],
+  "job/rapidformer": ["job/tasks"],
+  "job/tasks": ["job", "library/models", "library/metrics"],
+  "job/options": ["compute/parallel", "job/anomalies"],
+  "job/dashboard": ["runtime/access"],
+  job: ["runtime/module-texts", "compute/parallel", "library/data", "library/deltas"],
+  "job/anomalies": [],
+  "job/events": [],
+  "library/hub": ["library/checkpoint"],
+  "library/convert": ["library/checkpoint", "library/models"],
+  "library/deltas": ["library/models", "library/checkpoint"],
+  "library/models": ["compute/nn"],
+  "library/checkpoint": ["compute/tensor", "runtime/process-mark"],
+  "library/data": ["compute/tensor", "compute/batch-ramp"],
+  "library/metrics": [],
+  "compute/parallel": ["compute/nn", "compute/optim", "compute/collectives"],
+  "compute/nn": ["compute/tensor", "compute/definitions"],
+  "compute/optim": ["compute/tensor", "compute/definitions", "compute/batch-ramp"],
+  "compute/collectives": ["compute/tensor"],
+  "compute/tensor": [],
+  "compute/definitions": [],
+  "compute/batch-ramp": [],
+  runtime: ["runtime/process-mark", "runtime/relative-imports", "runtime/module-texts", "runtime/access"],
+  "runtime/access": [],
+  "runtime/process-mark": [],
+  "runtime/relative-imports": [],
+  "runtime/module-texts": [],
+  "errors/untrusted": ["errors"],
+  "errors/node-version": ["errors"],
+  errors: [],
 };
 
 /** The same between the folders of a room that is entered by one index.ts; a file that lies in no folder is its own. */
@@ -83,7 +106,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     clock: [],
     "timeout-ladder": [],
   },
-  nn: {
+  "compute/nn": {
     moe: ["layers"],
     attention: ["layers"],
     layers: ["module", "losses"],
@@ -94,7 +117,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     record: [],
     "tensor-plan": [],
   },
-  parallel: {
+  "compute/parallel": {
     rank: ["blocks"],
     shard: ["blocks"],
     blocks: ["layout", "tensor-parallel"],
@@ -102,7 +125,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     tape: [],
     layout: [],
   },
-  checkpoint: {
+  "library/checkpoint": {
     saving: ["reading"],
     reading: ["format", "open-storage"],
     "hugging-face": ["format"],
@@ -111,14 +134,15 @@ const within: Readonly<Record<string, typeof arrows>> = {
     "storage/s3": ["storage"],
     storage: [],
   },
-  planner: {
+  "tools/planner": {
     "describe-plan": ["suggest", "simulation", "table"],
+    "planned-job": ["cost"],
     suggest: ["cost"],
     simulation: ["cost"],
     cost: [],
     table: [],
   },
-  events: {
+  "job/events": {
     sinks: ["hub"],
     hub: ["words", "event-kinds"],
     words: ["event"],
@@ -127,7 +151,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     kinds: ["error-report"],
     "error-report": [],
   },
-  trainer: {
+  "actors/trainer": {
     runtime: ["run", "interruption"],
     run: ["stalls", "rendezvous", "run-hosts", "translate-event"],
     "run-hosts": ["plan"],
@@ -155,21 +179,33 @@ describe("import arrows", () => {
   // What lies outside src (the addon, the package's own description) is no room; what is not there is an example in a comment.
   const imports = sourceFiles()
     .flatMap(importsOf)
-    .filter(({ target }) => !target.startsWith("..") && existsSync(join(source, target)));
+    .filter(({ target }) => target !== "" && !target.startsWith("..") && existsSync(join(source, target)));
 
   it("knows every room", () => {
     const rooms = new Set(sourceFiles().map((file) => roomOf(relative(source, file))));
-    expect([...rooms].filter((room) => room !== "index" && !(room in arrows))).toEqual([]);
+    expect([...rooms].filter((room) => room !== "entries" && !(room in arrows))).toEqual([]);
   });
 
   it("makes no circle of rooms", () => {
-    const rooms = Object.keys(arrows).filter((room) => !["events", "errors", "untrusted"].includes(room));
-    expect(rooms.filter((room) => mayImport(room).has(room))).toEqual([]);
+    const circles = (map: typeof arrows) =>
+      Object.keys(map).filter((room) => mayImport(room, map, new Set()).has(room));
+    expect([...circles(wings), ...circles(arrows)]).toEqual([]);
+  });
+
+  it("points down only between wings, of which there are few", () => {
+    const folders = readdirSync(source).toSorted();
+    expect(folders).toEqual(Object.keys(wings).toSorted());
+    expect(folders.length).toBeLessThanOrEqual(8);
+    const wrong = imports
+      .map(({ file, target }) => ({ file, target, from: wingOf(file), to: wingOf(target) }))
+      .filter(({ from, to }) => from !== to && !mayImport(from, wings, new Set()).has(to))
+      .map(({ file, target }) => `${file} may not import ${target}`);
+    expect(wrong).toEqual([]);
   });
 
   it("points down only", () => {
     const wrong = imports
-      .filter(({ from, to }) => from !== "index" && from !== to && !mayImport(from).has(to))
+      .filter(({ from, to }) => from !== "entries" && from !== to && !mayImport(from).has(to))
       .map(({ file, to, target }) => `${file} may not import ${to}/ (${target})`);
     expect(wrong).toEqual([]);
   });
@@ -193,7 +229,7 @@ describe("import arrows", () => {
 
   it("keeps the protocols free of behaviour: what they import is types", () => {
     const values = sourceFiles()
-      .filter((path) => roomOf(relative(source, path)) === "protocols" && !path.endsWith("index.ts"))
+      .filter((path) => roomOf(relative(source, path)) === "actors/protocols" && !path.endsWith("index.ts"))
       .filter((path) => /^import (?!type )/m.test(readFileSync(path, "utf8")));
     expect(values.map((path) => relative(source, path))).toEqual([]);
   });
@@ -207,11 +243,11 @@ describe("import arrows", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("keeps the addon behind tensor/native.ts", () => {
+  it("keeps the addon behind compute/tensor/native.ts", () => {
     const loaders = sourceFiles().filter((file) =>
       /\bcreateRequire\b|process\.dlopen/.test(readFileSync(file, "utf8")),
     );
-    expect(loaders.map((file) => relative(source, file))).toEqual([join("tensor", "native.ts")]);
+    expect(loaders.map((file) => relative(source, file))).toEqual([join("compute", "tensor", "native.ts")]);
   });
 });
 
@@ -232,7 +268,7 @@ function importsOf(path: string): Import[] {
   });
 }
 
-/** `nn/linear.ts` belongs to `nn`, `engine/rank/batch-source.ts` to `engine/rank`, `errors.ts` to `errors`. */
+/** `compute/nn/layers/linear.ts` belongs to `compute/nn`, `actors/rank.ts` to `actors`. */
 function roomOf(path: string, rooms = arrows): string {
   const parts = path.replace(/\.ts$/, "").split(sep);
   const folders = parts.map((_, index) => parts.slice(0, parts.length - index).join("/"));
@@ -263,9 +299,12 @@ function circlesAmong(imports: readonly Import[]): string[][] {
   return circles;
 }
 
+function wingOf(path: string): string {
+  return path.split(sep)[0] ?? "";
+}
+
 /** All that arrows lead to from a room. */
-function mayImport(room: string, rooms = arrows): Set<string> {
-  const reached = new Set(["events", "errors", "untrusted"]);
+function mayImport(room: string, rooms = arrows, reached = new Set(common)): Set<string> {
   const visit = (from: string) => {
     for (const next of rooms[from] ?? []) {
       if (!reached.has(next)) visit(next);

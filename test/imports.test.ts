@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { expect, it } from "vitest";
 
-const index = new URL("../src/index.ts", import.meta.url).href;
+const index = new URL("../src/entries/index.ts", import.meta.url).href;
 const program = `
   const { registerHooks } = require("node:module");
   const { parentPort } = require("node:worker_threads");
@@ -17,8 +17,8 @@ it("a thread that imports the package loads no run, no dashboard, no server, no 
   const worker = new Worker(program, { eval: true, env: { ...process.env, JOINED_SOURCES: "" } });
   const [loaded] = (await once(worker, "message")) as [string[]];
   await worker.terminate();
-  const ofOptions = [/\/zod\//, /\/smol-toml\//, /\/commander\//, /\/src\/config\//];
-  const ofRuns = [/\/src\/trainer\/run\.ts/, /\/src\/engine\//, /\/src\/dashboard\//];
+  const ofOptions = [/\/zod\//, /\/smol-toml\//, /\/commander\//, /\/src\/job\/options\//];
+  const ofRuns = [/\/src\/actors\/trainer\/run\.ts/, /\/src\/actors\/engine\//, /\/src\/job\/dashboard\//];
   for (const dear of [/^NativeModule _?http/, /undici/, /\/piscina\//, ...ofOptions, ...ofRuns]) {
     expect(loaded.filter((module) => dear.test(module))).toEqual([]);
   }

@@ -1,7 +1,7 @@
 // One rank of the benchmark of collectives.
 import { parentPort } from "node:worker_threads";
-import { openCommunicator } from "../../src/collectives/index.ts";
-import { empty, ones, scope, setNumThreads, tensor } from "../../src/tensor/index.ts";
+import { openCommunicator } from "../../src/compute/collectives/index.ts";
+import { empty, ones, scope, setNumThreads, tensor } from "../../src/compute/tensor/index.ts";
 import { median } from "../median.ts";
 import type { Measured, RankTask } from "./start-rank.ts";
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { Worker } from "node:worker_threads";
-import type { Backend } from "../../src/collectives/index.ts";
+import type { Backend } from "../../src/compute/collectives/index.ts";
 
 /** What one rank of the benchmark does. */
 export interface RankTask {

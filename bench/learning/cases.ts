@@ -3,15 +3,15 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { LinearDecay, type Schedule } from "../../src/compute/optim/index.ts";
+import { type AnyTask, type Examples, taskNamed } from "../../src/job/tasks/index.ts";
 import {
   CharacterSet,
   CharacterTokenizer,
   loadWordPiece,
   type TaggedWords,
   type Tokenizer,
-} from "../../src/data/index.ts";
-import { LinearDecay, type Schedule } from "../../src/optim/index.ts";
-import { type AnyTask, type Examples, taskNamed } from "../../src/tasks/index.ts";
+} from "../../src/library/data/index.ts";
 
 /** One comparison. */
 export interface LearningCase {

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AdamW, defineJob } from "troupe";
-import type { Batch, TensorBatch } from "../../src/data/index.ts";
-import { type TaskFacts, taskModel, taskNamed } from "../../src/tasks/index.ts";
+import { type TaskFacts, taskModel, taskNamed } from "../../src/job/tasks/index.ts";
+import type { Batch, TensorBatch } from "../../src/library/data/index.ts";
 import { type CaseName, cases, type LearningCase, openCase, scheduleOf } from "./cases.ts";
 
 const taskOf = (name: string) => taskNamed(cases[name as CaseName].task);

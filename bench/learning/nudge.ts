@@ -1,4 +1,4 @@
-import type { WeightBytes } from "../../src/models/index.ts";
+import type { WeightBytes } from "../../src/library/models/index.ts";
 
 /**
  * The same float32 weights but for the last bit of each, which lots decide: as far from those given as sums in another order

@@ -1,11 +1,15 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SafetensorsFile, saveHuggingFaceFolder, writeSafetensors } from "../../src/checkpoint/index.ts";
-import { type Batch, type Dataset, disposeBatch, type Rows } from "../../src/data/index.ts";
-import { weightBytes } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { type TaskFacts, taskModel } from "../../src/tasks/index.ts";
-import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { keep, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { type TaskFacts, taskModel } from "../../src/job/tasks/index.ts";
+import {
+  SafetensorsFile,
+  saveHuggingFaceFolder,
+  writeSafetensors,
+} from "../../src/library/checkpoint/index.ts";
+import { type Batch, type Dataset, disposeBatch, type Rows } from "../../src/library/data/index.ts";
+import { weightBytes } from "../../src/library/models/index.ts";
 import type { OpenCase } from "./cases.ts";
 import { nudged } from "./nudge.ts";
 

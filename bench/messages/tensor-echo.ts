@@ -1,4 +1,3 @@
-import { type ActorRef, defineActor } from "../../src/runtime/index.ts";
 import {
   attach,
   empty,
@@ -7,7 +6,8 @@ import {
   releaseRef,
   scope,
   type TensorRef,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
+import { type ActorRef, defineActor } from "../../src/runtime/index.ts";
 
 /** Moves tensors to another actor and takes them back. */
 export type TensorEchoProtocol = {

@@ -1,5 +1,5 @@
+import { liveRefs, liveTensors } from "../../src/compute/tensor/index.ts";
 import { ActorSystem } from "../../src/runtime/index.ts";
-import { liveRefs, liveTensors } from "../../src/tensor/index.ts";
 import { interleave, medianRatio, printLine, spread } from "./rounds.ts";
 import type { TensorEchoProtocol } from "./tensor-echo.ts";
 

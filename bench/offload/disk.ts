@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { StagedRecords } from "../../src/offload/index.ts";
+import { StagedRecords } from "../../src/compute/offload/index.ts";
 
 const MIB = 2 ** 20;
 const RECORD_MIB = 32;

@@ -1,6 +1,6 @@
 // On each message: multiplies matrices with one thread for a moment and answers with GFLOP/s.
 import { parentPort } from "node:worker_threads";
-import { ones, scope, setNumThreads } from "../../src/tensor/index.ts";
+import { ones, scope, setNumThreads } from "../../src/compute/tensor/index.ts";
 
 const size = 768;
 const numProducts = 60;

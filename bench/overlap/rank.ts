@@ -5,8 +5,8 @@ import {
   gatherSequence,
   openCommunicator,
   reduceScatterSequence,
-} from "../../src/collectives/index.ts";
-import { noGrad, ops, scope, setNumThreads, type Tensor, zeros } from "../../src/tensor/index.ts";
+} from "../../src/compute/collectives/index.ts";
+import { noGrad, ops, scope, setNumThreads, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { median } from "../median.ts";
 
 /** What a rank does. */

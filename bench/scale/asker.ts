@@ -1,6 +1,6 @@
 // Asks a store of c10d one thing after the other, without a pause: a member of the groups of which a store is asked by many at once.
 // Started by bench/scale.ts with the store's port and the key to read.
-import { Store } from "../../src/collectives/index.ts";
+import { Store } from "../../src/compute/collectives/index.ts";
 
 /** One round of questions. */
 export interface Questions {

@@ -2,8 +2,8 @@
 // (far-host.ts). Forked by prices.ts, to which it sends its figures.
 import { fork } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
-import type { ControlCosts } from "../../src/planner/index.ts";
 import { ActorSystem } from "../../src/runtime/index.ts";
+import type { ControlCosts } from "../../src/tools/planner/index.ts";
 import { PATIENT } from "./patient-network.ts";
 
 /** Each plays half of the hosts. */

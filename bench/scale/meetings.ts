@@ -1,8 +1,15 @@
 // Which ranks meet where, by the product's own rules.
-import { type GroupPlan, mustMeet, rendezvousOf } from "../../src/collectives/index.ts";
-import { groupsOfShard, meetingsOf } from "../../src/engine/shard/index.ts";
-import { layoutBlock, Mesh, type MeshAxis, type MeshShape, replicas } from "../../src/parallel/index.ts";
-import type { ControlShape, MeetingGroup } from "../../src/planner/index.ts";
+
+import { groupsOfShard, meetingsOf } from "../../src/actors/engine/shard/index.ts";
+import { type GroupPlan, mustMeet, rendezvousOf } from "../../src/compute/collectives/index.ts";
+import {
+  layoutBlock,
+  Mesh,
+  type MeshAxis,
+  type MeshShape,
+  replicas,
+} from "../../src/compute/parallel/index.ts";
+import type { ControlShape, MeetingGroup } from "../../src/tools/planner/index.ts";
 
 /** Ranks of the world, in order. */
 type Ranks = readonly number[];

@@ -2,12 +2,12 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { actorModules } from "../../src/actors/index.ts";
-import { Store } from "../../src/collectives/index.ts";
-import type { ControlCosts } from "../../src/planner/index.ts";
+import { Store } from "../../src/compute/collectives/index.ts";
 import { ActorSystem, type SpawnOptions } from "../../src/runtime/index.ts";
 import { ActorRef, type Sender } from "../../src/runtime/messaging/actor-ref.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
+import type { ControlCosts } from "../../src/tools/planner/index.ts";
 import { median } from "../median.ts";
 import type { BenchProtocol } from "../messages/actor.ts";
 import type { Questions } from "./asker.ts";

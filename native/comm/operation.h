@@ -9,10 +9,10 @@
 
 namespace troupe::comm {
 
-// Numbers that src/collectives/communicator.ts knows too.
+// Numbers that src/compute/collectives/communicator.ts knows too.
 enum class Kind : int32_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, barrier, send, recv };
 
-// Numbers that src/collectives/reduce-op.ts knows too.
+// Numbers that src/compute/collectives/reduce-op.ts knows too.
 enum class Reduction : int32_t { sum, avg, max, min, prod };
 
 // `input` is read, `output` written; they may be one tensor, save in all_to_all. A barrier has neither, a send only `input`, a

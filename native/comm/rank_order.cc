@@ -115,7 +115,7 @@ void reduce_in_rank_order(c10::ScalarType dtype, Reduction reduction, const std:
     case c10::ScalarType::Byte:
     case c10::ScalarType::Bool: return reduce_by<uint8_t>(reduction, sources, destinations, numel);
     default:
-      throw CodedError("COLLECTIVE_ARGUMENT", "[reduce] expected a dtype of src/tensor, got " + dtype_name(dtype));
+      throw CodedError("COLLECTIVE_ARGUMENT", "[reduce] expected a dtype of src/compute/tensor, got " + dtype_name(dtype));
   }
 }
 

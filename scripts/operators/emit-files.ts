@@ -11,7 +11,7 @@ import {
 import { type Entry, readList } from "./read-list.ts";
 import { parseSchema, type Schema } from "./schema.ts";
 
-/** The generated files of src/tensor. */
+/** The generated files of src/compute/tensor. */
 export interface GeneratedFiles {
   /** Text by file name. */
   readonly texts: ReadonlyMap<string, string>;

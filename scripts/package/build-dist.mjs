@@ -24,7 +24,7 @@ export async function buildDist() {
     if (!isJoined)
       throw new SetupError({ where: "dist", expected: "to join the modules of src/", got: "errors" }, said);
   });
-  const page = join("dashboard", "page");
+  const page = join("job", "dashboard", "page");
   cpSync(join(root, "src", page), join(dist, page), {
     recursive: true,
     filter: (file) => !/\.(json|ts)$/.test(file), // what only its type check reads

@@ -5,7 +5,7 @@ import { rolldown } from "rolldown";
 /** Modules that do something when they are imported. They stay apart, and so does the page, which no Node runs. */
 const programs = /-(entry|worker)\.ts$|\/actors\/preload[^/]*\.ts$|\/relative-imports\.ts$|\/page\//;
 /** What no actor's thread imports. */
-const options = /\/src\/(config|cli)\//;
+const options = /\/src\/(job\/options|tools\/cli)\//;
 /** A module's own address where it is read, not where a text speaks of it. */
 const ownUrl = /(?<=[(,=]\s*)import\.meta\.url/g;
 /** The ending of the module of a thread or a process, named by where it stands. */
@@ -24,7 +24,7 @@ const ending = /(?<=new URL\("\.{1,2}\/[^"]+\.)ts(?=", import\.meta\.url\))/g;
  * @param {boolean} [of.sourcemap]
  */
 export async function joinModules({ sources, folder, url, named, packages, sourcemap = false }) {
-  const files = globSync("**/*.ts", { cwd: sources, exclude: ["**/*.d.ts", "dashboard/page/**"] });
+  const files = globSync("**/*.ts", { cwd: sources, exclude: ["**/*.d.ts"] });
   await using bundle = await rolldown({
     input: Object.fromEntries(files.map((file) => [file.slice(0, -".ts".length), join(sources, file)])),
     platform: "node",

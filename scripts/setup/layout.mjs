@@ -27,7 +27,7 @@ export const layout = {
   node: join(root, "node_modules", ".bin", "node"),
 };
 
-/** Whether the product's sources are here: by this file `import "troupe"` finds them too (src/troupe.js). */
+/** Whether the product's sources are here: by this file `import "troupe"` finds them too (src/entries/index.js). */
 const hasSources = existsSync(join(root, "src", "package.json"));
 
 /**

@@ -1,4 +1,4 @@
-import type { TraceEvent } from "../../src/sinks/index.ts";
+import type { TraceEvent } from "../../src/tools/sinks/index.ts";
 
 /** One slice of a lane; times in milliseconds from the left edge. */
 export interface DrawnSlice {

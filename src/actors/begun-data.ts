@@ -1,5 +1,5 @@
-import { changedFiles, type Dataset, dataChanged, type Fingerprint } from "../data/index.ts";
-import type { BegunData } from "../protocols/index.ts";
+import { changedFiles, type Dataset, dataChanged, type Fingerprint } from "../library/data/index.ts";
+import type { BegunData } from "./protocols/index.ts";
 
 /**
  * Compares data that is opened again with the data that the run began with: its description, and the files that were read. A

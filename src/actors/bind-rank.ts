@@ -1,6 +1,6 @@
-import type { GroupPlan } from "../collectives/index.ts";
-import type { ExecutionPlan } from "../protocols/index.ts";
-import { bindThread } from "../tensor/index.ts";
+import type { GroupPlan } from "../compute/collectives/index.ts";
+import { bindThread } from "../compute/tensor/index.ts";
+import type { ExecutionPlan } from "./protocols/index.ts";
 
 /**
  * Has this thread of a rank run where the plan wants it; before it starts any thread of its own.

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { TroupeError } from "../errors/index.ts";
 import {
   type CheckpointStorage,
   type KeepRule,
@@ -6,16 +7,15 @@ import {
   openStorage,
   readForOthers,
   type StateName,
-} from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
+} from "../library/checkpoint/index.ts";
+import { defineActor } from "../runtime/index.ts";
 import type {
   CheckpointerInit,
   CheckpointerProtocol,
   Saved,
   SaveOrder,
   SaveProgress,
-} from "../protocols/index.ts";
-import { defineActor } from "../runtime/index.ts";
+} from "./protocols/index.ts";
 import {
   KeptCopy,
   lowerPriority,
@@ -24,7 +24,7 @@ import {
   writeParts,
   writersMark,
   writeShares,
-} from "../state/saving/index.ts";
+} from "./state/saving/index.ts";
 
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },

@@ -1,6 +1,10 @@
-import type { TrainerState } from "../checkpoint/index.ts";
-import type { GroupPlan } from "../collectives/index.ts";
-import type { Scores } from "../data/index.ts";
+import type { GroupPlan } from "../compute/collectives/index.ts";
+import { StepBarrier } from "../compute/parallel/index.ts";
+import { TroupeError } from "../errors/index.ts";
+import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
+import type { TrainerState } from "../library/checkpoint/index.ts";
+import type { Scores } from "../library/data/index.ts";
+import { type ActorRef, AskTimeout } from "../runtime/index.ts";
 import {
   AgreedLosses,
   AgreedTraining,
@@ -20,12 +24,9 @@ import {
   type StepDone,
   StepReport,
   sliceWriters,
-} from "../engine/conductor/index.ts";
-import { Broadcast } from "../engine/relay/index.ts";
-import { TroupeError } from "../errors.ts";
-import type { EndReason, TroupeEventBody } from "../events/index.ts";
-import type { InspectionRequest, Inspections } from "../inspect/index.ts";
-import { StepBarrier } from "../parallel/index.ts";
+} from "./engine/conductor/index.ts";
+import { Broadcast } from "./engine/relay/index.ts";
+import type { InspectionRequest, Inspections } from "./inspect/index.ts";
 import type {
   BatchRequest,
   CheckpointerProtocol,
@@ -40,8 +41,7 @@ import type {
   RunSchedule,
   SliceWriter,
   SnapshotProtocol,
-} from "../protocols/index.ts";
-import { type ActorRef, AskTimeout } from "../runtime/index.ts";
+} from "./protocols/index.ts";
 
 /** What the conductor works with. */
 export interface ConductorOptions {

@@ -1,18 +1,5 @@
-import {
-  type Batch,
-  BuiltBatches,
-  checkDataset,
-  checkFingerprint,
-  checkNumTokens,
-  checkScores,
-  type Dataset,
-  type Fingerprint,
-  fileMarks,
-  type Rows,
-  type Scores,
-  tensorsIn,
-} from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
+import { scope } from "../compute/tensor/index.ts";
+import { callUser, TroupeError } from "../errors/index.ts";
 import {
   checkGiven,
   exampleRates,
@@ -26,7 +13,24 @@ import {
   schedulesOf,
   weighingOf,
 } from "../job/index.ts";
-import { keptModules } from "../module-texts.ts";
+import {
+  type Batch,
+  BuiltBatches,
+  checkDataset,
+  checkFingerprint,
+  checkNumTokens,
+  checkScores,
+  type Dataset,
+  type Fingerprint,
+  fileMarks,
+  type Rows,
+  type Scores,
+  tensorsIn,
+} from "../library/data/index.ts";
+import { defineActor } from "../runtime/index.ts";
+import { keptModules } from "../runtime/module-texts.ts";
+import { checkBegun } from "./begun-data.ts";
+import { Predictions } from "./predictions.ts";
 import type {
   BatchOrder,
   BegunData,
@@ -35,12 +39,7 @@ import type {
   FeederInit,
   FeederProtocol,
   OpenedData,
-} from "../protocols/index.ts";
-import { defineActor } from "../runtime/index.ts";
-import { scope } from "../tensor/index.ts";
-import { callUser } from "../user-call.ts";
-import { checkBegun } from "./begun-data.ts";
-import { Predictions } from "./predictions.ts";
+} from "./protocols/index.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
   // Batches that are decoded or fetched come about side by side.

@@ -1,16 +1,5 @@
-import { ownerOf, reportActivity } from "../inspect/index.ts";
-import { loadOptimizers, updateRuleOf } from "../optim/index.ts";
-import { BlockState } from "../parallel/index.ts";
-import {
-  type BlockUpdate,
-  type BlockUpdated,
-  type OffloadPlan,
-  type OffloadProtocol,
-  sentTo,
-} from "../protocols/index.ts";
-import { type ActorContext, defineActor, systemClock } from "../runtime/index.ts";
-import { RemotePaging } from "../state/paging/index.ts";
-import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } from "../state/store/index.ts";
+import { loadOptimizers, updateRuleOf } from "../compute/optim/index.ts";
+import { BlockState } from "../compute/parallel/index.ts";
 import {
   attach,
   chargeThreadTo,
@@ -22,7 +11,18 @@ import {
   setNumThreads,
   type Tensor,
   type TensorRef,
-} from "../tensor/index.ts";
+} from "../compute/tensor/index.ts";
+import { type ActorContext, defineActor, systemClock } from "../runtime/index.ts";
+import { ownerOf, reportActivity } from "./inspect/index.ts";
+import {
+  type BlockUpdate,
+  type BlockUpdated,
+  type OffloadPlan,
+  type OffloadProtocol,
+  sentTo,
+} from "./protocols/index.ts";
+import { RemotePaging } from "./state/paging/index.ts";
+import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } from "./state/store/index.ts";
 
 export default defineActor<OffloadProtocol>({
   concurrent: ["update", "settle"],

@@ -1,7 +1,7 @@
-import type { Rows } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
-import type { EvaluationName, RowRefs } from "../protocols/index.ts";
-import { attach, hold, ops, scope, type Tensor } from "../tensor/index.ts";
+import { attach, hold, ops, scope, type Tensor } from "../compute/tensor/index.ts";
+import { TroupeError } from "../errors/index.ts";
+import type { Rows } from "../library/data/index.ts";
+import type { EvaluationName, RowRefs } from "./protocols/index.ts";
 
 /** The rows of samples side by side, each tensor held. */
 interface PredictedPart {

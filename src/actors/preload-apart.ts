@@ -1,6 +1,6 @@
-import { setHostAddress } from "../collectives/index.ts";
+import { setHostAddress } from "../compute/collectives/index.ts";
+import { type PackedTensor, packRef, type TensorRef, unpackRef } from "../compute/tensor/index.ts";
 import type { ProcessSupport } from "../runtime/index.ts";
-import { type PackedTensor, packRef, type TensorRef, unpackRef } from "../tensor/index.ts";
 import { isTensorRef, processes as ofOneHost } from "./preload.ts";
 
 export { onUndelivered, order } from "./preload.ts";

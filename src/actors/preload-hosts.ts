@@ -1,4 +1,3 @@
-import type { ProcessSupport } from "../runtime/index.ts";
 import {
   type ExportedTensor,
   exportRef,
@@ -7,7 +6,8 @@ import {
   packRef,
   type TensorRef,
   unpackRef,
-} from "../tensor/index.ts";
+} from "../compute/tensor/index.ts";
+import type { ProcessSupport } from "../runtime/index.ts";
 import { isTensorRef, processes as ofOneHost } from "./preload.ts";
 import { processes as apart } from "./preload-apart.ts";
 

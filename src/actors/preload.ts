@@ -1,5 +1,3 @@
-import { recipientName } from "../protocols/index.ts";
-import type { MessageOrder, ProcessSupport } from "../runtime/index.ts";
 import {
   type ExportedTensor,
   enterSharedFolder,
@@ -12,7 +10,9 @@ import {
   releaseRefsOf,
   streamOrder,
   type TensorRef,
-} from "../tensor/index.ts";
+} from "../compute/tensor/index.ts";
+import type { MessageOrder, ProcessSupport } from "../runtime/index.ts";
+import { recipientName } from "./protocols/index.ts";
 
 // Imported first on the main thread, which never lets go of it, and then in every actor's thread: were only workers to
 // load the addon, Node would unload it with the last of them while native threads still run.

@@ -1,10 +1,10 @@
-import { ModelRunner, RankLoop } from "../engine/rank/index.ts";
-import { ownerOf } from "../inspect/index.ts";
+import { chargeThreadTo, type Device, enterDevice, setNumThreads } from "../compute/tensor/index.ts";
 import { loadJob } from "../job/index.ts";
-import type { RankInit, RankProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { chargeThreadTo, type Device, enterDevice, setNumThreads } from "../tensor/index.ts";
 import { bindRank } from "./bind-rank.ts";
+import { ModelRunner, RankLoop } from "./engine/rank/index.ts";
+import { ownerOf } from "./inspect/index.ts";
+import type { RankInit, RankProtocol } from "./protocols/index.ts";
 
 export default defineActor<RankProtocol, RankInit>({
   lanes: { activation: "control", gradient: "control", result: "control" },

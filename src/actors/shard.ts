@@ -1,20 +1,5 @@
-import { keepStore, type Store } from "../collectives/index.ts";
-import { type KnownMembers, passOn } from "../engine/relay/index.ts";
-import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "../engine/shard/index.ts";
-import { TroupeError } from "../errors.ts";
-import { ownerOf } from "../inspect/index.ts";
-import { loadOptimizers } from "../optim/index.ts";
-import {
-  type Joined,
-  type Relay,
-  type Relayed,
-  type ShardInit,
-  type ShardPlan,
-  type ShardProtocol,
-  sentTo,
-} from "../protocols/index.ts";
-import { type ActorContext, type ActorRef, type Down, defineActor } from "../runtime/index.ts";
-import { ShardPaging } from "../state/paging/index.ts";
+import { keepStore, type Store } from "../compute/collectives/index.ts";
+import { loadOptimizers } from "../compute/optim/index.ts";
 import {
   attach,
   chargeThreadTo,
@@ -24,8 +9,23 @@ import {
   setNumThreads,
   shareRef,
   type TensorRef,
-} from "../tensor/index.ts";
+} from "../compute/tensor/index.ts";
+import { TroupeError } from "../errors/index.ts";
+import { type ActorContext, type ActorRef, type Down, defineActor } from "../runtime/index.ts";
 import { bindRank } from "./bind-rank.ts";
+import { type KnownMembers, passOn } from "./engine/relay/index.ts";
+import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "./engine/shard/index.ts";
+import { ownerOf } from "./inspect/index.ts";
+import {
+  type Joined,
+  type Relay,
+  type Relayed,
+  type ShardInit,
+  type ShardPlan,
+  type ShardProtocol,
+  sentTo,
+} from "./protocols/index.ts";
+import { ShardPaging } from "./state/paging/index.ts";
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },

@@ -1,7 +1,7 @@
-import { openStorage, readForOthers } from "../checkpoint/index.ts";
-import type { SliceWriterInit, SliceWriterProtocol } from "../protocols/index.ts";
+import { openStorage, readForOthers } from "../library/checkpoint/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { lowerPriority, PartCollector, tidyApart, writersMark, writeShare } from "../state/saving/index.ts";
+import type { SliceWriterInit, SliceWriterProtocol } from "./protocols/index.ts";
+import { lowerPriority, PartCollector, tidyApart, writersMark, writeShare } from "./state/saving/index.ts";
 
 export default defineActor<SliceWriterProtocol, SliceWriterInit>({
   lanes: { part: "control", progress: "control" },

@@ -3,38 +3,25 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** Troupe: an actor-model training runtime for big models. Importing it defines and starts nothing. */
 
-import "./node-version.ts";
+import "../errors/node-version.ts";
 
-export * from "./checkpoint/index.ts";
-export * from "./data/index.ts";
+export type { SavedState } from "../actors/engine/conductor/index.ts";
+export { formatSummary, type TensorSummary, type UpdateSummary } from "../actors/inspect/index.ts";
+export type { HeldMemory, InspectedUpdate, RunResult } from "../actors/protocols/index.ts";
 export {
-  type AdapterOptions,
-  adapter,
-  applyDelta,
-  type BitFitOptions,
-  bitFit,
-  type Delta,
-  type DeltaJson,
-  deltaFrom,
-  deltaOf,
-  type Ia3Options,
-  ia3,
-  type LoraOptions,
-  loadDelta,
-  lora,
-  mergeDelta,
-  type PrefixOptions,
-  type PromptEncoderOptions,
-  prefix,
-  type SoftPromptOptions,
-  saveDelta,
-  softPrompt,
-  type Target,
-} from "./deltas/index.ts";
-export type { SavedState } from "./engine/conductor/index.ts";
-export { type ErrorCode, errorTable, TroupeError } from "./errors.ts";
-export * from "./events/index.ts";
-export { formatSummary, type TensorSummary, type UpdateSummary } from "./inspect/index.ts";
+  type AnomalyOptions,
+  type CheckpointOptions,
+  Runtime,
+  type RuntimeOptions,
+} from "../actors/trainer/index.ts";
+export * from "../compute/nn/index.ts";
+export * from "../compute/optim/index.ts";
+export { type BlockOptions, block, type ZeroLevel, type ZeroName } from "../compute/parallel/index.ts";
+export * from "../compute/tensor/index.ts";
+// The initializers of the same names are `nn`'s own; a script means the tensors.
+export { ones, zeros } from "../compute/tensor/index.ts";
+export { type ErrorCode, errorTable, TroupeError } from "../errors/index.ts";
+export * from "../job/events/index.ts";
 export {
   type Axis,
   type BackwardOptions,
@@ -54,13 +41,7 @@ export {
   type RankContext,
   type SampleContext,
   type TrainingPlan,
-} from "./job/index.ts";
-export * from "./metrics/index.ts";
-export * from "./models/index.ts";
-export * from "./nn/index.ts";
-export * from "./optim/index.ts";
-export { type BlockOptions, block, type ZeroLevel, type ZeroName } from "./parallel/index.ts";
-export type { HeldMemory, InspectedUpdate, RunResult } from "./protocols/index.ts";
+} from "../job/index.ts";
 export {
   type Arguments,
   type BertRecord,
@@ -92,8 +73,37 @@ export {
   type T5Record,
   type Timer,
   type Timers,
-} from "./rapidformer/index.ts";
-export * from "./service/index.ts";
+} from "../job/rapidformer/index.ts";
+export * from "../job/tasks/index.ts";
+export * from "../library/checkpoint/index.ts";
+export * from "../library/data/index.ts";
+export {
+  type AdapterOptions,
+  adapter,
+  applyDelta,
+  type BitFitOptions,
+  bitFit,
+  type Delta,
+  type DeltaJson,
+  deltaFrom,
+  deltaOf,
+  type Ia3Options,
+  ia3,
+  type LoraOptions,
+  loadDelta,
+  lora,
+  mergeDelta,
+  type PrefixOptions,
+  type PromptEncoderOptions,
+  prefix,
+  type SoftPromptOptions,
+  saveDelta,
+  softPrompt,
+  type Target,
+} from "../library/deltas/index.ts";
+export * from "../library/metrics/index.ts";
+export * from "../library/models/index.ts";
+export * from "../tools/service/index.ts";
 export {
   chromeTraceSink,
   type OpenTelemetryOptions,
@@ -102,14 +112,4 @@ export {
   type PrometheusSink,
   prometheusSink,
   tensorBoardSink,
-} from "./sinks/index.ts";
-export * from "./tasks/index.ts";
-export * from "./tensor/index.ts";
-// The initializers of the same names are `nn`'s own; a script means the tensors.
-export { ones, zeros } from "./tensor/index.ts";
-export {
-  type AnomalyOptions,
-  type CheckpointOptions,
-  Runtime,
-  type RuntimeOptions,
-} from "./trainer/index.ts";
+} from "../tools/sinks/index.ts";

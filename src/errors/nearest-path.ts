@@ -1,6 +1,6 @@
 import { type Dirent, existsSync, readdirSync } from "node:fs";
 import { sep } from "node:path";
-import { nearestName } from "./errors.ts";
+import { nearestName } from "./troupe-error.ts";
 
 /**
  * The path that was meant by one that leads nowhere: the first of its parts that is not there exchanged for the nearest of what

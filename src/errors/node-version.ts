@@ -1,4 +1,4 @@
-import { TroupeError } from "./errors.ts";
+import { TroupeError } from "./index.ts";
 
 /** Major version of Node that Troupe needs. */
 const floor = 24;

@@ -1,8 +1,3 @@
-export { addDefinition } from "./errors/definition.ts";
-export { describeValue } from "./errors/describe-value.ts";
-export { FRAMES_KEPT, framesOf, ownFrames, ownStack, type StackFrame, sourceLine } from "./errors/frames.ts";
-export { type ErrorOrigin, noteOrigin, originOf } from "./errors/origin.ts";
-
 /**
  * Every error Troupe throws on purpose: a code and what it means, one line each, sorted by room.
  * `docs/reference/errors.md` lists the same codes; a test compares the two.

@@ -1,5 +1,5 @@
-import type { ReduceOp } from "../collectives/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import type { ReduceOp } from "../compute/collectives/index.ts";
+import type { Tensor } from "../compute/tensor/index.ts";
 
 /**
  * The ranks along one axis of the mesh, seen from one of them, and their collectives. All of them must make the same calls in

@@ -1,4 +1,4 @@
-import { addDefinition, noteOrigin } from "../errors.ts";
+import { addDefinition, noteOrigin } from "../errors/index.ts";
 
 /** Of the functions of a loaded job, which tell where an error was thrown: those that its author wrote. */
 const written = new WeakMap<object, object>();

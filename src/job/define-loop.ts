@@ -1,6 +1,6 @@
-import type { Batch, DatasetFacts } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
-import type { Module } from "../nn/index.ts";
+import type { Module } from "../compute/nn/index.ts";
+import { TroupeError } from "../errors/index.ts";
+import type { Batch, DatasetFacts } from "../library/data/index.ts";
 import type { Job, JobDefinition } from "./job.ts";
 import type { JobConfig } from "./job-config.ts";
 import type { Loop, RankContext } from "./rank-context.ts";

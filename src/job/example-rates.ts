@@ -1,4 +1,4 @@
-import type { Schedule } from "../optim/index.ts";
+import type { Schedule } from "../compute/optim/index.ts";
 
 /** @returns what a schedule comes to: its rates in all of the first steps, then in some of each doubling */
 export function exampleRates(schedule: Schedule): number[] {

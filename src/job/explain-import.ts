@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { framesOf, nearestName, TroupeError, whatWasMeant } from "../errors.ts";
+import { framesOf, nearestName, TroupeError, whatWasMeant } from "../errors/index.ts";
 
 /** Why a module could not be imported, in the words of a sentence. */
 interface Explained {

@@ -1,7 +1,4 @@
-import type { Awaitable, Batch, Dataset, DatasetFacts, Rows, TensorBatch, TensorsOf } from "../data/index.ts";
-import { applyDelta, type Delta } from "../deltas/index.ts";
-import { describeValue, TroupeError } from "../errors.ts";
-import type { Module, TensorPlan } from "../nn/index.ts";
+import type { Module, TensorPlan } from "../compute/nn/index.ts";
 import {
   type ClipRule,
   Constant,
@@ -10,7 +7,18 @@ import {
   type OptimizerSpec,
   rateAt,
   type Schedule,
-} from "../optim/index.ts";
+} from "../compute/optim/index.ts";
+import { describeValue, TroupeError } from "../errors/index.ts";
+import type {
+  Awaitable,
+  Batch,
+  Dataset,
+  DatasetFacts,
+  Rows,
+  TensorBatch,
+  TensorsOf,
+} from "../library/data/index.ts";
+import { applyDelta, type Delta } from "../library/deltas/index.ts";
 import { checkGiven } from "./check-given.ts";
 import type { JobConfig, SettingsOf } from "./job-config.ts";
 import { checkWeights, type LossWeights } from "./loss-weights.ts";

@@ -1,8 +1,7 @@
 import { basename, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describeValue, nearestName, noteOrigin, TroupeError } from "../errors.ts";
-import { keepModules } from "../module-texts.ts";
-import { callUser } from "../user-call.ts";
+import { callUser, describeValue, nearestName, noteOrigin, TroupeError } from "../errors/index.ts";
+import { keepModules } from "../runtime/module-texts.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";

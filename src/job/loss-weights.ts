@@ -1,4 +1,4 @@
-import { describeValue, TroupeError } from "../errors.ts";
+import { describeValue, TroupeError } from "../errors/index.ts";
 
 /**
  * What the losses of a batch are means over, such as the number of targets that count: one number for all losses, or one for

@@ -1,5 +1,5 @@
-import { describeValue, TroupeError } from "../errors.ts";
-import { Tensor } from "../tensor/index.ts";
+import { Tensor } from "../compute/tensor/index.ts";
+import { describeValue, TroupeError } from "../errors/index.ts";
 import { type LossWeights, weightOf } from "./loss-weights.ts";
 
 /**

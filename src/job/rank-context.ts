@@ -1,7 +1,7 @@
-import type { Batch, DatasetFacts, TensorBatch, TensorsOf } from "../data/index.ts";
-import type { Module } from "../nn/index.ts";
-import type { MeshAxis } from "../parallel/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import type { Module } from "../compute/nn/index.ts";
+import type { MeshAxis } from "../compute/parallel/index.ts";
+import type { Tensor } from "../compute/tensor/index.ts";
+import type { Batch, DatasetFacts, TensorBatch, TensorsOf } from "../library/data/index.ts";
 import type { Axis } from "./axis.ts";
 import type { JobConfig, SettingsOf } from "./job-config.ts";
 import type { Losses } from "./losses.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../errors/index.ts";
 
 /**
  * Has `process.exit` throw for as long as a function of a job runs: on the main thread, where model and training are called

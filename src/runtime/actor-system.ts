@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../errors/index.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Invitation } from "./hosting/host-agent.ts";
 import type { HostsOptions } from "./hosting/hosts.ts";

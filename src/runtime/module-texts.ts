@@ -16,7 +16,7 @@ export interface ModuleTexts {
 }
 
 /** The product's own modules: a run does not outlive an installation of another version. */
-const OWN = import.meta.url.replace(/[^/]*$/, "");
+const OWN = new URL("../", import.meta.url).href;
 
 const sources = new Map<string, ModuleText>();
 const resolved = new Map<string, string>();

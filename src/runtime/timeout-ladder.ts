@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../errors/index.ts";
 
 /** A waiting time and what it is for. */
 export interface Rung {

@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Dashboard } from "../../src/dashboard/index.ts";
+import { Dashboard } from "../../src/job/dashboard/index.ts";
 import type { Door } from "../../src/runtime/transport/hub/door.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import { UnixDoor } from "../../src/runtime/transport/unix/unix-door.ts";
-import { CheckpointServer, CheckpointService } from "../../src/service/index.ts";
-import { prometheusSink } from "../../src/sinks/index.ts";
+import { CheckpointServer, CheckpointService } from "../../src/tools/service/index.ts";
+import { prometheusSink } from "../../src/tools/sinks/index.ts";
 import { makeCertificate } from "../fixtures/certificates.ts";
 
 /** A port that is open. */
@@ -106,7 +106,7 @@ async function service(onSocket: boolean): Promise<Open> {
 const doors: readonly (readonly [name: string, file: string, open: () => Promise<Open>])[] = [
   [
     "Prometheus's",
-    "sinks/prometheus/sink.ts",
+    "tools/sinks/prometheus/sink.ts",
     async () => {
       const sink = await prometheusSink({ port: 0 });
       onTestFinished(() => sink.close());
@@ -115,7 +115,7 @@ const doors: readonly (readonly [name: string, file: string, open: () => Promise
   ],
   [
     "the dashboard's",
-    "dashboard/dashboard.ts",
+    "job/dashboard/dashboard.ts",
     async () => {
       const dashboard = await Dashboard.open({ port: 0 });
       onTestFinished(() => dashboard.close());
@@ -123,8 +123,8 @@ const doors: readonly (readonly [name: string, file: string, open: () => Promise
       return http({ port: Number(port) }, "/stream", hash.replace("#token=", ""));
     },
   ],
-  ["the checkpoint service's port", "service/http/checkpoint-server.ts", () => service(false)],
-  ["the checkpoint service's socket", "service/http/checkpoint-server.ts", () => service(true)],
+  ["the checkpoint service's port", "tools/service/http/checkpoint-server.ts", () => service(false)],
+  ["the checkpoint service's socket", "tools/service/http/checkpoint-server.ts", () => service(true)],
   ["the hosts'", "runtime/transport/tcp/tcp-door.ts", () => hub(() => new TcpDoor({ host }), overNetwork)],
   [
     "the hosts' with TLS",

@@ -3,12 +3,12 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { makeToken } from "../../src/access/index.ts";
-import { keepStore, Store } from "../../src/collectives/index.ts";
-import { Dashboard } from "../../src/dashboard/index.ts";
-import { nativeInfo } from "../../src/index.ts";
-import { CheckpointServer, CheckpointService } from "../../src/service/index.ts";
-import { prometheusSink } from "../../src/sinks/index.ts";
+import { keepStore, Store } from "../../src/compute/collectives/index.ts";
+import { nativeInfo } from "../../src/entries/index.ts";
+import { Dashboard } from "../../src/job/dashboard/index.ts";
+import { makeToken } from "../../src/runtime/access/index.ts";
+import { CheckpointServer, CheckpointService } from "../../src/tools/service/index.ts";
+import { prometheusSink } from "../../src/tools/sinks/index.ts";
 import { portsOf } from "../chaos/leftovers.ts";
 
 /** A port that Troupe has opened, where only the port was chosen. */

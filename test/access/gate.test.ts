@@ -1,7 +1,7 @@
 import { createServer, type OutgoingHttpHeaders, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Gate, type GateOptions, makeToken } from "../../src/access/index.ts";
+import { Gate, type GateOptions, makeToken } from "../../src/runtime/access/index.ts";
 
 const token = makeToken();
 const bearer = { Authorization: `Bearer ${token}` };

@@ -18,9 +18,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { lookAt } from "../../scripts/setup/libtorch-find.mjs";
-import { prepareText } from "../../src/data/index.ts";
-import { readTrust } from "../../src/launch/index.ts";
-import { compileCache, makeOwnFolder, whyForeign, whyUnsafe } from "../../src/ownership.ts";
+import { readTrust } from "../../src/actors/launch/index.ts";
+import { compileCache, makeOwnFolder, whyForeign, whyUnsafe } from "../../src/errors/untrusted/ownership.ts";
+import { prepareText } from "../../src/library/data/index.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const isRoot = process.geteuid?.() === 0;
@@ -127,7 +127,7 @@ describe.runIf(isRoot)("what another user could have made is not used:", () => {
     chownSync(join(torch, "lib", "libtorch.so"), OTHER, OTHER);
     expect(lookAt("TROUPE_LIBTORCH", torch).refused).toBe(`one of another user (uid ${OTHER})`);
     const script = "const { loadNative } = await import(process.argv[1]); loadNative();";
-    const tensor = join(root, "src", "tensor", "index.ts");
+    const tensor = join(root, "src", "compute", "tensor", "index.ts");
     const { stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script, tensor], {
       encoding: "utf8",
       env: { ...process.env, TROUPE_ADDON: file("troupe.node", 0o666) },

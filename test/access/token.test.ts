@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { keepToken, makeToken, sameToken } from "../../src/access/index.ts";
+import { keepToken, makeToken, sameToken } from "../../src/runtime/access/index.ts";
 
 describe("tokens", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));

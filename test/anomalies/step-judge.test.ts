@@ -6,7 +6,7 @@ import {
   type StepAnomaly,
   type StepFigures,
   StepJudge,
-} from "../../src/anomalies/index.ts";
+} from "../../src/job/anomalies/index.ts";
 
 const sound: StepFigures = { lossNats: 2, gradientNorm: 1, rank: undefined, block: undefined };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_RULES, StragglerWatch } from "../../src/anomalies/index.ts";
+import { DEFAULT_RULES, StragglerWatch } from "../../src/job/anomalies/index.ts";
 
 const rules = { ...DEFAULT_RULES, stragglerSteps: 5 };
 

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
-import { Runtime } from "../../src/index.ts";
+import { Runtime } from "../../src/entries/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Chance } from "./chance.ts";
 import type { Placement } from "./faults.ts";

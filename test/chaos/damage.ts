@@ -8,10 +8,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { type Damage, verifyCheckpoint } from "../../src/checkpoint/reading/verify.ts";
-import { writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
-import { LocalFolder } from "../../src/checkpoint/storage/local-folder.ts";
-import { TroupeError } from "../../src/index.ts";
+import { TroupeError } from "../../src/entries/index.ts";
+import { type Damage, verifyCheckpoint } from "../../src/library/checkpoint/reading/verify.ts";
+import { writeCheckpoint } from "../../src/library/checkpoint/saving/save-checkpoint.ts";
+import { LocalFolder } from "../../src/library/checkpoint/storage/local-folder.ts";
 import type { Chance } from "./chance.ts";
 
 /** How one kind of damage was seen. */

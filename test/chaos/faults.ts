@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
-import type { Runtime } from "../../src/index.ts";
+import type { Runtime } from "../../src/entries/index.ts";
 import type { Chance } from "./chance.ts";
 
 /** Where ranks live. */

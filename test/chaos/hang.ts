@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Runtime, type TroupeEvent } from "../../src/index.ts";
+import { Runtime, type TroupeEvent } from "../../src/entries/index.ts";
 import type { ActorInspection } from "../../src/runtime/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Placement } from "./faults.ts";

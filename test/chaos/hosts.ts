@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { openStorage, verifyCheckpoint } from "../../src/checkpoint/index.ts";
+import { openStorage, verifyCheckpoint } from "../../src/library/checkpoint/index.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 import { LaunchedRun } from "../launch/launched-hosts.ts";
 import { TwoHosts } from "../launch/namespaces.ts";

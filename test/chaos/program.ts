@@ -1,5 +1,5 @@
 // A program that trains until it is ended: what the cycles start and kill. `program.ts PLACEMENT TEXT CACHE FOLDER`.
-import { Runtime } from "../../src/index.ts";
+import { Runtime } from "../../src/entries/index.ts";
 
 const [placement, data, cache, dir] = process.argv.slice(2) as ["thread" | "process", string, string, string];
 await using runtime = await Runtime.spawn({

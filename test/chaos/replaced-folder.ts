@@ -10,7 +10,7 @@ import {
   takeEmpty,
   verifyCheckpoint,
   writeCheckpoint,
-} from "../../src/checkpoint/index.ts";
+} from "../../src/library/checkpoint/index.ts";
 import { contentOf } from "../checkpoint/content.ts";
 
 /** Faults of a running run's folder. */

@@ -1,8 +1,8 @@
 // Trains and saves as it is told, and says what came of it: the program of runs that something befalls. Its argument is JSON.
 import { spawn, spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
-import { type ErrorReport, reportError } from "../../src/events/index.ts";
-import { Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
+import { type ErrorReport, reportError } from "../../src/job/events/index.ts";
 
 /** What is trained. */
 export interface TrainingOrder {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { stampMs } from "../../src/events/index.ts";
-import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../src/index.ts";
+import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../src/entries/index.ts";
+import { stampMs } from "../../src/job/events/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
 import { ActorThreads, type Fault, faults, type Placement, type Target } from "./faults.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
-import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
-import { LocalFolder } from "../../src/checkpoint/storage/local-folder.ts";
-import { errorTable } from "../../src/errors.ts";
+import { errorTable } from "../../src/errors/index.ts";
+import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
+import { LocalFolder } from "../../src/library/checkpoint/storage/local-folder.ts";
 import type { Ran } from "./run-program.ts";
 import type { Trained } from "./train-and-save.ts";
 

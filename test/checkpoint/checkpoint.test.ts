@@ -2,12 +2,12 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { stepFolder } from "../../src/checkpoint/format/step-folder.ts";
-import { HuggingFaceFolder } from "../../src/checkpoint/hugging-face.ts";
-import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
-import { writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
-import { LocalFolder, replacedPrefix } from "../../src/checkpoint/storage/local-folder.ts";
-import { TroupeError } from "../../src/errors.ts";
+import { TroupeError } from "../../src/errors/index.ts";
+import { stepFolder } from "../../src/library/checkpoint/format/step-folder.ts";
+import { HuggingFaceFolder } from "../../src/library/checkpoint/hugging-face.ts";
+import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
+import { writeCheckpoint } from "../../src/library/checkpoint/saving/save-checkpoint.ts";
+import { LocalFolder, replacedPrefix } from "../../src/library/checkpoint/storage/local-folder.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
 

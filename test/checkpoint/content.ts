@@ -1,5 +1,5 @@
-import type { TensorSource } from "../../src/checkpoint/format/safetensors-writer.ts";
-import type { CheckpointContent } from "../../src/checkpoint/saving/save-checkpoint.ts";
+import type { TensorSource } from "../../src/library/checkpoint/format/safetensors-writer.ts";
+import type { CheckpointContent } from "../../src/library/checkpoint/saving/save-checkpoint.ts";
 
 /** A checkpoint of a model with two parameters, whose numbers tell the step. */
 export function contentOf(step: number, sizes: { numElements?: number } = {}): CheckpointContent {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { crc32c } from "../../src/checkpoint/storage/summed-file.ts";
-import { native } from "../../src/tensor/index.ts";
+import { native } from "../../src/compute/tensor/index.ts";
+import { crc32c } from "../../src/library/checkpoint/storage/summed-file.ts";
 
 /** RFC 3720, B.4, and the check value of the CRC catalogue. */
 const golden: readonly [string, Uint8Array, number][] = [

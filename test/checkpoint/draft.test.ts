@@ -2,11 +2,14 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
-import { CheckpointDraft, type CheckpointPlan } from "../../src/checkpoint/saving/checkpoint-draft.ts";
-import { entryOf } from "../../src/checkpoint/saving/tensor-files.ts";
-import { LocalFolder } from "../../src/checkpoint/storage/local-folder.ts";
-import { liveTensors, scope, tensor } from "../../src/tensor/index.ts";
+import { liveTensors, scope, tensor } from "../../src/compute/tensor/index.ts";
+import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
+import {
+  CheckpointDraft,
+  type CheckpointPlan,
+} from "../../src/library/checkpoint/saving/checkpoint-draft.ts";
+import { entryOf } from "../../src/library/checkpoint/saving/tensor-files.ts";
+import { LocalFolder } from "../../src/library/checkpoint/storage/local-folder.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
 

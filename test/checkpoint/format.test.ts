@@ -3,10 +3,13 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { HuggingFaceFolder } from "../../src/checkpoint/hugging-face.ts";
-import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
-import { type CheckpointSource, writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
-import { hold, tensor } from "../../src/tensor/index.ts";
+import { hold, tensor } from "../../src/compute/tensor/index.ts";
+import { HuggingFaceFolder } from "../../src/library/checkpoint/hugging-face.ts";
+import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
+import {
+  type CheckpointSource,
+  writeCheckpoint,
+} from "../../src/library/checkpoint/saving/save-checkpoint.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
 

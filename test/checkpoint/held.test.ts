@@ -22,9 +22,9 @@ import {
   takeEmpty,
   takeOver,
   writeCheckpoint,
-} from "../../src/checkpoint/index.ts";
-import { connectS3, parseS3 } from "../../src/checkpoint/storage/s3/s3-client.ts";
-import { listKeys, removeKeys } from "../../src/checkpoint/storage/s3/s3-keys.ts";
+} from "../../src/library/checkpoint/index.ts";
+import { connectS3, parseS3 } from "../../src/library/checkpoint/storage/s3/s3-client.ts";
+import { listKeys, removeKeys } from "../../src/library/checkpoint/storage/s3/s3-keys.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";

@@ -1,5 +1,5 @@
 // Takes a storage, says so, and holds it until it is killed.
-import { openStorage } from "../../src/checkpoint/index.ts";
+import { openStorage } from "../../src/library/checkpoint/index.ts";
 
 const [location = ""] = process.argv.slice(2);
 const storage = await openStorage(location);

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, rename, rm, symlink, truncate, writeFile } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { writeSafetensors } from "../../src/checkpoint/format/safetensors-writer.ts";
-import { HuggingFaceFolder, saveHuggingFaceFolder } from "../../src/checkpoint/hugging-face.ts";
+import { writeSafetensors } from "../../src/library/checkpoint/format/safetensors-writer.ts";
+import { HuggingFaceFolder, saveHuggingFaceFolder } from "../../src/library/checkpoint/hugging-face.ts";
 import { sharedPath } from "../fixtures/shared.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";

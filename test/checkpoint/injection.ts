@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
+import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
 import { countedEnv } from "../fixtures/can-inject.ts";
 
 /** The program that saves one step. */

@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { listCheckpoints } from "../../src/checkpoint/reading/inventory.ts";
-import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
-import { type KeepRule, prune } from "../../src/checkpoint/saving/prune.ts";
-import { writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
-import { LocalFolder } from "../../src/checkpoint/storage/local-folder.ts";
+import { listCheckpoints } from "../../src/library/checkpoint/reading/inventory.ts";
+import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
+import { type KeepRule, prune } from "../../src/library/checkpoint/saving/prune.ts";
+import { writeCheckpoint } from "../../src/library/checkpoint/saving/save-checkpoint.ts";
+import { LocalFolder } from "../../src/library/checkpoint/storage/local-folder.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
 

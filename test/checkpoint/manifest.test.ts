@@ -1,8 +1,12 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { encodeManifest, type Manifest, parseManifest } from "../../src/checkpoint/format/manifest.ts";
-import { TroupeError } from "../../src/errors.ts";
+import { TroupeError } from "../../src/errors/index.ts";
+import {
+  encodeManifest,
+  type Manifest,
+  parseManifest,
+} from "../../src/library/checkpoint/format/manifest.ts";
 import { refusal } from "./refusal.ts";
 
 const manifest: Manifest = {

@@ -20,7 +20,7 @@ import {
   takeEmpty,
   takeOver,
   writeCheckpoint,
-} from "../../src/checkpoint/index.ts";
+} from "../../src/library/checkpoint/index.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";

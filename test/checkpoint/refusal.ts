@@ -1,4 +1,4 @@
-import type { TroupeError } from "../../src/errors.ts";
+import type { TroupeError } from "../../src/errors/index.ts";
 
 /** The error that `body` throws or rejects with; fails when it does neither. */
 export async function refusal(body: () => unknown): Promise<TroupeError> {

@@ -4,11 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Box, boxesOfRun, coverOnce } from "../../src/checkpoint/format/slices.ts";
-import type { Checkpoint } from "../../src/checkpoint/reading/checkpoint.ts";
-import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
-import { type CheckpointSource, writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
-import { full, hold, numelOf } from "../../src/tensor/index.ts";
+import { full, hold, numelOf } from "../../src/compute/tensor/index.ts";
+import { type Box, boxesOfRun, coverOnce } from "../../src/library/checkpoint/format/slices.ts";
+import type { Checkpoint } from "../../src/library/checkpoint/reading/checkpoint.ts";
+import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
+import {
+  type CheckpointSource,
+  writeCheckpoint,
+} from "../../src/library/checkpoint/saving/save-checkpoint.ts";
 
 const seed = 20_261_121;
 const state = { step: 1, seed, samplesConsumed: 0, job: null, tokenizer: null };

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { empty, noGrad, scope } from "../../src/compute/tensor/index.ts";
 import {
   type CheckpointContent,
   listCheckpoints,
@@ -12,10 +13,9 @@ import {
   standingOf,
   verifyCheckpoint,
   writeCheckpoint,
-} from "../../src/checkpoint/index.ts";
-import { convert } from "../../src/convert/index.ts";
-import { CheckpointService } from "../../src/service/index.ts";
-import { empty, noGrad, scope } from "../../src/tensor/index.ts";
+} from "../../src/library/checkpoint/index.ts";
+import { convert } from "../../src/library/convert/index.ts";
+import { CheckpointService } from "../../src/tools/service/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { contentOf } from "./content.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import type { TensorSource } from "../../src/checkpoint/format/safetensors-writer.ts";
+import type { TensorSource } from "../../src/library/checkpoint/format/safetensors-writer.ts";
 
 /** What the reference writer makes of one tensor, "a" of float32 [1.5, -2], in hexadecimal. */
 export const golden =

@@ -1,9 +1,9 @@
 import { open, readFile, truncate, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { SafetensorsFile } from "../../src/checkpoint/format/safetensors-file.ts";
-import { writeSafetensors } from "../../src/checkpoint/format/safetensors-writer.ts";
-import { TroupeError } from "../../src/errors.ts";
+import { TroupeError } from "../../src/errors/index.ts";
+import { SafetensorsFile } from "../../src/library/checkpoint/format/safetensors-file.ts";
+import { writeSafetensors } from "../../src/library/checkpoint/format/safetensors-writer.ts";
 import { refusal } from "./refusal.ts";
 import { floats, golden, safetensorsFiles } from "./safetensors-files.ts";
 

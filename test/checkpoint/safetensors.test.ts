@@ -1,10 +1,13 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { fromSafetensorsDType, toSafetensorsDType } from "../../src/checkpoint/format/dtype.ts";
-import { SafetensorsFile } from "../../src/checkpoint/format/safetensors-file.ts";
-import { type TensorSource, writeSafetensors } from "../../src/checkpoint/format/safetensors-writer.ts";
-import { crc32c } from "../../src/checkpoint/storage/summed-file.ts";
+import { fromSafetensorsDType, toSafetensorsDType } from "../../src/library/checkpoint/format/dtype.ts";
+import { SafetensorsFile } from "../../src/library/checkpoint/format/safetensors-file.ts";
+import {
+  type TensorSource,
+  writeSafetensors,
+} from "../../src/library/checkpoint/format/safetensors-writer.ts";
+import { crc32c } from "../../src/library/checkpoint/storage/summed-file.ts";
 import { refusal } from "./refusal.ts";
 import { floats, golden, safetensorsFiles } from "./safetensors-files.ts";
 

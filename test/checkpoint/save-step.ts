@@ -1,7 +1,7 @@
 // Saves one step into a folder and says so: the process that fault tests kill, or take the disk from.
 
-import { writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
-import { LocalFolder } from "../../src/checkpoint/storage/local-folder.ts";
+import { writeCheckpoint } from "../../src/library/checkpoint/saving/save-checkpoint.ts";
+import { LocalFolder } from "../../src/library/checkpoint/storage/local-folder.ts";
 import { contentOf } from "./content.ts";
 
 const [directory, step, numElements] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseJsonObject } from "../../src/checkpoint/format/strict-json.ts";
-import { TroupeError } from "../../src/errors.ts";
+import { TroupeError } from "../../src/errors/index.ts";
+import { parseJsonObject } from "../../src/library/checkpoint/format/strict-json.ts";
 
 const json = fc
   .dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 }))

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { type SafetensorsDType, TorchFile, tensorSizeBytes } from "../../src/checkpoint/index.ts";
-import { scope, tensor, zeros } from "../../src/tensor/index.ts";
+import { scope, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { type SafetensorsDType, TorchFile, tensorSizeBytes } from "../../src/library/checkpoint/index.ts";
 import { refusal } from "./refusal.ts";
 import { temporaryFolder } from "./service/temporary-folder.ts";
 

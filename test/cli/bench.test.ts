@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { measureConvergence } from "../../src/bench/convergence.ts";
+import { measureConvergence } from "../../src/tools/bench/convergence.ts";
 import {
   type BenchResult,
   dimensions,
@@ -10,11 +10,11 @@ import {
   markdownReport,
   runBench,
   sizes,
-} from "../../src/bench/index.ts";
-import { measureRow } from "../../src/bench/measure.ts";
-import { measurePeer } from "../../src/bench/peer.ts";
-import { planRow } from "../../src/bench/plan-row.ts";
-import { main } from "../../src/cli/main.ts";
+} from "../../src/tools/bench/index.ts";
+import { measureRow } from "../../src/tools/bench/measure.ts";
+import { measurePeer } from "../../src/tools/bench/peer.ts";
+import { planRow } from "../../src/tools/bench/plan-row.ts";
+import { main } from "../../src/tools/cli/main.ts";
 
 const named = (name: string) => dimensions.find((each) => each.name === name) as (typeof dimensions)[0];
 

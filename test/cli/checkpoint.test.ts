@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { openStorage, putOwner, writeCheckpoint } from "../../src/checkpoint/index.ts";
-import { main } from "../../src/cli/main.ts";
+import { openStorage, putOwner, writeCheckpoint } from "../../src/library/checkpoint/index.ts";
+import { main } from "../../src/tools/cli/main.ts";
 import { contentOf } from "../checkpoint/content.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));

@@ -4,16 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
-import { applyDelta, lora, prefix, saveDelta, softPrompt } from "../../src/deltas/index.ts";
+import { dematerialize, type Module, materialize } from "../../src/compute/nn/index.ts";
+import { noGrad, scope, tensor } from "../../src/compute/tensor/index.ts";
+import { saveHuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
+import { applyDelta, lora, prefix, saveDelta, softPrompt } from "../../src/library/deltas/index.ts";
 import {
   GPT2LMHeadModel,
   generate,
   T5ForConditionalGeneration,
   weightBytes,
-} from "../../src/models/index.ts";
-import { dematerialize, type Module, materialize } from "../../src/nn/index.ts";
-import { noGrad, scope, tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 

@@ -5,7 +5,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { prepare } from "../../examples/rapidformer/prepare.ts";
-import { HuggingFaceFolder, saveHuggingFaceFolder, type TensorSource } from "../../src/checkpoint/index.ts";
+import {
+  HuggingFaceFolder,
+  saveHuggingFaceFolder,
+  type TensorSource,
+} from "../../src/library/checkpoint/index.ts";
 import { type FloatTensor, writeTorch } from "../fixtures/torch/write-torch.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));

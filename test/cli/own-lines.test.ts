@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { TroupeEvent } from "../../src/events/index.ts";
+import type { TroupeEvent } from "../../src/job/events/index.ts";
 import { type JobParts, jobText, OwnFolder } from "../fixtures/own-folder.ts";
 
 /** A model of which the second layer cannot compute. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
-import { IndexedDataset } from "../../src/data/index.ts";
+import { IndexedDataset } from "../../src/library/data/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));

@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { scriptNames } from "../../scripts/rapidformer-names.ts";
 import { rapidformerPage } from "../../scripts/rapidformer-page.ts";
-import { readListing } from "../../src/cli/rapidformer/listing.ts";
-import { argvOf, parse } from "../../src/cli/rapidformer/parse.ts";
-import { launchVariables, settle } from "../../src/cli/rapidformer/settle.ts";
-import * as troupe from "../../src/index.ts";
-import { defaultArguments, type Flag, flags } from "../../src/rapidformer/index.ts";
-import { planOf } from "../../src/rapidformer/run-parts.ts";
+import * as troupe from "../../src/entries/index.ts";
+import { defaultArguments, type Flag, flags } from "../../src/job/rapidformer/index.ts";
+import { planOf } from "../../src/job/rapidformer/run-parts.ts";
+import { readListing } from "../../src/tools/cli/rapidformer/listing.ts";
+import { argvOf, parse } from "../../src/tools/cli/rapidformer/parse.ts";
+import { launchVariables, settle } from "../../src/tools/cli/rapidformer/settle.ts";
 import { megatronFlags } from "../fixtures/rapidformer/megatron-flags.ts";
 
 const listing = (name: string) =>

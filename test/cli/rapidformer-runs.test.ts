@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { prepare } from "../../examples/rapidformer/prepare.ts";
-import { AdamW, Runtime, type RuntimeOptions } from "../../src/index.ts";
-import { defaultArguments } from "../../src/rapidformer/index.ts";
-import finetune from "../../src/rapidformer/jobs/finetune.ts";
-import pretrain from "../../src/rapidformer/jobs/pretrain.ts";
+import { AdamW, Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
+import { defaultArguments } from "../../src/job/rapidformer/index.ts";
+import finetune from "../../src/job/rapidformer/jobs/finetune.ts";
+import pretrain from "../../src/job/rapidformer/jobs/pretrain.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const rapidformer = path("../../bin/rapidformer.mjs");

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { describeBytes } from "../../src/planner/index.ts";
+import { describeBytes } from "../../src/tools/planner/index.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const page = readFileSync(new URL("../../docs/concepts/scale.md", import.meta.url), "utf8");

@@ -13,7 +13,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
-import { ofKind, type TroupeEvent } from "../../src/events/index.ts";
+import { ofKind, type TroupeEvent } from "../../src/job/events/index.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 import { canMakeDisks, SmallDisk } from "../fixtures/small-disk.ts";
 import { recordsOf, scalarsOf } from "../sinks/tensorboard-file.ts";

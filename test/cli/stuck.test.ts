@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import type { Dataset, Job } from "../../src/index.ts";
+import type { Dataset, Job } from "../../src/entries/index.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { nativeInfo } from "../../src/tensor/index.ts";
+import { nativeInfo } from "../../src/compute/tensor/index.ts";
 import { Members, valuesOf } from "./members.ts";
 
 describe.skipIf(!nativeInfo().gloo)("works that an event loop awaits", () => {

@@ -14,8 +14,8 @@ import {
   openCommunicator,
   reduceScatterSequence,
   Store,
-} from "../../src/collectives/index.ts";
-import { nativeInfo, ones, ops, releaseRef, scope, shareRef } from "../../src/tensor/index.ts";
+} from "../../src/compute/collectives/index.ts";
+import { nativeInfo, ones, ops, releaseRef, scope, shareRef } from "../../src/compute/tensor/index.ts";
 import { Members, valuesOf } from "./members.ts";
 
 const options: CommunicatorOptions = { backend: "local", name: "group", rank: 0, size: 1, deadlineMs: 200 };

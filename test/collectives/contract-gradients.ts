@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ops, scope, type Tensor, type TypedArray } from "../../src/tensor/index.ts";
+import { ops, scope, type Tensor, type TypedArray } from "../../src/compute/tensor/index.ts";
 import { gradientCases } from "../fixtures/collectives/gradients.ts";
 import { splitLayerInputs } from "../fixtures/collectives/split-layers.ts";
 import { valuesOfRank } from "../fixtures/collectives/values.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ops, scope, type TypedArray } from "../../src/tensor/index.ts";
+import { ops, scope, type TypedArray } from "../../src/compute/tensor/index.ts";
 import { valuesOfRank } from "../fixtures/collectives/values.ts";
 import { allBrought, ranks, reduced } from "./expected.ts";
 import { type Members, valuesOf } from "./members.ts";

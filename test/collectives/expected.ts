@@ -1,5 +1,5 @@
-import type { ReduceOp } from "../../src/collectives/index.ts";
-import { type DType, ops, type Tensor } from "../../src/tensor/index.ts";
+import type { ReduceOp } from "../../src/compute/collectives/index.ts";
+import { type DType, ops, type Tensor } from "../../src/compute/tensor/index.ts";
 import { valuesOfRank } from "../fixtures/collectives/values.ts";
 
 /** Ranks' tensors reduced as promised: one after the other in rank order, in float32 where they are narrower. */

@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { nativeInfo } from "../../src/tensor/index.ts";
+import { nativeInfo } from "../../src/compute/tensor/index.ts";
 import { describeCollectives } from "./contract.ts";
 
 describe.skipIf(!nativeInfo().gloo)("where the addon has Gloo", () => {

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { Backend } from "../../src/collectives/index.ts";
-import type { DeviceKind } from "../../src/tensor/index.ts";
+import type { Backend } from "../../src/compute/collectives/index.ts";
+import type { DeviceKind } from "../../src/compute/tensor/index.ts";
 import type { Assignment, Outcome } from "../fixtures/collectives/member.ts";
 import type { ScenarioName } from "../fixtures/collectives/scenarios.ts";
 

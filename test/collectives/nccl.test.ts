@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, it } from "vitest";
-import { native, nativeInfo } from "../../src/tensor/index.ts";
+import { native, nativeInfo } from "../../src/compute/tensor/index.ts";
 import { pretendNccl } from "../devices/pretend-nccl.ts";
 import type { StreamsRank } from "../fixtures/devices/streams-rank.ts";
 import { describeCollectives } from "./contract.ts";

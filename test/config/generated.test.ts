@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type * as z from "zod";
 import { optionsPage } from "../../scripts/options-page.ts";
-import type { RuntimeOptions } from "../../src/config/options.generated.ts";
-import type { runtimeSchema } from "../../src/config/schema.ts";
-import { optionTypes } from "../../src/config/types-text.ts";
+import type { RuntimeOptions } from "../../src/job/options/options.generated.ts";
+import type { runtimeSchema } from "../../src/job/options/schema.ts";
+import { optionTypes } from "../../src/job/options/types-text.ts";
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
 it("has the types of all options as the schema makes them (npm run docs:options writes them)", () => {
-  expect(read("src/config/options.generated.ts")).toBe(optionTypes());
+  expect(read("src/job/options/options.generated.ts")).toBe(optionTypes());
 });
 
 it("has a page of every option as the schema makes it (npm run docs:options writes it)", () => {

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "smol-toml";
 import { afterAll, describe, expect, it } from "vitest";
+import { Runtime } from "../../src/entries/index.ts";
+import { TroupeError } from "../../src/errors/index.ts";
 import {
   commandSchema,
   environmentOptions,
@@ -11,9 +13,7 @@ import {
   optionsOf,
   printConfig,
   readCommand,
-} from "../../src/config/index.ts";
-import { TroupeError } from "../../src/errors.ts";
-import { Runtime } from "../../src/index.ts";
+} from "../../src/job/options/index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

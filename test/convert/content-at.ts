@@ -1,4 +1,4 @@
-import { openSource } from "../../src/convert/index.ts";
+import { openSource } from "../../src/library/convert/index.ts";
 
 /** Every tensor of what lies at a path, by name: dtype, shape and its bytes. */
 export async function contentAt(path: string): Promise<Record<string, string>> {

@@ -6,8 +6,8 @@ import {
   SafetensorsFile,
   writeCheckpoint,
   writeSafetensors,
-} from "../../src/checkpoint/index.ts";
-import { convert } from "../../src/convert/index.ts";
+} from "../../src/library/checkpoint/index.ts";
+import { convert } from "../../src/library/convert/index.ts";
 import { contentOf } from "../checkpoint/content.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";

@@ -1,15 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
 import {
   HuggingFaceFolder,
   type JsonObject,
   type TensorSource,
   writeSafetensors,
-} from "../../src/checkpoint/index.ts";
-import { convert } from "../../src/convert/index.ts";
-import { autoModel, loadWeights, type Task, taskOf } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
+} from "../../src/library/checkpoint/index.ts";
+import { convert } from "../../src/library/convert/index.ts";
+import { autoModel, loadWeights, type Task, taskOf } from "../../src/library/models/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
 import { contentAt } from "./content-at.ts";

@@ -1,10 +1,10 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { HuggingFaceFolder, type JsonObject, writeSafetensors } from "../../src/checkpoint/index.ts";
-import { convert, openSource } from "../../src/convert/index.ts";
-import { autoModel, loadWeights, type Task, taskOf } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { HuggingFaceFolder, type JsonObject, writeSafetensors } from "../../src/library/checkpoint/index.ts";
+import { convert, openSource } from "../../src/library/convert/index.ts";
+import { autoModel, loadWeights, type Task, taskOf } from "../../src/library/models/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
 import { contentAt } from "./content-at.ts";

@@ -1,6 +1,10 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type JsonObject, saveHuggingFaceFolder, type TensorSource } from "../../src/checkpoint/index.ts";
+import {
+  type JsonObject,
+  saveHuggingFaceFolder,
+  type TensorSource,
+} from "../../src/library/checkpoint/index.ts";
 
 /** What a family's model has, for the sizes that tests use. */
 export interface SmallModel {

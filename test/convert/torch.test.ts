@@ -2,16 +2,16 @@ import { copyFile, cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
 import {
   HuggingFaceFolder,
   type JsonObject,
   SafetensorsFile,
   TorchFile,
   writeSafetensors,
-} from "../../src/checkpoint/index.ts";
-import { convert } from "../../src/convert/index.ts";
-import { autoModel, loadWeights } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
+} from "../../src/library/checkpoint/index.ts";
+import { convert } from "../../src/library/convert/index.ts";
+import { autoModel, loadWeights } from "../../src/library/models/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
 import { contentAt } from "./content-at.ts";

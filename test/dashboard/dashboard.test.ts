@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { Dashboard } from "../../src/dashboard/index.ts";
+import { Dashboard } from "../../src/job/dashboard/index.ts";
 import { samples } from "../events/samples.ts";
 import { ask, bearer, PageReader } from "./page-reader.ts";
 import { begun, stamped, stepped } from "./stepped.ts";

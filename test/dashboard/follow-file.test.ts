@@ -3,8 +3,8 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { findEventFile, followFile } from "../../src/dashboard/index.ts";
-import { type TroupeEvent, toJson } from "../../src/events/index.ts";
+import { findEventFile, followFile } from "../../src/job/dashboard/index.ts";
+import { type TroupeEvent, toJson } from "../../src/job/events/index.ts";
 import { stepped } from "./stepped.ts";
 
 /** Follows a file until the test is over. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HistoryTable } from "../../src/dashboard/history-table.ts";
-import { replaceEnd } from "../../src/dashboard/page/tables.js";
+import { HistoryTable } from "../../src/job/dashboard/history-table.ts";
+import { replaceEnd } from "../../src/job/dashboard/page/tables.js";
 
 const capacity = 64;
 const groupRows = 4;

@@ -1,5 +1,5 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
-import type { BoardFrame, Frame } from "../../src/dashboard/frame.ts";
+import type { BoardFrame, Frame } from "../../src/job/dashboard/frame.ts";
 
 /** One server-sent event, decoded. */
 export type Heard =

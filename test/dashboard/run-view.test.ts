@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { RunView } from "../../src/dashboard/run-view.ts";
-import type { TroupeEvent } from "../../src/events/index.ts";
+import { RunView } from "../../src/job/dashboard/run-view.ts";
+import type { TroupeEvent } from "../../src/job/events/index.ts";
 import { samples } from "../events/samples.ts";
 import { begun, stamped, stepped } from "./stepped.ts";
 

@@ -1,4 +1,4 @@
-import type { EventOf, TroupeEvent, TroupeEventBody } from "../../src/events/index.ts";
+import type { EventOf, TroupeEvent, TroupeEventBody } from "../../src/job/events/index.ts";
 import { samples } from "../events/samples.ts";
 
 /** An event as the hub would stamp it, at the time that is given. */

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parquetWriteFile } from "hyparquet-writer";
 import { afterAll, describe, expect, it } from "vitest";
-import { readParquet } from "../../src/data/index.ts";
-import { sequenceClassification } from "../../src/tasks/sequence-classification.ts";
+import { sequenceClassification } from "../../src/job/tasks/sequence-classification.ts";
+import { readParquet } from "../../src/library/data/index.ts";
 
 describe("Parquet", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));

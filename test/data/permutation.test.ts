@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { permute } from "../../src/data/permutation.ts";
+import { permute } from "../../src/library/data/permutation.ts";
 
 function shuffled(size: number, seed: number, shuffle: number): number[] {
   return Array.from({ length: size }, (_, index) => permute(index, size, seed, shuffle));

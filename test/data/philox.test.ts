@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { philox4x32, type Words4, wordsOf } from "../../src/data/philox.ts";
+import { philox4x32, type Words4, wordsOf } from "../../src/library/data/philox.ts";
 
 // Known answers of the Random123 distribution, file kat_vectors.
 const knownAnswers: [Words4, [number, number], Words4][] = [

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { checkVocabulary, type PreparedText, prepareText } from "../../src/data/text/prepare-text.ts";
-import { readTokens } from "../../src/data/text/token-file.ts";
-import { HuggingFaceTokenizer } from "../../src/data/tokenizers/hugging-face.ts";
-import { tokenizerFromSpec } from "../../src/data/tokenizers/load.ts";
+import { checkVocabulary, type PreparedText, prepareText } from "../../src/library/data/text/prepare-text.ts";
+import { readTokens } from "../../src/library/data/text/token-file.ts";
+import { HuggingFaceTokenizer } from "../../src/library/data/tokenizers/hugging-face.ts";
+import { tokenizerFromSpec } from "../../src/library/data/tokenizers/load.ts";
 import { miniGpt2 } from "./mini-gpt2.ts";
 
 let folder: string;
@@ -120,7 +120,7 @@ describe("the cache", () => {
   test("is filled by several processes at once without harm", async () => {
     const source = await file("a.txt", "all's well that ends well\n".repeat(20_000));
     const script = `
-      import { prepareText } from ${JSON.stringify(new URL("../../src/data/text/prepare-text.ts", import.meta.url).href)};
+      import { prepareText } from ${JSON.stringify(new URL("../../src/library/data/text/prepare-text.ts", import.meta.url).href)};
       console.log(JSON.stringify(await prepareText(JSON.parse(process.argv[1]))));`;
     const run = async () => {
       const options = JSON.stringify({ source, tokenizer: "character", cacheDir });

@@ -1,7 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { type Batch, BuiltBatches, disposeBatch, sampleDataset, stack } from "../../src/data/index.ts";
-import { originOf } from "../../src/errors.ts";
-import { attach, liveRefs, liveTensors, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import {
+  attach,
+  liveRefs,
+  liveTensors,
+  ops,
+  scope,
+  type Tensor,
+  tensor,
+} from "../../src/compute/tensor/index.ts";
+import { originOf } from "../../src/errors/index.ts";
+import {
+  type Batch,
+  BuiltBatches,
+  disposeBatch,
+  sampleDataset,
+  stack,
+} from "../../src/library/data/index.ts";
 
 const facts = { source: "squares", labels: ["even", "odd"] };
 const numbers = (length: number) => Array.from({ length }, (_, index) => index);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { passOver, type SamplerState, samplesBefore } from "../../src/data/index.ts";
+import { passOver, type SamplerState, samplesBefore } from "../../src/library/data/index.ts";
 
 const fresh: SamplerState = { step: 0, numSamples: 0, batchSize: 4, skips: [] };
 

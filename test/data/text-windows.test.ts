@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { textWindows, type WindowOptions } from "../../src/data/text/text-windows.ts";
+import { textWindows, type WindowOptions } from "../../src/library/data/text/text-windows.ts";
 
 const text = { source: "text.txt", numTokens: 10_000 };
 const orders = ["random", "epoch"] as const;

@@ -4,11 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ByteTokenizer } from "../../src/data/tokenizers/byte.ts";
-import { CharacterSet, CharacterTokenizer } from "../../src/data/tokenizers/character.ts";
-import { HuggingFaceTokenizer } from "../../src/data/tokenizers/hugging-face.ts";
-import { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "../../src/data/tokenizers/load.ts";
-import type { Tokenizer } from "../../src/data/tokenizers/tokenizer.ts";
+import { ByteTokenizer } from "../../src/library/data/tokenizers/byte.ts";
+import { CharacterSet, CharacterTokenizer } from "../../src/library/data/tokenizers/character.ts";
+import { HuggingFaceTokenizer } from "../../src/library/data/tokenizers/hugging-face.ts";
+import {
+  loadGpt2Tokenizer,
+  loadTokenizer,
+  tokenizerFromSpec,
+} from "../../src/library/data/tokenizers/load.ts";
+import type { Tokenizer } from "../../src/library/data/tokenizers/tokenizer.ts";
 import { sharedPath } from "../fixtures/shared.ts";
 import { miniGpt2 } from "./mini-gpt2.ts";
 

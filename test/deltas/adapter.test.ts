@@ -2,6 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { dematerialize, type Module, materialize } from "../../src/compute/nn/index.ts";
+import { tensorParallel } from "../../src/compute/parallel/index.ts";
+import { arange, noGrad, ops, scope } from "../../src/compute/tensor/index.ts";
 import {
   type AdapterOptions,
   adapter,
@@ -19,7 +22,7 @@ import {
   saveDelta,
   softPrompt,
   tunedState,
-} from "../../src/deltas/index.ts";
+} from "../../src/library/deltas/index.ts";
 import {
   autoModel,
   BartForConditionalGeneration,
@@ -27,10 +30,7 @@ import {
   type GPT2Block,
   GPT2LMHeadModel,
   T5ForConditionalGeneration,
-} from "../../src/models/index.ts";
-import { dematerialize, type Module, materialize } from "../../src/nn/index.ts";
-import { tensorParallel } from "../../src/parallel/index.ts";
-import { arange, noGrad, ops, scope } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
 
 const t5 = { vocab_size: 40, d_model: 16, d_kv: 8, d_ff: 24, num_layers: 1, num_heads: 2 };
 const bert = {

@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { dematerialize, type Module, materialize } from "../../src/compute/nn/index.ts";
+import { arange, noGrad, ops, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 import {
   applyDelta,
   deltaFrom,
@@ -10,10 +12,8 @@ import {
   mergeDelta,
   saveDelta,
   tunedState,
-} from "../../src/deltas/index.ts";
-import { BertForSequenceClassification, GPT2LMHeadModel } from "../../src/models/index.ts";
-import { dematerialize, type Module, materialize } from "../../src/nn/index.ts";
-import { arange, noGrad, ops, scope, type Tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/deltas/index.ts";
+import { BertForSequenceClassification, GPT2LMHeadModel } from "../../src/library/models/index.ts";
 
 const gpt2 = { vocab_size: 61, n_layer: 2, n_head: 2, n_embd: 16, n_positions: 12 };
 const bert = {

@@ -16,7 +16,7 @@ import {
   scope,
   shareRef,
   type Tensor,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 import type { LentMemory } from "../fixtures/devices/lent-memory.ts";
 import type { PassesOn } from "../fixtures/devices/passes-on.ts";
 import type { StreamsRank } from "../fixtures/devices/streams-rank.ts";

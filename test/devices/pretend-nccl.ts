@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { deviceCount } from "../../src/tensor/index.ts";
+import { deviceCount } from "../../src/compute/tensor/index.ts";
 
 const source = fileURLToPath(new URL("../fixtures/devices/pretend-nccl.cc", import.meta.url));
 const native = fileURLToPath(new URL("../../native", import.meta.url));

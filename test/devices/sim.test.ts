@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
-import { grad } from "../../src/index.ts";
 import {
   deviceCount,
   empty,
@@ -18,7 +17,8 @@ import {
   tagMemory,
   tensor,
   zeros,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
+import { grad } from "../../src/entries/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 const SIM = "sim:0";
@@ -141,7 +141,7 @@ describe("the pretend device", () => {
 
   it("ends a process whose CPU touches its memory, and says so", () => {
     const program = `
-      import { full, liveHandle, native, onDevice } from ${JSON.stringify(new URL("../../src/tensor/index.ts", import.meta.url).pathname)};
+      import { full, liveHandle, native, onDevice } from ${JSON.stringify(new URL("../../src/compute/tensor/index.ts", import.meta.url).pathname)};
       const tensor = onDevice("sim:0", () => full([4], 1));
       native().simSynchronize();
       native().touch(liveHandle(tensor, "touch"));

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { GroupPlan } from "../../src/collectives/index.ts";
-import { gatherByRows, rowLength, ShardCarriers, ShardGroups } from "../../src/engine/shard/index.ts";
-import type { ShardGroupProtocol } from "../../src/protocols/index.ts";
+import { gatherByRows, rowLength, ShardCarriers, ShardGroups } from "../../src/actors/engine/shard/index.ts";
+import type { ShardGroupProtocol } from "../../src/actors/protocols/index.ts";
+import type { GroupPlan } from "../../src/compute/collectives/index.ts";
+import { hold, liveTensors, tensor } from "../../src/compute/tensor/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
-import { hold, liveTensors, tensor } from "../../src/tensor/index.ts";
 
 test.each([
   [1, 1],

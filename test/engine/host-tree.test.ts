@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { hostTree } from "../../src/engine/relay/host-tree.ts";
-import type { HostNode } from "../../src/protocols/index.ts";
+import { hostTree } from "../../src/actors/engine/relay/host-tree.ts";
+import type { HostNode } from "../../src/actors/protocols/index.ts";
 
 const ranksBelow = ({ ranks, below }: HostNode): number[] => [...ranks, ...below.flatMap(ranksBelow)];
 const heightOf = ({ below }: HostNode): number => 1 + Math.max(0, ...below.map(heightOf));

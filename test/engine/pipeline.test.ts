@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Pipeline } from "../../src/engine/conductor/pipeline.ts";
+import { Pipeline } from "../../src/actors/engine/conductor/pipeline.ts";
 
 describe("Pipeline", () => {
   it("tells outcomes in the order of the work, whichever ends first", async () => {

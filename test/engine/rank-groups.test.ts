@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "vitest";
-import { abortGroup, type GroupPlan } from "../../src/collectives/index.ts";
-import { groupNamesOf, RankGroups } from "../../src/engine/rank/rank-groups.ts";
-import { Mesh, type MeshAxis } from "../../src/parallel/index.ts";
-import { scope, tensor } from "../../src/tensor/index.ts";
+import { groupNamesOf, RankGroups } from "../../src/actors/engine/rank/rank-groups.ts";
+import { abortGroup, type GroupPlan } from "../../src/compute/collectives/index.ts";
+import { Mesh, type MeshAxis } from "../../src/compute/parallel/index.ts";
+import { scope, tensor } from "../../src/compute/tensor/index.ts";
 
 const mesh = new Mesh({ pp: 2, dp: 2, tp: 2, ep: 2 });
 const axes: readonly MeshAxis[] = ["tp", "ep", "dp", "pp", "mp", "world"];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { Broadcast } from "../../src/engine/relay/broadcast.ts";
-import { type KnownMembers, passOn } from "../../src/engine/relay/pass-on.ts";
-import { TroupeError } from "../../src/errors.ts";
-import type { RankGroup, Relay } from "../../src/protocols/index.ts";
+import { Broadcast } from "../../src/actors/engine/relay/broadcast.ts";
+import { type KnownMembers, passOn } from "../../src/actors/engine/relay/pass-on.ts";
+import type { RankGroup, Relay } from "../../src/actors/protocols/index.ts";
+import { TroupeError } from "../../src/errors/index.ts";
 
 /** A world of ranks and shards that note what they hear, in order, and pass on what they are asked to; `hosts` by rank. */
 class World {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Saving } from "../../src/engine/conductor/saving.ts";
-import type { TroupeEventBody } from "../../src/events/index.ts";
-import type { CheckpointerProtocol, SaveOrder } from "../../src/protocols/checkpointer.ts";
-import type { DeclaredModel } from "../../src/protocols/rank.ts";
-import type { SavingRules } from "../../src/protocols/run.ts";
+import { Saving } from "../../src/actors/engine/conductor/saving.ts";
+import type { CheckpointerProtocol, SaveOrder } from "../../src/actors/protocols/checkpointer.ts";
+import type { DeclaredModel } from "../../src/actors/protocols/rank.ts";
+import type { SavingRules } from "../../src/actors/protocols/run.ts";
+import type { TroupeEventBody } from "../../src/job/events/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 
 const rules: SavingRules = {

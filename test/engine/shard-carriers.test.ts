@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { GroupPlan } from "../../src/collectives/index.ts";
-import { groupsOfShard, meetingsOf } from "../../src/engine/shard/index.ts";
-import type { OptimizerSpec } from "../../src/optim/index.ts";
-import { layoutBlock, Mesh, type MeshShape, replicas } from "../../src/parallel/index.ts";
+import { groupsOfShard, meetingsOf } from "../../src/actors/engine/shard/index.ts";
+import type { GroupPlan } from "../../src/compute/collectives/index.ts";
+import type { OptimizerSpec } from "../../src/compute/optim/index.ts";
+import { layoutBlock, Mesh, type MeshShape, replicas } from "../../src/compute/parallel/index.ts";
 
 const LAMB = { kind: "lamb", groups: [] } as unknown as OptimizerSpec;
 const ADAM = { kind: "adamw", groups: [] } as unknown as OptimizerSpec;

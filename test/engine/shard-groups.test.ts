@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { GroupPlan } from "../../src/collectives/index.ts";
-import { ShardCarriers, ShardGroups } from "../../src/engine/shard/index.ts";
-import type { ShardGroupProtocol } from "../../src/protocols/index.ts";
+import { ShardCarriers, ShardGroups } from "../../src/actors/engine/shard/index.ts";
+import type { ShardGroupProtocol } from "../../src/actors/protocols/index.ts";
+import type { GroupPlan } from "../../src/compute/collectives/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 
 test("a peer's message that comes before a shard knows what carries tensors waits for that, and is taken", async () => {

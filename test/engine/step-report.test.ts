@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { StepReport } from "../../src/engine/conductor/index.ts";
-import type { EventOf, TroupeEventBody } from "../../src/events/index.ts";
-import { Inspections } from "../../src/inspect/index.ts";
-import type { RankStepped } from "../../src/protocols/index.ts";
+import { StepReport } from "../../src/actors/engine/conductor/index.ts";
+import { Inspections } from "../../src/actors/inspect/index.ts";
+import type { RankStepped } from "../../src/actors/protocols/index.ts";
+import type { EventOf, TroupeEventBody } from "../../src/job/events/index.ts";
 
 const stepped: RankStepped = {
   lossesNats: [1],

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BoundedQueue } from "../../src/events/hub/bounded-queue.ts";
+import { BoundedQueue } from "../../src/job/events/hub/bounded-queue.ts";
 
 test("keeps the newest items in order and counts the others", () => {
   const commands = fc.array(fc.oneof(fc.constant("push"), fc.constant("shift"), fc.nat(4)), {

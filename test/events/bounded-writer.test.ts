@@ -3,10 +3,10 @@ import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { OutputFailed, OutputResumed } from "../../src/events/kinds/delivery.ts";
-import { BoundedWriter, type BoundedWriterOptions } from "../../src/events/sinks/bounded-writer.ts";
-import type { Batch, Outlet } from "../../src/events/sinks/outlet.ts";
-import { RecordFile } from "../../src/events/sinks/record-file.ts";
+import type { OutputFailed, OutputResumed } from "../../src/job/events/kinds/delivery.ts";
+import { BoundedWriter, type BoundedWriterOptions } from "../../src/job/events/sinks/bounded-writer.ts";
+import type { Batch, Outlet } from "../../src/job/events/sinks/outlet.ts";
+import { RecordFile } from "../../src/job/events/sinks/record-file.ts";
 
 /** An outlet whose disk is full while `isFull`: half a piece goes out then, and is taken back. */
 class Disk implements Outlet {

@@ -1,10 +1,10 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { filter, map, take } from "rxjs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { TroupeEvent } from "../../src/events/event.ts";
-import { EventHub } from "../../src/events/hub/event-hub.ts";
-import type { EventSink } from "../../src/events/hub/sink.ts";
-import { describeEvent } from "../../src/events/words/describe-event.ts";
+import type { TroupeEvent } from "../../src/job/events/event.ts";
+import { EventHub } from "../../src/job/events/hub/event-hub.ts";
+import type { EventSink } from "../../src/job/events/hub/sink.ts";
+import { describeEvent } from "../../src/job/events/words/describe-event.ts";
 import { samples } from "./samples.ts";
 
 const warnings: string[] = [];

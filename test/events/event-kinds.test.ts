@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { EventHub, type EventKind, ofKind } from "../../src/events/index.ts";
+import { EventHub, type EventKind, ofKind } from "../../src/job/events/index.ts";
 
 const misspelled = "step.finishd" as EventKind;
 const message = (where: string) =>

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { declaredEvents, eventsPage } from "../../scripts/events-page.ts";
-import { reportError } from "../../src/events/error-report.ts";
-import type { EventKind } from "../../src/events/event.ts";
-import { toJson } from "../../src/events/sinks/json-lines-sink.ts";
-import { describeEvent } from "../../src/events/words/describe-event.ts";
+import { reportError } from "../../src/job/events/error-report.ts";
+import type { EventKind } from "../../src/job/events/event.ts";
+import { toJson } from "../../src/job/events/sinks/json-lines-sink.ts";
+import { describeEvent } from "../../src/job/events/words/describe-event.ts";
 import { samples, stamped } from "./samples.ts";
 
 const kinds = Object.keys(samples) as EventKind[];

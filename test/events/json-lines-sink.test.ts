@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonLinesSink, toJson } from "../../src/events/sinks/json-lines-sink.ts";
+import { jsonLinesSink, toJson } from "../../src/job/events/sinks/json-lines-sink.ts";
 import { samples, stamped } from "./samples.ts";
 
 describe("a line of JSON", () => {
@@ -91,7 +91,7 @@ describe("the sink", () => {
     const path = join(folder, "events.jsonl");
     const script = `
       import { openSync } from "node:fs";
-      import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/events/sinks/json-lines-sink.ts", import.meta.url).href)};
+      import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/job/events/sinks/json-lines-sink.ts", import.meta.url).href)};
       const sink = jsonLinesSink(openSync(${JSON.stringify(path)}, "w"), { everyMs: 60_000 });
       for (let step = 0; step < 10; step++) sink.write({ kind: "step.finished", step });
       process.exit(3);`;
@@ -140,7 +140,7 @@ describe("the sink", () => {
 
   test("holds up no one on a pipe that nobody reads, nor on one that was closed", async () => {
     const script = `
-      import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/events/sinks/json-lines-sink.ts", import.meta.url).href)};
+      import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/job/events/sinks/json-lines-sink.ts", import.meta.url).href)};
       const sink = jsonLinesSink(1);
       const event = ${JSON.stringify({ ...samples["text.generated"], text: "x".repeat(1000), timeMs: 0, schemaVersion: 2 })};
       for (let step = 0; step < 1000; step++) sink.write(event);

@@ -11,8 +11,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Outcome } from "../../src/events/sinks/outlet.ts";
-import { RecordFile } from "../../src/events/sinks/record-file.ts";
+import type { Outcome } from "../../src/job/events/sinks/outlet.ts";
+import { RecordFile } from "../../src/job/events/sinks/record-file.ts";
 
 /** A run's folder, and the record of its events in it. */
 function record() {

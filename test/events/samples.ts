@@ -1,4 +1,4 @@
-import type { EventKind, EventOf, TroupeEventBody } from "../../src/events/event.ts";
+import type { EventKind, EventOf, TroupeEventBody } from "../../src/job/events/event.ts";
 
 type Bodies = { readonly [Kind in EventKind]: Extract<TroupeEventBody, { kind: Kind }> };
 

@@ -1,8 +1,8 @@
 import { filter } from "rxjs";
 import { describe, expect, expectTypeOf, test } from "vitest";
-import type { EventOf, TroupeEvent } from "../../src/events/event.ts";
-import { EventHub, type EventStreamOptions } from "../../src/events/hub/event-hub.ts";
-import { ofKind } from "../../src/events/hub/select-events.ts";
+import type { EventOf, TroupeEvent } from "../../src/job/events/event.ts";
+import { EventHub, type EventStreamOptions } from "../../src/job/events/hub/event-hub.ts";
+import { ofKind } from "../../src/job/events/hub/select-events.ts";
 import { samples } from "./samples.ts";
 
 /** What a stream of these options has received after ten steps, one in 100 ms, each followed by a saved checkpoint. */

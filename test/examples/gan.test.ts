@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type EventOf, Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { type EventOf, Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 
 const job = new URL("../../examples/gan/job.ts", import.meta.url);
 const steps = 150;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime } from "../../src/index.ts";
+import { Runtime } from "../../src/entries/index.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const source = readFileSync(join(root, "examples/hello/loop.ts"), "utf8");

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { Runtime } from "../../src/index.ts";
+import { Runtime } from "../../src/entries/index.ts";
 import { loadJob } from "../../src/job/index.ts";
 
 const folder = new URL("../../examples/", import.meta.url);

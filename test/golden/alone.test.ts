@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { TaskModel } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
-import { backward, noGrad, scope, type Tensor } from "../../src/tensor/index.ts";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/compute/optim/index.ts";
+import { backward, noGrad, scope, type Tensor } from "../../src/compute/tensor/index.ts";
+import type { TaskModel } from "../../src/library/models/index.ts";
 import {
   bareNames,
   batchOf,

@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { dematerialize, evaluating, materialize } from "../../src/compute/nn/index.ts";
+import { liveTensors, noGrad, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import {
   type GenerateOptions,
   type GenerativeModel,
   generate,
   type Task,
   type TaskModel,
-} from "../../src/models/index.ts";
-import { dematerialize, evaluating, materialize } from "../../src/nn/index.ts";
-import { liveTensors, noGrad, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
 import { declareGolden, type GoldenFolder, goldenFolders, loadGolden } from "./golden.ts";
 
 /** What make-generated.py writes of a reference state. */

@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { HuggingFaceFolder, SafetensorsFile } from "../../src/checkpoint/index.ts";
-import { applyDelta, deltaFrom, loadDelta, ownName } from "../../src/deltas/index.ts";
+import { keep, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { HuggingFaceFolder, SafetensorsFile } from "../../src/library/checkpoint/index.ts";
+import { applyDelta, deltaFrom, loadDelta, ownName } from "../../src/library/deltas/index.ts";
 import {
   autoModel,
   bareName,
@@ -15,8 +16,7 @@ import {
   type Task,
   type TaskModel,
   taskOf,
-} from "../../src/models/index.ts";
-import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
 
 /** A folder of a tiny model that Hugging Face's transformers wrote, with what it computes. */

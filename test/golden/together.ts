@@ -14,8 +14,8 @@ import {
   type WeightBytes,
   weightBytes,
 } from "troupe";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { tensor } from "../../src/tensor/index.ts";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { tensor } from "../../src/compute/tensor/index.ts";
 import { batchOf, declareGolden, type GoldenFolder, loadGolden, outputsOf, questionOf } from "./golden.ts";
 
 /** What a job is told of a folder. Plain data. */

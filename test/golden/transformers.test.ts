@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
-import { saveDelta } from "../../src/deltas/index.ts";
-import { weightBytes } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { saveHuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
+import { saveDelta } from "../../src/library/deltas/index.ts";
+import { weightBytes } from "../../src/library/models/index.ts";
 import { declareGolden, goldenFolders, loadGolden } from "./golden.ts";
 
 // A python that has torch and transformers. Skipped where the environment names none.

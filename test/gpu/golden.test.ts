@@ -1,7 +1,7 @@
 // The golden states of transformers on a GPU: the same tests, of a thread that computes there. TROUPE_GOLDEN names their folder
 // where it does not lie beside the repository.
 import { test } from "vitest";
-import { enterDevice } from "../../src/tensor/index.ts";
+import { enterDevice } from "../../src/compute/tensor/index.ts";
 import { hasGpu } from "./gpu.ts";
 
 if (hasGpu) {

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { deviceCount, grad, onDevice, type Tensor } from "../../src/tensor/index.ts";
+import { deviceCount, grad, onDevice, type Tensor } from "../../src/compute/tensor/index.ts";
 import { numbers } from "../tensor/numbers.ts";
 
 /** Whether this machine has a GPU that the addon can use. */

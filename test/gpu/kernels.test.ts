@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { empty, ops, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { empty, ops, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { type FloatType, floatTypes, normal, roundingError } from "../kernels/inputs.ts";
 import { numbers } from "../tensor/numbers.ts";
 import { back, compare, expectLike, hasGpu, hasKernels, onGpu, withKernels } from "./gpu.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { gpuMemory, memory, releaseCachedMemory, tagMemory, zeros } from "../../src/tensor/index.ts";
+import { gpuMemory, memory, releaseCachedMemory, tagMemory, zeros } from "../../src/compute/tensor/index.ts";
 import { hasGpu } from "./gpu.ts";
 
 it.skipIf(!hasGpu)("memory of a GPU stands in the ledger by tag, beside what CUDA itself tells", () => {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { openCommunicator } from "../../src/collectives/index.ts";
-import { deviceCount, onDevice } from "../../src/tensor/index.ts";
+import { openCommunicator } from "../../src/compute/collectives/index.ts";
+import { deviceCount, onDevice } from "../../src/compute/tensor/index.ts";
 import { describeCollectives } from "../collectives/contract.ts";
 import { Members, valuesOf } from "../collectives/members.ts";
 import { runTiny, Workspace } from "../fixtures/run-tiny.ts";

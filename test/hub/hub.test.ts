@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findData, findModel } from "../../src/hub/index.ts";
+import { findData, findModel } from "../../src/library/hub/index.ts";
 import { LocalHub } from "../fixtures/hub/local-hub.ts";
 
 const run = promisify(execFile);

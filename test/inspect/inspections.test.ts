@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Inspections } from "../../src/inspect/inspections.ts";
+import { Inspections } from "../../src/actors/inspect/inspections.ts";
 
 it("an inspection is refused with the end of its run, asked before it or after", async () => {
   const inspections = new Inspections();

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { grad, scope, tensor } from "../../src/compute/tensor/index.ts";
 import { StepShares, sharesOf, weighLosses } from "../../src/job/index.ts";
-import { grad, scope, tensor } from "../../src/tensor/index.ts";
 
 describe("the shares of a step's batches", () => {
   it("are exactly 1 where all weigh alike, fractions too, and 0 where nothing counts", () => {

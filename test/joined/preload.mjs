@@ -17,7 +17,7 @@ if (folder) {
     },
     load(url, context, next) {
       // The one module that is JavaScript already only names another.
-      if (!url.startsWith(sources) || url === `${sources}troupe.js`) return next(url, context);
+      if (!url.startsWith(sources) || url === `${sources}entries/index.js`) return next(url, context);
       const file = join(folder, url.slice(sources.length).replace(/\.ts$/, ".js"));
       return { format: "module", source: readFileSync(file, "utf8"), shortCircuit: true };
     },

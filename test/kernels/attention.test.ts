@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ones, ops, setNumThreads, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { ones, ops, setNumThreads, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 import {
   exact,

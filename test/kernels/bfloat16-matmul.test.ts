@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { type nativeInfo, ops } from "../../src/tensor/index.ts";
+import { type nativeInfo, ops } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 import { normal } from "./inputs.ts";
 

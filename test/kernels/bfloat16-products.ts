@@ -2,7 +2,7 @@
  * Multiplies bfloat16 matrices of every layout and prints one line of JSON: what multiplied them, and each case's greatest
  * distance from float64, in halves of the last place of the row's greatest number: rounding once costs at most 1.
  */
-import { nativeInfo, ops, setNumThreads, type Tensor } from "../../src/tensor/index.ts";
+import { nativeInfo, ops, setNumThreads, type Tensor } from "../../src/compute/tensor/index.ts";
 import { gradientsOf, normal } from "./inputs.ts";
 
 setNumThreads(2);

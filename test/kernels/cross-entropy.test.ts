@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { grad, noGrad, ops, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { grad, noGrad, ops, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 import {
   exact,

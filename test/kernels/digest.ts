@@ -1,6 +1,14 @@
 /** Prints a digest of every kernel's results at awkward sizes, one line of JSON: run with different TROUPE_ISA, they must be equal. */
 import { createHash } from "node:crypto";
-import { empty, nativeInfo, ops, setNumThreads, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import {
+  empty,
+  nativeInfo,
+  ops,
+  setNumThreads,
+  type Tensor,
+  tensor,
+  zeros,
+} from "../../src/compute/tensor/index.ts";
 import { floatTypes, gradientsOf, normal } from "./inputs.ts";
 
 setNumThreads(1);

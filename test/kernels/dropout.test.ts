@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ones, ops, type Tensor } from "../../src/tensor/index.ts";
+import { ones, ops, type Tensor } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 import { expectSame, floatTypes, gradientsOf, normal } from "./inputs.ts";
 

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { full, ones, ops, setNumThreads, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import {
+  full,
+  ones,
+  ops,
+  setNumThreads,
+  type Tensor,
+  tensor,
+  zeros,
+} from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 import { expectNear, expectSame, floatTypes, normal } from "./inputs.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ops, setNumThreads, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { ops, setNumThreads, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 import { exact, expectNear, expectSame, gradientsOf, normal } from "./inputs.ts";
 

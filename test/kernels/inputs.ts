@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { type DType, empty, grad, ones, ops, type Tensor } from "../../src/tensor/index.ts";
+import { type DType, empty, grad, ones, ops, type Tensor } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 
 /** The dtypes that kernels compute in. */

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { nativeInfo } from "../../src/tensor/index.ts";
+import { nativeInfo } from "../../src/compute/tensor/index.ts";
 
 const run = promisify(execFile);
 const script = fileURLToPath(new URL("./digest.ts", import.meta.url));

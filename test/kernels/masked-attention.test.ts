@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { explicitAttention } from "../../src/nn/attention/attention.ts";
-import type { Dropout } from "../../src/nn/index.ts";
+import { explicitAttention } from "../../src/compute/nn/attention/attention.ts";
+import type { Dropout } from "../../src/compute/nn/index.ts";
 import {
   memory,
   ones,
@@ -10,7 +10,7 @@ import {
   setNumThreads,
   type Tensor,
   zeros,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 import {
   exact,

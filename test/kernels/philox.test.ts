@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { empty, ops, setNumThreads, type Tensor } from "../../src/tensor/index.ts";
+import { empty, ops, setNumThreads, type Tensor } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 import { expectSame, floatTypes } from "./inputs.ts";
 

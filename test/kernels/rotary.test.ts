@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { explicitRotation } from "../../src/nn/attention/rotary.ts";
-import { ops, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { explicitRotation } from "../../src/compute/nn/attention/rotary.ts";
+import { ops, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 import { exact, expectNear, expectSame, floatTypes, gradientsOf, normal, roundingError } from "./inputs.ts";
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import * as z from "zod";
-import { commandSchema, optionsOf, readCommand } from "../../src/config/index.ts";
-import { readLaunch } from "../../src/launch/index.ts";
+import { readLaunch } from "../../src/actors/launch/index.ts";
+import { commandSchema, optionsOf, readCommand } from "../../src/job/options/index.ts";
 
 // Of Kubernetes' batch/v1 Job and v1 Service, and of Kubeflow's PyTorchJob v1, the fields that ours use: any other is refused.
 const container = z.strictObject({

@@ -4,14 +4,14 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { availableParallelism } from "node:os";
 import { pipeline } from "node:stream";
 import { afterAll, describe, expect, it } from "vitest";
+import { keepStore } from "../../src/compute/collectives/index.ts";
+import { nativeInfo } from "../../src/entries/index.ts";
 import {
   listCheckpoints,
   openCheckpoint,
   openStorage,
   verifyCheckpoint,
-} from "../../src/checkpoint/index.ts";
-import { keepStore } from "../../src/collectives/index.ts";
-import { nativeInfo } from "../../src/index.ts";
+} from "../../src/library/checkpoint/index.ts";
 import { type CertificateFiles, makeCertificate } from "../fixtures/certificates.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { startS3, useS3 } from "../fixtures/s3/s3-server.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import type { TroupeEvent } from "../../src/events/index.ts";
+import type { TroupeEvent } from "../../src/job/events/index.ts";
 import { tinyJob, type Workspace } from "../fixtures/run-tiny.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { joinFolders } from "../../src/checkpoint/index.ts";
-import { nativeInfo, type RuntimeOptions } from "../../src/index.ts";
+import { nativeInfo, type RuntimeOptions } from "../../src/entries/index.ts";
+import { joinFolders } from "../../src/library/checkpoint/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { LaunchedRun } from "./launched-hosts.ts";
 import { TwoHosts, whyNoNamespaces } from "./namespaces.ts";

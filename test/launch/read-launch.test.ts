@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readLaunch } from "../../src/launch/index.ts";
+import { readLaunch } from "../../src/actors/launch/index.ts";
 
 const torchrun = {
   RANK: "3",

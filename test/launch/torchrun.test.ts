@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, describe, expect, it } from "vitest";
-import { nativeInfo, type TroupeEvent } from "../../src/index.ts";
+import { nativeInfo, type TroupeEvent } from "../../src/entries/index.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { childrenOf, freePort, LaunchedRun } from "./launched-hosts.ts";
 

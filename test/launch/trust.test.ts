@@ -1,6 +1,6 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { afterAll, expect, it } from "vitest";
-import { readTrust } from "../../src/launch/index.ts";
+import { readTrust } from "../../src/actors/launch/index.ts";
 import { makeCertificate } from "../fixtures/certificates.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 

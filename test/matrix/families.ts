@@ -1,4 +1,4 @@
-import type { RuntimeOptions } from "../../src/index.ts";
+import type { RuntimeOptions } from "../../src/entries/index.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 
 /** A way to spread a family's run over ranks. */

@@ -1,8 +1,14 @@
-import type { RuntimeOptions } from "../../src/index.ts";
+import { configure } from "../../src/actors/trainer/index.ts";
+import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import type { RuntimeOptions } from "../../src/entries/index.ts";
 import { loadJob } from "../../src/job/index.ts";
-import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
-import { factsOf, type PlannedPrecision, passingTogether, planMemory } from "../../src/planner/index.ts";
-import { configure, plannedJob } from "../../src/trainer/index.ts";
+import {
+  factsOf,
+  type PlannedPrecision,
+  passingTogether,
+  planMemory,
+  plannedJob,
+} from "../../src/tools/planner/index.ts";
 import { peakOfRun } from "../fixtures/peak-of-run.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 

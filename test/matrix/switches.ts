@@ -1,5 +1,5 @@
 import { tmpdir } from "node:os";
-import type { RuntimeOptions } from "../../src/index.ts";
+import type { RuntimeOptions } from "../../src/entries/index.ts";
 
 /** What a switch turns on, and what may change by it. */
 export interface Switch {

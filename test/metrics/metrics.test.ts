@@ -15,7 +15,7 @@ import {
   spearman,
   topAccuracy,
   wordErrorRate,
-} from "../../src/metrics/index.ts";
+} from "../../src/library/metrics/index.ts";
 
 /** Guesses and labels of `numClasses`, as many of both. */
 const pairs = (numClasses: number) =>

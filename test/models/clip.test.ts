@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../src/index.ts";
+import type { RuntimeOptions } from "../../src/entries/index.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 
 const pairs = new URL("../fixtures/jobs/pairs.ts", import.meta.url);

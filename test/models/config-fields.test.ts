@@ -9,7 +9,7 @@ import {
   LlamaForCausalLM,
   T5ForConditionalGeneration,
   ViTForImageClassification,
-} from "../../src/models/index.ts";
+} from "../../src/library/models/index.ts";
 
 describe("a field that no model of the family has", () => {
   it.each<[string, () => unknown, string]>([

@@ -1,7 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { EncoderSelfAttention } from "../../src/models/encoder-parts.ts";
-import { FirstPositions } from "../../src/models/heads/index.ts";
-import { autoModel, type ModelBatch, type Task } from "../../src/models/index.ts";
 import {
   dematerialize,
   type Module,
@@ -9,8 +6,11 @@ import {
   materialize,
   paddingMask,
   wrapForward,
-} from "../../src/nn/index.ts";
-import { backward, empty, noGrad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { backward, empty, noGrad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { EncoderSelfAttention } from "../../src/library/models/encoder-parts.ts";
+import { FirstPositions } from "../../src/library/models/heads/index.ts";
+import { autoModel, type ModelBatch, type Task } from "../../src/library/models/index.ts";
 import { expectGradients } from "../nn/finite-differences.ts";
 
 const sizes = { hidden_size: 24, num_hidden_layers: 2, num_attention_heads: 3, intermediate_size: 40 };

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { draw, generate } from "../../src/models/generation/index.ts";
-import { GPT2LMHeadModel } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { liveTensors, noGrad, scope, tensor } from "../../src/tensor/index.ts";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { liveTensors, noGrad, scope, tensor } from "../../src/compute/tensor/index.ts";
+import { draw, generate } from "../../src/library/models/generation/index.ts";
+import { GPT2LMHeadModel } from "../../src/library/models/index.ts";
 
 describe("text generation", () => {
   const model = new GPT2LMHeadModel({ vocab_size: 32, n_positions: 8, n_embd: 12, n_layer: 2, n_head: 3 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { GPT2MoELMHeadModel, generate } from "../../src/models/index.ts";
-import { bindRandomness, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
-import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
-import { backward, scope, tensor } from "../../src/tensor/index.ts";
+import { bindRandomness, dematerialize, materialize, Randomness } from "../../src/compute/nn/index.ts";
+import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/compute/optim/index.ts";
+import { backward, scope, tensor } from "../../src/compute/tensor/index.ts";
+import { GPT2MoELMHeadModel, generate } from "../../src/library/models/index.ts";
 
 const config = { vocab_size: 23, n_positions: 16, n_embd: 16, n_layer: 2, n_head: 2 };
 // Nothing dropped: else what a text is continued by would depend on how many tokens come with it.

@@ -1,8 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { GPT2LMHeadModel, GPT2Model, gpt2Config } from "../../src/models/index.ts";
-import { bindRandomness, cutBlocks, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
-import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
-import { backward, liveTensors, noGrad, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import {
+  bindRandomness,
+  cutBlocks,
+  dematerialize,
+  materialize,
+  Randomness,
+} from "../../src/compute/nn/index.ts";
+import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/compute/optim/index.ts";
+import { backward, liveTensors, noGrad, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { GPT2LMHeadModel, GPT2Model, gpt2Config } from "../../src/library/models/index.ts";
 
 const tiny = { vocab_size: 32, n_positions: 8, n_embd: 12, n_layer: 2, n_head: 3 };
 const noDropout = { resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0 };

@@ -1,15 +1,21 @@
 import { describe, expect, test } from "vitest";
 import {
+  bindRandomness,
+  cutBlocks,
+  dematerialize,
+  materialize,
+  Randomness,
+} from "../../src/compute/nn/index.ts";
+import { backward, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import {
   autoModel,
   LlamaForCausalLM,
   LlamaModel,
   llamaConfig,
   matchWeights,
-} from "../../src/models/index.ts";
-import { windowOf } from "../../src/models/llama/config.ts";
-import { scalingOf } from "../../src/models/rope-parameters.ts";
-import { bindRandomness, cutBlocks, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
-import { backward, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
+import { windowOf } from "../../src/library/models/llama/config.ts";
+import { scalingOf } from "../../src/library/models/rope-parameters.ts";
 
 const tiny = {
   vocab_size: 32,

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { maskFrames } from "../../src/data/index.ts";
-import { Runtime, type RuntimeOptions } from "../../src/index.ts";
-import { GumbelQuantizer, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining } from "../../src/models/index.ts";
-import { wav2vec2Config } from "../../src/models/wav2vec2/config.ts";
-import { dematerialize, materialize, Randomness, streamOf } from "../../src/nn/index.ts";
-import { backward, empty, noGrad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { dematerialize, materialize, Randomness, streamOf } from "../../src/compute/nn/index.ts";
+import { backward, empty, noGrad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
+import { maskFrames } from "../../src/library/data/index.ts";
+import { GumbelQuantizer, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining } from "../../src/library/models/index.ts";
+import { wav2vec2Config } from "../../src/library/models/wav2vec2/config.ts";
 import { numbers } from "../tensor/numbers.ts";
 
 const [GROUPS, CODES, FRAME] = [2, 3, 4];

@@ -4,8 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
-import { Runtime, type RuntimeOptions } from "../../src/index.ts";
+import {
+  bindRandomness,
+  dematerialize,
+  LayerDrop,
+  materialize,
+  Randomness,
+} from "../../src/compute/nn/index.ts";
+import { noGrad, ones, scope, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
+import { saveHuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
 import {
   autoModel,
   Data2VecAudioForCTC,
@@ -13,11 +21,9 @@ import {
   Wav2Vec2ForCTC,
   Wav2Vec2ForSequenceClassification,
   weightBytes,
-} from "../../src/models/index.ts";
-import { wav2vec2Config } from "../../src/models/wav2vec2/config.ts";
-import { SpecAugment } from "../../src/models/wav2vec2/spec-augment.ts";
-import { bindRandomness, dematerialize, LayerDrop, materialize, Randomness } from "../../src/nn/index.ts";
-import { noGrad, ones, scope, tensor, zeros } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
+import { wav2vec2Config } from "../../src/library/models/wav2vec2/config.ts";
+import { SpecAugment } from "../../src/library/models/wav2vec2/spec-augment.ts";
 import { numbers } from "../tensor/numbers.ts";
 
 const [BATCH, FRAMES, WIDTH] = [3, 40, 12];

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { shiftRight, T5ForConditionalGeneration, t5Config } from "../../src/models/index.ts";
-import { feedForwardOf } from "../../src/models/t5/config.ts";
-import { bindRandomness, cutBlocks, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
-import { scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import {
+  bindRandomness,
+  cutBlocks,
+  dematerialize,
+  materialize,
+  Randomness,
+} from "../../src/compute/nn/index.ts";
+import { scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { shiftRight, T5ForConditionalGeneration, t5Config } from "../../src/library/models/index.ts";
+import { feedForwardOf } from "../../src/library/models/t5/config.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 const tiny = {

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { saveHuggingFaceFolder, writeCheckpoint } from "../../src/checkpoint/index.ts";
-import { GPT2LMHeadModel, GPT2Model, type NamedState, weightBytes } from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { noGrad, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { noGrad, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { saveHuggingFaceFolder, writeCheckpoint } from "../../src/library/checkpoint/index.ts";
+import { GPT2LMHeadModel, GPT2Model, type NamedState, weightBytes } from "../../src/library/models/index.ts";
 
 // A python that has torch and transformers. Skipped where the environment names none.
 const python = process.env.TROUPE_PYTHON;

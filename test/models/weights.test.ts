@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
 import {
   autoModel,
   BertForMaskedLM,
@@ -15,8 +16,7 @@ import {
   taskOf,
   type WeightSource,
   weightBytes,
-} from "../../src/models/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
+} from "../../src/library/models/index.ts";
 
 const model = new GPT2LMHeadModel({ vocab_size: 8, n_positions: 4, n_embd: 4, n_layer: 1, n_head: 2 });
 

@@ -59,7 +59,7 @@ const toldToLinked =
 export const mutations: readonly Mutation[] = [
   {
     name: "a stranger's file may be a pipe",
-    file: "src/untrusted/bounded-file.ts",
+    file: "src/errors/untrusted/bounded-file.ts",
     from: "  if (stats.isFile()) return;\n",
     to: "  if (!stats.isDirectory()) return;\n",
     caughtBy: [
@@ -71,7 +71,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a pattern's match is not taken for what has failed",
-    file: "src/untrusted/linear-pattern.ts",
+    file: "src/errors/untrusted/linear-pattern.ts",
     from: "if (memo !== undefined) for (const key of trail) memo[key] = 0;",
     to: "",
     caughtBy: [
@@ -80,7 +80,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a parameter may hold a parameter",
-    file: "src/checkpoint/format/torch-file.ts",
+    file: "src/library/checkpoint/format/torch-file.ts",
     from: "if (made instanceof PickledCall && made.name === PARAMETER)",
     to: "if (made instanceof PickledCall && made.args.length < 0)",
     caughtBy: [
@@ -230,14 +230,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "activations do not go to the host",
-    file: "src/offload/host-activations.ts",
+    file: "src/compute/offload/host-activations.ts",
     from: "    copyBeside(host, first);\n",
     to: "",
     caughtBy: [by(activations, comeBack)],
   },
   {
     name: "a gradient is used by the host before it has come",
-    file: "src/tensor/copies/beside.ts",
+    file: "src/compute/tensor/copies/beside.ts",
     from: "  await copy.arrived();\n",
     to: "",
     caughtBy: [by(device, hostOptimizer)],
@@ -258,21 +258,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a state's copy is sent before the device has made it",
-    file: "src/state/store/block-copy.ts",
+    file: "src/actors/state/store/block-copy.ts",
     from: "  await Promise.all(copies.map((copy) => copy.arrived()));\n",
     to: "",
     caughtBy: [by(simTraining, "after a rank has died and the run went on from its last state")],
   },
   {
     name: "a tensor of another device is taken as it is",
-    file: "src/collectives/carrier.ts",
+    file: "src/compute/collectives/carrier.ts",
     from: 'there.device === "cpu" || there.device === this.#own',
     to: "there.numel >= 0",
     caughtBy: [by(simTraining, "with zero 1 and accumulate 2 and more, spread over two")],
   },
   {
     name: "activations are read before they have come back",
-    file: "src/offload/host-activations.ts",
+    file: "src/compute/offload/host-activations.ts",
     from: "    copy.follow();\n",
     to: "",
     caughtBy: [by(activations, comeBack)],
@@ -342,21 +342,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "streams of a device know nothing of messages",
-    file: "src/tensor/device.ts",
+    file: "src/compute/tensor/device.ts",
     from: "said: (): number => (hasStream ? native().sayPlace() : 0),",
     to: "said: (): number => 0,",
     caughtBy: [by(fences, byMessages)],
   },
   {
     name: "a device's losses are waited for before backward",
-    file: "src/engine/rank/micro-batches.ts",
+    file: "src/actors/engine/rank/micro-batches.ts",
     from: "return { nats: readLater(loss), onDevice };",
     to: "const nats = loss.item();\n  return { nats: () => nats, onDevice };",
     caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
   },
   {
     name: "a device's statistics are waited for",
-    file: "src/engine/shard/gradient-statistics.ts",
+    file: "src/actors/engine/shard/gradient-statistics.ts",
     from: "this.isLate ? onHost(all) : Promise.resolve(all)",
     to: "Promise.resolve(all)",
     caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
@@ -382,14 +382,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "the cosine is a straight line",
-    file: "src/optim/schedule.ts",
+    file: "src/compute/optim/schedule.ts",
     from: "return (1 + Math.cos(Math.PI * progress)) / 2;",
     to: "return 1 - progress;",
     caughtBy: [by(schedules, "fall along a cosine and do not rise again after the end")],
   },
   {
     name: "decay goes on after its end",
-    file: "src/optim/schedule.ts",
+    file: "src/compute/optim/schedule.ts",
     from: "if (step >= this.end) return this.minLr;",
     to: "",
     caughtBy: [
@@ -402,28 +402,28 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "warm-up never ends",
-    file: "src/optim/schedule.ts",
+    file: "src/compute/optim/schedule.ts",
     from: "return step < warmup ? step / warmup : 1;",
     to: "return step / Math.max(1, warmup);",
     caughtBy: [by(schedules, "hold the peak after warm-up")],
   },
   {
     name: "Noam falls by the step, not by its root",
-    file: "src/optim/schedule.ts",
+    file: "src/compute/optim/schedule.ts",
     from: "(this.lr / Math.sqrt(Math.max(step, this.warmup)))",
     to: "(this.lr / Math.max(step, this.warmup))",
     caughtBy: [by(schedules, "follow Noam's inverse square root")],
   },
   {
     name: "the exponential is a step ahead",
-    file: "src/optim/schedule.ts",
+    file: "src/compute/optim/schedule.ts",
     from: "this.gamma ** (step - this.warmup)",
     to: "this.gamma ** (step + 1 - this.warmup)",
     caughtBy: [by(schedules, "fall by a factor a step")],
   },
   {
     name: "BMTrain's cosine stays at its end",
-    file: "src/optim/schedule.ts",
+    file: "src/compute/optim/schedule.ts",
     from: 'if (this.afterEnd === "stay" || step < this.end) return super.lrAt(step);',
     to: "return super.lrAt(step);",
     caughtBy: [
@@ -432,21 +432,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "the loss scale passes its bounds",
-    file: "src/optim/loss-scale.ts",
+    file: "src/compute/optim/loss-scale.ts",
     from: "(clamp ? Math.min(max, Math.max(min, value)) : value)",
     to: "value",
     caughtBy: [by(scales, "stays between BMTrain's minimum and maximum, which BMTrain itself may pass")],
   },
   {
     name: "an overflow at the floor counts",
-    file: "src/optim/loss-scale.ts",
+    file: "src/compute/optim/loss-scale.ts",
     from: "state.scale > min ? {",
     to: "state.scale >= min ? {",
     caughtBy: [by(scales, "follows BMTrain's golden trace: at the floor an overflow changes nothing")],
   },
   {
     name: "parameters are aligned to half as many elements",
-    file: "src/parallel/blocks/flat-block.ts",
+    file: "src/compute/parallel/blocks/flat-block.ts",
     from: "export const PARAMETER_ALIGNMENT = 128;",
     to: "export const PARAMETER_ALIGNMENT = 64;",
     caughtBy: [
@@ -458,7 +458,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "slices are no whole chunks",
-    file: "src/parallel/blocks/flat-block.ts",
+    file: "src/compute/parallel/blocks/flat-block.ts",
     from: "export const SLICE_ALIGNMENT = 1024;",
     to: "export const SLICE_ALIGNMENT = 128;",
     caughtBy: [
@@ -470,7 +470,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a parameter is grouped twice",
-    file: "src/optim/parameter-groups.ts",
+    file: "src/compute/optim/parameter-groups.ts",
     from: "group.names.push(name);",
     to: "group.names.push(name, name);",
     caughtBy: [
@@ -479,7 +479,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "held updates move the parameters",
-    file: "src/optim/adam.ts",
+    file: "src/compute/optim/adam.ts",
     from: "const isHeld = step.updateIndex <= holdSteps;",
     to: "const isHeld = step.updateIndex < holdSteps;",
     caughtBy: [
@@ -491,28 +491,28 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "Adam minimizes what is to be maximized",
-    file: "src/optim/adam.ts",
+    file: "src/compute/optim/adam.ts",
     from: "maximize ? -step.gradientScale : step.gradientScale,",
     to: "maximize ? step.gradientScale : step.gradientScale,",
     caughtBy: [by(bmtrainOptim, "maximizes what it is told to, whatever the other optimizers do")],
   },
   {
     name: "class weights are left out",
-    file: "src/nn/losses/weighed-rows.ts",
+    file: "src/compute/nn/losses/weighed-rows.ts",
     from: "classWeights.indexSelect(0, classes).mul(counted)",
     to: "counted",
     caughtBy: [by(losses, "holds for %i classes in %s, with weights and without")],
   },
   {
     name: "tensors in class instances are overlooked",
-    file: "src/parallel/tape/map-tensors.ts",
+    file: "src/compute/parallel/tape/map-tensors.ts",
     from: "  refuseTensors(value);\n",
     to: "",
     caughtBy: [by(blockRefusals, "refuses tensors in class instances, which it would overlook")],
   },
   {
     name: "a gradient past a block's results is lost in silence",
-    file: "src/parallel/tape/tape-checks.ts",
+    file: "src/compute/parallel/tape/tape-checks.ts",
     from: "if (gradients.every((gradient) => gradient === null)) return;",
     to: "if (gradients.length >= 0) return;",
     caughtBy: [
@@ -524,7 +524,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a layer that is used again keeps the gradient of its last use",
-    file: "src/parallel/rank/gradient-buckets.ts",
+    file: "src/compute/parallel/rank/gradient-buckets.ts",
     from: "ops.troupe.collectGradients_(flat, gradients, offsets, present !== undefined);",
     to: "ops.troupe.collectGradients_(flat, gradients, offsets, false);",
     caughtBy: [
@@ -537,7 +537,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a list of one becomes what is in it",
-    file: "src/parallel/tape/map-tensors.ts",
+    file: "src/compute/parallel/tape/map-tensors.ts",
     from: "return value.map((item) => mapTensors(item, change));",
     to: "return value.length === 1 ? mapTensors(value[0], change) : value.map((item) => mapTensors(item, change));",
     caughtBy: [
@@ -546,7 +546,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "micro-batches are not averaged",
-    file: "src/engine/shard/optimizer-clock.ts",
+    file: "src/actors/engine/shard/optimizer-clock.ts",
     from: "return ofStep * (this.before(step)",
     to: "return 1 * (this.before(step)",
     caughtBy: [
@@ -559,14 +559,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "dropout goes on in evaluation",
-    file: "src/nn/layers/dropout.ts",
+    file: "src/compute/nn/layers/dropout.ts",
     from: "return this.training && this.p > 0;",
     to: "return this.p > 0;",
     caughtBy: [by(training, "dropout draws anew in every step of training and is off in evaluation")],
   },
   {
     name: "frozen parameters are trained",
-    file: "src/parallel/rank/unit-gradients.ts",
+    file: "src/compute/parallel/rank/unit-gradients.ts",
     from: "if (parameter.trainable) this.#trained.add(parameter);",
     to: "this.#trained.add(parameter);",
     caughtBy: [
@@ -580,7 +580,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "nothing is ever frozen",
-    file: "src/nn/module/parameter.ts",
+    file: "src/compute/nn/module/parameter.ts",
     from: "return this.#trainable;",
     to: "return this.canTrain;",
     caughtBy: [
@@ -590,35 +590,35 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "gradients of recorded tensors are summed over micro-batches",
-    file: "src/engine/rank/granted-step.ts",
+    file: "src/actors/engine/rank/granted-step.ts",
     from: "const divisor = numMicroBatches * (shard",
     to: "const divisor = (shard",
     caughtBy: [by(tensors, "is that of the step's loss, by finite differences, with %o")],
   },
   {
     name: "a tensor is recorded once more where its block is computed again",
-    file: "src/nn/record.ts",
+    file: "src/compute/nn/record.ts",
     from: "made ??= call.made;",
     to: "void call.made;",
     caughtBy: [by(tensors, "records a tensor once where its block is computed again, gradient and all")],
   },
   {
     name: "an inspected update has the learning rate in it",
-    file: "src/inspect/inspected-update.ts",
+    file: "src/actors/inspect/inspected-update.ts",
     from: "rate === 0 ? 0 : 1 / rate",
     to: "1",
     caughtBy: [by(updates, "tells AdamW's direction as BMTrain's record_delta does: %s")],
   },
   {
     name: "a layer of several stages is held by one of them",
-    file: "src/parallel/layout/stage-cut.ts",
+    file: "src/compute/parallel/layout/stage-cut.ts",
     from: "(position === undefined ? holders.get(parameter) : callers[position]) ?? [0]",
     to: "(position === undefined ? holders.get(parameter) : callers[position]?.slice(0, 1)) ?? [0]",
     caughtBy: [by(refusals, "is held by each stage of a pipeline that calls it, and trained as by one rank")],
   },
   {
     name: "buffers become the sum of what was written to them",
-    file: "src/parallel/shard/mean-of-writes.ts",
+    file: "src/compute/parallel/shard/mean-of-writes.ts",
     from: ".div(count);",
     to: ";",
     caughtBy: [
@@ -627,7 +627,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a run that goes on has the job's standard settings",
-    file: "src/trainer/plan/configure.ts",
+    file: "src/actors/trainer/plan/configure.ts",
     from: "typeof value === typeof job.config[name]) config[name] = value;",
     to: "typeof value === typeof job.config[name]) void value;",
     caughtBy: [
@@ -639,7 +639,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "another training is gone on with in silence",
-    file: "src/trainer/resume/check-resumed.ts",
+    file: "src/actors/trainer/resume/check-resumed.ts",
     from: "if (refused.length === 0) return;",
     to: "return;",
     caughtBy: [
@@ -652,14 +652,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a layer that the model lacks is lost with the next save",
-    file: "src/trainer/resume/check-resumed.ts",
+    file: "src/actors/trainer/resume/check-resumed.ts",
     from: "find((name) => !state.has(name))",
     to: 'find((name) => name === "")',
     caughtBy: [by(remembered, "is refused another model, by the names of the settings that make it one: %j")],
   },
   {
     name: "a folder is emptied before its run is known to work",
-    file: "src/trainer/resume/run-folder.ts",
+    file: "src/actors/trainer/resume/run-folder.ts",
     from: "await (overwrite ? refuseOthersFiles(storage) : takeEmpty(storage, record));",
     to: "await (overwrite ? takeOver : takeEmpty)(storage, record);",
     caughtBy: [
@@ -671,14 +671,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a text is written without a look whose folder it is",
-    file: "src/checkpoint/storage/local-folder.ts",
+    file: "src/library/checkpoint/storage/local-folder.ts",
     from: "return this.#write((root) => putText(root, name, text));",
     to: "return putText(this.location, name, text);",
     caughtBy: [by("test/checkpoint/held.test.ts", "%s: changes nothing there any more, by no method")],
   },
   {
     name: "a folder at the same path counts as the one that is held",
-    file: "src/checkpoint/storage/held-folder.ts",
+    file: "src/library/checkpoint/storage/held-folder.ts",
     from: "own.ino !== there.ino || own.dev !== there.dev",
     to: "own.dev !== there.dev",
     caughtBy: [
@@ -690,14 +690,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a checkpoint in S3 is committed under another's lock",
-    file: "src/checkpoint/storage/s3/s3-draft.ts",
+    file: "src/library/checkpoint/storage/s3/s3-draft.ts",
     from: "    await this.#ask();\n    this.#committed = this.#isJoined;",
     to: "    this.#committed = this.#isJoined;",
     caughtBy: [by("test/checkpoint/held.test.ts", "%s: changes nothing there any more, by no method")],
   },
   {
     name: "a rank is replaced by the state of another run",
-    file: "src/trainer/recovery/last-good.ts",
+    file: "src/actors/trainer/recovery/last-good.ts",
     from: "if (runId === undefined || found === runId) return start;",
     to: "if (runId !== undefined) return start;",
     caughtBy: [
@@ -709,7 +709,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a record goes on in another run's folder",
-    file: "src/events/sinks/record-file.ts",
+    file: "src/job/events/sinks/record-file.ts",
     from: "if (this.#isFolderThere()) return;",
     to: "if (this.#isFolderThere() || true) return;",
     caughtBy: [
@@ -721,7 +721,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a signal ends a run without a save",
-    file: "src/trainer/runtime.ts",
+    file: "src/actors/trainer/runtime.ts",
     from: "const saved = control.save();",
     to: "const saved = Promise.resolve();",
     caughtBy: [
@@ -734,7 +734,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a killed run counts as one that never told its end",
-    file: "src/checkpoint/reading/run-record.ts",
+    file: "src/library/checkpoint/reading/run-record.ts",
     from: "return holder === undefined",
     to: "return holder !== undefined",
     caughtBy: [
@@ -746,14 +746,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "an all-gather sends what its output held",
-    file: "src/collectives/communicator.ts",
+    file: "src/compute/collectives/communicator.ts",
     from: 'return this.#issue("allGather", output, input);',
     to: 'return this.#issue("allGather", output, output.narrow(0, 0, input.shape[0] ?? 0));',
     caughtBy: [by(collectives, "gathers what BMTrain's synchronize and store gather")],
   },
   {
     name: "nobody waits at a barrier",
-    file: "src/collectives/communicator.ts",
+    file: "src/compute/collectives/communicator.ts",
     from: "0, 0, 0, 0, even, even)).wait();",
     to: "0, 0, 0, 0, even, even));",
     caughtBy: [
@@ -762,21 +762,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a rank sends twice what it was given",
-    file: "src/collectives/communicator.ts",
+    file: "src/compute/collectives/communicator.ts",
     from: 'return this.#issue("send", tensor, tensor, 0, to);',
     to: 'return this.#issue("send", tensor.mul(2), tensor.mul(2), 0, to);',
     caughtBy: [by(collectives, "sends from stage to stage (BMTrain's send_recv)")],
   },
   {
     name: "a product is a sum",
-    file: "src/collectives/differentiable.ts",
+    file: "src/compute/collectives/differentiable.ts",
     from: "return ops.troupe.groupAllReduce(x, comm.number, reductionCode(op));",
     to: 'return ops.troupe.groupAllReduce(x, comm.number, reductionCode(op === "prod" ? "sum" : op));',
     caughtBy: [by(adjoints, "of a product need no division (BMTrain's nccl_backward, %s)")],
   },
   {
     name: "a reduce-scatter is always a mean",
-    file: "src/collectives/differentiable.ts",
+    file: "src/compute/collectives/differentiable.ts",
     from: "return ops.troupe.groupReduceScatter(x, comm.number, reductionCode(op));",
     to: 'return ops.troupe.groupReduceScatter(x, comm.number, reductionCode("avg"));',
     caughtBy: [by(adjoints, "of a reduce-scatter are gathered (BMTrain's nccl_backward, %j)")],
@@ -790,7 +790,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "the gradient of what was gathered stays with each rank's own",
-    file: "src/collectives/differentiable.ts",
+    file: "src/compute/collectives/differentiable.ts",
     from: "return gatherSequence(x, comm, 0);",
     to: "return gatherFromGroup(x, comm, 0);",
     caughtBy: [
@@ -802,7 +802,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "only the first tensor that a block returns has a gradient",
-    file: "src/parallel/tape/block-call.ts",
+    file: "src/compute/parallel/tape/block-call.ts",
     from: "if (!(again ? isFloating(tensor) : tensor.requiresGrad)) return tensor;",
     to: "if (!(again ? isFloating(tensor) : tensor.requiresGrad) || outputLeaves.length > 0) return tensor.detach();",
     caughtBy: [
@@ -815,7 +815,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "tensors in option objects are taken for constants",
-    file: "src/parallel/tape/map-tensors.ts",
+    file: "src/compute/parallel/tape/map-tensors.ts",
     from: "[key, mapTensors(item, change)]",
     to: "[key, mapTensors(item, (tensor) => tensor.detach())]",
     caughtBy: [
@@ -824,7 +824,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a parameter that nothing used has a gradient of one",
-    file: "src/parallel/rank/gradient-buckets.ts",
+    file: "src/compute/parallel/rank/gradient-buckets.ts",
     from: "    const offsets = layout.parameters.map((parameter) => parameter.offset);\n",
     to: "    const offsets = layout.parameters.map((parameter) => parameter.offset);\n    gradients = gradients.map((given, index) => given ?? zeros(layout.parameters[index].shape, { dtype: this.#dtype }).add(1));\n",
     caughtBy: [
@@ -838,7 +838,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "what several blocks read has the gradient of one of them",
-    file: "src/parallel/tape/block-tape.ts",
+    file: "src/compute/parallel/tape/block-tape.ts",
     from: "if (!firstUse.has(input)) firstUse.set(input, call);",
     to: "firstUse.set(input, call);",
     caughtBy: [
@@ -847,7 +847,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "of the gradients that come to a tensor the last one counts",
-    file: "src/parallel/tape/tensor-gradients.ts",
+    file: "src/compute/parallel/tape/tensor-gradients.ts",
     from: "hold(sum === undefined ? gradient : ops.add(sum, gradient))",
     to: "hold(sum === undefined ? gradient : ops.add(gradient, 0))",
     caughtBy: [
@@ -856,14 +856,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a block without anything to train hands no gradient on",
-    file: "src/parallel/tape/block-tape.ts",
+    file: "src/compute/parallel/tape/block-tape.ts",
     from: "const isCut = roots.length === 0 ||",
     to: "const isCut = roots.length === 0 || leaves.length === 0 ||",
     caughtBy: [by(blocks, "have gradients behind frozen blocks, and hand them on through frozen ones")],
   },
   {
     name: "weights outside the blocks have no gradient",
-    file: "src/parallel/tape/outer-graph.ts",
+    file: "src/compute/parallel/tape/outer-graph.ts",
     from: "if (ofRoot.length > 0) this.#contribute",
     to: "if (ofRoot.length < 0) this.#contribute",
     caughtBy: [
@@ -875,7 +875,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "frozen blocks are computed again for nothing",
-    file: "src/parallel/tape/block-tape.ts",
+    file: "src/compute/parallel/tape/block-tape.ts",
     from: "const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);",
     to: "const again = recompute;\n    if (recompute) forward(...cutArgs);",
     caughtBy: [
@@ -887,7 +887,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "each slice begins to draw anew",
-    file: "src/nn/module/initializer.ts",
+    file: "src/compute/nn/module/initializer.ts",
     from: "spec, seed, run.logicalBegin);",
     to: "spec, seed, run.logicalBegin - begin);",
     caughtBy: [
@@ -897,7 +897,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a parameter is saved under the kind of its state",
-    file: "src/state/saving/entry-name.ts",
+    file: "src/actors/state/saving/entry-name.ts",
     from: "kind === MASTER ? parameter :",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
     to: "kind === MASTER ? `${kind}.${parameter}` :",
@@ -905,7 +905,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "state is saved under the parameter's name first",
-    file: "src/state/saving/entry-name.ts",
+    file: "src/actors/state/saving/entry-name.ts",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
     from: "parameter : `${kind}.${parameter}`",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
@@ -916,7 +916,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a run goes on without its optimizer's state",
-    file: "src/state/initial/stored-values.ts",
+    file: "src/actors/state/initial/stored-values.ts",
     from: 'if (initial.kind === "weights" && kind !== MASTER) continue;',
     to: "if (kind !== MASTER) continue;",
     caughtBy: [
@@ -933,7 +933,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "dropout draws anew where a block is computed again",
-    file: "src/parallel/rank/wrapped-blocks.ts",
+    file: "src/compute/parallel/rank/wrapped-blocks.ts",
     from: "const drawn = this.#randomness?.drawnOnce(run) ?? run;",
     to: "const drawn = run;",
     caughtBy: [
@@ -945,7 +945,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "every replica draws alike",
-    file: "src/engine/rank/micro-batches.ts",
+    file: "src/actors/engine/rank/micro-batches.ts",
     from: "randomness.microBatch = place.dp * microBatchesAt(step) + microBatch;",
     to: "randomness.microBatch = microBatch;",
     caughtBy: [
@@ -958,7 +958,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a gradient that is not finite is taken for one of zero",
-    file: "src/anomalies/step-judge.ts",
+    file: "src/job/anomalies/step-judge.ts",
     from: "if (!Number.isFinite(gradientNorm))",
     to: "if (gradientNorm < 0)",
     caughtBy: [
@@ -975,14 +975,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "the gradient of a split map's input is one rank's",
-    file: "src/parallel/tensor-parallel/split-affine.ts",
+    file: "src/compute/parallel/tensor-parallel/split-affine.ts",
     from: "forward(copyToGroup(x, group)) : fromSequence(x);",
     to: "forward(x) : fromSequence(x);",
     caughtBy: [by(layers, "a split affine map gives output and gradients of the whole one")],
   },
   {
     name: "the gradient in front of a split vocabulary is one rank's",
-    file: "src/parallel/tensor-parallel/split-vocabulary.ts",
+    file: "src/compute/parallel/tensor-parallel/split-vocabulary.ts",
     from: ": copyToGroup(hidden, group); // [B, T, D]",
     to: ": hidden;",
     caughtBy: [
@@ -994,28 +994,28 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "words of other ranks are looked up as one's own first",
-    file: "src/parallel/tensor-parallel/split-vocabulary.ts",
+    file: "src/compute/parallel/tensor-parallel/split-vocabulary.ts",
     from: "reduceFromGroup(rows.maskedFill(elsewhere.unsqueeze(-1), 0), group)",
     to: "reduceFromGroup(rows, group)",
     caughtBy: [by(layers, "gets the gradient of every rank's tokens, sequence split: %s")],
   },
   {
     name: "ranks that share positions share the one that is read of a last layer",
-    file: "src/models/stack-plan.ts",
+    file: "src/library/models/stack-plan.ts",
     from: "...unshared(layer),",
     to: "...layer,",
     caughtBy: [by("test/parallel/tensor-parallel/families.test.ts", "bert, an answer a row, 2 ranks")],
   },
   {
     name: "of samples that share a row the first alone is read",
-    file: "src/models/heads/first-positions.ts",
+    file: "src/library/models/heads/first-positions.ts",
     from: "isPacked(seen) ? firstPositions(all, seen).unsqueeze(0) : all.narrow(1, 0, 1)",
     to: "all.narrow(1, 0, 1)",
     caughtBy: [by("test/models/first-positions.test.ts", "bert, samples and padding in one row")],
   },
   {
     name: "BMTrain's Adam of half precision adds its decay to the gradient",
-    file: "src/optim/adam.ts",
+    file: "src/compute/optim/adam.ts",
     from: '"bmtrain-adam": ops.troupe.bmtrainAdam_,',
     to: '"bmtrain-adam": ops.troupe.adam_,',
     caughtBy: [
@@ -1029,14 +1029,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "Adam is AdamW",
-    file: "src/optim/adam.ts",
+    file: "src/compute/optim/adam.ts",
     from: "adam: ops.troupe.adam_,",
     to: "adam: ops.troupe.adamw_,",
     caughtBy: [by(bmtrainOptim, "gives the golden values of float32, whose decay is added to the gradient")],
   },
   {
     name: "the second moment is corrected as if the run had just begun",
-    file: "src/optim/adam.ts",
+    file: "src/compute/optim/adam.ts",
     from: "            step.updateIndex,\n",
     to: '            kind === "bmtrain-adam" ? 1 : step.updateIndex,\n',
     caughtBy: [
@@ -1048,14 +1048,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "another target is ignored",
-    file: "src/nn/losses/loss.ts",
+    file: "src/compute/nn/losses/loss.ts",
     from: "export const IGNORE_INDEX = -100;",
     to: "export const IGNORE_INDEX = 0;",
     caughtBy: [by(losses, "cross entropy equals torch's and BMTrain's")],
   },
   {
     name: "a recorded tensor is a constant",
-    file: "src/nn/record.ts",
+    file: "src/compute/nn/record.ts",
     from: "x.requiresGrad ? ops.troupe.observe(x, id) : x;",
     to: "x.requiresGrad ? x.detach() : x;",
     caughtBy: [
@@ -1068,21 +1068,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "buffers are not read back",
-    file: "src/state/initial/stored-values.ts",
+    file: "src/actors/state/initial/stored-values.ts",
     from: "    for (const { kind, tensor, pieces } of state.tensors) {\n",
     to: "    for (const { kind, tensor, pieces } of state.layout.written ? [] : state.tensors) {\n",
     caughtBy: [by(buffers, "go on bit for bit on another number of ranks, and after a rank's death")],
   },
   {
     name: "a module's own tensors may change",
-    file: "src/engine/rank/held-tensors.ts",
+    file: "src/actors/engine/rank/held-tensors.ts",
     from: "if (isSame && !tensor.disposed && ops.writeCount(tensor) === writeCount) continue;",
     to: "if (isSame || !isSame) continue;",
     caughtBy: [by(refusals, "whose own tensor is %s in a step is refused in the first one")],
   },
   {
     name: "parameters of every dtype are taken",
-    file: "src/parallel/blocks/plan-blocks.ts",
+    file: "src/compute/parallel/blocks/plan-blocks.ts",
     from: '!dtype.includes("float")) return;',
     to: "dtype.length > 0) return;",
     caughtBy: [
@@ -1094,7 +1094,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a constant of bool is saved as another type",
-    file: "src/state/saving/write-parts.ts",
+    file: "src/actors/state/saving/write-parts.ts",
     from: "dtype: toSafetensorsDType(dtype), shape",
     to: 'dtype: toSafetensorsDType(dtype === "bool" ? "uint8" : dtype), shape',
     caughtBy: [
@@ -1106,28 +1106,28 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "ranks are not compared",
-    file: "src/engine/conductor/check-alike.ts",
+    file: "src/actors/engine/conductor/check-alike.ts",
     from: "if (theirs === undefined || describe(theirs) !== describe(layout))",
     to: "if (theirs !== undefined && theirs.name !== layout.name)",
     caughtBy: [by(refusals, "is named before the first step, not waited for: %s")],
   },
   {
     name: "a flag has lost its last letter",
-    file: "src/cli/option-flags.ts",
+    file: "src/tools/cli/option-flags.ts",
     from: "const flag = new Flag(flags, help)",
     to: 'const flag = new Flag(flags.replace("--checkpoint-every", "--checkpoint-ever"), help)',
     caughtBy: [by(surroundings, "names only options that troupe run has")],
   },
   {
     name: "two optimizers train one parameter",
-    file: "src/optim/optimizer.ts",
+    file: "src/compute/optim/optimizer.ts",
     from: "if (other !== undefined)\n",
     to: "if (other === spec)\n",
     caughtBy: [by(parameters, "are refused where two optimizers would train the same one")],
   },
   {
     name: "where positions are shared, nothing is added to what a delta stands beside",
-    file: "src/parallel/tensor-parallel/sequence-region.ts",
+    file: "src/compute/parallel/tensor-parallel/sequence-region.ts",
     from: "return layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share)));",
     to: "return own;",
     caughtBy: [
@@ -1139,21 +1139,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a delta's base keeps masters",
-    file: "src/parallel/shard/block-state.ts",
+    file: "src/compute/parallel/shard/block-state.ts",
     from: "this.#keepsMaster = this.#isLowPrecision && !layout.base;",
     to: "this.#keepsMaster = this.#isLowPrecision;",
     caughtBy: [by(deltas, "keeps no master and no optimizer state of its base in bfloat16, to the byte")],
   },
   {
     name: "a delta's base is saved each time",
-    file: "src/parallel/shard/owned-range.ts",
+    file: "src/compute/parallel/shard/owned-range.ts",
     from: "return !layout.base && sendsPart(layout, rank);",
     to: "return sendsPart(layout, rank);",
     caughtBy: [by(deltas, "the delta alone, by peft's names")],
   },
   {
     name: "a delta goes on upon any base",
-    file: "src/trainer/resume/delta-base.ts",
+    file: "src/actors/trainer/resume/delta-base.ts",
     from: "if (was.sha256 === now.sha256 && was.seed === now.seed) return;",
     to: "if (was.seed === now.seed) return;",
     caughtBy: [by(deltas, "what a run on another base refuses")],
@@ -1173,14 +1173,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a rank's own frozen parameters are unknown where ranks agree on them",
-    file: "src/engine/shard/shard.ts",
+    file: "src/actors/engine/shard/shard.ts",
     from: "return [rank, await this.flags.at(step)] as const;",
     to: "return [rank, []] as const;",
     caughtBy: [by("test/trainer/training/thawing.test.ts", "have the same bits under %o")],
   },
   {
     name: "the smallest of the ranks' largest gradients clips",
-    file: "src/engine/shard/gradient-statistics.ts",
+    file: "src/actors/engine/shard/gradient-statistics.ts",
     from: "const largest = Math.max(...ofReplicas",
     to: "const largest = Math.min(...ofReplicas",
     caughtBy: [by(optimizers, "by the inf norm takes a rank whose slice of a block is empty")],
@@ -1206,7 +1206,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a generation that begins empties what it has been sent already",
-    file: "src/state/saving/part-collector.ts",
+    file: "src/actors/state/saving/part-collector.ts",
     from: "if (generation > this.#generation) this.#enter",
     to: "this.#enter",
     caughtBy: [
@@ -1218,14 +1218,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a shard takes a peer's message before it knows what carries tensors",
-    file: "src/engine/shard/shard-groups.ts",
+    file: "src/actors/engine/shard/shard-groups.ts",
     from: "if (this.#early === undefined) take();",
     to: "if (this.#rank >= 0) take();",
     caughtBy: [by("test/engine/shard-groups.test.ts", "waits for that, and is taken")],
   },
   {
     name: "a batch with many that count weighs as one with few in evaluation",
-    file: "src/engine/conductor/evaluation.ts",
+    file: "src/actors/engine/conductor/evaluation.ts",
     from: "const weights = this.#batches.map(({ weight }) => weightOf(weight, name));",
     to: "const weights = this.#batches.map(({ weight }) => Math.min(1, weightOf(weight, name)));",
     caughtBy: [by(weighted, "is the same evaluation however its samples are dealt")],
@@ -1261,14 +1261,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "what is logged weighs alike",
-    file: "src/engine/rank/step-metrics.ts",
+    file: "src/actors/engine/rank/step-metrics.ts",
     from: 'this.#weight = typeof share === "number" ? share : (Object.values(share)[0] ?? 1);',
     to: "this.#weight = 1;",
     caughtBy: [by(weighted, "is what a loss logs, in the mean that its weights make")],
   },
   {
     name: "the auxiliary loss of each sequence is that of all together",
-    file: "src/nn/moe/routing.ts",
+    file: "src/compute/nn/moe/routing.ts",
     from: "if (sequenceLength === undefined) return",
     to: "if (numExperts > 0) return",
     caughtBy: [
@@ -1284,7 +1284,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a batch is built for each of its readers",
-    file: "src/data/built-batches.ts",
+    file: "src/library/data/built-batches.ts",
     from: "    if (known !== undefined) return known;\n",
     to: "",
     caughtBy: [
@@ -1293,7 +1293,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "every epoch has the order of the first",
-    file: "src/data/sample-dataset.ts",
+    file: "src/library/data/sample-dataset.ts",
     from: "permute(place, length, seed, Math.floor(position / length))",
     to: "permute(place, length, seed, 0)",
     caughtBy: [
@@ -1317,7 +1317,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a dropout that is called twice draws one mask",
-    file: "src/nn/random/randomness.ts",
+    file: "src/compute/nn/random/randomness.ts",
     from: "    this.#numDraws.set(name, index + 1);\n",
     to: "",
     caughtBy: [
@@ -1333,7 +1333,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "whether a rule may be split is not asked",
-    file: "src/optim/optimizer.ts",
+    file: "src/compute/optim/optimizer.ts",
     from: "if (split !== undefined && !byParts)",
     to: "if (split !== undefined && byParts === undefined)",
     caughtBy: [
@@ -1345,14 +1345,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "of losses of one name the last is told",
-    file: "src/engine/rank/granted-step.ts",
+    file: "src/actors/engine/rank/granted-step.ts",
     from: "sums[name] = (sums[name] ?? 0) + value;",
     to: "sums[name] = value;",
     caughtBy: [by(loops, "tells the sum of losses that have one name")],
   },
   {
     name: "what a loop wants saved is that of the next step",
-    file: "src/engine/rank/rank-loop.ts",
+    file: "src/actors/engine/rank/rank-loop.ts",
     from: "      step: this.#numSteps,\n",
     to: "      step: this.#numSteps + 1,\n",
     caughtBy: [
@@ -1361,14 +1361,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "ranks that split layers may look up different words",
-    file: "src/parallel/tensor-parallel/split-vocabulary.ts",
+    file: "src/compute/parallel/tensor-parallel/split-vocabulary.ts",
     from: 'if (module.weight.tensor.device !== "meta") inputs.check(ids);',
     to: "",
     caughtBy: [by(loops, "is refused by name where ranks that split layers are given different inputs")],
   },
   {
     name: "a loop that has returned makes the next step's save due",
-    file: "src/engine/conductor/saving.ts",
+    file: "src/actors/engine/conductor/saving.ts",
     from: "if (step > this.#lastStep) return this.#leaveOut(step, aim.write);",
     to: "",
     caughtBy: [
@@ -1392,7 +1392,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "the console's steps leave out what has a name",
-    file: "src/events/sinks/progress.ts",
+    file: "src/job/events/sinks/progress.ts",
     from: "formatNamed({ ...step.losses, ...step.metrics })",
     to: "formatNamed({})",
     caughtBy: [
@@ -1404,7 +1404,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "the weaker of two sources says what an option is",
-    file: "src/config/layers.ts",
+    file: "src/job/options/layers.ts",
     from: "at[last] = isRecord(value) ? structuredClone(value) : value;",
     to: "at[last] ??= isRecord(value) ? structuredClone(value) : value;",
     caughtBy: [
@@ -1416,7 +1416,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "callers count from the end of TLS's handshake on",
-    file: "src/access/callers.ts",
+    file: "src/runtime/access/callers.ts",
     from: 'server.on("connection", (connection: Socket)',
     to: 'server.on("requestCert" in server ? "secureConnection" : "connection", (connection: Socket)',
     caughtBy: [
@@ -1502,7 +1502,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "replicas contrast pictures and texts each among its own",
-    file: "src/tasks/image-text.ts",
+    file: "src/job/tasks/image-text.ts",
     from: "model.training ? rank.axes.dp : undefined",
     to: "undefined",
     caughtBy: [
@@ -1511,7 +1511,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "metaseq's matrices of keys, values and queries are taken for FairSeq's",
-    file: "src/convert/fairseq-names.ts",
+    file: "src/library/convert/fairseq-names.ts",
     from: '["k_proj", "v_proj", "q_proj"]',
     to: '["q_proj", "k_proj", "v_proj"]',
     caughtBy: [
@@ -1523,7 +1523,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "GPT-NeoX's checkpoints of several ranks are read as of the last one",
-    file: "src/convert/neox-folder.ts",
+    file: "src/library/convert/neox-folder.ts",
     from: "holding.some(({ rank }) => rank > 0)",
     to: "false",
     caughtBy: [

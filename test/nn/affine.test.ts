@@ -10,8 +10,8 @@ import {
   materialize,
   normal,
   VocabularyHead,
-} from "../../src/nn/index.ts";
-import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 const random = (shape: number[], stream: number) =>
   ops.troupe.philoxNormal_(empty(shape), 0, 1, 4, stream, 0);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { explicitAttention } from "../../src/nn/attention/attention.ts";
+import { explicitAttention } from "../../src/compute/nn/attention/attention.ts";
 import {
   type AttentionOptions,
   attention,
@@ -9,8 +9,8 @@ import {
   paddingMask,
   Randomness,
   splitHeads,
-} from "../../src/nn/index.ts";
-import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 type Heads = [q: Tensor, k: Tensor, v: Tensor];

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { BatchNorm1d, BatchNorm2d, Buffer, dematerialize, materialize, zeros } from "../../src/nn/index.ts";
-import { empty, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import {
+  BatchNorm1d,
+  BatchNorm2d,
+  Buffer,
+  dematerialize,
+  materialize,
+  zeros,
+} from "../../src/compute/nn/index.ts";
+import { empty, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { expectGradients } from "./finite-differences.ts";
 
 const float64 = { dtype: "float64" } as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { cutBlocks, Linear, Module, ModuleList } from "../../src/nn/index.ts";
+import { cutBlocks, Linear, Module, ModuleList } from "../../src/compute/nn/index.ts";
 
 class Network extends Module {
   readonly embed = new Linear(2, 2, { bias: false });

@@ -6,8 +6,8 @@ import {
   GroupNorm,
   materialize,
   WeightNormConv1d,
-} from "../../src/nn/index.ts";
-import { empty, ops, scope, type Tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { empty, ops, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 const values = (x: Tensor) => Array.from(x.to("float64").contiguous().toTypedArray() as Float64Array);

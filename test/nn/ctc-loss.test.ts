@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { ctcLoss } from "../../src/nn/index.ts";
-import { empty, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { ctcLoss } from "../../src/compute/nn/index.ts";
+import { empty, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 /** −ln of the summed probability of every path of classes that says `labels`: each path written out. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { bindRandomness, Dropout, ModuleList, Randomness } from "../../src/nn/index.ts";
-import { backward, ones, scope } from "../../src/tensor/index.ts";
+import { bindRandomness, Dropout, ModuleList, Randomness } from "../../src/compute/nn/index.ts";
+import { backward, ones, scope } from "../../src/compute/tensor/index.ts";
 
 function bound(p = 0.25) {
   const [first, second] = [new Dropout(p), new Dropout(p)];

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { backward, noGrad, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { backward, noGrad, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 /**
  * Expects autograd's gradient of a scalar in every element of every input to be the central difference.

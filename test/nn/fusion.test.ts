@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { dematerialize, isFused, materialize, unfused } from "../../src/compute/nn/index.ts";
+import { grad, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import {
   BertForPreTraining,
   BertForSequenceClassification,
   GPT2LMHeadModel,
   LlamaForCausalLM,
   type TaskModel,
-} from "../../src/models/index.ts";
-import { dematerialize, isFused, materialize, unfused } from "../../src/nn/index.ts";
-import { grad, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
 
 const values = (x: Tensor) => Array.from(x.contiguous().to("float64").toTypedArray() as Float64Array);
 const inputIds = () =>

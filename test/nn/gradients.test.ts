@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { explicitAttention } from "../../src/nn/attention/attention.ts";
+import { explicitAttention } from "../../src/compute/nn/attention/attention.ts";
 import {
   activations,
   BareLayerNorm,
@@ -23,8 +23,8 @@ import {
   rotaryFrequencies,
   rotate,
   WeightNormConv1d,
-} from "../../src/nn/index.ts";
-import { type DType, empty, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { type DType, empty, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { expectGradients } from "./finite-differences.ts";
 
 const float64 = { dtype: "float64", step: 1e-5, tolerance: 1e-7 } as const;

@@ -12,8 +12,8 @@ import {
   streamOf,
   uniform,
   zeros,
-} from "../../src/nn/index.ts";
-import { type DType, empty, scope } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { type DType, empty, scope } from "../../src/compute/tensor/index.ts";
 
 function initialized(
   init: ParameterSpec["init"],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { crossEntropy, type LossOptions, linearCrossEntropy } from "../../src/nn/index.ts";
-import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { crossEntropy, type LossOptions, linearCrossEntropy } from "../../src/compute/nn/index.ts";
+import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 const values = (x: Tensor) => Array.from(x.to("float64").toTypedArray() as Float64Array);
 const random = (shape: number[], stream: number) =>

@@ -7,7 +7,7 @@ import {
   ExpertMLP,
   Linear,
   MixtureOfExperts,
-} from "../../src/nn/index.ts";
+} from "../../src/compute/nn/index.ts";
 
 it.each([
   ["Linear", () => new Linear(2, 2, { bais: false } as object), "bais (did you mean bias?)"],

@@ -10,8 +10,8 @@ import {
   Parameter,
   wrapForward,
   zeros,
-} from "../../src/nn/index.ts";
-import { liveTensors, noGrad, ones, scope, type Tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { liveTensors, noGrad, ones, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 
 class Layer extends Module {
   readonly up = new Linear(3, 5);

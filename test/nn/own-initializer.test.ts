@@ -5,8 +5,8 @@ import {
   initializeSlice,
   loadInitializers,
   Parameter,
-} from "../../src/nn/index.ts";
-import { empty, ones, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import { empty, ones, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 const asked: unknown[] = [];
 const counted = defineInitializer(import.meta.url, "counted", (range, { step }: { step: number }) => {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { leftToRight } from "../../src/data/index.ts";
+import { attention, dematerialize, materialize, packedRow, positionsIn } from "../../src/compute/nn/index.ts";
+import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { leftToRightRows } from "../../src/job/rapidformer/index.ts";
+import { leftToRight } from "../../src/library/data/index.ts";
 import {
   BertForQuestionAnswering,
   BertForSequenceClassification,
   GPT2LMHeadModel,
   LlamaForCausalLM,
   RobertaForSequenceClassification,
-} from "../../src/models/index.ts";
-import { attention, dematerialize, materialize, packedRow, positionsIn } from "../../src/nn/index.ts";
-import { leftToRightRows } from "../../src/rapidformer/index.ts";
-import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/models/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 const draw = (shape: number[], stream: number) => ops.troupe.philoxNormal_(empty(shape), 0, 1, 1, stream, 0);

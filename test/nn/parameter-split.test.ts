@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { logicalRuns, Module, materialize, normal, Parameter } from "../../src/nn/index.ts";
-import { scope } from "../../src/tensor/index.ts";
+import { logicalRuns, Module, materialize, normal, Parameter } from "../../src/compute/nn/index.ts";
+import { scope } from "../../src/compute/tensor/index.ts";
 
 class Holder extends Module {
   readonly weight: Parameter;

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { dematerialize, materialize, RelativePositionBias, relativeBucket } from "../../src/nn/index.ts";
-import { scope, type Tensor } from "../../src/tensor/index.ts";
+import {
+  dematerialize,
+  materialize,
+  RelativePositionBias,
+  relativeBucket,
+} from "../../src/compute/nn/index.ts";
+import { scope, type Tensor } from "../../src/compute/tensor/index.ts";
 
 const both = { numBuckets: 32, maxDistance: 128, bothWays: true };
 const past = { numBuckets: 32, maxDistance: 128, bothWays: false };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { rotaryAngles, rotaryFrequencies, rotate } from "../../src/nn/index.ts";
-import { empty, ops, scope, type Tensor } from "../../src/tensor/index.ts";
+import { rotaryAngles, rotaryFrequencies, rotate } from "../../src/compute/nn/index.ts";
+import { empty, ops, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 const values = (x: Tensor) => Array.from(x.to("float64").toTypedArray() as Float64Array);

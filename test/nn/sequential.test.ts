@@ -17,7 +17,7 @@ import {
   scope,
   zeros,
   zerosLike,
-} from "../../src/index.ts";
+} from "../../src/entries/index.ts";
 
 const numbers = (values: ArrayLike<number | bigint>) => Array.from(values, Number);
 

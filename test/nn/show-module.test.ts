@@ -9,8 +9,8 @@ import {
   Module,
   ModuleList,
   Sequential,
-} from "../../src/nn/index.ts";
-import type { Tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/nn/index.ts";
+import type { Tensor } from "../../src/compute/tensor/index.ts";
 
 class Layer extends Module {
   readonly fc = new Linear(4, 4, { bias: false, activation: "gelu" });

@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ActivationOffloader, type OffloadedActivation } from "../../src/offload/index.ts";
-import { arange, hold, memory, scope, type Tensor } from "../../src/tensor/index.ts";
+import { ActivationOffloader, type OffloadedActivation } from "../../src/compute/offload/index.ts";
+import { arange, hold, memory, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 let folder: string;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { HostActivations } from "../../src/offload/index.ts";
+import { HostActivations } from "../../src/compute/offload/index.ts";
 import {
   enterDevice,
   full,
@@ -10,7 +10,7 @@ import {
   ops,
   scope,
   type Tensor,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 
 enterDevice("sim:0");
 const numel = 1 << 15;

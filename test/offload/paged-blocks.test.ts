@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Access, PagedBlocks, type PagingPlan } from "../../src/offload/index.ts";
+import { type Access, PagedBlocks, type PagingPlan } from "../../src/compute/offload/index.ts";
 import {
   emptyPaged,
   hold,
@@ -11,7 +11,7 @@ import {
   scope,
   type Tensor,
   tagMemory,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 
 let folder: string;
 beforeAll(() => {

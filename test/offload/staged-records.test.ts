@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { StagedRecords } from "../../src/offload/index.ts";
-import { memory, scope, type Tensor } from "../../src/tensor/index.ts";
+import { StagedRecords } from "../../src/compute/offload/index.ts";
+import { memory, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 
 let folder: string;
 beforeAll(() => {

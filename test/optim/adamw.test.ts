@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { AdamW } from "../../src/optim/index.ts";
+import { AdamW } from "../../src/compute/optim/index.ts";
 
 const parameters = new Map([
   ["wte.weight", { shape: [16, 4] }],

@@ -1,8 +1,8 @@
 // BMTrain's golden values (Appendices A and B of the reference), and the assertions of its own optimizer tests.
 import { describe, expect, it } from "vitest";
-import { bindRandomness, Dropout, evaluating, ModuleList, Randomness } from "../../src/nn/index.ts";
-import { Adam, AdamW, BMTrainAdam, SGD } from "../../src/optim/index.ts";
-import { empty, ones, ops, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { bindRandomness, Dropout, evaluating, ModuleList, Randomness } from "../../src/compute/nn/index.ts";
+import { Adam, AdamW, BMTrainAdam, SGD } from "../../src/compute/optim/index.ts";
+import { empty, ones, ops, scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { numbers } from "../tensor/numbers.ts";
 import { named, type Shapes, shardedSteps, type Values } from "./sharded-steps.ts";
 

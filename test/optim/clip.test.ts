@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clipFactor } from "../../src/optim/index.ts";
+import { clipFactor } from "../../src/compute/optim/index.ts";
 
 describe("clipFactor", () => {
   it("is torch's: max norm over norm + 1e-6, at most 1", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { initialLossScale, type LossScaleRule, nextLossScale } from "../../src/optim/index.ts";
+import { initialLossScale, type LossScaleRule, nextLossScale } from "../../src/compute/optim/index.ts";
 
 const _ = false;
 const overflow = true;

@@ -12,8 +12,8 @@ import {
   releaseState,
   SGD,
   stepLocal,
-} from "../../src/optim/index.ts";
-import { hold, type Tensor, tensor } from "../../src/tensor/index.ts";
+} from "../../src/compute/optim/index.ts";
+import { hold, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { named, type Shapes, shardedSteps, type Values } from "./sharded-steps.ts";
 
 const wave = (numel: number, of: (place: number) => number) =>

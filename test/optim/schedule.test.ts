@@ -9,7 +9,7 @@ import {
   Noam,
   type Schedule,
   WarmupStableDecay,
-} from "../../src/optim/index.ts";
+} from "../../src/compute/optim/index.ts";
 
 // BMTrain's schedules at peak 1, warm-up 10, end 100, computed with its formulas.
 const steps = [0, 1, 5, 9, 10, 11, 50, 99, 100];

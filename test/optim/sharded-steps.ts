@@ -1,8 +1,14 @@
 // Runs an optimizer over slices of one block, as the shards of several ranks do, but in one thread and in lockstep.
-import { fromValues, type ParameterSpec } from "../../src/nn/index.ts";
-import { type OptimizerSpec, updateRuleOf } from "../../src/optim/index.ts";
-import { BlockState, type FlatBlock, layoutBlock, replicas, sliceOf } from "../../src/parallel/index.ts";
-import { type DType, hold, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { fromValues, type ParameterSpec } from "../../src/compute/nn/index.ts";
+import { type OptimizerSpec, updateRuleOf } from "../../src/compute/optim/index.ts";
+import {
+  BlockState,
+  type FlatBlock,
+  layoutBlock,
+  replicas,
+  sliceOf,
+} from "../../src/compute/parallel/index.ts";
+import { type DType, hold, scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 
 /** Values of parameters by name. */
 export type Values = Readonly<Record<string, number[]>>;

@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { dematerialize, fromValues, Linear, materialize, Parameter } from "../../src/nn/index.ts";
-import { AdamW, clipGradNorm, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
-import { backward, keep, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { dematerialize, fromValues, Linear, materialize, Parameter } from "../../src/compute/nn/index.ts";
+import {
+  AdamW,
+  clipGradNorm,
+  type LocalState,
+  releaseState,
+  stepLocal,
+} from "../../src/compute/optim/index.ts";
+import { backward, keep, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 describe("the local AdamW step", () => {
   const moments: LocalState = new Map();

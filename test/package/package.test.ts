@@ -65,8 +65,8 @@ describe("the package", () => {
 
   it("holds what runs and what builds the addon, and neither sources in TypeScript nor tests, in 3 MB", () => {
     const kinds = [
-      "dist/index.js",
-      "dist/index.d.ts",
+      "dist/entries/index.js",
+      "dist/entries/index.d.ts",
       "dist/joined-product.js.map",
       "native/CMakeLists.txt",
       "LICENSE",
@@ -77,15 +77,15 @@ describe("the package", () => {
     const rooms = ["bin", "dist", "examples", "native", "scripts", "src"];
     expect([...folders].sort()).toEqual([...files, ...rooms].sort());
     expect(installed.files.filter((path) => path.startsWith("src/"))).toEqual([
-      "src/troupe.d.ts",
-      "src/troupe.js",
+      "src/entries/index.d.ts",
+      "src/entries/index.js",
     ]);
     expect(installed.files.filter((path) => /^dist\/.*(?<!\.d)\.ts$/.test(path))).toEqual([]);
     expect(installed.sizeBytes).toBeLessThan(3e6);
     const { sources, sourcesContent } = JSON.parse(
       readFileSync(join(installed.home, "dist/joined-product.js.map"), "utf8"),
     );
-    const runtime = "trainer/runtime.ts";
+    const runtime = "actors/trainer/runtime.ts";
     expect(sourcesContent[sources.indexOf(`../src/${runtime}`)]).toBe(read(`src/${runtime}`));
   });
 
@@ -105,7 +105,7 @@ describe("the package", () => {
       expect(readFileSync(join(tree, "package.json"), "utf8")).toBe(manifest);
     };
     // The clone's own modules are what runs there, whatever state dist/ is in.
-    writeFileSync(join(tree, "dist", "index.js"), "throw new Error('dist/');\n");
+    writeFileSync(join(tree, "dist", "entries", "index.js"), "throw new Error('dist/');\n");
     const packing = spawn("npm", ["pack"], { cwd: tree, detached: true, stdio: "ignore" });
     const ended = once(packing, "exit");
     let isPacking = true;
@@ -119,7 +119,7 @@ describe("the package", () => {
     const killed = spawn("npm", ["pack"], { cwd: tree, detached: true, stdio: "ignore" });
     const isGone = once(killed, "exit");
     // Packing begins by removing dist/.
-    while (existsSync(join(tree, "dist", "index.js"))) await new Promise(setImmediate);
+    while (existsSync(join(tree, "dist", "entries", "index.js"))) await new Promise(setImmediate);
     process.kill(-(killed.pid as number), "SIGKILL");
     await isGone;
     await runs();

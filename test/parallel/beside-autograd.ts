@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import { Module, materialize, normal, Parameter } from "../../src/nn/index.ts";
-import { type BlockPlan, Mesh, planBlocks } from "../../src/parallel/index.ts";
-import { backward, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { Module, materialize, normal, Parameter } from "../../src/compute/nn/index.ts";
+import { type BlockPlan, Mesh, planBlocks } from "../../src/compute/parallel/index.ts";
+import { backward, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { forwardBackward } from "../fixtures/forward-backward.ts";
 import { readyEngine } from "./ready-engine.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Linear, Module, ModuleList, normal, Parameter } from "../../src/nn/index.ts";
-import { ones, scope, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { Linear, Module, ModuleList, normal, Parameter } from "../../src/compute/nn/index.ts";
+import { ones, scope, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { forwardBackward } from "../fixtures/forward-backward.ts";
 import { compare, Mix, planOf, width } from "./beside-autograd.ts";
 import { readyEngine } from "./ready-engine.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Linear, Module, ModuleList } from "../../src/nn/index.ts";
-import { type BlockOptions, block, Mesh, planBlocks } from "../../src/parallel/index.ts";
+import { Linear, Module, ModuleList } from "../../src/compute/nn/index.ts";
+import { type BlockOptions, block, Mesh, planBlocks } from "../../src/compute/parallel/index.ts";
 
 class Model extends Module {
   readonly layers: ModuleList<Linear>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BusyTime } from "../../src/parallel/index.ts";
+import { BusyTime } from "../../src/compute/parallel/index.ts";
 
 describe("BusyTime", () => {
   it("counts time that several activities share once, and gaps not at all", () => {

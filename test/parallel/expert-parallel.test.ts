@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { ExpertMLP, MixtureOfExperts } from "../../src/nn/index.ts";
-import { cutExperts, expertCounts } from "../../src/parallel/index.ts";
+import { ExpertMLP, MixtureOfExperts } from "../../src/compute/nn/index.ts";
+import { cutExperts, expertCounts } from "../../src/compute/parallel/index.ts";
 import type { MixtureCase } from "../fixtures/tensor-parallel/experts.ts";
 import { type Pieces, wholeOf } from "../fixtures/tensor-parallel/whole.ts";
 import { expectNear, Ranks, relativeError } from "./tensor-parallel/ranks.ts";

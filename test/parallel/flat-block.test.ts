@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ones } from "../../src/nn/index.ts";
+import { ones } from "../../src/compute/nn/index.ts";
 import {
   layoutBlock,
   PARAMETER_ALIGNMENT,
@@ -8,7 +8,7 @@ import {
   replicas,
   SLICE_ALIGNMENT,
   sliceOf,
-} from "../../src/parallel/index.ts";
+} from "../../src/compute/parallel/index.ts";
 
 const spec = (name: string, shape: readonly number[]) =>
   ({ name, shape, dtype: "float32", init: ones }) as const;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { ones } from "../../src/nn/index.ts";
-import { layoutBlock, replicas } from "../../src/parallel/index.ts";
-import { GradientBuckets } from "../../src/parallel/rank/gradient-buckets.ts";
-import { hold, liveTensors, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { ones } from "../../src/compute/nn/index.ts";
+import { layoutBlock, replicas } from "../../src/compute/parallel/index.ts";
+import { GradientBuckets } from "../../src/compute/parallel/rank/gradient-buckets.ts";
+import { hold, liveTensors, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 const specs = ["embedding", "middle", "head"].map((name) => ({
   name,

@@ -7,7 +7,7 @@ import {
   layoutProblems,
   nearestLayouts,
   PLAIN_LAYOUT,
-} from "../../src/parallel/index.ts";
+} from "../../src/compute/parallel/index.ts";
 
 /** GPT-2 small. */
 const gpt2: LayoutFacts = {

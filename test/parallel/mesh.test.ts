@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Mesh } from "../../src/parallel/index.ts";
+import { Mesh } from "../../src/compute/parallel/index.ts";
 
 describe("a mesh", () => {
   // Megatron's published layout for 16 ranks.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { layoutBlock, offloadedBlocks, replicas } from "../../src/parallel/index.ts";
+import { layoutBlock, offloadedBlocks, replicas } from "../../src/compute/parallel/index.ts";
 
 /** Blocks of so many chunks of 1,024 elements; block 0 is the root. */
 const blocks = (...chunks: number[]) =>

@@ -6,7 +6,7 @@ import {
   type PipelineShape,
   pipelineSchedule,
   type ScheduleName,
-} from "../../src/parallel/index.ts";
+} from "../../src/compute/parallel/index.ts";
 
 const schedules = (name: ScheduleName, shape: PipelineShape) =>
   Array.from({ length: shape.numStages }, (_, stage) => pipelineSchedule(name, stage, shape));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Prefetcher } from "../../src/parallel/index.ts";
+import { Prefetcher } from "../../src/compute/parallel/index.ts";
 
 /** Three blocks of 10 bytes behind a resident root: forward and backward of one step, as a trace of what happened. */
 function runStep(prefetcher: Prefetcher<number>, trace: string[], order = [1, 2, 3]): void {

@@ -1,5 +1,5 @@
-import { BlockEngine, type BlockPlan, type EngineOptions } from "../../src/parallel/index.ts";
-import { keep, scope, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { BlockEngine, type BlockPlan, type EngineOptions } from "../../src/compute/parallel/index.ts";
+import { keep, scope, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 
 /** What the engine's parameters are, and what becomes of its gradients. */
 export interface ReadyOptions extends Partial<Pick<EngineOptions, "dtype" | "paged" | "randomness">> {

@@ -8,7 +8,7 @@ import {
   materialize,
   normal,
   Parameter,
-} from "../../src/nn/index.ts";
+} from "../../src/compute/nn/index.ts";
 import {
   type BlockEngine,
   type BlockPlan,
@@ -16,8 +16,8 @@ import {
   Mesh,
   planBlocks,
   traceUse,
-} from "../../src/parallel/index.ts";
-import { backward, hold, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+} from "../../src/compute/parallel/index.ts";
+import { backward, hold, scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { readyEngine } from "./ready-engine.ts";
 
 const width = 4;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { dealCalls, stageOfBlocks } from "../../src/parallel/index.ts";
+import { dealCalls, stageOfBlocks } from "../../src/compute/parallel/index.ts";
 
 const costliest = (costs: readonly number[], stages: readonly number[]) =>
   Math.max(...[...new Set(stages)].map((stage) => sum(costs.filter((_, block) => stages[block] === stage))));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { StepBarrier } from "../../src/parallel/index.ts";
+import { StepBarrier } from "../../src/compute/parallel/index.ts";
 
 describe("StepBarrier", () => {
   it("answers who waited once the counter is there, and not before", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Layout, layoutProblems, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import { type Layout, layoutProblems, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
 import {
   type Cluster,
   clusters,
@@ -8,7 +8,7 @@ import {
   planMemory,
   simulate,
   suggestLayouts,
-} from "../../src/planner/index.ts";
+} from "../../src/tools/planner/index.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const facts = gptFacts({ vocab_size: 50304, n_layer: 24, n_head: 16, n_embd: 2048, n_positions: 1024 });

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { configure } from "../../src/actors/trainer/index.ts";
+import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
 import { loadJob } from "../../src/job/index.ts";
-import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
-import { factsOf, planMemory } from "../../src/planner/index.ts";
-import { configure, plannedJob } from "../../src/trainer/index.ts";
+import { factsOf, planMemory, plannedJob } from "../../src/tools/planner/index.ts";
 import { peakOfRun } from "../fixtures/peak-of-run.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 

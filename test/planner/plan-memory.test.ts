@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions } from "../../src/index.ts";
-import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import { type MemoryUse, memory, resetPeakMemory } from "../../src/compute/tensor/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import {
   byteScheme,
   type PlannedPrecision,
@@ -9,8 +10,7 @@ import {
   type StateBytes,
   shareOfStages,
   stateBytes,
-} from "../../src/planner/index.ts";
-import { type MemoryUse, memory, resetPeakMemory } from "../../src/tensor/index.ts";
+} from "../../src/tools/planner/index.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { atEachStep, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 

@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { GPT2LMHeadModel } from "../../src/models/index.ts";
-import { wrapForward } from "../../src/nn/index.ts";
-import { BlockEngine, Mesh, PLAIN_LAYOUT, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
+import { wrapForward } from "../../src/compute/nn/index.ts";
+import {
+  BlockEngine,
+  Mesh,
+  PLAIN_LAYOUT,
+  planBlocks,
+  type ShardPort,
+} from "../../src/compute/parallel/index.ts";
+import { scope, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { GPT2LMHeadModel } from "../../src/library/models/index.ts";
 import {
   factsOf,
   languageModel,
@@ -9,8 +16,7 @@ import {
   rankProgram,
   type StageShare,
   shareOfStages,
-} from "../../src/planner/index.ts";
-import { scope, type Tensor, zeros } from "../../src/tensor/index.ts";
+} from "../../src/tools/planner/index.ts";
 import { forwardBackward } from "../fixtures/forward-backward.ts";
 
 const numSteps = 3;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import { PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
 import {
   type ByteScheme,
   numParametersOf,
   type StageShare,
   shareOfStages,
   stateBytes,
-} from "../../src/planner/index.ts";
+} from "../../src/tools/planner/index.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const MEBIBYTE = 2 ** 20;

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
-import { type Cluster, clusters, type Simulation, simulate } from "../../src/planner/index.ts";
-import { runWorld } from "../../src/planner/simulation/simulate.ts";
-import { SimulatedWorld, type SimulationOptions } from "../../src/planner/simulation/simulated-world.ts";
+import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import { type Cluster, clusters, type Simulation, simulate } from "../../src/tools/planner/index.ts";
+import { runWorld } from "../../src/tools/planner/simulation/simulate.ts";
+import {
+  SimulatedWorld,
+  type SimulationOptions,
+} from "../../src/tools/planner/simulation/simulated-world.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 /** A GPT whose head is small beside its layers, so that stages are even. */

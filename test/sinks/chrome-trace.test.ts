@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
-import { chromeTraceSink, type TraceEvent } from "../../src/sinks/index.ts";
+import { chromeTraceSink, type TraceEvent } from "../../src/tools/sinks/index.ts";
 import { stamped } from "../events/samples.ts";
 import { runTiny, Workspace } from "../fixtures/run-tiny.ts";
 

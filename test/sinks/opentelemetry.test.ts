@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { openTelemetrySink } from "../../src/sinks/index.ts";
+import { openTelemetrySink } from "../../src/tools/sinks/index.ts";
 import { stamped } from "../events/samples.ts";
 
 /** A collector that keeps what it is sent, by path. */

@@ -3,8 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { filter, firstValueFrom } from "rxjs";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { EventHub, type EventSink, jsonLinesSink, ofKind, type TroupeEvent } from "../../src/events/index.ts";
-import { chromeTraceSink, tensorBoardSink } from "../../src/sinks/index.ts";
+import {
+  EventHub,
+  type EventSink,
+  jsonLinesSink,
+  ofKind,
+  type TroupeEvent,
+} from "../../src/job/events/index.ts";
+import { chromeTraceSink, tensorBoardSink } from "../../src/tools/sinks/index.ts";
 import { samples } from "../events/samples.ts";
 import { canMakeDisks, SmallDisk } from "../fixtures/small-disk.ts";
 import { recordsOf, scalarsOf } from "./tensorboard-file.ts";

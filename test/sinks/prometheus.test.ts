@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type PrometheusSink, prometheusSink } from "../../src/sinks/index.ts";
+import { type PrometheusSink, prometheusSink } from "../../src/tools/sinks/index.ts";
 import { stamped } from "../events/samples.ts";
 
 async function openSink(): Promise<PrometheusSink> {

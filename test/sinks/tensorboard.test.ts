@@ -3,16 +3,16 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { tensorBoardSink } from "../../src/sinks/index.ts";
-import { crc32c, maskedCrc32c } from "../../src/sinks/tensorboard/crc32c.ts";
+import { tensorBoardSink } from "../../src/tools/sinks/index.ts";
+import { crc32c, maskedCrc32c } from "../../src/tools/sinks/tensorboard/crc32c.ts";
 import {
   KnownScalar,
   record,
   summaryRecord,
   valueField,
   versionEvent,
-} from "../../src/sinks/tensorboard/summary.ts";
-import { bytesField, floatField, message } from "../../src/sinks/tensorboard/wire.ts";
+} from "../../src/tools/sinks/tensorboard/summary.ts";
+import { bytesField, floatField, message } from "../../src/tools/sinks/tensorboard/wire.ts";
 import { stamped } from "../events/samples.ts";
 import { recordsOf, scalarsOf } from "./tensorboard-file.ts";
 

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { CHUNK_BYTES, LocalFolder } from "../../src/index.ts";
-import { StoredValues } from "../../src/state/initial/stored-values.ts";
-import { PartCollection } from "../../src/state/saving/part-collection.ts";
-import { writeParts } from "../../src/state/saving/write-parts.ts";
+import { StoredValues } from "../../src/actors/state/initial/stored-values.ts";
+import { PartCollection } from "../../src/actors/state/saving/part-collection.ts";
+import { writeParts } from "../../src/actors/state/saving/write-parts.ts";
+import { CHUNK_BYTES, LocalFolder } from "../../src/entries/index.ts";
 import { fewParameters, type SplitParameter, type Spread, SpreadState } from "../fixtures/spread-state.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));

@@ -4,17 +4,17 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { joinFolders, openCheckpoint, verifyCheckpoint } from "../../src/checkpoint/index.ts";
-import { LocalFolder } from "../../src/index.ts";
-import type { SaveOrder, SliceOrder, SliceWriter, SpreadSave } from "../../src/protocols/index.ts";
-import { StoredValues } from "../../src/state/initial/stored-values.ts";
+import type { SaveOrder, SliceOrder, SliceWriter, SpreadSave } from "../../src/actors/protocols/index.ts";
+import { StoredValues } from "../../src/actors/state/initial/stored-values.ts";
 import {
   PartCollection,
   planShares,
   tidyApart,
   writeShare,
   writeShares,
-} from "../../src/state/saving/index.ts";
+} from "../../src/actors/state/saving/index.ts";
+import { LocalFolder } from "../../src/entries/index.ts";
+import { joinFolders, openCheckpoint, verifyCheckpoint } from "../../src/library/checkpoint/index.ts";
 import { fewParameters, type Spread, SpreadState } from "../fixtures/spread-state.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));

@@ -5,12 +5,12 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { prepare } from "../../examples/rapidformer/prepare.ts";
-import { type Batch, Runtime, type RuntimeOptions, sampleDataset } from "../../src/index.ts";
+import { type Batch, Runtime, type RuntimeOptions, sampleDataset } from "../../src/entries/index.ts";
 
 const facts = { source: "lengths" };
 /** Any lengths will do. */
 const lengthOf = (index: number) => (index * 7919) % 53;
-const job = fileURLToPath(new URL("../../src/rapidformer/jobs/finetune.ts", import.meta.url));
+const job = fileURLToPath(new URL("../../src/job/rapidformer/jobs/finetune.ts", import.meta.url));
 
 /** Questions on texts of unequal length, by the words that the small BERT knows. */
 function questions(dir: string): string {

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
 
 const digits = sharedPath("data/fsdd");
-const job = fileURLToPath(new URL("../../src/rapidformer/jobs/finetune.ts", import.meta.url));
+const job = fileURLToPath(new URL("../../src/job/rapidformer/jobs/finetune.ts", import.meta.url));
 
 /** A frame each 5 ms of a recording at 8 kHz. */
 const wav2vec2 = {

@@ -3,6 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
+import { liveTensors, noGrad, ops, scope, Tensor } from "../../src/compute/tensor/index.ts";
+import { type AnyTask, taskModel, taskNamed, taskNames } from "../../src/job/tasks/index.ts";
 import {
   type Batch,
   disposeBatch,
@@ -10,10 +13,7 @@ import {
   loadWordPiece,
   type Rows,
   type Tokenizer,
-} from "../../src/data/index.ts";
-import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { type AnyTask, taskModel, taskNamed, taskNames } from "../../src/tasks/index.ts";
-import { liveTensors, noGrad, ops, scope, Tensor } from "../../src/tensor/index.ts";
+} from "../../src/library/data/index.ts";
 
 /** A vocabulary as BERT's file has it: its own tokens, then letters. */
 const vocabulary = [

@@ -7,7 +7,7 @@ import {
   scope,
   type Tensor,
   zeros,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 import { expectSame, normal } from "../kernels/inputs.ts";
 import { refusal } from "./numbers.ts";
 

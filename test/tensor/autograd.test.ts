@@ -11,7 +11,7 @@ import {
   type Tensor,
   tensor,
   zeros,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 import { expectClose, numbers, refusal } from "./numbers.ts";
 
 /** Distinct values in (−1, 1) without symmetry. */

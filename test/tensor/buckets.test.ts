@@ -1,6 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope, tensor } from "../../src/tensor/index.ts";
+import {
+  type Buckets,
+  bucketLimit,
+  bucketsOf,
+  joinBuckets,
+  scope,
+  tensor,
+} from "../../src/compute/tensor/index.ts";
 
 const of = (values: readonly number[]): Buckets =>
   scope(() => bucketsOf(tensor([...values], { dtype: "float32" })));

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { arange, hold, liveTensors, memory, zeros } from "../../src/index.ts";
-import { copyOffThread } from "../../src/tensor/index.ts";
+import { copyOffThread } from "../../src/compute/tensor/index.ts";
+import { arange, hold, liveTensors, memory, zeros } from "../../src/entries/index.ts";
 
 const numel = 100_003;
 

@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { arange, type DType, empty, full, itemBytes, ones, tensor, zeros } from "../../src/tensor/index.ts";
+import {
+  arange,
+  type DType,
+  empty,
+  full,
+  itemBytes,
+  ones,
+  tensor,
+  zeros,
+} from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "./numbers.ts";
 
 describe("creation", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { TroupeError } from "../../src/errors.ts";
-import { backward, ops, tensor, zeros } from "../../src/tensor/index.ts";
+import { backward, ops, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { TroupeError } from "../../src/errors/index.ts";
 import { refusal } from "./numbers.ts";
 
 describe("errors of operators", () => {

@@ -1,7 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type ActorRef, ActorSystem } from "../../src/runtime/index.ts";
 import {
   arange,
   attach,
@@ -15,7 +14,8 @@ import {
   type Tensor,
   tagMemory,
   tensor,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
+import { type ActorRef, ActorSystem } from "../../src/runtime/index.ts";
 import type { HolderProtocol } from "../fixtures/tensor/holder.ts";
 
 const deadlineMs = 20_000;

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { generateFiles } from "../../scripts/operators/emit-files.ts";
 import { parseSchema } from "../../scripts/operators/schema.ts";
-import { nativeInfo } from "../../src/tensor/index.ts";
-import { native } from "../../src/tensor/native.ts";
+import { nativeInfo } from "../../src/compute/tensor/index.ts";
+import { native } from "../../src/compute/tensor/native.ts";
 
 describe("the generated operators", () => {
   it("are what the generator writes today", (context) => {

@@ -1,7 +1,16 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { keep, liveTensors, memory, noGrad, ops, scope, tensor, zeros } from "../../src/tensor/index.ts";
+import {
+  keep,
+  liveTensors,
+  memory,
+  noGrad,
+  ops,
+  scope,
+  tensor,
+  zeros,
+} from "../../src/compute/tensor/index.ts";
 
 function runLifecycle(...args: string[]) {
   const script = fileURLToPath(new URL("../fixtures/tensor/lifecycle.ts", import.meta.url));

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mapFile, scope } from "../../src/tensor/index.ts";
+import { mapFile, scope } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "./numbers.ts";
 
 let folder: string;

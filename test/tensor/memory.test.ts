@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { memory, resetPeakMemory, scope, tagMemory, zeros } from "../../src/tensor/index.ts";
+import { memory, resetPeakMemory, scope, tagMemory, zeros } from "../../src/compute/tensor/index.ts";
 
 const sizeBytes = 2 ** 20;
 const make = () => zeros([sizeBytes], { dtype: "uint8" });

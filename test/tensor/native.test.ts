@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { loadNative, nativeInfo, numThreads, selfTest } from "../../src/tensor/index.ts";
-import { native } from "../../src/tensor/native.ts";
+import { loadNative, nativeInfo, numThreads, selfTest } from "../../src/compute/tensor/index.ts";
+import { native } from "../../src/compute/tensor/native.ts";
 
 /** Runs a module text in a Node of its own with another addon path; its standard output. */
 function run(addon: string, body: string): string {
-  const index = new URL("../../src/tensor/index.ts", import.meta.url).href;
+  const index = new URL("../../src/compute/tensor/index.ts", import.meta.url).href;
   const text = `const tensor = await import(${JSON.stringify(index)}); ${body}`;
   return execFileSync(process.execPath, ["--input-type=module", "-e", text], {
     env: { ...process.env, TROUPE_ADDON: addon },

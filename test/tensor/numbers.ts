@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Tensor } from "../../src/tensor/index.ts";
+import type { Tensor } from "../../src/compute/tensor/index.ts";
 
 /** The elements of a tensor as plain numbers, in row-major order. */
 export function numbers(tensor: Tensor): number[] {

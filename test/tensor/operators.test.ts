@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { call, frame } from "../../src/tensor/frame.ts";
-import { arange, nativeInfo, ones, ops, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
-import { native } from "../../src/tensor/native.ts";
-import { schemas } from "../../src/tensor/schemas.generated.ts";
+import { call, frame } from "../../src/compute/tensor/frame.ts";
+import { arange, nativeInfo, ones, ops, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { native } from "../../src/compute/tensor/native.ts";
+import { schemas } from "../../src/compute/tensor/schemas.generated.ts";
 import { expectClose, numbers, refusal } from "./numbers.ts";
 
 const row = () => tensor([1, -2, 3]);

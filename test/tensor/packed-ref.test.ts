@@ -10,7 +10,7 @@ import {
   scope,
   shareRef,
   unpackRef,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 
 it.each(dtypes)(
   "packs a strided tensor of %s into bytes that lie anywhere, and unpacks its elements",

@@ -1,7 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ActorSystem } from "../../src/runtime/index.ts";
 import {
   arange,
   emptyPaged,
@@ -17,7 +16,8 @@ import {
   tagMemory,
   vacate,
   zeros,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
+import { ActorSystem } from "../../src/runtime/index.ts";
 import type { HolderProtocol } from "../fixtures/tensor/holder.ts";
 import { refusal } from "./numbers.ts";
 

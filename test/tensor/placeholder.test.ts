@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ones, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { ones, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 const placeholder = (shape: readonly number[]) => ops.troupe.placeholder(shape, "float32");
 const isPlaceholder = ({ device }: Tensor) => device === "meta";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseProcessors, shareOf } from "../../src/tensor/processors.ts";
+import { parseProcessors, shareOf } from "../../src/compute/tensor/processors.ts";
 
 describe("a rank's share of its host's processors", () => {
   const nodes = [parseProcessors("0-3,8-11\n"), parseProcessors("4-7,12-15")];

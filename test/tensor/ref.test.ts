@@ -11,7 +11,7 @@ import {
   type TensorRef,
   tensor,
   zeros,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 import type { RefRequest } from "../fixtures/tensor/ref-worker.ts";
 import { numbers, refusal } from "./numbers.ts";
 

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { keep, liveTensors, ops, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { keep, liveTensors, ops, scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "./numbers.ts";
 
 /** How many more tensors are alive after `body` than before. */

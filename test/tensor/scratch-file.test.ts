@@ -12,7 +12,7 @@ import {
   ScratchFile,
   shareRef,
   zeros,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 import { canInject, countedEnv } from "../fixtures/can-inject.ts";
 import { refusal } from "./numbers.ts";
 

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { arange, liveTensors, ops, scope, tensor } from "../../src/tensor/index.ts";
+import { arange, liveTensors, ops, scope, tensor } from "../../src/compute/tensor/index.ts";
 
 let before = 0;
 beforeEach(() => {

@@ -8,7 +8,7 @@ import {
   standardDeviation,
   statisticsOf,
   tensor,
-} from "../../src/tensor/index.ts";
+} from "../../src/compute/tensor/index.ts";
 
 const of = (values: readonly number[]): Statistics =>
   scope(() => statisticsOf(tensor([...values], { dtype: "float64" })));

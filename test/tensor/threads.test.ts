@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { expect, it } from "vitest";
-import { numThreads, setNumThreads } from "../../src/tensor/index.ts";
+import { numThreads, setNumThreads } from "../../src/compute/tensor/index.ts";
 import type { RefRequest } from "../fixtures/tensor/ref-worker.ts";
 import { refusal } from "./numbers.ts";
 

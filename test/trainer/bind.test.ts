@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime } from "../../src/index.ts";
-import { parseProcessors, shareOf } from "../../src/tensor/processors.ts";
+import { parseProcessors, shareOf } from "../../src/compute/tensor/processors.ts";
+import { Runtime } from "../../src/entries/index.ts";
 import { lossesOf, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 /** The threads of a process, by the processors that each may run on. */

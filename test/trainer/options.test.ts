@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "../../src/config/index.ts";
-import { configure, Runtime, type RuntimeOptions } from "../../src/trainer/index.ts";
-import { planBatch } from "../../src/trainer/plan/plan-run.ts";
-import { trainingOf } from "../../src/trainer/plan/training-plan.ts";
+import { configure, Runtime, type RuntimeOptions } from "../../src/actors/trainer/index.ts";
+import { planBatch } from "../../src/actors/trainer/plan/plan-run.ts";
+import { trainingOf } from "../../src/actors/trainer/plan/training-plan.ts";
+import { settle } from "../../src/job/options/index.ts";
 import tiny from "../fixtures/jobs/tiny.ts";
 import { tinyJob } from "../fixtures/run-tiny.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { type HeldMemory, Runtime } from "../../src/index.ts";
+import { type HeldMemory, Runtime } from "../../src/entries/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 describe("two runtimes of one process", () => {

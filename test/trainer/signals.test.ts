@@ -7,7 +7,7 @@ import {
   Runtime,
   type RuntimeOptions,
   type TroupeEvent,
-} from "../../src/index.ts";
+} from "../../src/entries/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime, type TroupeEvent } from "../../src/index.ts";
+import { Runtime, type TroupeEvent } from "../../src/entries/index.ts";
 import { tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();

@@ -3,7 +3,12 @@ import { globSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
-import { JsonRefused, parseBoundedJson, readBounded, readBoundedSync } from "../../src/untrusted/index.ts";
+import {
+  JsonRefused,
+  parseBoundedJson,
+  readBounded,
+  readBoundedSync,
+} from "../../src/errors/untrusted/index.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 
 const root = fileURLToPath(new URL("../../src", import.meta.url));
@@ -21,30 +26,30 @@ const seen = [
 
 /** Reads of the machine's or the product's own files, which no stranger wrote, and files that are opened for writing. */
 const ours: Readonly<Record<string, string>> = {
-  "untrusted/bounded-file.ts": "the one place",
+  "errors/untrusted/bounded-file.ts": "the one place",
   "runtime/hosting/resident-bytes.ts": "/proc",
-  "trainer/stalls/stalls.ts": "/proc",
-  "process-mark.ts": "/proc",
-  "tensor/processors.ts": "/proc and /sys",
+  "actors/trainer/stalls/stalls.ts": "/proc",
+  "runtime/process-mark.ts": "/proc",
+  "compute/tensor/processors.ts": "/proc and /sys",
   "runtime/transport/shared-memory.ts": "written",
-  "events/sinks/descriptor-outlet.ts": "written",
-  "events/sinks/record-file.ts": "written; refuses what is no regular file itself",
-  "data/megatron/indexed-writer.ts": "written",
+  "job/events/sinks/descriptor-outlet.ts": "written",
+  "job/events/sinks/record-file.ts": "written; refuses what is no regular file itself",
+  "library/data/megatron/indexed-writer.ts": "written",
   "job/explain-import.ts": "a message that opens a folder by name",
-  "cli/main.ts": "the product's own package",
-  "data/text/token-file.ts": "written",
+  "tools/cli/main.ts": "the product's own package",
+  "library/data/text/token-file.ts": "written",
   "errors/frames.ts": "lines of the program that runs",
-  "dashboard/assets.ts": "the product's own page",
-  "dashboard/follow-file.ts": "never waits, and reads a piece at a time of regular files",
-  "access/token.ts": "follows no link, and asks for its owner and its size",
-  "checkpoint/storage/held-folder.ts": "opens folders, and files to write",
-  "checkpoint/storage/folder-lock.ts": "locks, by flags of its own",
-  "checkpoint/storage/durable-file.ts": "folders, to synchronise them",
-  "hub/file-lock.ts": "a lock",
-  "hub/download.ts": "what was just written",
-  "cli/preprocess.ts": "a stream of what is open already",
-  "data/megatron/preprocess/preprocess.ts": "the same",
-  "bench/run-bench.ts": "the benchmark's own text",
+  "job/dashboard/assets.ts": "the product's own page",
+  "job/dashboard/follow-file.ts": "never waits, and reads a piece at a time of regular files",
+  "runtime/access/token.ts": "follows no link, and asks for its owner and its size",
+  "library/checkpoint/storage/held-folder.ts": "opens folders, and files to write",
+  "library/checkpoint/storage/folder-lock.ts": "locks, by flags of its own",
+  "library/checkpoint/storage/durable-file.ts": "folders, to synchronise them",
+  "library/hub/file-lock.ts": "a lock",
+  "library/hub/download.ts": "what was just written",
+  "tools/cli/preprocess.ts": "a stream of what is open already",
+  "library/data/megatron/preprocess/preprocess.ts": "the same",
+  "tools/bench/run-bench.ts": "the benchmark's own text",
 };
 
 describe("a file of a stranger", () => {

@@ -1,5 +1,5 @@
+import { type ActorContext, systemClock } from "../../runtime/index.ts";
 import type { Activity } from "../protocols/index.ts";
-import { type ActorContext, systemClock } from "../runtime/index.ts";
 
 /** What an activity is of: a step, and of it a block or a micro-batch. */
 export interface ActivitySubject {

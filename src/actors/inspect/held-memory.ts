@@ -1,5 +1,5 @@
+import { memory } from "../../compute/tensor/index.ts";
 import type { HeldMemory } from "../protocols/index.ts";
-import { memory } from "../tensor/index.ts";
 
 /**
  * @param run - its name in the process, where another may be under way

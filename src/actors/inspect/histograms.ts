@@ -1,7 +1,7 @@
-import type { FlatBlock, ShardStore } from "../parallel/index.ts";
+import type { FlatBlock, ShardStore } from "../../compute/parallel/index.ts";
+import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope } from "../../compute/tensor/index.ts";
 import type { HistogramBody, HistogramPart } from "../protocols/index.ts";
 import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
-import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope } from "../tensor/index.ts";
 import { inspectRange, type Look, ownedView } from "./inspected-part.ts";
 
 const buckets: Look<Buckets> = { of: bucketsOf, join: joinBuckets };

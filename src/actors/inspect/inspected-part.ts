@@ -1,6 +1,12 @@
-import { logicalRuns } from "../nn/index.ts";
-import { type FlatBlock, ownedRange, piecesIn, sendsPart } from "../parallel/index.ts";
-import { joinStatistics, type Statistics, scope, statisticsOf, type Tensor } from "../tensor/index.ts";
+import { logicalRuns } from "../../compute/nn/index.ts";
+import { type FlatBlock, ownedRange, piecesIn, sendsPart } from "../../compute/parallel/index.ts";
+import {
+  joinStatistics,
+  type Statistics,
+  scope,
+  statisticsOf,
+  type Tensor,
+} from "../../compute/tensor/index.ts";
 
 /**
  * @param name - of a parameter, or a record

@@ -1,6 +1,6 @@
-import type { BlockState } from "../parallel/index.ts";
+import type { BlockState } from "../../compute/parallel/index.ts";
+import { hold, joinStatistics, scaleStatistics, scope, type Tensor } from "../../compute/tensor/index.ts";
 import type { BlockUpdate, InspectedUpdate } from "../protocols/index.ts";
-import { hold, joinStatistics, scaleStatistics, scope, type Tensor } from "../tensor/index.ts";
 import { inspectRange, matchesName, statistics } from "./inspected-part.ts";
 
 /** The whole of what was looked at, as BMTrain's `get_avg_delta` and `get_var_delta` tell it, and each parameter's. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { HeldMemory, InspectedUpdate } from "../protocols/index.ts";
 import type { RecordedSummary, TensorSummary } from "./tensor-summary.ts";
 

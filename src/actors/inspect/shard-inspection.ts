@@ -1,7 +1,7 @@
-import type { FlatBlock, ShardStore } from "../parallel/index.ts";
+import type { FlatBlock, ShardStore } from "../../compute/parallel/index.ts";
+import { type Statistics, scaleStatistics, scope } from "../../compute/tensor/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
 import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
-import { type Statistics, scaleStatistics, scope } from "../tensor/index.ts";
 import { inspectRange, matchesName, ownedView, statistics } from "./inspected-part.ts";
 
 /** One step's look at the parameters that a shard owns and whose names match, and at their gradients. */

@@ -1,6 +1,6 @@
-import { joinNumbers, type RecordedTensor, stackedShape } from "../nn/index.ts";
+import { joinNumbers, type RecordedTensor, stackedShape } from "../../compute/nn/index.ts";
+import { joinStatistics, type Statistics, standardDeviation } from "../../compute/tensor/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
-import { joinStatistics, type Statistics, standardDeviation } from "../tensor/index.ts";
 
 /** Statistics of a tensor over all ranks that have some of it. */
 export interface TensorSummary {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { Store } from "../collectives/index.ts";
-import { TroupeError } from "../errors.ts";
-import type { Invitation } from "../runtime/index.ts";
+import { Store } from "../../compute/collectives/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import type { Invitation } from "../../runtime/index.ts";
 import type { Launch } from "./launch.ts";
 import { ownAddress } from "./own-address.ts";
 import { type RefusedHost, RefusedHosts } from "./refused-hosts.ts";

@@ -1,6 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
-import type { HostMeans } from "../runtime/index.ts";
-import { deviceCount } from "../tensor/index.ts";
+import { deviceCount } from "../../compute/tensor/index.ts";
+import type { HostMeans } from "../../runtime/index.ts";
 
 /** @returns what this host has for a run, as far as this process may use it */
 export function ownMeans(): HostMeans {

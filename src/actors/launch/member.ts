@@ -1,9 +1,9 @@
 import { randomInt } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
-import { Store } from "../collectives/index.ts";
-import { TroupeError } from "../errors.ts";
-import { fromFailure, HostAgent, type Invitation } from "../runtime/index.ts";
+import { Store } from "../../compute/collectives/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { fromFailure, HostAgent, type Invitation } from "../../runtime/index.ts";
 import { invitationKey, readEnd } from "./head.ts";
 import { isCompanion, type Launch, type MasterAddress } from "./launch.ts";
 import { ownMeans } from "./means.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { MasterAddress } from "./launch.ts";
 
 const AGAIN_MS = 100;

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { Launch } from "./launch.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;

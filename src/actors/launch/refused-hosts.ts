@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
-import type { Store } from "../collectives/index.ts";
-import type { TroupeError } from "../errors.ts";
-import { type Failure, fromFailure, toFailure } from "../runtime/index.ts";
+import type { Store } from "../../compute/collectives/index.ts";
+import type { TroupeError } from "../../errors/index.ts";
+import { type Failure, fromFailure, toFailure } from "../../runtime/index.ts";
 import type { Launch } from "./launch.ts";
 
 /** A host of the launch that is not in the run, and why. */

@@ -1,9 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { statSync } from "node:fs";
-import { fileFailure, TroupeError } from "../errors.ts";
-import { whyUnsafe } from "../ownership.ts";
-import type { Keys } from "../runtime/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
+import { fileFailure, TroupeError } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync, whyUnsafe } from "../../errors/untrusted/index.ts";
+import type { Keys } from "../../runtime/index.ts";
 
 const FEWEST_CHARACTERS = 16;
 const OURS = "a file that no other user could have made or changed";

@@ -1,7 +1,7 @@
-import type { KeepRule, ModelTexts, StateName, TrainerState } from "../checkpoint/index.ts";
-import type { SavedProgress } from "../optim/index.ts";
-import type { Piece } from "../parallel/index.ts";
-import type { TensorRef } from "../tensor/index.ts";
+import type { SavedProgress } from "../../compute/optim/index.ts";
+import type { Piece } from "../../compute/parallel/index.ts";
+import type { TensorRef } from "../../compute/tensor/index.ts";
+import type { KeepRule, ModelTexts, StateName, TrainerState } from "../../library/checkpoint/index.ts";
 import type { SavePlan } from "./save-plan.ts";
 import type { SpreadSave } from "./slice-writer.ts";
 import type { SnapshotProtocol, StoredFilesProtocol } from "./snapshot.ts";

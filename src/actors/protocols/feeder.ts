@@ -1,3 +1,5 @@
+import type { TensorRef } from "../../compute/tensor/index.ts";
+import type { JobConfig, LossWeights, StepSamples } from "../../job/index.ts";
 import type {
   BatchReader,
   BatchRefs,
@@ -7,10 +9,8 @@ import type {
   SampleRange,
   Scores,
   Split,
-} from "../data/index.ts";
-import type { JobConfig, LossWeights, StepSamples } from "../job/index.ts";
-import type { ModuleTexts } from "../module-texts.ts";
-import type { TensorRef } from "../tensor/index.ts";
+} from "../../library/data/index.ts";
+import type { ModuleTexts } from "../../runtime/module-texts.ts";
 
 /** A batch as it is dealt, and what it counts. */
 export interface DealtBatch {

@@ -1,5 +1,5 @@
-import type { SavedProgress } from "../optim/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
+import type { SavedProgress } from "../../compute/optim/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { StoredFilesProtocol } from "./snapshot.ts";
 

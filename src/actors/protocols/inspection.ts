@@ -1,5 +1,5 @@
-import type { EventOf } from "../events/index.ts";
-import type { Buckets, Statistics, TagUse } from "../tensor/index.ts";
+import type { Buckets, Statistics, TagUse } from "../../compute/tensor/index.ts";
+import type { EventOf } from "../../job/events/index.ts";
 
 /** What one shard knows of one parameter that is inspected. Plain data. */
 export interface InspectedPart {

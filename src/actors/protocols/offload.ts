@@ -1,7 +1,7 @@
-import type { OptimizerSpec } from "../optim/index.ts";
-import type { FlatBlock } from "../parallel/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
-import type { TensorRef } from "../tensor/index.ts";
+import type { OptimizerSpec } from "../../compute/optim/index.ts";
+import type { FlatBlock } from "../../compute/parallel/index.ts";
+import type { TensorRef } from "../../compute/tensor/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 import type { InitialState } from "./initial-state.ts";
 import type { PagingProtocol } from "./paging.ts";
 import type { SnapshotOrder } from "./snapshot.ts";

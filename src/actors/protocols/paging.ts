@@ -1,4 +1,4 @@
-import type { Access } from "../offload/index.ts";
+import type { Access } from "../../compute/offload/index.ts";
 
 /**
  * How blocks whose parameters are paged are pinned in memory: asked of the shard that made a block's memory, or of any other of

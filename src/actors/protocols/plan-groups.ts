@@ -1,8 +1,8 @@
-import type { GroupPlan } from "../collectives/index.ts";
-import type { SamplerState } from "../data/index.ts";
-import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
-import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
-import type { AutocastDType, Binding, Device, DType } from "../tensor/index.ts";
+import type { GroupPlan } from "../../compute/collectives/index.ts";
+import type { ClipRule, LossScaleRule, StochasticRounding } from "../../compute/optim/index.ts";
+import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../../compute/parallel/index.ts";
+import type { AutocastDType, Binding, Device, DType } from "../../compute/tensor/index.ts";
+import type { SamplerState } from "../../library/data/index.ts";
 import type { StateHome } from "./offload.ts";
 
 /** How the model is spread over the ranks. */

@@ -1,6 +1,6 @@
-import type { AnomalyRules } from "../anomalies/index.ts";
-import type { DatasetFacts } from "../data/index.ts";
-import type { JobConfig } from "../job/index.ts";
+import type { AnomalyRules } from "../../job/anomalies/index.ts";
+import type { JobConfig } from "../../job/index.ts";
+import type { DatasetFacts } from "../../library/data/index.ts";
 import type { InitialState } from "./initial-state.ts";
 import type {
   ActivityPlan,

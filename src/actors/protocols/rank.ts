@@ -1,8 +1,8 @@
-import type { StateName } from "../checkpoint/index.ts";
-import type { LossValues, LossWeights } from "../job/index.ts";
-import type { RecordedTensor } from "../nn/index.ts";
-import type { FlatBlock } from "../parallel/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
+import type { RecordedTensor } from "../../compute/nn/index.ts";
+import type { FlatBlock } from "../../compute/parallel/index.ts";
+import type { LossValues, LossWeights } from "../../job/index.ts";
+import type { StateName } from "../../library/checkpoint/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankPlan } from "./rank-plan.ts";
 import type { PartPlan } from "./save-plan.ts";

@@ -1,5 +1,5 @@
-import type { Address, Addressed } from "../runtime/index.ts";
-import type { RefOptions } from "../tensor/index.ts";
+import type { RefOptions } from "../../compute/tensor/index.ts";
+import type { Address, Addressed } from "../../runtime/index.ts";
 
 /**
  * Marks a tensor under way as belonging to the actor it is sent to: when that actor ends before it has attached it, the

@@ -1,4 +1,4 @@
-import type { Failure } from "../runtime/index.ts";
+import type { Failure } from "../../runtime/index.ts";
 
 /** A host in a tree of them, by its ranks of the world: the shard of the first passes on what the others are told. */
 export interface HostNode {

@@ -1,7 +1,7 @@
-import type { ModelTexts } from "../checkpoint/index.ts";
-import type { EndReason, ErrorReport } from "../events/index.ts";
-import type { BestRule } from "../job/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
+import type { EndReason, ErrorReport } from "../../job/events/index.ts";
+import type { BestRule } from "../../job/index.ts";
+import type { ModelTexts } from "../../library/checkpoint/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankProtocol } from "./rank.ts";
 import type { ShardProtocol } from "./shard.ts";

@@ -1,5 +1,5 @@
-import type { Piece } from "../parallel/index.ts";
-import type { DType } from "../tensor/index.ts";
+import type { Piece } from "../../compute/parallel/index.ts";
+import type { DType } from "../../compute/tensor/index.ts";
 
 /** What one rank's shard sends of one block when its state is saved. Plain data. */
 export interface PartPlan {

@@ -1,5 +1,5 @@
-import type { Carried } from "../collectives/index.ts";
-import type { TensorRef } from "../tensor/index.ts";
+import type { Carried } from "../../compute/collectives/index.ts";
+import type { TensorRef } from "../../compute/tensor/index.ts";
 
 /** What the members of a group of shards tell each other. */
 export type ShardGroupProtocol = {

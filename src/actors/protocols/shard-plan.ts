@@ -1,7 +1,7 @@
-import type { AnomalyRules } from "../anomalies/index.ts";
-import type { GroupPlan } from "../collectives/index.ts";
-import type { OptimizerSpec } from "../optim/index.ts";
-import type { FlatBlock } from "../parallel/index.ts";
+import type { GroupPlan } from "../../compute/collectives/index.ts";
+import type { OptimizerSpec } from "../../compute/optim/index.ts";
+import type { FlatBlock } from "../../compute/parallel/index.ts";
+import type { AnomalyRules } from "../../job/anomalies/index.ts";
 import type { InitialState } from "./initial-state.ts";
 import type {
   ActivityPlan,

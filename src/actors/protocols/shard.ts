@@ -1,7 +1,7 @@
-import type { StepFinding } from "../anomalies/index.ts";
-import type { OptimizerProgress } from "../optim/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
-import type { TensorRef } from "../tensor/index.ts";
+import type { OptimizerProgress } from "../../compute/optim/index.ts";
+import type { TensorRef } from "../../compute/tensor/index.ts";
+import type { StepFinding } from "../../job/anomalies/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 import type { HeldMemory, HistogramPart, InspectedPart, InspectedUpdate } from "./inspection.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import type { PagingProtocol } from "./paging.ts";

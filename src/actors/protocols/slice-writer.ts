@@ -1,6 +1,6 @@
-import type { ModelTexts, WrittenTensors } from "../checkpoint/index.ts";
-import type { SavedProgress } from "../optim/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
+import type { SavedProgress } from "../../compute/optim/index.ts";
+import type { ModelTexts, WrittenTensors } from "../../library/checkpoint/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 import type { SavedShare } from "./save-plan.ts";
 import type { SnapshotProtocol, StoredFilesProtocol } from "./snapshot.ts";
 

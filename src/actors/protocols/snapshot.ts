@@ -1,8 +1,8 @@
-import type { RelayedBytes, RelayedRead } from "../checkpoint/index.ts";
-import type { SavedProgress } from "../optim/index.ts";
-import type { Piece } from "../parallel/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
-import type { TensorRef } from "../tensor/index.ts";
+import type { SavedProgress } from "../../compute/optim/index.ts";
+import type { Piece } from "../../compute/parallel/index.ts";
+import type { TensorRef } from "../../compute/tensor/index.ts";
+import type { RelayedBytes, RelayedRead } from "../../library/checkpoint/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 
 /** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
 export interface SavePart {

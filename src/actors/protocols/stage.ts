@@ -1,4 +1,4 @@
-import type { Carried } from "../collectives/index.ts";
+import type { Carried } from "../../compute/collectives/index.ts";
 
 /** What neighbouring stages tell each other: `from`, the stage that does; `pass` names one micro-batch on its way into one chunk. */
 export type StageLinkProtocol = {

@@ -1,4 +1,4 @@
-import type { EventOf } from "../events/index.ts";
+import type { EventOf } from "../../job/events/index.ts";
 
 /** What an actor did to a block, on its way to the events. Plain data. */
 export type Activity = Pick<

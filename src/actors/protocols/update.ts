@@ -1,5 +1,5 @@
-import type { BlockStep } from "../parallel/index.ts";
-import type { TensorRef } from "../tensor/index.ts";
+import type { BlockStep } from "../../compute/parallel/index.ts";
+import type { TensorRef } from "../../compute/tensor/index.ts";
 import type { InspectedUpdate } from "./inspection.ts";
 
 /** One block's update, as a shard orders it. */

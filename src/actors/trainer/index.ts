@@ -1,3 +1,4 @@
+export type { ScheduleName, ZeroName } from "../../compute/parallel/index.ts";
 export type {
   AnomalyOptions,
   CarrierChoice,
@@ -6,11 +7,9 @@ export type {
   RankPlacement,
   Rounding,
   RuntimeOptions,
-} from "../config/index.ts";
-export type { ScheduleName, ZeroName } from "../parallel/index.ts";
+} from "../../job/options/index.ts";
 export { configure } from "./plan/configure.ts";
 export { jobUrlOf, pythonScript } from "./plan/job-url.ts";
-export { type PlannedJob, plannedJob } from "./plan/planned-job.ts";
 export { trainingOf } from "./plan/training-plan.ts";
 export { settingsIn } from "./resume/changes.ts";
 export { RESUME_AUTO, startedIn } from "./resume/resume-auto.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** The error for an option that is out of range. */
 export function optionError(option: string, expected: string, got: unknown, hint?: string): TroupeError {

@@ -1,9 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { abortGroup, type CarrierName, type GroupPlan, type Reduction } from "../collectives/index.ts";
+import {
+  abortGroup,
+  type CarrierName,
+  type GroupPlan,
+  type Reduction,
+} from "../../compute/collectives/index.ts";
+import type { MeshShape } from "../../compute/parallel/index.ts";
+import { temporaryRoot } from "../../errors/untrusted/index.ts";
+import { makeOwnedFolder, removeOwnedFolder } from "../../runtime/index.ts";
 import { groupNamesOf } from "../engine/rank/index.ts";
-import { temporaryRoot } from "../ownership.ts";
-import type { MeshShape } from "../parallel/index.ts";
-import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 
 /** How the ranks of a world are laid out, and what carries their tensors. */
 export interface WorldOptions {

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
-import { type RunHost, reportError, type TroupeEventBody } from "../events/index.ts";
+import { type RunHost, reportError, type TroupeEventBody } from "../../job/events/index.ts";
+import { fromFailure, type HostCard, type HostsOptions } from "../../runtime/index.ts";
 import { type Head, ownMeans } from "../launch/index.ts";
-import { fromFailure, type HostCard, type HostsOptions } from "../runtime/index.ts";
 import { placeOfRank } from "./plan/launched.ts";
 
 /** The hosts of a run that a launcher has started on several: which of them are there, and since when others are not. */

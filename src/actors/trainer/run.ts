@@ -1,21 +1,10 @@
-import { actorModules } from "../actors/index.ts";
-import { stampOf } from "../checkpoint/index.ts";
-import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
-import { over, RunControl } from "../engine/conductor/index.ts";
-import { TroupeError } from "../errors.ts";
-import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
-import { Inspections } from "../inspect/index.ts";
-import { type Job, type JobConfig, loadJob, nameOfJob } from "../job/index.ts";
-import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
-import { keptModules, type ModuleTexts } from "../module-texts.ts";
-import type { Module } from "../nn/index.ts";
-import {
-  type BegunData,
-  type CheckpointerProtocol,
-  type OpenedData,
-  type RunResult,
-  recipientName,
-} from "../protocols/index.ts";
+import type { Module } from "../../compute/nn/index.ts";
+import { releaseCachedMemory, releaseRefsOf } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../../job/events/index.ts";
+import { type Job, type JobConfig, loadJob, nameOfJob } from "../../job/index.ts";
+import type { CheckpointSettings, RuntimeSettings } from "../../job/options/index.ts";
+import { stampOf } from "../../library/checkpoint/index.ts";
 import {
   type ActorInspection,
   type ActorRef,
@@ -24,8 +13,19 @@ import {
   type Network,
   type RuntimeEvent,
   systemClock,
-} from "../runtime/index.ts";
-import { releaseCachedMemory, releaseRefsOf } from "../tensor/index.ts";
+} from "../../runtime/index.ts";
+import { keptModules, type ModuleTexts } from "../../runtime/module-texts.ts";
+import { over, RunControl } from "../engine/conductor/index.ts";
+import { actorModules } from "../index.ts";
+import { Inspections } from "../inspect/index.ts";
+import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
+import {
+  type BegunData,
+  type CheckpointerProtocol,
+  type OpenedData,
+  type RunResult,
+  recipientName,
+} from "../protocols/index.ts";
 import { configure } from "./plan/configure.ts";
 import { type BatchPlan, dryRun, planBatch, planRun } from "./plan/plan-run.ts";
 import { trainingOf } from "./plan/training-plan.ts";

@@ -1,8 +1,6 @@
 import type { Observable } from "rxjs";
-import type { RuntimeOptions, RuntimeSettings } from "../config/index.ts";
-import type { Dashboard } from "../dashboard/index.ts";
-import type { SavedState } from "../engine/conductor/index.ts";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
+import type { Dashboard } from "../../job/dashboard/index.ts";
 import {
   EventHub,
   type EventKind,
@@ -11,7 +9,10 @@ import {
   type EventStream,
   type EventStreamOptions,
   type TroupeEvent,
-} from "../events/index.ts";
+} from "../../job/events/index.ts";
+import type { RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
+import type { ActorInspection } from "../../runtime/index.ts";
+import type { SavedState } from "../engine/conductor/index.ts";
 import {
   type Findings,
   matchesName,
@@ -21,7 +22,6 @@ import {
 } from "../inspect/index.ts";
 import type { Head, Launch, TrustFiles } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
-import type { ActorInspection } from "../runtime/index.ts";
 import { Interruption } from "./interruption.ts";
 import { optionError } from "./option-error.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
@@ -80,7 +80,7 @@ export class Runtime implements AsyncDisposable {
    */
   static async spawn(options: RuntimeOptions = {}, launched?: Launched): Promise<Runtime> {
     // Imported lazily: an actor's thread imports this module with its job, and needs neither the run nor the schema.
-    const { printScript, settle } = await import("../config/index.ts");
+    const { printScript, settle } = await import("../../job/options/index.ts");
     const { Run } = await import("./run.ts");
     const { launch } = launched ?? {};
     const settings =
@@ -352,7 +352,7 @@ export class Runtime implements AsyncDisposable {
   async #openDashboard(): Promise<void> {
     const { dashboard } = this.#settings;
     if (dashboard === undefined) return;
-    const { Dashboard } = await import("../dashboard/index.ts");
+    const { Dashboard } = await import("../../job/dashboard/index.ts");
     this.#dashboard = await Dashboard.open(dashboard, { inspect: () => this.inspect() });
     this.#hub.addSink(this.#dashboard);
   }

@@ -1,6 +1,11 @@
-import { composeReport, type ErrorReport, type EventKind, type TroupeEventBody } from "../events/index.ts";
+import {
+  composeReport,
+  type ErrorReport,
+  type EventKind,
+  type TroupeEventBody,
+} from "../../job/events/index.ts";
+import type { Failure, RuntimeEvent } from "../../runtime/index.ts";
 import { isActivity } from "../inspect/index.ts";
-import type { Failure, RuntimeEvent } from "../runtime/index.ts";
 import { isSaveProgress } from "../state/saving/index.ts";
 
 type RuntimeEventOf<Kind extends RuntimeEvent["kind"]> = Extract<RuntimeEvent, { kind: Kind }>;

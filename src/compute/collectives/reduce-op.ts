@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /**
  * How the ranks' elements become one, in rank order: the same bits on every backend. bfloat16 and float16 are computed in

@@ -1,6 +1,5 @@
 import { basename } from "node:path";
-import { TroupeError } from "../errors.ts";
-import { callUser } from "../user-call.ts";
+import { callUser, TroupeError } from "../../errors/index.ts";
 
 /** Where a function is defined: what travels in its place. Plain data. */
 export interface DefinedIn {

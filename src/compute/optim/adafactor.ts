@@ -1,4 +1,4 @@
-import type { NamesOf } from "../errors.ts";
+import type { NamesOf } from "../../errors/index.ts";
 import { atLeastZero, decayRate } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";

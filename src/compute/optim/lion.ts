@@ -1,4 +1,4 @@
-import type { NamesOf } from "../errors.ts";
+import type { NamesOf } from "../../errors/index.ts";
 import { ops, scope } from "../tensor/index.ts";
 import { checkBetas } from "./checks.ts";
 import type { NamedShapes } from "./parameter-groups.ts";

@@ -1,4 +1,4 @@
-import { TroupeError, unknownNames } from "../errors.ts";
+import { TroupeError, unknownNames } from "../../errors/index.ts";
 
 /**
  * Refuses what no option is called.

@@ -1,6 +1,5 @@
+import { callUser, describeValue, TroupeError } from "../../errors/index.ts";
 import { type DefinedIn, Definitions } from "../definitions/index.ts";
-import { describeValue, TroupeError } from "../errors.ts";
-import { callUser } from "../user-call.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import type { UpdateRule } from "./update-rule.ts";

@@ -1,4 +1,4 @@
-import type { NamesOf } from "../errors.ts";
+import type { NamesOf } from "../../errors/index.ts";
 import { atLeastZero } from "./checks.ts";
 import { clipRuleOf } from "./clip.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";

@@ -1,4 +1,4 @@
-import type { NamesOf } from "../errors.ts";
+import type { NamesOf } from "../../errors/index.ts";
 import { ops, scope } from "../tensor/index.ts";
 import { atLeastZero } from "./checks.ts";
 import { optionError } from "./option-error.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type Device, onDevice } from "./device.ts";
 import { type DType, dtypeCode, dtypeOfArray, type TypedArray } from "./dtype.ts";
 import { frame, native } from "./native.ts";

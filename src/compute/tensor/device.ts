@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { native } from "./native.ts";
 
 /** Where a tensor's memory is and what computes with it: the host, or one device of a kind by its number. */

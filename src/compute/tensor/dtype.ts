@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** An array that holds a tensor's elements in JavaScript. 16-bit floats are raw bits in a Uint16Array. */
 export type TypedArray =

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { TensorHandle } from "./handle.ts";
 import { frame, native } from "./native.ts";
 

@@ -8,7 +8,7 @@ const net = new FinalizationRegistry<{ readonly handle: number; readonly sizeByt
 
 /** The owner of one tensor in the native table: what can be disposed, and no more. {@link Tensor} adds the rest. */
 export class TensorHandle implements Disposable {
-  /** The tensor's number in this thread's table, 0 once disposed. For `src/tensor` and for native calls only. */
+  /** The tensor's number in this thread's table, 0 once disposed. For `src/compute/tensor` and for native calls only. */
   handle: number;
   /** Bytes that V8 was told of, -1 while a scope answers for them. */
   private watchedBytes = -1;

@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { type ErrorCode, TroupeError } from "../errors.ts";
-import { whyUnsafe } from "../ownership.ts";
+import { type ErrorCode, TroupeError } from "../../errors/index.ts";
+import { whyUnsafe } from "../../errors/untrusted/index.ts";
 import { schemas } from "./schemas.generated.ts";
 
 /** What the ledger says of a tag or of all memory. */
@@ -314,8 +314,8 @@ function load(): Native {
   return addon;
 }
 
-const builtAddon = fileURLToPath(new URL("../../build/troupe.node", import.meta.url));
-const setUp = fileURLToPath(new URL("../../scripts/build-native.mjs", import.meta.url));
+const builtAddon = fileURLToPath(new URL("../../../build/troupe.node", import.meta.url));
+const setUp = fileURLToPath(new URL("../../../scripts/build-native.mjs", import.meta.url));
 
 function addonPath(): string {
   return process.env.TROUPE_ADDON ?? builtAddon;

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { native } from "./native.ts";
 
 /** To what a rank's threads keep: nothing; a share of the host's processors; all those of one NUMA node. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type BackwardOptions, backward } from "./backward.ts";
 import { type Device, deviceNumber } from "./device.ts";
 import { arrayFor, type DType, dtypeOfCode, type TypedArray, viewFor } from "./dtype.ts";

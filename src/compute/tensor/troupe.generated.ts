@@ -642,7 +642,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 }
 
 /**
- * Identity; backward: all-reduce (see src/collectives).
+ * Identity; backward: all-reduce (see src/compute/collectives).
  *
  * `troupe::copy_to_group(Tensor(a) x, int communicator) -> Tensor(a)`
  */

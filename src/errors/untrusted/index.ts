@@ -11,4 +11,6 @@ export {
 } from "./bounded-file.ts";
 export { JsonRefused, parseBoundedJson } from "./bounded-json.ts";
 export { LinearPattern, type Match, PatternRefused } from "./linear-pattern.ts";
+export { makeFolder } from "./make-folder.ts";
 export { ownValue } from "./own-value.ts";
+export { compileCache, makeOwnFolder, temporaryRoot, userCache, whyForeign, whyUnsafe } from "./ownership.ts";

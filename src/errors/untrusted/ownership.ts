@@ -5,8 +5,8 @@ import {
   userCache,
   whyForeign,
   whyUnsafe,
-} from "../scripts/setup/ownership.mjs";
-import { TroupeError } from "./errors.ts";
+} from "../../../scripts/setup/ownership.mjs";
+import { TroupeError } from "../index.ts";
 
 export { compileCache, makeOwnFolder, userCache, whyForeign, whyUnsafe };
 

@@ -1,4 +1,4 @@
-import { type ErrorSentence, TroupeError } from "../errors.ts";
+import { type ErrorSentence, TroupeError } from "../../errors/index.ts";
 import type { Finding } from "./finding.ts";
 import type { Anomaly } from "./rules.ts";
 

@@ -2,8 +2,16 @@ import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import { Callers, callerLimits, Gate, inUrl, keepToken, makeToken, type Refusal } from "../access/index.ts";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
+import {
+  Callers,
+  callerLimits,
+  Gate,
+  inUrl,
+  keepToken,
+  makeToken,
+  type Refusal,
+} from "../../runtime/access/index.ts";
 import {
   type EventSink,
   type OutputFailed,

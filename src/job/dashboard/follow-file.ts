@@ -1,9 +1,8 @@
 import { constants, type FileHandle, open, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { TroupeError } from "../errors.ts";
+import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import type { TroupeEvent } from "../events/index.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
 
 /** Where a run of this folder tells what happens. */
 export const eventFileName = "events.jsonl";
@@ -30,7 +29,7 @@ export interface FileReader {
 export async function findEventFile(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory()) return join(path, eventFileName);
-  const folder = await stat(resolve(path, "..")).catch(() => undefined);
+  const folder = await stat(resolve(path, "../..")).catch(() => undefined);
   if (found?.isFile() || (found === undefined && path.endsWith(".jsonl") && folder?.isDirectory()))
     return path;
   const got = found === undefined ? "no such file or folder" : "neither";

@@ -1,4 +1,11 @@
-import { type ErrorOrigin, framesOf, originOf, ownFrames, type StackFrame, sourceLine } from "../errors.ts";
+import {
+  type ErrorOrigin,
+  framesOf,
+  originOf,
+  ownFrames,
+  type StackFrame,
+  sourceLine,
+} from "../../errors/index.ts";
 
 /** A line of a person's own source that an error has passed. */
 export interface SourceFrame extends StackFrame {

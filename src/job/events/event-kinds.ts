@@ -1,4 +1,4 @@
-import { TroupeError, whatWasMeant } from "../errors.ts";
+import { TroupeError, whatWasMeant } from "../../errors/index.ts";
 import type { EventKind } from "./event.ts";
 
 /** Every kind, none left out. */

@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { nearestName, TroupeError } from "../errors.ts";
+import { nearestName, TroupeError } from "../../errors/index.ts";
 import type { Given } from "./layers.ts";
 import { type Option, optionsOf } from "./option.ts";
 import { isWritable, readText } from "./texts.ts";

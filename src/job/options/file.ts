@@ -1,9 +1,8 @@
 import { extname } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import type * as z from "zod";
-import { fileFailure, TroupeError } from "../errors.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
-import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../untrusted/index.ts";
+import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { type Given, isRecord, leavesOf } from "./layers.ts";
 import { type Option, optionsOf } from "./option.ts";
 import { readText } from "./texts.ts";

@@ -1,6 +1,6 @@
 // Made from schema.ts by `npm run docs:options`. A test compares the two.
 import type { EventSink } from "../events/index.ts";
-import type { LossScaleRule } from "../optim/index.ts";
+import type { LossScaleRule } from "../../compute/optim/index.ts";
 
 /** What ranks compute in. */
 export type Precision = "fp32" | "bf16" | "fp16" | "amp-bf16" | "amp-fp16";

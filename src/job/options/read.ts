@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { TroupeError, whatWasMeant } from "../errors.ts";
+import { TroupeError, whatWasMeant } from "../../errors/index.ts";
 import { parted } from "./kinds.ts";
 import { bare } from "./option.ts";
 import { type Choice, type Conflict, relations } from "./relations.ts";

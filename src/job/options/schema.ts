@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { DEVICE_KINDS } from "../../compute/tensor/index.ts";
 import { DEFAULT_RULES } from "../anomalies/index.ts";
 import type { EventSink } from "../events/index.ts";
-import { DEVICE_KINDS } from "../tensor/index.ts";
 import { cadence, number, oneOf, options, text, toggle, whole, withHint } from "./kinds.ts";
 import { named, option } from "./option.ts";
 

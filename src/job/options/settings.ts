@@ -1,8 +1,8 @@
+import type { CarrierName, Reduction } from "../../compute/collectives/index.ts";
+import type { LossScaleRule } from "../../compute/optim/index.ts";
+import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../../compute/parallel/index.ts";
+import type { AutocastDType, Binding, Device, DType } from "../../compute/tensor/index.ts";
 import type { AnomalyRules } from "../anomalies/index.ts";
-import type { CarrierName, Reduction } from "../collectives/index.ts";
-import type { LossScaleRule } from "../optim/index.ts";
-import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
-import type { AutocastDType, Binding, Device, DType } from "../tensor/index.ts";
 import type { DashboardOptions, Precision, RankPlacement, Rounding } from "./options.generated.ts";
 
 /** Options with every choice made, by subject. Plain data: a plan may carry any of these groups whole. */

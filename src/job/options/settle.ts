@@ -1,10 +1,16 @@
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";
+import { initialLossScale, type LossScaleRule } from "../../compute/optim/index.ts";
+import { parseZeroLevel } from "../../compute/parallel/index.ts";
+import {
+  DEVICE_KINDS,
+  type Device,
+  deviceCount,
+  parseDevice,
+  requireDevice,
+} from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type Anomaly, type AnomalyRules, DEFAULT_RULES, type Policy } from "../anomalies/index.ts";
-import { TroupeError } from "../errors.ts";
-import { initialLossScale, type LossScaleRule } from "../optim/index.ts";
-import { parseZeroLevel } from "../parallel/index.ts";
-import { DEVICE_KINDS, type Device, deviceCount, parseDevice, requireDevice } from "../tensor/index.ts";
 import type { DashboardOptions, HostsOptions, Precision, RuntimeOptions } from "./options.generated.ts";
 import { readRuntime } from "./read.ts";
 import type { Choice } from "./relations.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { ownValue } from "../untrusted/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
 import { bare, type Option } from "./option.ts";
 
 /**

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { TroupeError, whatWasMeant } from "../errors.ts";
+import { TroupeError, whatWasMeant } from "../../errors/index.ts";
 import { cadence, number, oneOf, options, parted, text, toggle, whole } from "./kinds.ts";
 
 const clipNorm = z.union(

@@ -8,7 +8,7 @@ export function optionTypes(): string {
   addInterface(interfaces, runtimeSchema);
   return `// Made from schema.ts by \`npm run docs:options\`. A test compares the two.
 import type { EventSink } from "../events/index.ts";
-import type { LossScaleRule } from "../optim/index.ts";
+import type { LossScaleRule } from "../../compute/optim/index.ts";
 
 /** What ranks compute in. */
 export type Precision = ${typeOf(runtimeSchema.shape.precision)};

@@ -1,5 +1,5 @@
-import { TroupeError } from "../errors.ts";
-import type { RankContext } from "../job/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import type { RankContext } from "../index.ts";
 
 // Each rank is a thread with modules of its own: what is kept here is that rank's alone.
 let current: RankContext | undefined;

@@ -1,9 +1,15 @@
-import type { Batch, Collate, Samples, TensorBatch } from "../data/index.ts";
-import { type Awaitable, sampleDataset } from "../data/index.ts";
-import { defineLoop, type ForwardResult, type Job, type Rank, type RankContext } from "../job/index.ts";
-import type { Module } from "../nn/index.ts";
-import type { NamedShapes, OptimizerSpec, Schedule } from "../optim/index.ts";
-import { ops, type Tensor } from "../tensor/index.ts";
+import type { Module } from "../../compute/nn/index.ts";
+import type { NamedShapes, OptimizerSpec, Schedule } from "../../compute/optim/index.ts";
+import { ops, type Tensor } from "../../compute/tensor/index.ts";
+import {
+  type Awaitable,
+  type Batch,
+  type Collate,
+  type Samples,
+  sampleDataset,
+  type TensorBatch,
+} from "../../library/data/index.ts";
+import { defineLoop, type ForwardResult, type Job, type Rank, type RankContext } from "../index.ts";
 import { type Arguments, defaultArguments, setArgs } from "./arguments.ts";
 import { currentRank, enterRank, outside } from "./current-rank.ts";
 import type { SettingValue } from "./flag.ts";

@@ -1,4 +1,4 @@
-import type { ExpertConfig } from "../models/index.ts";
+import type { ExpertConfig } from "../../library/models/index.ts";
 import type { Arguments } from "./arguments.ts";
 import { argumentError } from "./run-parts.ts";
 

@@ -1,5 +1,5 @@
-import { type DocumentEnds, documentPlaces } from "../data/index.ts";
-import { noGrad, scope, type Tensor, tensor } from "../tensor/index.ts";
+import { noGrad, scope, type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { type DocumentEnds, documentPlaces } from "../../library/data/index.ts";
 
 /** Rows behind each other as one, and what stands where in it: int64, for a causal model. */
 export type LeftToRightRow = {

@@ -1,7 +1,7 @@
-import type { TensorBatch } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
-import type { MeshAxis } from "../parallel/index.ts";
-import { type DType, Tensor } from "../tensor/index.ts";
+import type { MeshAxis } from "../../compute/parallel/index.ts";
+import { type DType, Tensor } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import type { TensorBatch } from "../../library/data/index.ts";
 import { currentRank } from "./current-rank.ts";
 
 const placeAlong = (axis: MeshAxis) => () => currentRank().axes[axis].index;

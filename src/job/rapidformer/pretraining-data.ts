@@ -1,3 +1,5 @@
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
 import {
   IndexedDataset,
   type IndexedSamples,
@@ -12,9 +14,7 @@ import {
   type SplitName,
   type T5Vocabulary,
   type Tokenizer,
-} from "../data/index.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
-import { ownValue } from "../untrusted/index.ts";
+} from "../../library/data/index.ts";
 import { type Arguments, getArgs } from "./arguments.ts";
 import { argumentError } from "./run-parts.ts";
 

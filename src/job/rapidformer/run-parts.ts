@@ -1,11 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type RampUp, stepsOfSamples } from "../batch-ramp.ts";
-import { hasWeights, parseJsonObject } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import type { BestRule, TrainingPlan } from "../job/index.ts";
-import { configOfFile } from "../models/index.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
+import { type RampUp, stepsOfSamples } from "../../compute/batch-ramp.ts";
 import {
   AdamW,
   MegatronSchedule,
@@ -13,8 +8,12 @@ import {
   type OptimizerSpec,
   type Schedule,
   SGD,
-} from "../optim/index.ts";
-import { maxFileBytes, readBoundedSync, readBoundedTextSync } from "../untrusted/index.ts";
+} from "../../compute/optim/index.ts";
+import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedSync, readBoundedTextSync } from "../../errors/untrusted/index.ts";
+import { hasWeights, parseJsonObject } from "../../library/checkpoint/index.ts";
+import { configOfFile } from "../../library/models/index.ts";
+import type { BestRule, TrainingPlan } from "../index.ts";
 import { type Arguments, defaultArguments, flagOf } from "./arguments.ts";
 
 /** What the arguments ask for that contradicts itself, or is lacking. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { currentRank } from "./current-rank.ts";
 
 /** A clock that is started and stopped, and adds up. */

@@ -1,3 +1,5 @@
+import type { Module } from "../../compute/nn/index.ts";
+import { Tensor } from "../../compute/tensor/index.ts";
 import {
   type Awaitable,
   type Batch,
@@ -8,10 +10,8 @@ import {
   sampleDataset,
   stack,
   type TensorBatch,
-} from "../data/index.ts";
-import { defineLoop, type Job, type Losses, type Rank, type RankContext } from "../job/index.ts";
-import type { Module } from "../nn/index.ts";
-import { Tensor } from "../tensor/index.ts";
+} from "../../library/data/index.ts";
+import { defineLoop, type Job, type Losses, type Rank, type RankContext } from "../index.ts";
 import { type Arguments, setArgs } from "./arguments.ts";
 import {
   type DataLoader,

@@ -1,7 +1,7 @@
-import { sampleDataset } from "../data/index.ts";
-import { accuracy } from "../metrics/index.ts";
-import type { ModelBatch } from "../models/index.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { sampleDataset } from "../../library/data/index.ts";
+import { accuracy } from "../../library/metrics/index.ts";
+import type { ModelBatch } from "../../library/models/index.ts";
 import { textIn } from "./examples/example.ts";
 import { Labels } from "./examples/labels.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";

@@ -1,8 +1,8 @@
-import { sampleDataset } from "../data/index.ts";
-import { perplexity } from "../metrics/index.ts";
-import type { ModelBatch } from "../models/index.ts";
-import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../nn/index.ts";
-import { ops, type Tensor } from "../tensor/index.ts";
+import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../compute/tensor/index.ts";
+import { sampleDataset } from "../../library/data/index.ts";
+import { perplexity } from "../../library/metrics/index.ts";
+import type { ModelBatch } from "../../library/models/index.ts";
 import { readTexts, windowsOf } from "./examples/texts.ts";
 import { packTexts } from "./pack-texts.ts";
 import { numbersOf } from "./rows.ts";

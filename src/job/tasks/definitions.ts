@@ -1,6 +1,6 @@
-import type { Batch } from "../data/index.ts";
-import { TroupeError, whatWasMeant } from "../errors.ts";
-import { autoModel, type TaskModel } from "../models/index.ts";
+import { TroupeError, whatWasMeant } from "../../errors/index.ts";
+import type { Batch } from "../../library/data/index.ts";
+import { autoModel, type TaskModel } from "../../library/models/index.ts";
 import { audioClassification } from "./audio-classification.ts";
 import { causalLm } from "./causal-lm.ts";
 import { imageClassification } from "./image-classification.ts";

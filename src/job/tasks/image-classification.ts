@@ -1,8 +1,14 @@
 import { basename } from "node:path";
-import { type IdxArray, openIdx, type PictureSize, resizePixels, sampleDataset } from "../data/index.ts";
-import { accuracy, topAccuracy } from "../metrics/index.ts";
-import type { ModelBatch } from "../models/index.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import {
+  type IdxArray,
+  openIdx,
+  type PictureSize,
+  resizePixels,
+  sampleDataset,
+} from "../../library/data/index.ts";
+import { accuracy, topAccuracy } from "../../library/metrics/index.ts";
+import type { ModelBatch } from "../../library/models/index.ts";
 import { example } from "./examples/example.ts";
 import { eachSplit, filesAt } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";

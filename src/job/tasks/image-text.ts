@@ -1,8 +1,8 @@
 import { dirname, resolve } from "node:path";
-import { fitPicture, type Picture, readPng, readRecords, sampleDataset } from "../data/index.ts";
-import { recallAt } from "../metrics/index.ts";
-import type { CLIPModel, ModelBatch } from "../models/index.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { fitPicture, type Picture, readPng, readRecords, sampleDataset } from "../../library/data/index.ts";
+import { recallAt } from "../../library/metrics/index.ts";
+import type { CLIPModel, ModelBatch } from "../../library/models/index.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";

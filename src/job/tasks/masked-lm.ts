@@ -1,8 +1,8 @@
-import { hideTokens, type Rows, sampleDataset } from "../data/index.ts";
-import type { ModelBatch } from "../models/index.ts";
-import { IGNORE_INDEX } from "../nn/index.ts";
-import { ops, type Tensor } from "../tensor/index.ts";
-import { ownValue } from "../untrusted/index.ts";
+import { IGNORE_INDEX } from "../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../compute/tensor/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
+import { hideTokens, type Rows, sampleDataset } from "../../library/data/index.ts";
+import type { ModelBatch } from "../../library/models/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
 import { mapExamples } from "./examples/example.ts";
 import { readTexts } from "./examples/texts.ts";

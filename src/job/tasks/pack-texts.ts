@@ -1,6 +1,6 @@
-import type { TokenArray } from "../data/index.ts";
-import { IGNORE_INDEX } from "../nn/index.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
+import { IGNORE_INDEX } from "../../compute/nn/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import type { TokenArray } from "../../library/data/index.ts";
 
 /** Tokens, or something of each. */
 export type TokenList = readonly number[] | TokenArray;

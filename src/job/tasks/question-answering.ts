@@ -1,8 +1,7 @@
-import { type JsonRecord, readRecords, sampleDataset } from "../data/index.ts";
-import { answerF1, exactMatch, wordsOf } from "../metrics/index.ts";
-import type { ModelBatch } from "../models/index.ts";
-import type { Tensor } from "../tensor/index.ts";
-import { tensor } from "../tensor/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { type JsonRecord, readRecords, sampleDataset } from "../../library/data/index.ts";
+import { answerF1, exactMatch, wordsOf } from "../../library/metrics/index.ts";
+import type { ModelBatch } from "../../library/models/index.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";

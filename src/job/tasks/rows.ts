@@ -1,5 +1,5 @@
-import type { Rows } from "../data/index.ts";
-import { scope, type Tensor } from "../tensor/index.ts";
+import { scope, type Tensor } from "../../compute/tensor/index.ts";
+import type { Rows } from "../../library/data/index.ts";
 
 /** What was predicted under a name, a list of numbers for each sample. */
 export function numbersOf(rows: Rows, name: string): number[][] {

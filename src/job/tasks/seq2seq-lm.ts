@@ -1,8 +1,8 @@
-import { readRecords, sampleDataset } from "../data/index.ts";
-import { accuracy } from "../metrics/index.ts";
-import { type ModelBatch, shiftRight } from "../models/index.ts";
-import { IGNORE_INDEX } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import { IGNORE_INDEX } from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
+import { readRecords, sampleDataset } from "../../library/data/index.ts";
+import { accuracy } from "../../library/metrics/index.ts";
+import { type ModelBatch, shiftRight } from "../../library/models/index.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";

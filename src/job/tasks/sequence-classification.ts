@@ -1,7 +1,7 @@
-import { type JsonRecord, type Rows, readRecords, sampleDataset } from "../data/index.ts";
-import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../metrics/index.ts";
-import type { ModelBatch } from "../models/index.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { type JsonRecord, type Rows, readRecords, sampleDataset } from "../../library/data/index.ts";
+import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../../library/metrics/index.ts";
+import type { ModelBatch } from "../../library/models/index.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";

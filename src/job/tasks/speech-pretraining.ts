@@ -1,12 +1,17 @@
-import { type FrameMaskOptions, type MaskedFrames, maskFrames, sampleDataset } from "../data/index.ts";
+import { ops, type Tensor, tensor } from "../../compute/tensor/index.ts";
+import {
+  type FrameMaskOptions,
+  type MaskedFrames,
+  maskFrames,
+  sampleDataset,
+} from "../../library/data/index.ts";
 import {
   type ModelBatch,
   numFrames,
   type Wav2Vec2Config,
   type Wav2Vec2ForPreTraining,
   wav2vec2Config,
-} from "../models/index.ts";
-import { ops, type Tensor, tensor } from "../tensor/index.ts";
+} from "../../library/models/index.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, WeighedTask } from "./task.ts";

@@ -1,8 +1,8 @@
-import { sampleDataset } from "../data/index.ts";
-import { characterErrorRate, wordErrorRate } from "../metrics/index.ts";
-import { type ModelBatch, numAdapted, numFrames, type Wav2Vec2Config } from "../models/index.ts";
-import { IGNORE_INDEX } from "../nn/index.ts";
-import { arange, type Tensor, tensor } from "../tensor/index.ts";
+import { IGNORE_INDEX } from "../../compute/nn/index.ts";
+import { arange, type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { sampleDataset } from "../../library/data/index.ts";
+import { characterErrorRate, wordErrorRate } from "../../library/metrics/index.ts";
+import { type ModelBatch, numAdapted, numFrames, type Wav2Vec2Config } from "../../library/models/index.ts";
 import { example, textIn } from "./examples/example.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";

@@ -1,6 +1,6 @@
-import type { Batch, Dataset, DatasetFacts, Rows, TensorsOf, Tokenizer } from "../data/index.ts";
-import type { Losses, LossWeights, Rank } from "../job/index.ts";
-import type { Task, TaskModel } from "../models/index.ts";
+import type { Batch, Dataset, DatasetFacts, Rows, TensorsOf, Tokenizer } from "../../library/data/index.ts";
+import type { Task, TaskModel } from "../../library/models/index.ts";
+import type { Losses, LossWeights, Rank } from "../index.ts";
 
 /** A parsed config.json. */
 export type Fields = Readonly<Record<string, unknown>>;

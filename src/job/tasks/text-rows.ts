@@ -1,7 +1,12 @@
-import { type LengthBuckets, longestFirst, type TokenArray, type Tokenizer } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
-import { type Tensor, tensor } from "../tensor/index.ts";
-import { ownValue } from "../untrusted/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
+import {
+  type LengthBuckets,
+  longestFirst,
+  type TokenArray,
+  type Tokenizer,
+} from "../../library/data/index.ts";
 import type { TokenList } from "./pack-texts.ts";
 import type { DynamicShapes, Fields, TaskData } from "./task.ts";
 

@@ -1,8 +1,14 @@
-import { type JsonRecord, readConllu, readRecords, sampleDataset, type TaggedWords } from "../data/index.ts";
-import { accuracy, entityF1, f1Score } from "../metrics/index.ts";
-import type { ModelBatch } from "../models/index.ts";
-import { IGNORE_INDEX } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import { IGNORE_INDEX } from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
+import {
+  type JsonRecord,
+  readConllu,
+  readRecords,
+  sampleDataset,
+  type TaggedWords,
+} from "../../library/data/index.ts";
+import { accuracy, entityF1, f1Score } from "../../library/metrics/index.ts";
+import type { ModelBatch } from "../../library/models/index.ts";
 import { example, mapExamples } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";

@@ -1,9 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { fileFailure, TroupeError } from "../errors.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
-import { maxFileBytes, readBoundedText } from "../untrusted/index.ts";
+import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { adapterConfigName, adapterTorchName, adapterWeightsName } from "./format/adapter-folder.ts";
 import { type Companions, readCompanions } from "./format/companions.ts";
 import { isFileName } from "./format/manifest.ts";

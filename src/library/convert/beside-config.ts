@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { fileFailure, TroupeError } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { type JsonObject, parseJsonObject } from "../checkpoint/index.ts";
-import { fileFailure, TroupeError } from "../errors.ts";
-import { maxFileBytes, readBoundedText } from "../untrusted/index.ts";
 
 /**
  * The word in a file that names the latest step of a run; undefined where there is no such file.

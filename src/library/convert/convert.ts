@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { TroupeError } from "../../errors/index.ts";
+import { makeFolder } from "../../errors/untrusted/index.ts";
 import {
   openStorage,
   saveHuggingFaceFolder,
@@ -8,8 +10,6 @@ import {
   writeCheckpoint,
   writeSafetensors,
 } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { makeFolder } from "../make-folder.ts";
 import { fairseqModel } from "../models/index.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { toFairseq } from "./fairseq-names.ts";

@@ -1,5 +1,5 @@
+import { TroupeError } from "../../errors/index.ts";
 import { tensorSizeBytes } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
 import type { FairseqModel } from "../models/index.ts";
 import { cut, type LazyTensor } from "./lazy-tensor.ts";
 

@@ -1,5 +1,5 @@
+import { TroupeError } from "../../errors/index.ts";
 import { type SafetensorsDType, tensorSizeBytes } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
 
 /** A tensor whose bytes, row-major and little-endian, are fetched when they are needed. */
 export interface LazyTensor {

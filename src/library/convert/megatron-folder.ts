@@ -1,5 +1,7 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { TroupeError } from "../../errors/index.ts";
+import { makeFolder } from "../../errors/untrusted/index.ts";
 import {
   type JsonObject,
   pytorchMetadata,
@@ -8,8 +10,6 @@ import {
   TorchFile,
   writeSafetensors,
 } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { makeFolder } from "../make-folder.ts";
 import { megatronModel } from "../models/index.ts";
 import { findConfig, latestWord } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
@@ -44,7 +44,7 @@ export async function openMegatron(
   given: { readonly config?: JsonObject | undefined; readonly version?: number | undefined },
 ): Promise<ConvertSource> {
   const { folder, iteration } = await iterationFolder(path);
-  const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "..")]));
+  const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "../..")]));
   await using opening = new AsyncDisposableStack();
   const shards: MegatronShard[] = [];
   const versions = new Set<number>();

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { MegatronModel, MegatronTensor } from "../models/index.ts";
 import { cut, joined, type LazyTensor, transposed, withRows } from "./lazy-tensor.ts";
 

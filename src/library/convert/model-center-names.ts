@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { ModelCenterModel, ModelCenterTensor } from "../models/index.ts";
 import { cut, joined, type LazyTensor, transposed } from "./lazy-tensor.ts";
 

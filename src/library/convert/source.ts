@@ -1,5 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import {
   type Checkpoint,
   HuggingFaceFolder,
@@ -10,9 +11,7 @@ import {
   TorchFile,
   tensorSizeBytes,
 } from "../checkpoint/index.ts";
-import { fileFailure, TroupeError } from "../errors.ts";
 import { fairseqModel } from "../models/index.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
 import { findConfig } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";

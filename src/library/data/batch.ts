@@ -1,4 +1,4 @@
-import { Tensor } from "../tensor/index.ts";
+import { Tensor } from "../../compute/tensor/index.ts";
 
 /** What stands under a name of a batch: a tensor, a record of more, or plain values that stay where the data is. */
 export type BatchValue = Tensor | Batch | HostValue;

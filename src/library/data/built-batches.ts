@@ -1,6 +1,5 @@
-import { describeValue, TroupeError } from "../errors.ts";
-import { scopeUnlessAsync, shareRef, Tensor, type TensorRef } from "../tensor/index.ts";
-import { callUser } from "../user-call.ts";
+import { scopeUnlessAsync, shareRef, Tensor, type TensorRef } from "../../compute/tensor/index.ts";
+import { callUser, describeValue, TroupeError } from "../../errors/index.ts";
 import { type Batch, disposeBatch, type MappedBatch, mapBatch } from "./batch.ts";
 import type { Dataset } from "./dataset.ts";
 

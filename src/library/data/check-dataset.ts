@@ -1,4 +1,4 @@
-import { describeValue, TroupeError } from "../errors.ts";
+import { describeValue, TroupeError } from "../../errors/index.ts";
 import type { Dataset, Fingerprint, Scores } from "./dataset.ts";
 
 /** What a dataset may say besides. */

@@ -1,4 +1,4 @@
-import type { Tensor } from "../tensor/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
 import type { Batch } from "./batch.ts";
 import type { TokenizerSpec } from "./tokenizers/tokenizer.ts";
 

@@ -1,6 +1,6 @@
 /** Text to tokens, tokens to windows: tokenizers, the cache of encoded text, and the order of samples. */
 
-export { type RampUp, rampedBatchSize } from "../batch-ramp.ts";
+export { type RampUp, rampedBatchSize } from "../../compute/batch-ramp.ts";
 export {
   type Batch,
   type BatchValue,

@@ -1,4 +1,4 @@
-import { type Tensor, tensor } from "../tensor/index.ts";
+import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { philox4x32, wordsOf } from "./philox.ts";
 
 /** What {@link maskFrames} draws by; names are those of wav2vec 2's configuration. */

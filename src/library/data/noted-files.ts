@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** A file as it was when it was first read. Plain data. */
 export interface FileMark {

@@ -1,5 +1,5 @@
-import { noteOrigin, TroupeError } from "../errors.ts";
-import { scope, scopeUnlessAsync } from "../tensor/index.ts";
+import { scope, scopeUnlessAsync } from "../../compute/tensor/index.ts";
+import { noteOrigin, TroupeError } from "../../errors/index.ts";
 import type { Batch } from "./batch.ts";
 import type { Awaitable, Dataset, DatasetFacts } from "./dataset.ts";
 import { permute } from "./permutation.ts";

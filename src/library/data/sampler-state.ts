@@ -1,4 +1,4 @@
-import { type RampUp, rampedBatchSize, samplesAfter } from "../batch-ramp.ts";
+import { type RampUp, rampedBatchSize, samplesAfter } from "../../compute/batch-ramp.ts";
 
 /**
  * Which samples of a run's endless sequence each step takes. Plain data. Every generation of a run and every save asks it for

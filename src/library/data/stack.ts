@@ -1,6 +1,6 @@
-import { describeValue, TroupeError } from "../errors.ts";
-import { type DType, ops, Tensor, tensor } from "../tensor/index.ts";
-import { ownValue } from "../untrusted/index.ts";
+import { type DType, ops, Tensor, tensor } from "../../compute/tensor/index.ts";
+import { describeValue, TroupeError } from "../../errors/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
 import type { Batch, HostValue } from "./batch.ts";
 import type { BatchPlace } from "./sample-dataset.ts";
 

@@ -6,8 +6,8 @@ import {
   planTest,
   type TensorPlan,
   zeros,
-} from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+} from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
 import { type Delta, deltaOption, deltaTarget } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
 import { affineTargets, liesIn, type Target } from "./target.ts";

@@ -1,6 +1,6 @@
-import { TroupeError } from "../errors.ts";
-import { Buffer, type Module, type Parameter } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import { Buffer, type Module, type Parameter } from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** A few parameters to train instead of a model's own, added to it from outside. */
 export interface Delta {

@@ -1,4 +1,4 @@
-import type { Module } from "../nn/index.ts";
+import type { Module } from "../../compute/nn/index.ts";
 
 /** What peft calls the tasks of architectures. */
 const tasks: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-import { type Affine, type Module, ones, Parameter } from "../nn/index.ts";
+import { type Affine, type Module, ones, Parameter } from "../../compute/nn/index.ts";
 import { type Delta, type DeltaJson, deltaTarget } from "./delta.ts";
 import { defaultRescaled, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";

@@ -1,4 +1,4 @@
-import { Affine, Dropout, Linear, type Module, normal, uniform, zeros } from "../nn/index.ts";
+import { Affine, Dropout, Linear, type Module, normal, uniform, zeros } from "../../compute/nn/index.ts";
 import { type Delta, type DeltaJson, deltaOption, deltaTarget } from "./delta.ts";
 import { defaultTargets, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";

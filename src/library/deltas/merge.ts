@@ -1,5 +1,5 @@
-import { Affine, type FeatureScale, type Module } from "../nn/index.ts";
-import { noGrad, scope, type Tensor } from "../tensor/index.ts";
+import { Affine, type FeatureScale, type Module } from "../../compute/nn/index.ts";
+import { noGrad, scope, type Tensor } from "../../compute/tensor/index.ts";
 import { deltaTarget } from "./delta.ts";
 
 /**

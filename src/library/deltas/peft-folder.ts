@@ -1,4 +1,8 @@
 import { join } from "node:path";
+import type { ActivationName, Module } from "../../compute/nn/index.ts";
+import { noGrad } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { LinearPattern, maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import {
   adapterConfigName,
   adapterWeightsName,
@@ -7,11 +11,7 @@ import {
   parseJsonObject,
   saveAdapterFolder,
 } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
 import { copyWeights, matchState, tensorBytes, type WeightMatch, weightBytes } from "../models/index.ts";
-import type { ActivationName, Module } from "../nn/index.ts";
-import { noGrad } from "../tensor/index.ts";
-import { LinearPattern, maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 import { adapter } from "./adapter.ts";
 import { bitFit } from "./bit-fit.ts";
 import { type Delta, deltaOf, deltaTarget, tunedState } from "./delta.ts";

@@ -1,5 +1,5 @@
+import { Affine, type Module } from "../../compute/nn/index.ts";
 import { moduleName, type StateNaming } from "../models/index.ts";
-import { Affine, type Module } from "../nn/index.ts";
 import { deltaOf } from "./delta.ts";
 
 /** What all of peft's names begin with; those beside a prompt with the first half. */

@@ -1,11 +1,3 @@
-import { TroupeError } from "../errors.ts";
-import {
-  BartForConditionalGeneration,
-  GPT2Attention,
-  LlamaAttention,
-  OPTForCausalLM,
-  T5ForConditionalGeneration,
-} from "../models/index.ts";
 import {
   type Affine,
   activations,
@@ -20,8 +12,16 @@ import {
   Sequential,
   setPrefix,
   wrapForward,
-} from "../nn/index.ts";
-import { ops, Tensor } from "../tensor/index.ts";
+} from "../../compute/nn/index.ts";
+import { ops, Tensor } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import {
+  BartForConditionalGeneration,
+  GPT2Attention,
+  LlamaAttention,
+  OPTForCausalLM,
+  T5ForConditionalGeneration,
+} from "../models/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";

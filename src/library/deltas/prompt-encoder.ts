@@ -7,8 +7,8 @@ import {
   Parameter,
   Sequential,
   uniform,
-} from "../nn/index.ts";
-import { ops, type Tensor } from "../tensor/index.ts";
+} from "../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../compute/tensor/index.ts";
 import { deltaOption, type VectorEncoder } from "./delta.ts";
 
 /** Options of a prompt encoder; names and defaults are peft's. */

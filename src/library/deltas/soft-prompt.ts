@@ -1,7 +1,15 @@
+import {
+  Embedding,
+  IGNORE_INDEX,
+  isWriting,
+  Module,
+  normal,
+  Parameter,
+  wrapForward,
+} from "../../compute/nn/index.ts";
+import { ops, Tensor } from "../../compute/tensor/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
 import { BartForConditionalGeneration, T5ForConditionalGeneration } from "../models/index.ts";
-import { Embedding, IGNORE_INDEX, isWriting, Module, normal, Parameter, wrapForward } from "../nn/index.ts";
-import { ops, Tensor } from "../tensor/index.ts";
-import { ownValue } from "../untrusted/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";

@@ -1,5 +1,5 @@
-import { Affine, joinName, type Module } from "../nn/index.ts";
-import { LinearPattern } from "../untrusted/index.ts";
+import { Affine, joinName, type Module } from "../../compute/nn/index.ts";
+import { LinearPattern } from "../../errors/untrusted/index.ts";
 import { deltaTarget } from "./delta.ts";
 import { foreignNames } from "./peft-names.ts";
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

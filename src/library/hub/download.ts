@@ -3,7 +3,7 @@ import { constants, createReadStream, existsSync, mkdirSync } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type FileFacts, type HubEndpoint, reasonOf, unreachable } from "./endpoint.ts";
 import { FileLock } from "./file-lock.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { TroupeError } from "../errors.ts";
-import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { type Environment, homeFolder, type Repository } from "./cache.ts";
 
 /** What is said of a hub's file before it is read. */
@@ -238,5 +238,5 @@ function tokenIn(environment: Environment): string | undefined {
 
 /** Whether a file's name leads nowhere else: it comes from a server. */
 function isInside(file: string): boolean {
-  return file !== "" && !file.startsWith("/") && !file.includes("\\") && !file.split("/").includes("..");
+  return file !== "" && !file.startsWith("/") && !file.includes("\\") && !file.split("/").includes("../..");
 }

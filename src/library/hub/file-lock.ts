@@ -2,7 +2,7 @@ import { constants, mkdirSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { native } from "../tensor/index.ts";
+import { native } from "../../compute/tensor/index.ts";
 
 const POLL_MS = 50;
 // Another user's link is not followed, where a cache is shared.

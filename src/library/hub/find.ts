@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { TroupeError, whatWasMeant } from "../errors.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
+import { TroupeError, whatWasMeant, whichPathWasMeant } from "../../errors/index.ts";
 import { CachedRepository, cachedNames, type Environment, type RepositoryKind } from "./cache.ts";
 import { findRegistry, registryVariable } from "./registry.ts";
 import { dataIn, fetchSnapshot, isOffline, isWholeModel, repositoryNamed } from "./snapshot.ts";

@@ -1,7 +1,7 @@
 import { dirname, extname, resolve } from "node:path";
 import { parse } from "smol-toml";
-import { fileFailure, TroupeError } from "../errors.ts";
-import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../untrusted/index.ts";
+import { fileFailure, TroupeError } from "../../errors/index.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 
 /** Names of one's own for models and datasets. */
 export interface Registry {

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { TroupeError } from "../../errors/index.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { isCompanion } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../untrusted/index.ts";
 import {
   CachedRepository,
   type Environment,
@@ -24,7 +24,7 @@ export interface FetchOptions {
 export function repositoryNamed(kind: RepositoryKind, name: string): Repository | undefined {
   const [, repository, revision = "main"] =
     /^([\w-][\w.-]*(?:\/[\w-][\w.-]*)?)(?:@([\w./-]+))?$/.exec(name) ?? [];
-  return repository === undefined || revision.includes("..")
+  return repository === undefined || revision.includes("../..")
     ? undefined
     : { kind, name: repository, revision };
 }

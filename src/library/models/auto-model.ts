@@ -1,5 +1,5 @@
-import { TroupeError, whatWasMeant } from "../errors.ts";
-import { ownValue } from "../untrusted/index.ts";
+import { TroupeError, whatWasMeant } from "../../errors/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
 import * as albert from "./albert/model.ts";
 import { BartForConditionalGeneration } from "./bart/model.ts";
 import * as bert from "./bert/model.ts";

@@ -1,5 +1,12 @@
-import { below, type Embedding, Module, type TensorPlan, VocabularyHead, vocabulary } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import {
+  below,
+  type Embedding,
+  Module,
+  type TensorPlan,
+  VocabularyHead,
+  vocabulary,
+} from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
 import {
   type CausalBatch,
   type LanguageModel,

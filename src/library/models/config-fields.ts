@@ -1,5 +1,5 @@
-import { TroupeError, whatWasMeant } from "../errors.ts";
-import { type ActivationName, activations } from "../nn/index.ts";
+import { type ActivationName, activations } from "../../compute/nn/index.ts";
+import { TroupeError, whatWasMeant } from "../../errors/index.ts";
 import type { ConfigField } from "./weights.ts";
 
 /** One field of a model's configuration: what it is unless a config.json says otherwise, and what it may be. */

@@ -11,8 +11,8 @@ import {
   seenBy,
   splitHeads,
   zeros,
-} from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+} from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
 import { FirstPositions, type Reads } from "./heads/index.ts";
 
 // What the layers of BERT, Megatron's BERT and ViT are made of, wherever their norms stand.

@@ -1,5 +1,5 @@
-import type { Module } from "../nn/index.ts";
-import { Tensor } from "../tensor/index.ts";
+import type { Module } from "../../compute/nn/index.ts";
+import { Tensor } from "../../compute/tensor/index.ts";
 
 /** What a language model is asked to predict. One of the two. */
 export type TextTargets =

@@ -1,5 +1,5 @@
-import { TroupeError } from "../errors.ts";
-import type { Tensor } from "../tensor/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /**
  * Checks pictures before any work is done with them.

@@ -15,8 +15,8 @@ import {
   type TensorPlan,
   withPast,
   zeros,
-} from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+} from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
 
 /** Where keys and values come from, and which are seen. */
 export interface AttentionRequest {

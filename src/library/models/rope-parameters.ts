@@ -5,7 +5,7 @@ import {
   type RotaryScaling,
   rotaryAngles,
   rotaryFrequencies,
-} from "../nn/index.ts";
+} from "../../compute/nn/index.ts";
 import { checkField, type Field, type Fields, flag, positive } from "./config-fields.ts";
 
 /** How positions turn queries and keys, by the names of Hugging Face's `rope_parameters`. */

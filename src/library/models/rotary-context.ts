@@ -1,5 +1,5 @@
-import { anglesAt, type PackedRow, type RotaryAngles } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import { anglesAt, type PackedRow, type RotaryAngles } from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
 import type { PlacedIds } from "./token-ids.ts";
 
 /** What every layer of a decoder with rotary positions is given beside the residual stream. */

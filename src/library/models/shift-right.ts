@@ -1,5 +1,5 @@
-import { IGNORE_INDEX } from "../nn/index.ts";
-import { full, ops, type Tensor } from "../tensor/index.ts";
+import { IGNORE_INDEX } from "../../compute/nn/index.ts";
+import { full, ops, type Tensor } from "../../compute/tensor/index.ts";
 
 /**
  * What a decoder reads while it is asked for labels: a start token, then all labels but the last. Ignored ones become padding.

@@ -1,4 +1,4 @@
-import { below, sequence, type TensorPlan, unshared } from "../nn/index.ts";
+import { below, sequence, type TensorPlan, unshared } from "../../compute/nn/index.ts";
 import type { Reads } from "./heads/index.ts";
 
 /** Of a stack of layers, what its plan depends on. */

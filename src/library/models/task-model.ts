@@ -1,5 +1,5 @@
-import type { Module, TensorSplittable } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import type { Module, TensorSplittable } from "../../compute/nn/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
 import type { NamedState } from "./weights.ts";
 
 /** What a model is trained for, in the words of Rapidformer's `--task`. */

@@ -1,6 +1,13 @@
-import { type ErrorSentence, TroupeError } from "../errors.ts";
-import { lengthsOf, type PackedRow, packedRow, paddingMask, positionsIn, shiftLabels } from "../nn/index.ts";
-import { noGrad, scope, type Tensor } from "../tensor/index.ts";
+import {
+  lengthsOf,
+  type PackedRow,
+  packedRow,
+  paddingMask,
+  positionsIn,
+  shiftLabels,
+} from "../../compute/nn/index.ts";
+import { noGrad, scope, type Tensor } from "../../compute/tensor/index.ts";
+import { type ErrorSentence, TroupeError } from "../../errors/index.ts";
 import type { TextPlaces, TextRequest } from "./language-model.ts";
 
 /**

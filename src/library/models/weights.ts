@@ -1,6 +1,6 @@
-import { TroupeError } from "../errors.ts";
-import { Buffer, type Module, type Parameter } from "../nn/index.ts";
-import { type DType, noGrad, scope, type Tensor, tensor } from "../tensor/index.ts";
+import { Buffer, type Module, type Parameter } from "../../compute/nn/index.ts";
+import { type DType, noGrad, scope, type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** How the names in a model folder's files relate to a model's own. */
 export interface StateNaming {

@@ -1,9 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { constants, type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { TroupeError } from "../errors.ts";
-import { makeFolder } from "../make-folder.ts";
-import { whyForeign } from "../ownership.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { makeFolder, whyForeign } from "../../errors/untrusted/index.ts";
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const tokenPattern = /^[0-9a-f]{64}$/;

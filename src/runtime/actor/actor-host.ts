@@ -1,5 +1,4 @@
-import { TroupeError } from "../../errors.ts";
-import { showUserCalls } from "../../user-call.ts";
+import { showUserCalls, TroupeError } from "../../errors/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
 import { makeTracer } from "../messaging/tracer.ts";

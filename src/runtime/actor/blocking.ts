@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { AskOptions } from "../messaging/actor-ref.ts";
 import { Pending } from "../messaging/pending.ts";
 import type { Delivery } from "../messaging/resident.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Endpoint } from "../messaging/endpoint.ts";
 import type { Delivery } from "../messaging/resident.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type Failure, toFailure } from "../protocol/failure.ts";
 import { defaultMessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";

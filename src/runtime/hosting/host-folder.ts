@@ -1,6 +1,6 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryRoot } from "../../ownership.ts";
+import { temporaryRoot } from "../../errors/untrusted/index.ts";
 import { makeOwnedFolder } from "./owned-folder.ts";
 
 /**

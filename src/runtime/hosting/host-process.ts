@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { systemClock } from "../clock.ts";
 import { mirrorBoard } from "../inspection/status-board.ts";
 import type { Failure } from "../protocol/failure.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type Failure, toFailure } from "../protocol/failure.ts";
 import type { Hub } from "../transport/hub/hub.ts";
 import { type HostCard, type HostNews, unpackHostNews } from "./host-orders.ts";

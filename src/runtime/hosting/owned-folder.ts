@@ -1,6 +1,6 @@
 import { lstatSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { startOf } from "../../process-mark.ts";
+import { startOf } from "../process-mark.ts";
 
 /**
  * Makes a folder below `root` that this process answers for: only this user may enter it, and its name tells whose it is. What

@@ -1,5 +1,5 @@
 import { Packr } from "msgpackr/pack";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** What one process says to another's hub, as it comes: nothing of it can be relied on before it is checked. */
 export type Fields = Readonly<Record<string, unknown>>;

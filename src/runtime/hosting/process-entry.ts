@@ -1,4 +1,4 @@
-import "../../relative-imports.ts";
+import "../relative-imports.ts";
 import type { ProcessBirth } from "./process-orders.ts";
 
 const { loadPreload } = await import("../actor/preload.ts");

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { boardSizeBytes } from "../inspection/status-board.ts";
 import { creditCountersBytes } from "../mailbox/credit-counters.ts";
 import type { Failure } from "../protocol/failure.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /**
  * Makes `process.exit` throw from now on: code that an actor runs may end with an error, but not its thread without a word.

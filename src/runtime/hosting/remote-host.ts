@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { Hub } from "../transport/hub/hub.ts";
 import { errorOf } from "./error-of.ts";
 import type { HostCard, HostNews, HostOrder } from "./host-orders.ts";

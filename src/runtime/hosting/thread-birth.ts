@@ -1,4 +1,4 @@
-import type { ModuleTexts } from "../../module-texts.ts";
+import type { ModuleTexts } from "../module-texts.ts";
 
 /** The data that an actor's thread starts with. Plain data. */
 export interface ThreadBirth {

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { FRAMES_KEPT } from "../../errors.ts";
-import "../../relative-imports.ts";
+import { FRAMES_KEPT } from "../../errors/index.ts";
+import "../relative-imports.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import { refuseExit } from "./refuse-exit.ts";
 import type { ThreadBirth } from "./thread-birth.ts";
@@ -11,7 +11,7 @@ Error.stackTraceLimit = FRAMES_KEPT;
 const exit = refuseExit(process);
 const { hostActor } = await import("../actor/actor-host.ts");
 const { moduleUrls, modules } = workerData as ThreadBirth;
-if (modules !== undefined) (await import("../../module-texts.ts")).keepModules(modules);
+if (modules !== undefined) (await import("../module-texts.ts")).keepModules(modules);
 for (const url of moduleUrls) await import(url).catch(() => {});
 const boot = await new Promise<Boot>((resolve) => parentPort?.once("message", resolve));
 await hostActor(boot, { onEnd: ({ kind }) => exit(kind === "stopped" ? 0 : 1) });

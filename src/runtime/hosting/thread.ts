@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { compileCache } from "../../ownership.ts";
+import { compileCache } from "../../errors/untrusted/index.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";

@@ -1,4 +1,4 @@
-import type { UserCall } from "../../user-call.ts";
+import type { UserCall } from "../../errors/index.ts";
 import { type ActorState, actorStates, type CollectiveStatus } from "../protocol/actor-status.ts";
 import { CollectiveLine, collectiveLineBytes, shiftedLine } from "./collective-line.ts";
 

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { LaneIndex } from "../protocol/lane.ts";
 import type { Outgoing } from "../protocol/record.ts";
 import type { Credits } from "./credits.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { Clock } from "../clock.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import { toFailure } from "../protocol/failure.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import type { DeadLetterReason } from "../protocol/dead-letter.ts";
 import { ActorDown, fromFailure, toFailure } from "../protocol/failure.ts";

@@ -1,4 +1,4 @@
-import type { UserCall } from "../../user-call.ts";
+import type { UserCall } from "../../errors/index.ts";
 import type { ActorRole } from "./spawn.ts";
 
 /** What an actor does, as the runtime sees it. */

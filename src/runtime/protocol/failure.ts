@@ -5,7 +5,7 @@ import {
   noteOrigin,
   originOf,
   TroupeError,
-} from "../../errors.ts";
+} from "../../errors/index.ts";
 import { type Address, describe } from "./address.ts";
 
 /** An error as it travels between actors: plain data, its first cause kept. */

@@ -1,5 +1,5 @@
 import type { ResourceLimits } from "node:worker_threads";
-import type { ModuleTexts } from "../../module-texts.ts";
+import type { ModuleTexts } from "../module-texts.ts";
 
 /** Where an actor lives: on a thread of its own, here or in another process, or on the main thread beside the system. */
 export type Placement = "thread" | "main" | "process";

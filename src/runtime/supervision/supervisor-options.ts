@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { ActorRef } from "../messaging/actor-ref.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { SpawnPlace } from "../protocol/spawn.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { Timer } from "../clock.ts";
 import type { ActorRef } from "../messaging/actor-ref.ts";
 import { type Down, type Failure, toFailure } from "../protocol/failure.ts";

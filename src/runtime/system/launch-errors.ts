@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import { type Failure, firstCause, fromFailure } from "../protocol/failure.ts";
 import type { Placement } from "../protocol/spawn.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /**
  * Teaches messages about one class of value that cannot be cloned as it is. `encode` makes plain data of

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** What a frame says beside its bytes; or-ed together. */
 export const frameFlag = {

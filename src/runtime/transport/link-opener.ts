@@ -1,5 +1,5 @@
 import { MessagePort } from "node:worker_threads";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { CreditCounters } from "../mailbox/credit-counters.ts";
 import type { Credits } from "../mailbox/credits.ts";
 import { ReportedCredits } from "../mailbox/reported-credits.ts";

@@ -1,5 +1,5 @@
 import type { Transferable } from "node:worker_threads";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { LaneIndex } from "../protocol/lane.ts";
 import type { Envelope, Outgoing, RecordType, Trace } from "../protocol/record.ts";
 

@@ -1,5 +1,5 @@
 import { closeSync, ftruncateSync, openSync } from "node:fs";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /** Maps a whole file into this thread, to be read and written. */
 export type MapFile = (path: string) => ArrayBuffer;

@@ -1,4 +1,4 @@
-import type { RuntimeOptions } from "../trainer/index.ts";
+import type { RuntimeOptions } from "../../actors/trainer/index.ts";
 
 /** What is trained for a table. */
 export type Subject = "bert" | "gpt" | "classifier";

@@ -1,16 +1,17 @@
 // What the tables are measured on: BERT or GPT on tokens at random, the same ones in every row.
-import type { Dataset } from "../data/index.ts";
-import { defineJob } from "../job/index.ts";
+
+import { unfused } from "../../compute/nn/index.ts";
+import { AdamW } from "../../compute/optim/index.ts";
+import { ops, type Tensor } from "../../compute/tensor/index.ts";
+import { defineJob } from "../../job/index.ts";
+import type { Dataset } from "../../library/data/index.ts";
 import {
   BertForPreTraining,
   BertForSequenceClassification,
   GPT2LMHeadModel,
   type ModelBatch,
   type TaskModel,
-} from "../models/index.ts";
-import { unfused } from "../nn/index.ts";
-import { AdamW } from "../optim/index.ts";
-import { ops, type Tensor } from "../tensor/index.ts";
+} from "../../library/models/index.ts";
 import { type Subject, sizes } from "./dimensions.ts";
 
 const { bert } = sizes.small;

@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync } from "node:fs";
-import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 
 /** What was measured, by what with: plain data. */
 interface Entry {

@@ -1,6 +1,6 @@
-import { TroupeError } from "../errors.ts";
-import { memory, resetPeakMemory } from "../tensor/index.ts";
-import { Runtime, type RuntimeOptions } from "../trainer/index.ts";
+import { Runtime, type RuntimeOptions } from "../../actors/trainer/index.ts";
+import { memory, resetPeakMemory } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
 import { type BenchRow, type Dimension, NUM_RANKS, type Sizes } from "./dimensions.ts";
 import { type PlannedRow, planRow } from "./plan-row.ts";
 

@@ -1,4 +1,4 @@
-import { type Layout, parseZeroLevel } from "../parallel/index.ts";
+import { type Layout, parseZeroLevel } from "../../compute/parallel/index.ts";
 import {
   byteScheme,
   calibrated,

@@ -1,7 +1,8 @@
 // What convergence is measured on: a small GPT on the letters of a text.
-import { textDataset } from "../data/index.ts";
-import { defineJob } from "../job/index.ts";
-import { AdamW } from "../optim/index.ts";
+
+import { AdamW } from "../../compute/optim/index.ts";
+import { defineJob } from "../../job/index.ts";
+import { textDataset } from "../../library/data/index.ts";
 import { modelOf } from "./job.ts";
 
 export default defineJob({

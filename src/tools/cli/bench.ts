@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
+import { makeFolder } from "../../errors/untrusted/index.ts";
 import {
   type BenchOptions,
   dimensions,
@@ -11,7 +12,6 @@ import {
   runBench,
   sizes,
 } from "../bench/index.ts";
-import { makeFolder } from "../make-folder.ts";
 import { number, print, usage } from "./flags.ts";
 
 interface BenchFlags {

@@ -1,9 +1,9 @@
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
-import { type CheckpointStorage, openStorage, standingOf } from "../checkpoint/index.ts";
-import { Dashboard, type FileReader, findEventFile, followFile } from "../dashboard/index.ts";
-import type { TroupeEvent } from "../events/index.ts";
-import { makeOwnFolder, userCache, whyUnsafe } from "../ownership.ts";
+import { makeOwnFolder, userCache, whyUnsafe } from "../../errors/untrusted/index.ts";
+import { Dashboard, type FileReader, findEventFile, followFile } from "../../job/dashboard/index.ts";
+import type { TroupeEvent } from "../../job/events/index.ts";
+import { type CheckpointStorage, openStorage, standingOf } from "../../library/checkpoint/index.ts";
 import { number } from "./flags.ts";
 
 /**

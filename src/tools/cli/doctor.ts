@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
-const script = fileURLToPath(new URL("../../scripts/doctor.mjs", import.meta.url));
+const script = fileURLToPath(new URL("../../../scripts/doctor.mjs", import.meta.url));
 
 /** Adds `troupe doctor`. */
 export function addDoctorCommand(program: Command): void {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { bytesOf } from "../config/index.ts";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { bytesOf } from "../../job/options/index.ts";
 
 /** @returns a flag's value as a number. @throws {TroupeError} `USAGE` */
 export function number(text: string): number {

@@ -1,15 +1,18 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
+import { dematerialize, materialize } from "../../compute/nn/index.ts";
+import { setNumThreads } from "../../compute/tensor/index.ts";
+import { fileFailure } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import {
   adapterConfigName,
   HuggingFaceFolder,
   type JsonObject,
   parseJsonObject,
-} from "../checkpoint/index.ts";
-import { loadTokenizer, type Tokenizer } from "../data/index.ts";
-import { applyDelta, deltaFrom, loadDelta } from "../deltas/index.ts";
-import { fileFailure } from "../errors.ts";
+} from "../../library/checkpoint/index.ts";
+import { loadTokenizer, type Tokenizer } from "../../library/data/index.ts";
+import { applyDelta, deltaFrom, loadDelta } from "../../library/deltas/index.ts";
 import {
   autoModel,
   configOfFile,
@@ -22,10 +25,7 @@ import {
   pretrained,
   specialTokensOf,
   taskOf,
-} from "../models/index.ts";
-import { dematerialize, materialize } from "../nn/index.ts";
-import { setNumThreads } from "../tensor/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
+} from "../../library/models/index.ts";
 import { number, print, usage } from "./flags.ts";
 
 interface GenerateFlags {

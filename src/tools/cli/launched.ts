@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:os";
-import { type CommandOptions, type Given, trustFilesOf } from "../config/index.ts";
-import { TroupeError } from "../errors.ts";
-import { heartbeatOf, type Launch, takePart } from "../launch/index.ts";
-import type { HostAgent } from "../runtime/index.ts";
+import { heartbeatOf, type Launch, takePart } from "../../actors/launch/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { type CommandOptions, type Given, trustFilesOf } from "../../job/options/index.ts";
+import type { HostAgent } from "../../runtime/index.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 const DIGEST_LENGTH = 12;

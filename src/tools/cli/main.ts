@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { framesOf, ownFrames, TroupeError } from "../errors.ts";
-import { describeError, reportError } from "../events/index.ts";
+import { framesOf, ownFrames, TroupeError } from "../../errors/index.ts";
+import { describeError, reportError } from "../../job/events/index.ts";
 import { addBenchCommand } from "./bench.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
@@ -124,6 +124,6 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
 ]);
 
 function version(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  const text = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
   return (JSON.parse(text) as { version: string }).version;
 }

@@ -1,5 +1,5 @@
 import type { Command, CommanderError } from "commander";
-import { nearestName, type TroupeError } from "../errors.ts";
+import { nearestName, type TroupeError } from "../../errors/index.ts";
 import { usage } from "./flags.ts";
 
 /** Flags of other trainers, and what does the same here. */

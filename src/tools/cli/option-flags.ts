@@ -1,5 +1,5 @@
 import { type Command, Option as Flag } from "commander";
-import { describeStandard, type Given, groups, type Option, readText } from "../config/index.ts";
+import { describeStandard, type Given, groups, type Option, readText } from "../../job/options/index.ts";
 import { pair } from "./flags.ts";
 
 /** Adds the flags of options, each in the group of its subject, in the order of the groups. */

@@ -3,7 +3,12 @@ import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import type * as z from "zod";
-import { type JsonObject, parseJsonObject } from "../checkpoint/index.ts";
+import { configure, trainingOf } from "../../actors/trainer/index.ts";
+import { checkLayout, type Layout, parseZeroLevel } from "../../compute/parallel/index.ts";
+import { deviceCount, numelOf } from "../../compute/tensor/index.ts";
+import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
+import { loadJob } from "../../job/index.ts";
 import {
   commandSchema,
   Layers,
@@ -12,12 +17,9 @@ import {
   ranksUpTo,
   read,
   runtimeSchema,
-} from "../config/index.ts";
-import { fileFailure, TroupeError } from "../errors.ts";
-import { loadJob } from "../job/index.ts";
-import { autoModel, configOfFile } from "../models/index.ts";
-import { whichPathWasMeant } from "../nearest-path.ts";
-import { checkLayout, type Layout, parseZeroLevel } from "../parallel/index.ts";
+} from "../../job/options/index.ts";
+import { type JsonObject, parseJsonObject } from "../../library/checkpoint/index.ts";
+import { autoModel, configOfFile } from "../../library/models/index.ts";
 import {
   type ClusterName,
   calibrated,
@@ -37,15 +39,13 @@ import {
   type PlannedPrecision,
   type PlanOptions,
   planMemory,
+  plannedJob,
   productRate,
   type Simulation,
   simulate,
   suggestLayouts,
   traceOptions,
 } from "../planner/index.ts";
-import { deviceCount, numelOf } from "../tensor/index.ts";
-import { configure, plannedJob, trainingOf } from "../trainer/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../untrusted/index.ts";
 import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";

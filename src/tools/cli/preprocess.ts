@@ -2,6 +2,8 @@ import { createReadStream, existsSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
+import { TroupeError } from "../../errors/index.ts";
+import { openRegularSync, ownValue } from "../../errors/untrusted/index.ts";
 import {
   loadGpt2Tokenizer,
   loadTokenizer,
@@ -11,9 +13,7 @@ import {
   readPunkt,
   type Tokenizer,
   t5Vocabulary,
-} from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
-import { openRegularSync, ownValue } from "../untrusted/index.ts";
+} from "../../library/data/index.ts";
 import { number, print } from "./flags.ts";
 
 interface PreprocessFlags {

@@ -1,9 +1,9 @@
 import { accessSync, constants, rmdirSync } from "node:fs";
 import { basename, dirname, join, parse, resolve } from "node:path";
-import { LocalFolder, placeOf, stepOf } from "../checkpoint/index.ts";
-import type { Given } from "../config/index.ts";
-import { makeFolder } from "../make-folder.ts";
-import { RESUME_AUTO } from "../trainer/index.ts";
+import { RESUME_AUTO } from "../../actors/trainer/index.ts";
+import { makeFolder } from "../../errors/untrusted/index.ts";
+import type { Given } from "../../job/options/index.ts";
+import { LocalFolder, placeOf, stepOf } from "../../library/checkpoint/index.ts";
 import { usage } from "./flags.ts";
 
 /** What asks for a folder of the run's own, chosen by its job. */

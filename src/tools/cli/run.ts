@@ -1,5 +1,17 @@
 import { type Command, Option as Flag } from "commander";
-import { openCheckpoint, type TrainerState } from "../checkpoint/index.ts";
+import { readLaunch } from "../../actors/launch/index.ts";
+import {
+  configure,
+  jobUrlOf,
+  type Launched,
+  RESUME_AUTO,
+  Runtime,
+  settingsIn,
+  startedIn,
+  trainingOf,
+} from "../../actors/trainer/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { type Job, type JobConfig, loadJob } from "../../job/index.ts";
 import {
   type CommandOptions,
   commandSchema,
@@ -11,21 +23,9 @@ import {
   optionsOf,
   printConfig,
   readCommand,
-} from "../config/index.ts";
-import type { DatasetFacts } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
-import { type Job, type JobConfig, loadJob } from "../job/index.ts";
-import { readLaunch } from "../launch/index.ts";
-import {
-  configure,
-  jobUrlOf,
-  type Launched,
-  RESUME_AUTO,
-  Runtime,
-  settingsIn,
-  startedIn,
-  trainingOf,
-} from "../trainer/index.ts";
+} from "../../job/options/index.ts";
+import { openCheckpoint, type TrainerState } from "../../library/checkpoint/index.ts";
+import type { DatasetFacts } from "../../library/data/index.ts";
 import { printAddress } from "./dashboard.ts";
 import { print, setting, tellAll, usage } from "./flags.ts";
 import { aboutRun, takePartIn } from "./launched.ts";

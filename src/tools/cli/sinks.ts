@@ -1,8 +1,14 @@
 import { join } from "node:path";
-import type { CommandOptions } from "../config/index.ts";
-import { eventFileName } from "../dashboard/index.ts";
-import { TroupeError } from "../errors.ts";
-import { consoleSink, type EventSink, jsonLinesSink, ofKind, type TroupeEvent } from "../events/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { eventFileName } from "../../job/dashboard/index.ts";
+import {
+  consoleSink,
+  type EventSink,
+  jsonLinesSink,
+  ofKind,
+  type TroupeEvent,
+} from "../../job/events/index.ts";
+import type { CommandOptions } from "../../job/options/index.ts";
 import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } from "../sinks/index.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Layout } from "../parallel/index.ts";
+import type { Layout } from "../../compute/parallel/index.ts";
 import type { Estimate } from "./cost/estimate.ts";
 import type { RankMemory } from "./cost/plan-memory.ts";
 import type { Simulation } from "./simulation/simulate.ts";

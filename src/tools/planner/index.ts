@@ -46,6 +46,7 @@ export {
   describeSimulation,
   describeSuggestions,
 } from "./describe-plan.ts";
+export { type PlannedJob, plannedJob } from "./planned-job.ts";
 export { chromeTrace } from "./simulation/chrome-trace.ts";
 export {
   type ControlCosts,

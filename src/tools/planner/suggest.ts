@@ -1,4 +1,4 @@
-import { type Layout, layoutProblems } from "../parallel/index.ts";
+import { type Layout, layoutProblems } from "../../compute/parallel/index.ts";
 import type { Cluster } from "./cost/cluster.ts";
 import { type Estimate, estimateStep } from "./cost/estimate.ts";
 import type { ModelFacts } from "./cost/model-facts.ts";

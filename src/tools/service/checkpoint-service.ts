@@ -1,4 +1,6 @@
 import type { Observable } from "rxjs";
+import { TroupeError } from "../../errors/index.ts";
+import { EventHub, type EventSink, type EventStream, type TroupeEvent } from "../../job/events/index.ts";
 import {
   Checkpoint,
   type CheckpointFacts,
@@ -12,9 +14,7 @@ import {
   type StoredFolder,
   stepFolder,
   verifyCheckpoint,
-} from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { EventHub, type EventSink, type EventStream, type TroupeEvent } from "../events/index.ts";
+} from "../../library/checkpoint/index.ts";
 import { type GivenTensor, stageAll } from "./given-tensors.ts";
 import type { Save } from "./save.ts";
 import { SaveQueue } from "./save-queue.ts";

@@ -1,6 +1,6 @@
-import { type Box, type SafetensorsDType, toSafetensorsDType } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { Tensor } from "../tensor/index.ts";
+import { Tensor } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { type Box, type SafetensorsDType, toSafetensorsDType } from "../../library/checkpoint/index.ts";
 import type { StagedSave, TensorGroup } from "./staged-save.ts";
 
 /** The bytes of a tensor, or of a slice of it: row-major and little-endian. */

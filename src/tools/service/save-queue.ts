@@ -1,6 +1,6 @@
-import type { JsonObject } from "../checkpoint/index.ts";
-import { type EventHub, reportError } from "../events/index.ts";
-import { type ActorRef, ActorSystem, AskTimeout, type RuntimeEvent } from "../runtime/index.ts";
+import { type EventHub, reportError } from "../../job/events/index.ts";
+import type { JsonObject } from "../../library/checkpoint/index.ts";
+import { type ActorRef, ActorSystem, AskTimeout, type RuntimeEvent } from "../../runtime/index.ts";
 import { Save } from "./save.ts";
 import type { ServiceSettings } from "./service-options.ts";
 import type { StagedTensor } from "./staged-save.ts";

@@ -1,4 +1,4 @@
-import { type NamesOf, TroupeError, unknownNames } from "../errors.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../../errors/index.ts";
 import type { WriterInit } from "./writer.ts";
 
 /** How a service saves. Give exactly one of `dir` and `storage`. */

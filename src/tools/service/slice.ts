@@ -1,6 +1,6 @@
-import { type Box, liesIn } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { numelOf } from "../tensor/index.ts";
+import { numelOf } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { type Box, liesIn } from "../../library/checkpoint/index.ts";
 
 /** The whole of a tensor. */
 export function wholeOf(shape: readonly number[]): Box {

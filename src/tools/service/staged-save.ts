@@ -1,6 +1,6 @@
-import { type Box, isDType, type SafetensorsDType, tensorSizeBytes } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { numelOf } from "../tensor/index.ts";
+import { numelOf } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { type Box, isDType, type SafetensorsDType, tensorSizeBytes } from "../../library/checkpoint/index.ts";
 import { checkSlice, overlap, SliceWriter, wholeOf } from "./slice.ts";
 import type { StagingArea } from "./staging.ts";
 

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 const alignment = 64;
 /** Tensors smaller than this lie together in buffers of this size; a larger one has a buffer to itself. */

@@ -1,3 +1,4 @@
+import { TroupeError } from "../../errors/index.ts";
 import {
   CheckpointDraft,
   type CheckpointStorage,
@@ -7,9 +8,8 @@ import {
   openStorage,
   stepFolder,
   verifyCheckpoint,
-} from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { type ActorContext, defineActor } from "../runtime/index.ts";
+} from "../../library/checkpoint/index.ts";
+import { type ActorContext, defineActor } from "../../runtime/index.ts";
 import type { StagedTensor, TensorGroup } from "./staged-save.ts";
 
 /** A checkpoint to be written, its tensors' bytes in memory that both threads see. Plain data. */

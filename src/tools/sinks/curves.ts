@@ -1,4 +1,4 @@
-import type { EventOf, TroupeEvent } from "../events/index.ts";
+import type { EventOf, TroupeEvent } from "../../job/events/index.ts";
 
 /** A point of a curve that an event adds to. */
 export interface Point {

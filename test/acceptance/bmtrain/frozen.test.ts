@@ -1,7 +1,7 @@
 // BMTrain tests requires_grad and requires_grad_multi_gpu: parameters of one block are frozen and trained in turns.
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { formatSummary, Runtime, type RuntimeOptions } from "../../../src/index.ts";
+import { formatSummary, Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
 import { type ByName, gradientsOf, parametersOf, train } from "../../fixtures/acceptance/train.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,8 +1,8 @@
 // How parameters are laid out and grouped.
 import { describe, expect, it } from "vitest";
-import { AdamW, Linear } from "../../../src/index.ts";
-import { checkOptimizers } from "../../../src/optim/index.ts";
-import { Mesh, planBlocks, sliceOf } from "../../../src/parallel/index.ts";
+import { checkOptimizers } from "../../../src/compute/optim/index.ts";
+import { Mesh, planBlocks, sliceOf } from "../../../src/compute/parallel/index.ts";
+import { AdamW, Linear } from "../../../src/entries/index.ts";
 import { Exhibition } from "../../fixtures/acceptance/exhibits.ts";
 
 describe("parameters", () => {

@@ -1,7 +1,7 @@
 // What BMTrain lets pass, and trains wrong or waits for: here it is refused, with a word on what to do.
 import { describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions } from "../../../src/index.ts";
-import { parseZeroLevel } from "../../../src/parallel/index.ts";
+import { parseZeroLevel } from "../../../src/compute/parallel/index.ts";
+import { Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
 
 const odd = new URL("../../fixtures/acceptance/odd.ts", import.meta.url);
 

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { addRunCommand } from "../../../src/cli/run.ts";
-import { gradEnabled, liveTensors, numThreads, Runtime } from "../../../src/index.ts";
+import { gradEnabled, liveTensors, numThreads, Runtime } from "../../../src/entries/index.ts";
+import { addRunCommand } from "../../../src/tools/cli/run.ts";
 
 // Appendix A 17.
 describe("a run", () => {

@@ -1,6 +1,6 @@
 // A program that reads the files which it is sent, one after the other, and says what became of each and what it cost.
 import { readFileSync, writeFileSync } from "node:fs";
-import { TroupeError } from "../../../src/index.ts";
+import { TroupeError } from "../../../src/entries/index.ts";
 import { readers } from "./readers.ts";
 
 /** A file to be read. */

@@ -1,13 +1,13 @@
 import { join } from "node:path";
+import { commandSchema, fileOptions } from "../../../src/job/options/index.ts";
 import {
   Checkpoint,
   HuggingFaceFolder,
   LocalFolder,
   SafetensorsFile,
   TorchFile,
-} from "../../../src/checkpoint/index.ts";
-import { commandSchema, fileOptions } from "../../../src/config/index.ts";
-import { openSource } from "../../../src/convert/index.ts";
+} from "../../../src/library/checkpoint/index.ts";
+import { openSource } from "../../../src/library/convert/index.ts";
 import {
   IndexedDataset,
   loadGpt2Tokenizer,
@@ -21,11 +21,17 @@ import {
   readTable,
   readWav,
   type Tokenizer,
-} from "../../../src/data/index.ts";
-import { readNpy } from "../../../src/data/megatron/numpy/npy.ts";
-import { applyDelta, deltaFrom } from "../../../src/deltas/index.ts";
-import { findRegistry } from "../../../src/hub/index.ts";
-import { autoModel, configOfFile, GPT2LMHeadModel, pretrained, taskOf } from "../../../src/models/index.ts";
+} from "../../../src/library/data/index.ts";
+import { readNpy } from "../../../src/library/data/megatron/numpy/npy.ts";
+import { applyDelta, deltaFrom } from "../../../src/library/deltas/index.ts";
+import { findRegistry } from "../../../src/library/hub/index.ts";
+import {
+  autoModel,
+  configOfFile,
+  GPT2LMHeadModel,
+  pretrained,
+  taskOf,
+} from "../../../src/library/models/index.ts";
 
 /** Texts to encode by a stranger's tokenizer: words, and texts that are hard for patterns. */
 const texts = [

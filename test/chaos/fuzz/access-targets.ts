@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { Gate } from "../../../src/access/gate.ts";
-import { keepToken } from "../../../src/access/token.ts";
+import { Gate } from "../../../src/runtime/access/gate.ts";
+import { keepToken } from "../../../src/runtime/access/token.ts";
 import type { Target } from "./target.ts";
 
 const token = "0123456789abcdef".repeat(4);

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { encodeManifest, parseManifest } from "../../../src/checkpoint/format/manifest.ts";
-import { PickleCut, readPickle } from "../../../src/checkpoint/format/pickle.ts";
-import { layOut, parseHeader } from "../../../src/checkpoint/format/safetensors-header.ts";
-import { parseJsonObject } from "../../../src/checkpoint/format/strict-json.ts";
-import { filesOf } from "../../../src/checkpoint/hugging-face.ts";
+import { encodeManifest, parseManifest } from "../../../src/library/checkpoint/format/manifest.ts";
+import { PickleCut, readPickle } from "../../../src/library/checkpoint/format/pickle.ts";
+import { layOut, parseHeader } from "../../../src/library/checkpoint/format/safetensors-header.ts";
+import { parseJsonObject } from "../../../src/library/checkpoint/format/strict-json.ts";
+import { filesOf } from "../../../src/library/checkpoint/hugging-face.ts";
 import type { Target } from "./target.ts";
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);

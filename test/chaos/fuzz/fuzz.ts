@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../src/index.ts";
+import { TroupeError } from "../../../src/entries/index.ts";
 import type { Chance } from "../chance.ts";
 import { Coverage } from "./coverage.ts";
 import type { Target } from "./target.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { CheckpointServer, CheckpointService } from "../../../src/service/index.ts";
+import { CheckpointServer, CheckpointService } from "../../../src/tools/service/index.ts";
 import type { Target } from "./target.ts";
 
 const request = (head: string, headers: readonly string[] = [], content = ""): string =>

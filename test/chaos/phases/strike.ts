@@ -40,33 +40,33 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
 
 /** Where the product comes to a phase in which no job's code runs. */
 const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
-  gather: async () => [(await import("../../../src/engine/shard/shard.ts")).Shard.prototype, "gather"],
+  gather: async () => [(await import("../../../src/actors/engine/shard/shard.ts")).Shard.prototype, "gather"],
   backward: async () => [
-    (await import("../../../src/parallel/rank/gradient-buckets.ts")).GradientBuckets.prototype,
+    (await import("../../../src/compute/parallel/rank/gradient-buckets.ts")).GradientBuckets.prototype,
     "contribute",
   ],
   reduce: async () => [
-    (await import("../../../src/parallel/shard/shard-store.ts")).ShardStore.prototype,
+    (await import("../../../src/compute/parallel/shard/shard-store.ts")).ShardStore.prototype,
     "reduce",
   ],
   update: async () => [
-    (await import("../../../src/state/store/state-store.ts")).MemoryStateStore.prototype,
+    (await import("../../../src/actors/state/store/state-store.ts")).MemoryStateStore.prototype,
     "update",
   ],
   snapshot: async () => [
-    (await import("../../../src/state/store/block-copy.ts")).BlockCopy.prototype,
+    (await import("../../../src/actors/state/store/block-copy.ts")).BlockCopy.prototype,
     "finish",
   ],
   write: async () => [
-    (await import("../../../src/checkpoint/saving/checkpoint-draft.ts")).CheckpointDraft.prototype,
+    (await import("../../../src/library/checkpoint/saving/checkpoint-draft.ts")).CheckpointDraft.prototype,
     "write",
   ],
   commit: async () => [
-    (await import("../../../src/checkpoint/saving/checkpoint-draft.ts")).CheckpointDraft.prototype,
+    (await import("../../../src/library/checkpoint/saving/checkpoint-draft.ts")).CheckpointDraft.prototype,
     "commit",
   ],
   shutdown: async () => [
-    (await import("../../../src/engine/rank/model-runner.ts")).ModelRunner.prototype,
+    (await import("../../../src/actors/engine/rank/model-runner.ts")).ModelRunner.prototype,
     "leave",
   ],
 };

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
-import { openCheckpoint } from "../../../src/checkpoint/reading/open-checkpoint.ts";
-import { LocalFolder } from "../../../src/checkpoint/storage/local-folder.ts";
-import { TroupeError } from "../../../src/index.ts";
+import { TroupeError } from "../../../src/entries/index.ts";
+import { openCheckpoint } from "../../../src/library/checkpoint/reading/open-checkpoint.ts";
+import { LocalFolder } from "../../../src/library/checkpoint/storage/local-folder.ts";
 import { Disk, materialize } from "./disk.ts";
 import type { Operation } from "./operation.ts";
 import { record } from "./record.ts";

@@ -1,7 +1,7 @@
 // Saves steps one after another, each time saying so: the program whose power is cut. `save-steps.ts FOLDER KEEP STEP...`.
 
-import { writeCheckpoint } from "../../../src/checkpoint/saving/save-checkpoint.ts";
-import { LocalFolder } from "../../../src/checkpoint/storage/local-folder.ts";
+import { writeCheckpoint } from "../../../src/library/checkpoint/saving/save-checkpoint.ts";
+import { LocalFolder } from "../../../src/library/checkpoint/storage/local-folder.ts";
 import { contentOf } from "../../checkpoint/content.ts";
 
 const [folder = "", keep, ...steps] = process.argv.slice(2);

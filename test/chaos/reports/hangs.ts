@@ -1,4 +1,4 @@
-import { describeCollective } from "../../../src/events/index.ts";
+import { describeCollective } from "../../../src/job/events/index.ts";
 import { lossesOf } from "../../fixtures/run-tiny.ts";
 import type { Placement } from "../faults.ts";
 import { type Hang, hangOnce } from "../hang.ts";

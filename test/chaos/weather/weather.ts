@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { RuntimeOptions } from "../../../src/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { tinyJob, type Workspace } from "../../fixtures/run-tiny.ts";
 import type { Placement } from "../faults.ts";
 import { runProgram, type Surroundings } from "../run-program.ts";

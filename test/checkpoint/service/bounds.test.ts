@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { StagedSave } from "../../../src/service/staged-save.ts";
-import { StagingMemory } from "../../../src/service/staging.ts";
+import { StagedSave } from "../../../src/tools/service/staged-save.ts";
+import { StagingMemory } from "../../../src/tools/service/staging.ts";
 import { refusal } from "../refusal.ts";
 import { putting, served } from "./served.ts";
 

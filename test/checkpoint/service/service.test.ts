@@ -2,14 +2,14 @@ import { mkdir, readdir, readFile, rename, rm, truncate, writeFile } from "node:
 import { join } from "node:path";
 import { lastValueFrom, toArray } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { HuggingFaceFolder } from "../../../src/checkpoint/index.ts";
-import type { TroupeEvent } from "../../../src/events/index.ts";
+import { scope, type Tensor, tensor } from "../../../src/compute/tensor/index.ts";
+import type { TroupeEvent } from "../../../src/job/events/index.ts";
+import { HuggingFaceFolder } from "../../../src/library/checkpoint/index.ts";
 import {
   CheckpointService,
   type CheckpointServiceOptions,
   type GivenTensor,
-} from "../../../src/service/index.ts";
-import { scope, type Tensor, tensor } from "../../../src/tensor/index.ts";
+} from "../../../src/tools/service/index.ts";
 import { refusal } from "../refusal.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 

@@ -2,9 +2,13 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { IndexedWriter, type MegatronGptOptions, megatronGptDataset } from "../../../src/data/index.ts";
-import { readNpy } from "../../../src/data/megatron/numpy/npy.ts";
-import { scope } from "../../../src/tensor/index.ts";
+import { scope } from "../../../src/compute/tensor/index.ts";
+import {
+  IndexedWriter,
+  type MegatronGptOptions,
+  megatronGptDataset,
+} from "../../../src/library/data/index.ts";
+import { readNpy } from "../../../src/library/data/megatron/numpy/npy.ts";
 import { numbers } from "../../tensor/numbers.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));

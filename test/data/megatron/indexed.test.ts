@@ -8,8 +8,8 @@ import {
   type IndexedFormat,
   IndexedWriter,
   indexedDTypeFor,
-} from "../../../src/data/index.ts";
-import { readNpy, writeNpy } from "../../../src/data/megatron/numpy/npy.ts";
+} from "../../../src/library/data/index.ts";
+import { readNpy, writeNpy } from "../../../src/library/data/megatron/numpy/npy.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { gptSamples, sentenceSamples, splitRanges } from "../../../src/data/index.ts";
-import { blend } from "../../../src/data/megatron/blend.ts";
+import { gptSamples, sentenceSamples, splitRanges } from "../../../src/library/data/index.ts";
+import { blend } from "../../../src/library/data/megatron/blend.ts";
 import { plainBlend, plainGpt, plainSentences, plainSplit, twister, twister64 } from "./plain-reference.ts";
 
 const NUM_CASES = 150;

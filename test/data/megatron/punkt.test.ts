@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type PunktModel, punktSentences, readPunkt } from "../../../src/data/index.ts";
+import { type PunktModel, punktSentences, readPunkt } from "../../../src/library/data/index.ts";
 import { sharedPath } from "../../fixtures/shared.ts";
 
 /** A Python that has nltk. */

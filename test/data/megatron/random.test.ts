@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { MersenneTwister, MersenneTwister64 } from "../../../src/data/megatron/numpy/mersenne-twister.ts";
-import { RandomState, randperm, roundHalfEven } from "../../../src/data/megatron/numpy/random-state.ts";
+import {
+  MersenneTwister,
+  MersenneTwister64,
+} from "../../../src/library/data/megatron/numpy/mersenne-twister.ts";
+import {
+  RandomState,
+  randperm,
+  roundHalfEven,
+} from "../../../src/library/data/megatron/numpy/random-state.ts";
 
 /** `count` values of `draw`. */
 function take<T>(count: number, draw: () => T): T[] {

@@ -17,8 +17,8 @@ import {
   splitRanges,
   t5Sample,
   t5Vocabulary,
-} from "../../../src/data/index.ts";
-import { blend } from "../../../src/data/megatron/blend.ts";
+} from "../../../src/library/data/index.ts";
+import { blend } from "../../../src/library/data/megatron/blend.ts";
 
 // The numbers are those that Megatron-LM's own functions give.
 describe("splits", () => {

@@ -17,7 +17,7 @@ import {
   megatronT5Samples,
   type T5Sample,
   t5Vocabulary,
-} from "../../../src/data/index.ts";
+} from "../../../src/library/data/index.ts";
 
 // A checkout of Megatron-LM of 2022 (0c9e6a16) with megatron/data/helpers compiled, and a Python with torch and numpy.
 const { TROUPE_MEGATRON: megatron, TROUPE_PYTHON: python = "python3" } = process.env;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { fitPicture, type ResizeFilter, resizePixels } from "../../../src/data/index.ts";
+import { fitPicture, type ResizeFilter, resizePixels } from "../../../src/library/data/index.ts";
 
 interface Pillow {
   readonly resized: readonly {

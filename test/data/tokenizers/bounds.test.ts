@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { HuggingFaceTokenizer, loadTokenizer } from "../../../src/data/index.ts";
+import { HuggingFaceTokenizer, loadTokenizer } from "../../../src/library/data/index.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 import { miniGpt2 } from "../mini-gpt2.ts";
 

@@ -10,7 +10,7 @@ import {
   loadTokenizer,
   type Span,
   type Truncation,
-} from "../../../src/data/index.ts";
+} from "../../../src/library/data/index.ts";
 import { sharedPath } from "../../fixtures/shared.ts";
 
 // A python that has Hugging Face's tokenizers. Skipped where the environment names none.

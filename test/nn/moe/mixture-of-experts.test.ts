@@ -8,8 +8,8 @@ import {
   type MixtureOptions,
   materialize,
   Randomness,
-} from "../../../src/nn/index.ts";
-import { empty, grad, ops, scope, type Tensor } from "../../../src/tensor/index.ts";
+} from "../../../src/compute/nn/index.ts";
+import { empty, grad, ops, scope, type Tensor } from "../../../src/compute/tensor/index.ts";
 
 const values = (x: Tensor) => Array.from(x.to("float64").toTypedArray() as Float64Array);
 const random = (shape: number[], stream: number) =>

@@ -6,8 +6,8 @@ import {
   type GateOptions,
   type Routing,
   route,
-} from "../../../src/nn/index.ts";
-import { empty, ops, scope, type Tensor, tensor, zeros } from "../../../src/tensor/index.ts";
+} from "../../../src/compute/nn/index.ts";
+import { empty, ops, scope, type Tensor, tensor, zeros } from "../../../src/compute/tensor/index.ts";
 import { expectGradients } from "../finite-differences.ts";
 
 const values = (x: Tensor) => Array.from(x.to("float64").toTypedArray() as Float64Array);

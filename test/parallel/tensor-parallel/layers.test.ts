@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { column, row } from "../../../src/nn/index.ts";
-import { ops, scope, tensor } from "../../../src/tensor/index.ts";
+import { column, row } from "../../../src/compute/nn/index.ts";
+import { ops, scope, tensor } from "../../../src/compute/tensor/index.ts";
 import type { AffineCase, Given, ProjectionCase, Values } from "../../fixtures/tensor-parallel/layers.ts";
 import { wholeOf } from "../../fixtures/tensor-parallel/whole.ts";
 import { expectNear, Ranks, relativeError } from "./ranks.ts";

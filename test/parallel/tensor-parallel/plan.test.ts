@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { GPT2LMHeadModel } from "../../../src/models/index.ts";
 import {
   Conv1D,
   column,
@@ -9,8 +8,9 @@ import {
   row,
   type TensorPlan,
   vocabulary,
-} from "../../../src/nn/index.ts";
-import { cutParameters, tensorDivisors } from "../../../src/parallel/index.ts";
+} from "../../../src/compute/nn/index.ts";
+import { cutParameters, tensorDivisors } from "../../../src/compute/parallel/index.ts";
+import { GPT2LMHeadModel } from "../../../src/library/models/index.ts";
 
 class Layer extends Module {
   readonly up: Linear = new Linear(6, 24);

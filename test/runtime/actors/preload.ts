@@ -1,5 +1,5 @@
+import { mapShared } from "../../../src/compute/tensor/index.ts";
 import type { Codec, ProcessSupport } from "../../../src/runtime/index.ts";
-import { mapShared } from "../../../src/tensor/index.ts";
 
 /** A value that cannot be cloned as it is: it lives in one thread and is known elsewhere by its number. */
 export class Handle {

@@ -1,4 +1,4 @@
-import { mapShared } from "../../../src/tensor/index.ts";
+import { mapShared } from "../../../src/compute/tensor/index.ts";
 
 /** Words that a test shares with actors, whichever thread or process they live in, by the path of a file. */
 export function mapWords(path: string): Int32Array {

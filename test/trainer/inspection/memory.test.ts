@@ -1,7 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { type HeldMemory, Runtime, type RuntimeOptions } from "../../../src/index.ts";
-import { GPT2LMHeadModel } from "../../../src/models/index.ts";
-import { cutBlocks } from "../../../src/nn/index.ts";
+import { cutBlocks } from "../../../src/compute/nn/index.ts";
 import {
   cutParameters,
   cutStages,
@@ -10,8 +8,10 @@ import {
   type MeshShape,
   parseZeroLevel,
   planBlocks,
-} from "../../../src/parallel/index.ts";
-import { byteScheme, stateBytes } from "../../../src/planner/index.ts";
+} from "../../../src/compute/parallel/index.ts";
+import { type HeldMemory, Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
+import { GPT2LMHeadModel } from "../../../src/library/models/index.ts";
+import { byteScheme, stateBytes } from "../../../src/tools/planner/index.ts";
 import { tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const size = { vocab: 257, layers: 3, heads: 2, width: 32, context: 16, batch: 8 };

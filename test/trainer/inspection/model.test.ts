@@ -1,6 +1,11 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { formatSummary, Runtime, type RuntimeOptions, type TensorSummary } from "../../../src/index.ts";
+import {
+  formatSummary,
+  Runtime,
+  type RuntimeOptions,
+  type TensorSummary,
+} from "../../../src/entries/index.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 

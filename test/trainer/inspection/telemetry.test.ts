@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { TroupeEvent } from "../../../src/index.ts";
+import type { TroupeEvent } from "../../../src/entries/index.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const ofKind = <Kind extends TroupeEvent["kind"]>(events: readonly TroupeEvent[], kind: Kind) =>

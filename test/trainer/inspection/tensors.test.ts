@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions, type TensorSummary } from "../../../src/index.ts";
-import { TensorRecording } from "../../../src/nn/index.ts";
-import { scope, zeros } from "../../../src/tensor/index.ts";
+import { TensorRecording } from "../../../src/compute/nn/index.ts";
+import { scope, zeros } from "../../../src/compute/tensor/index.ts";
+import { Runtime, type RuntimeOptions, type TensorSummary } from "../../../src/entries/index.ts";
 import { innerWeight, numFeatures, outerWeight, sample } from "../../fixtures/jobs/recorded-regression.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 

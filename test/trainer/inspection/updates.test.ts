@@ -1,6 +1,11 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions, type TensorSummary, type UpdateSummary } from "../../../src/index.ts";
+import {
+  Runtime,
+  type RuntimeOptions,
+  type TensorSummary,
+  type UpdateSummary,
+} from "../../../src/entries/index.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
 import { lossesOf, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { nativeInfo, Runtime, type RuntimeOptions } from "../../../src/index.ts";
+import { nativeInfo, Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, type Told, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 6;

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../../src/index.ts";
-import { nativeInfo } from "../../../src/tensor/index.ts";
+import { nativeInfo } from "../../../src/compute/tensor/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { pretendNccl } from "../../devices/pretend-nccl.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../../src/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { expectNear } from "../../fixtures/expect-near.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { nativeInfo, Runtime } from "../../../src/index.ts";
+import { nativeInfo, Runtime } from "../../../src/entries/index.ts";
 import { portsOf } from "../../chaos/leftovers.ts";
 import { atEachStep, lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../../src/index.ts";
-import { memory, resetPeakMemory } from "../../../src/tensor/index.ts";
+import { memory, resetPeakMemory } from "../../../src/compute/tensor/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { atEachStep, lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();

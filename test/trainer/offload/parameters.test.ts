@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../../src/index.ts";
-import { memory, PAGE_BYTES, resetPeakMemory } from "../../../src/tensor/index.ts";
+import { memory, PAGE_BYTES, resetPeakMemory } from "../../../src/compute/tensor/index.ts";
+import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../../src/entries/index.ts";
 import { atEachStep, lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type EventOf, openCheckpoint, type RuntimeOptions } from "../../../src/index.ts";
+import { type EventOf, openCheckpoint, type RuntimeOptions } from "../../../src/entries/index.ts";
 import { runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 
 type Config = Readonly<Record<string, unknown>>;

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { LastGood } from "../../../src/trainer/recovery/last-good.ts";
-import { startFromSeed } from "../../../src/trainer/resume/start.ts";
+import { LastGood } from "../../../src/actors/trainer/recovery/last-good.ts";
+import { startFromSeed } from "../../../src/actors/trainer/resume/start.ts";
 
 it("refuses to begin again from a folder of weights of which a file has changed, by the file's name", async () => {
   const folder = join(mkdtempSync(join(tmpdir(), "troupe-test-")), "weights");

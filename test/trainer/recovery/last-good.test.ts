@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { liveRefs, type RuntimeOptions, stepFolder } from "../../../src/index.ts";
+import { liveRefs, type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 10;

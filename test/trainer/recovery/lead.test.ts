@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_RULES } from "../../../src/anomalies/index.ts";
-import { RunControl } from "../../../src/engine/conductor/run-control.ts";
-import { TroupeError } from "../../../src/errors.ts";
-import type { TroupeEventBody } from "../../../src/events/index.ts";
-import { Inspections } from "../../../src/inspect/inspections.ts";
-import type { CheckpointerProtocol } from "../../../src/protocols/checkpointer.ts";
-import type { DeclaredModel, RankStepped } from "../../../src/protocols/rank.ts";
-import type { RankPlan } from "../../../src/protocols/rank-plan.ts";
-import type { RankGroup } from "../../../src/protocols/run.ts";
-import type { StepUpdated } from "../../../src/protocols/shard.ts";
+import { RunControl } from "../../../src/actors/engine/conductor/run-control.ts";
+import { Inspections } from "../../../src/actors/inspect/inspections.ts";
+import type { CheckpointerProtocol } from "../../../src/actors/protocols/checkpointer.ts";
+import type { DeclaredModel, RankStepped } from "../../../src/actors/protocols/rank.ts";
+import type { RankPlan } from "../../../src/actors/protocols/rank-plan.ts";
+import type { RankGroup } from "../../../src/actors/protocols/run.ts";
+import type { StepUpdated } from "../../../src/actors/protocols/shard.ts";
+import { abandoned } from "../../../src/actors/state/saving/part-collection.ts";
+import { leadThroughRestarts } from "../../../src/actors/trainer/recovery/lead.ts";
+import { startFromSeed } from "../../../src/actors/trainer/resume/start.ts";
+import { TroupeError } from "../../../src/errors/index.ts";
+import { DEFAULT_RULES } from "../../../src/job/anomalies/index.ts";
+import type { TroupeEventBody } from "../../../src/job/events/index.ts";
 import type { ActorRef } from "../../../src/runtime/index.ts";
-import { abandoned } from "../../../src/state/saving/part-collection.ts";
-import { leadThroughRestarts } from "../../../src/trainer/recovery/lead.ts";
-import { startFromSeed } from "../../../src/trainer/resume/start.ts";
 
 type SupervisedRanks = Parameters<typeof leadThroughRestarts>[0];
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { TroupeError } from "../../../src/errors.ts";
+import type { LastGood } from "../../../src/actors/trainer/recovery/last-good.ts";
+import { Recovery, type TakeUp } from "../../../src/actors/trainer/recovery/recovery.ts";
+import type { SupervisedRanks } from "../../../src/actors/trainer/recovery/supervised-ranks.ts";
+import { TroupeError } from "../../../src/errors/index.ts";
 import { type Failure, toFailure } from "../../../src/runtime/index.ts";
-import type { LastGood } from "../../../src/trainer/recovery/last-good.ts";
-import { Recovery, type TakeUp } from "../../../src/trainer/recovery/recovery.ts";
-import type { SupervisedRanks } from "../../../src/trainer/recovery/supervised-ranks.ts";
 
 const full = new TroupeError("SHARED_MEMORY_FULL", {
   where: "shared memory",

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { RewindRequest } from "../../../src/anomalies/index.ts";
-import { TroupeError } from "../../../src/errors.ts";
-import { Rewinds } from "../../../src/trainer/recovery/rewinds.ts";
+import { Rewinds } from "../../../src/actors/trainer/recovery/rewinds.ts";
+import { TroupeError } from "../../../src/errors/index.ts";
+import { RewindRequest } from "../../../src/job/anomalies/index.ts";
 
 const request = (step: number) =>
   new RewindRequest(step, new TroupeError("LOSS_SPIKE", { relayed: `[step ${step}] odd` }));

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { Stalls } from "../../../src/actors/trainer/stalls/stalls.ts";
 import type { ActorInspection } from "../../../src/runtime/index.ts";
-import { Stalls } from "../../../src/trainer/stalls/stalls.ts";
 
 /** How long an actor may show no progress after steps that took so long. */
 function patienceMs(leastMs: number, durationsMs: readonly number[]): number {

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import type { TroupeEvent } from "../../../src/index.ts";
+import type { TroupeEvent } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const struckJob = new URL("../../fixtures/jobs/struck.ts", import.meta.url);

@@ -1,8 +1,8 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { convert } from "../../../src/convert/index.ts";
-import { stepFolder } from "../../../src/index.ts";
+import { stepFolder } from "../../../src/entries/index.ts";
+import { convert } from "../../../src/library/convert/index.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const tokens = { bos_token_id: 0, eos_token_id: 3, pad_token_id: 1 };

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { saveHuggingFaceFolder } from "../../../src/checkpoint/index.ts";
-import type { EventOf } from "../../../src/events/index.ts";
-import { RobertaForMaskedLM, weightBytes } from "../../../src/models/index.ts";
-import { dematerialize, materialize } from "../../../src/nn/index.ts";
+import { dematerialize, materialize } from "../../../src/compute/nn/index.ts";
+import type { EventOf } from "../../../src/job/events/index.ts";
+import { saveHuggingFaceFolder } from "../../../src/library/checkpoint/index.ts";
+import { RobertaForMaskedLM, weightBytes } from "../../../src/library/models/index.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
 import { runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 

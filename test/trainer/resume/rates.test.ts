@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { TrainerState } from "../../../src/checkpoint/index.ts";
-import { changesSince } from "../../../src/trainer/resume/changes.ts";
-import { recipeOf } from "../../../src/trainer/resume/recipe.ts";
+import { changesSince } from "../../../src/actors/trainer/resume/changes.ts";
+import { recipeOf } from "../../../src/actors/trainer/resume/recipe.ts";
+import type { TrainerState } from "../../../src/library/checkpoint/index.ts";
 
 it("shows the rates of a schedule at its first, middle and last step where they differ, and no digest", () => {
   const recipe = (lrAt: (step: number) => number) =>

@@ -2,9 +2,9 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { encodeManifest, parseManifest } from "../../../src/checkpoint/format/manifest.ts";
-import type { EventOf } from "../../../src/events/index.ts";
-import { type RuntimeOptions, stepFolder } from "../../../src/index.ts";
+import { type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
+import type { EventOf } from "../../../src/job/events/index.ts";
+import { encodeManifest, parseManifest } from "../../../src/library/checkpoint/format/manifest.ts";
 import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 
 const tuned = new URL("../../fixtures/jobs/tuned.ts", import.meta.url);

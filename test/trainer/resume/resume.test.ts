@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RuntimeOptions, stepFolder } from "../../../src/index.ts";
+import { type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
 import { lineLength } from "../../fixtures/jobs/counted.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

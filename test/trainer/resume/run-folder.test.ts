@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { describeEvent } from "../../../src/events/index.ts";
-import { listCheckpoints, openStorage, ownerOf, Runtime, standingOf } from "../../../src/index.ts";
+import { listCheckpoints, openStorage, ownerOf, Runtime, standingOf } from "../../../src/entries/index.ts";
+import { describeEvent } from "../../../src/job/events/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 describe("a run's folder", () => {

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { listCheckpoints, type TroupeEvent } from "../../../src/index.ts";
+import { listCheckpoints, type TroupeEvent } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();

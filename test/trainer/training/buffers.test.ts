@@ -1,8 +1,13 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { writeSafetensors } from "../../../src/checkpoint/index.ts";
-import { type RuntimeOptions, SafetensorsFile, stepFolder, type TroupeEvent } from "../../../src/index.ts";
+import {
+  type RuntimeOptions,
+  SafetensorsFile,
+  stepFolder,
+  type TroupeEvent,
+} from "../../../src/entries/index.ts";
+import { writeSafetensors } from "../../../src/library/checkpoint/index.ts";
 import { pointOf } from "../../fixtures/labelled-points.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

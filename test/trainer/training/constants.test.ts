@@ -12,7 +12,7 @@ import {
   type RuntimeOptions,
   SafetensorsFile,
   stepFolder,
-} from "../../../src/index.ts";
+} from "../../../src/entries/index.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const job = new URL("../../fixtures/jobs/constants.ts", import.meta.url);

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../../src/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const answersJob = new URL("../../fixtures/jobs/answers.ts", import.meta.url);

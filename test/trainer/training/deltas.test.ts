@@ -2,13 +2,13 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { saveHuggingFaceFolder } from "../../../src/checkpoint/index.ts";
-import { applyDelta, lora } from "../../../src/deltas/index.ts";
-import { type HeldMemory, Runtime, type RuntimeOptions, stepFolder } from "../../../src/index.ts";
-import { GPT2LMHeadModel, weightBytes } from "../../../src/models/index.ts";
-import { dematerialize, materialize } from "../../../src/nn/index.ts";
-import { Mesh, planBlocks } from "../../../src/parallel/index.ts";
-import { byteScheme, stateBytes } from "../../../src/planner/index.ts";
+import { dematerialize, materialize } from "../../../src/compute/nn/index.ts";
+import { Mesh, planBlocks } from "../../../src/compute/parallel/index.ts";
+import { type HeldMemory, Runtime, type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
+import { saveHuggingFaceFolder } from "../../../src/library/checkpoint/index.ts";
+import { applyDelta, lora } from "../../../src/library/deltas/index.ts";
+import { GPT2LMHeadModel, weightBytes } from "../../../src/library/models/index.ts";
+import { byteScheme, stateBytes } from "../../../src/tools/planner/index.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,9 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { stepFolder } from "../../../src/checkpoint/index.ts";
-import type { RuntimeOptions, TroupeEvent } from "../../../src/index.ts";
-import { defineLoop, listCheckpoints, liveRefs } from "../../../src/index.ts";
+import {
+  defineLoop,
+  listCheckpoints,
+  liveRefs,
+  type RuntimeOptions,
+  type TroupeEvent,
+} from "../../../src/entries/index.ts";
+import { stepFolder } from "../../../src/library/checkpoint/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const loopJob = new URL("../../fixtures/jobs/tiny-loop.ts", import.meta.url);

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../../src/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const ownJob = new URL("../../fixtures/jobs/own.ts", import.meta.url);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions } from "../../../src/index.ts";
+import { Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 import { goldenPath } from "../../golden/golden.ts";
 import { productTypes } from "../../kernels/inputs.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { MegatronSchedule, type RuntimeOptions, stepFolder } from "../../../src/index.ts";
+import { MegatronSchedule, type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const job = new URL("../../fixtures/jobs/growing.ts", import.meta.url);

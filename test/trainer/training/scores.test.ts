@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { RuntimeOptions } from "../../../src/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { CLASS_WEIGHTS, labelOf, pointOf } from "../../fixtures/labelled-points.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -18,7 +18,7 @@ import {
   stepFolder,
   stepLocal,
   type TroupeEvent,
-} from "../../../src/index.ts";
+} from "../../../src/entries/index.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 import { isFrozen, Ladder, pointsAt } from "../../fixtures/thawing.ts";

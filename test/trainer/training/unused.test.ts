@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { describeEvent } from "../../../src/events/index.ts";
-import { Runtime, type TroupeEvent } from "../../../src/index.ts";
+import { Runtime, type TroupeEvent } from "../../../src/entries/index.ts";
+import { describeEvent } from "../../../src/job/events/index.ts";
 
 const job = new URL("../../fixtures/jobs/unused.ts", import.meta.url);
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EventOf, RuntimeOptions } from "../../../src/index.ts";
+import type { EventOf, RuntimeOptions } from "../../../src/entries/index.ts";
 import { FEATURES, featureAt, LEARNING_RATE, LENGTH, lossNames, weights } from "../../fixtures/exact.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

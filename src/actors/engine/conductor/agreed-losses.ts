@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors.ts";
-import { Mesh, type MeshShape } from "../../parallel/index.ts";
+import { Mesh, type MeshShape } from "../../../compute/parallel/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { RankStepped } from "../../protocols/index.ts";
 
 /** Makes sure that ranks which split layers have computed one loss: otherwise they have trained on different inputs. */

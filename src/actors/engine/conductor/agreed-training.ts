@@ -1,4 +1,4 @@
-import { checkTrainedAlike } from "../../parallel/index.ts";
+import { checkTrainedAlike } from "../../../compute/parallel/index.ts";
 import type { RankStepped } from "../../protocols/index.ts";
 
 /** Makes sure that all ranks have trained the same parameters in each step: their shards would wait for each other for ever. */

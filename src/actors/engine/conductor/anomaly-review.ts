@@ -1,12 +1,12 @@
+import { Mesh } from "../../../compute/parallel/index.ts";
 import {
   anomalyError,
   type Finding,
   type Policy,
   RewindRequest,
   StragglerWatch,
-} from "../../anomalies/index.ts";
-import type { EventOf, TroupeEventBody } from "../../events/index.ts";
-import { Mesh } from "../../parallel/index.ts";
+} from "../../../job/anomalies/index.ts";
+import type { EventOf, TroupeEventBody } from "../../../job/events/index.ts";
 import type { RankPlan, RankStepped, StepUpdated } from "../../protocols/index.ts";
 
 const ACTIONS = {

@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
-import type { EventOf } from "../../events/index.ts";
-import type { BestRule } from "../../job/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { EventOf } from "../../../job/events/index.ts";
+import type { BestRule } from "../../../job/index.ts";
 
 /** The metric that an evaluation measured, with the step of the state. Plain data, kept in checkpoints. */
 export type Measured = readonly [step: number, value: number];

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors.ts";
-import type { FlatBlock } from "../../parallel/index.ts";
+import type { FlatBlock } from "../../../compute/parallel/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { DeclaredModel } from "../../protocols/index.ts";
 
 /**

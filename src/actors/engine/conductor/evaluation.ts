@@ -1,4 +1,4 @@
-import { weightOf, weighValue } from "../../job/index.ts";
+import { weightOf, weighValue } from "../../../job/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated } from "../../protocols/index.ts";
 
 /** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */

@@ -1,4 +1,4 @@
-import type { EventOf } from "../../events/index.ts";
+import type { EventOf } from "../../../job/events/index.ts";
 import type { RankStepped, StepUpdated } from "../../protocols/index.ts";
 import { sumOfCounted } from "./evaluation.ts";
 

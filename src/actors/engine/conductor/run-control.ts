@@ -1,6 +1,6 @@
-import type { StateName } from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
-import type { EndReason } from "../../events/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { EndReason } from "../../../job/events/index.ts";
+import type { StateName } from "../../../library/checkpoint/index.ts";
 
 /** A state that is durable. */
 export interface SavedState {

@@ -1,12 +1,13 @@
+import { TroupeError } from "../../../errors/index.ts";
+import { type ErrorReport, reportError, type TroupeEventBody } from "../../../job/events/index.ts";
 import {
   type JsonObject,
   type ModelTexts,
   type StateName,
   type TrainerState,
   textsAfter,
-} from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
-import { type ErrorReport, reportError, type TroupeEventBody } from "../../events/index.ts";
+} from "../../../library/checkpoint/index.ts";
+import type { ActorRef } from "../../../runtime/index.ts";
 import type {
   CheckpointerProtocol,
   DeclaredModel,
@@ -17,7 +18,6 @@ import type {
   SnapshotProtocol,
   SpreadSave,
 } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
 import { abandoned, planSave, planShares } from "../../state/saving/index.ts";
 import type { SaveOutcome } from "./run-control.ts";
 import type { RunListener } from "./run-listener.ts";

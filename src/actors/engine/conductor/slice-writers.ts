@@ -1,5 +1,5 @@
+import type { ActorRef } from "../../../runtime/index.ts";
 import type { CheckpointerProtocol, RankGroup, SliceWriter } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
 
 /** What finding them needs. */
 export interface SliceWritersOptions {

@@ -1,4 +1,4 @@
-import type { TroupeEventBody } from "../../events/index.ts";
+import type { TroupeEventBody } from "../../../job/events/index.ts";
 import {
   histogramsOf,
   type InspectionRequest,

@@ -1,3 +1,6 @@
+import { attach, type Device, hold, type TensorRef } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { LossWeights } from "../../../job/index.ts";
 import {
   type BatchReader,
   type BatchRefs,
@@ -7,12 +10,9 @@ import {
   type SamplerState,
   samplesBefore,
   type TensorBatch,
-} from "../../data/index.ts";
-import { TroupeError } from "../../errors.ts";
-import type { LossWeights } from "../../job/index.ts";
+} from "../../../library/data/index.ts";
+import { type ActorContext, type ActorRef, AskTimeout, type Pending } from "../../../runtime/index.ts";
 import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
-import { type ActorContext, type ActorRef, AskTimeout, type Pending } from "../../runtime/index.ts";
-import { attach, type Device, hold, type TensorRef } from "../../tensor/index.ts";
 
 /** How the samples of a run are dealt. */
 export interface BatchDealing {

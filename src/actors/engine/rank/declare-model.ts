@@ -1,6 +1,4 @@
-import { TroupeError } from "../../errors.ts";
-import type { Job, JobConfig } from "../../job/index.ts";
-import { cutBlocks, type Module, type TensorPlan } from "../../nn/index.ts";
+import { cutBlocks, type Module, type TensorPlan } from "../../../compute/nn/index.ts";
 import {
   type BlockPlan,
   cutStages,
@@ -12,8 +10,10 @@ import {
   tensorParallel,
   traceUse,
   type ZeroLevel,
-} from "../../parallel/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/parallel/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { Job, JobConfig } from "../../../job/index.ts";
 import type { RankGroups } from "./rank-groups.ts";
 
 /** How a model is spread over the ranks. */

@@ -1,29 +1,11 @@
-import { disposeBatch, type TensorBatch } from "../../data/index.ts";
-import { TroupeError } from "../../errors.ts";
-import { matchesName } from "../../inspect/index.ts";
-import {
-  type BackwardOptions,
-  checkLosses,
-  type ForwardResult,
-  type Losses,
-  weighLosses,
-} from "../../job/index.ts";
-import { type Module, type RecordedTensor, TensorRecording } from "../../nn/index.ts";
+import { type Module, type RecordedTensor, TensorRecording } from "../../../compute/nn/index.ts";
 import {
   type BlockEngine,
   type MeshPlace,
   mapTensors,
   type PassKey,
   type PipelineAction,
-} from "../../parallel/index.ts";
-import {
-  type RankPlan,
-  type RankStepped,
-  type ShardProtocol,
-  type StepOrder,
-  sentTo,
-} from "../../protocols/index.ts";
-import { type ActorRef, systemClock } from "../../runtime/index.ts";
+} from "../../../compute/parallel/index.ts";
 import {
   full,
   hold,
@@ -36,7 +18,25 @@ import {
   Tensor,
   type TensorRef,
   tensor,
-} from "../../tensor/index.ts";
+} from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import {
+  type BackwardOptions,
+  checkLosses,
+  type ForwardResult,
+  type Losses,
+  weighLosses,
+} from "../../../job/index.ts";
+import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
+import { type ActorRef, systemClock } from "../../../runtime/index.ts";
+import { matchesName } from "../../inspect/index.ts";
+import {
+  type RankPlan,
+  type RankStepped,
+  type ShardProtocol,
+  type StepOrder,
+  sentTo,
+} from "../../protocols/index.ts";
 import type { BatchSource, WeighedBatch } from "./batch-source.ts";
 import { loopOrder } from "./loop-order.ts";
 import { type MicroBatches, namedValues, type StepReport } from "./micro-batches.ts";

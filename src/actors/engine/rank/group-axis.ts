@@ -6,11 +6,11 @@ import {
   type Communicator,
   type ReduceOp,
   reduceScatter,
-} from "../../collectives/index.ts";
-import { TroupeError } from "../../errors.ts";
-import type { Axis } from "../../job/index.ts";
-import type { MeshAxis } from "../../parallel/index.ts";
-import { noGrad, ops, scope, type Tensor, tensor } from "../../tensor/index.ts";
+} from "../../../compute/collectives/index.ts";
+import type { MeshAxis } from "../../../compute/parallel/index.ts";
+import { noGrad, ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { Axis } from "../../../job/index.ts";
 import type { RankGroups } from "./rank-groups.ts";
 
 /** One axis of the mesh in a user's hands. Its group is joined with the first call, which every rank of it makes alike. */

@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
-import type { Module } from "../../nn/index.ts";
-import { ops, Tensor } from "../../tensor/index.ts";
+import type { Module } from "../../../compute/nn/index.ts";
+import { ops, Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 interface HeldTensor {
   readonly module: Module;

@@ -1,7 +1,7 @@
-import type { DatasetFacts } from "../../data/index.ts";
-import { type Job, type JobConfig, schedulesOf } from "../../job/index.ts";
-import { type OptimizerSpec, rateAt, type Schedule } from "../../optim/index.ts";
-import { callUser } from "../../user-call.ts";
+import { type OptimizerSpec, rateAt, type Schedule } from "../../../compute/optim/index.ts";
+import { callUser } from "../../../errors/index.ts";
+import { type Job, type JobConfig, schedulesOf } from "../../../job/index.ts";
+import type { DatasetFacts } from "../../../library/data/index.ts";
 
 /** The learning rates of a job's optimizers; each follows a schedule of its own. */
 export class LearningRates {

@@ -1,6 +1,6 @@
-import type { Rank } from "../../job/index.ts";
-import { Randomness } from "../../nn/index.ts";
-import { Mesh } from "../../parallel/index.ts";
+import { Randomness } from "../../../compute/nn/index.ts";
+import { Mesh } from "../../../compute/parallel/index.ts";
+import type { Rank } from "../../../job/index.ts";
 import { MeshRank } from "./mesh-rank.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { StepMetrics } from "./step-metrics.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /** The error for calls of a loop in an order in which nothing can be trained. */
 export function loopOrder(expected: string, got: string, hint: string): TroupeError {

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
-import type { Axis, Rank } from "../../job/index.ts";
-import type { MeshAxis } from "../../parallel/index.ts";
+import type { MeshAxis } from "../../../compute/parallel/index.ts";
+import type { Axis, Rank } from "../../../job/index.ts";
 import { writeNow } from "./direct-output.ts";
 import { GroupAxis } from "./group-axis.ts";
 import type { RankGroups } from "./rank-groups.ts";

@@ -1,8 +1,8 @@
-import { disposeBatch, type TensorBatch } from "../../data/index.ts";
-import { type Losses, weighLosses, weighValues } from "../../job/index.ts";
-import type { Randomness } from "../../nn/index.ts";
-import type { BlockEngine, MeshPlace, PassKey } from "../../parallel/index.ts";
-import { full, hold, type LateNumber, readLater, scope, Tensor } from "../../tensor/index.ts";
+import type { Randomness } from "../../../compute/nn/index.ts";
+import type { BlockEngine, MeshPlace, PassKey } from "../../../compute/parallel/index.ts";
+import { full, hold, type LateNumber, readLater, scope, Tensor } from "../../../compute/tensor/index.ts";
+import { type Losses, weighLosses, weighValues } from "../../../job/index.ts";
+import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
 import type { BatchSource, WeighedBatch } from "./batch-source.ts";
 import type { Gather, ShardLink } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";

@@ -1,9 +1,9 @@
-import { disposeBatch, type TensorBatch } from "../../data/index.ts";
-import { type Job, valuesOf } from "../../job/index.ts";
-import { evaluating, wrapForward } from "../../nn/index.ts";
-import type { BlockEngine, MeshPlace } from "../../parallel/index.ts";
+import { evaluating, wrapForward } from "../../../compute/nn/index.ts";
+import type { BlockEngine, MeshPlace } from "../../../compute/parallel/index.ts";
+import { scope, Tensor } from "../../../compute/tensor/index.ts";
+import { type Job, valuesOf } from "../../../job/index.ts";
+import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
-import { scope, Tensor } from "../../tensor/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import type { MicroBatches } from "./micro-batches.ts";
 import type { PredictionLink } from "./prediction-link.ts";

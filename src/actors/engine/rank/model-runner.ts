@@ -1,8 +1,5 @@
-import { microBatchesAt, type TensorBatch } from "../../data/index.ts";
-import { reportActivity } from "../../inspect/index.ts";
-import type { Job } from "../../job/index.ts";
-import { evaluating, loadInitializers, materializeTransient } from "../../nn/index.ts";
-import { ActivationOffloader, HostActivations } from "../../offload/index.ts";
+import { evaluating, loadInitializers, materializeTransient } from "../../../compute/nn/index.ts";
+import { ActivationOffloader, HostActivations } from "../../../compute/offload/index.ts";
 import {
   BlockEngine,
   Mesh,
@@ -11,7 +8,12 @@ import {
   type PipelineAction,
   pagedBlocks,
   pipelineSchedule,
-} from "../../parallel/index.ts";
+} from "../../../compute/parallel/index.ts";
+import { attach, type Device } from "../../../compute/tensor/index.ts";
+import type { Job } from "../../../job/index.ts";
+import { microBatchesAt, type TensorBatch } from "../../../library/data/index.ts";
+import type { ActorContext, ActorRef } from "../../../runtime/index.ts";
+import { reportActivity } from "../../inspect/index.ts";
 import {
   type BatchRequest,
   type DeclaredModel,
@@ -23,8 +25,6 @@ import {
   type StateHome,
   type StepOrder,
 } from "../../protocols/index.ts";
-import type { ActorContext, ActorRef } from "../../runtime/index.ts";
-import { attach, type Device } from "../../tensor/index.ts";
 import { BatchSource } from "./batch-source.ts";
 import { GrantedStep, type StepParts } from "./granted-step.ts";
 import { MicroBatches } from "./micro-batches.ts";

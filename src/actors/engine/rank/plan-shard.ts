@@ -1,5 +1,5 @@
-import type { OptimizerSpec } from "../../optim/index.ts";
-import { type BlockPlan, Mesh, pagedBlocks } from "../../parallel/index.ts";
+import type { OptimizerSpec } from "../../../compute/optim/index.ts";
+import { type BlockPlan, Mesh, pagedBlocks } from "../../../compute/parallel/index.ts";
 import type { RankPlan, ShardPlan } from "../../protocols/index.ts";
 
 /**

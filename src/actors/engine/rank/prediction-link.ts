@@ -1,8 +1,8 @@
-import type { Rows } from "../../data/index.ts";
-import { TroupeError } from "../../errors.ts";
+import { hold, moveRef, type Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { Rows } from "../../../library/data/index.ts";
+import type { ActorContext, ActorRef, Pending } from "../../../runtime/index.ts";
 import { type BatchRequest, type FeederProtocol, type RowRefs, sentTo } from "../../protocols/index.ts";
-import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
-import { hold, moveRef, type Tensor } from "../../tensor/index.ts";
 
 /** A rank's way for what its model predicts, back to where the data is. */
 export class PredictionLink {

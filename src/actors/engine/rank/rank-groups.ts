@@ -6,9 +6,9 @@ import {
   openCarrier,
   openCommunicator,
   rendezvousOf,
-} from "../../collectives/index.ts";
-import { Mesh, type MeshAxis, type MeshShape } from "../../parallel/index.ts";
-import type { Device } from "../../tensor/index.ts";
+} from "../../../compute/collectives/index.ts";
+import { Mesh, type MeshAxis, type MeshShape } from "../../../compute/parallel/index.ts";
+import type { Device } from "../../../compute/tensor/index.ts";
 
 /** What a rank's groups are joined with. */
 export interface RankGroupOptions {

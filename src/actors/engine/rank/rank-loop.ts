@@ -1,6 +1,6 @@
-import { isStateName } from "../../checkpoint/index.ts";
-import { type DatasetFacts, disposeBatch, microBatchesAt, type TensorBatch } from "../../data/index.ts";
-import { noteOrigin, TroupeError } from "../../errors.ts";
+import { failedModule, type Module } from "../../../compute/nn/index.ts";
+import { OpenScope } from "../../../compute/tensor/index.ts";
+import { noteOrigin, TroupeError } from "../../../errors/index.ts";
 import {
   type BackwardOptions,
   checkReturned,
@@ -11,11 +11,16 @@ import {
   loopOf,
   type RankContext,
   type SaveName,
-} from "../../job/index.ts";
-import { failedModule, type Module } from "../../nn/index.ts";
+} from "../../../job/index.ts";
+import { isStateName } from "../../../library/checkpoint/index.ts";
+import {
+  type DatasetFacts,
+  disposeBatch,
+  microBatchesAt,
+  type TensorBatch,
+} from "../../../library/data/index.ts";
+import type { ActorContext, Received } from "../../../runtime/index.ts";
 import type { RankProtocol, RankStepped } from "../../protocols/index.ts";
-import type { ActorContext, Received } from "../../runtime/index.ts";
-import { OpenScope } from "../../tensor/index.ts";
 import { withDirectOutput } from "./direct-output.ts";
 import type { GrantedStep } from "./granted-step.ts";
 import { loopOrder } from "./loop-order.ts";

@@ -1,10 +1,10 @@
-import { disposeBatch, type TensorBatch } from "../../data/index.ts";
-import { type Job, type Losses, modelOf, optimizersOf, weighLosses } from "../../job/index.ts";
-import { bindRandomness, type Module, Randomness } from "../../nn/index.ts";
-import type { OptimizerSpec } from "../../optim/index.ts";
-import { type BlockPlan, Mesh } from "../../parallel/index.ts";
+import { bindRandomness, type Module, Randomness } from "../../../compute/nn/index.ts";
+import type { OptimizerSpec } from "../../../compute/optim/index.ts";
+import { type BlockPlan, Mesh } from "../../../compute/parallel/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
+import { type Job, type Losses, modelOf, optimizersOf, weighLosses } from "../../../job/index.ts";
+import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
 import type { DeclaredModel, RankPlan } from "../../protocols/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import { HeldTensors } from "./held-tensors.ts";

@@ -1,15 +1,15 @@
-import { reportActivity } from "../../inspect/index.ts";
-import type { OptimizerProgress } from "../../optim/index.ts";
-import { BusyTime, type ShardPort } from "../../parallel/index.ts";
-import { type Gathered, type ShardProtocol, sentTo } from "../../protocols/index.ts";
+import type { OptimizerProgress } from "../../../compute/optim/index.ts";
+import { BusyTime, type ShardPort } from "../../../compute/parallel/index.ts";
+import { moveRef, type Tensor } from "../../../compute/tensor/index.ts";
 import {
   type ActorContext,
   type ActorRef,
   type CollectiveLine,
   type Pending,
   systemClock,
-} from "../../runtime/index.ts";
-import { moveRef, type Tensor } from "../../tensor/index.ts";
+} from "../../../runtime/index.ts";
+import { reportActivity } from "../../inspect/index.ts";
+import { type Gathered, type ShardProtocol, sentTo } from "../../protocols/index.ts";
 
 /** A gather under way. */
 export interface Gather {

@@ -1,8 +1,8 @@
-import type { Carried, Carrier, Incoming, Recipient } from "../../collectives/index.ts";
-import { type Mesh, mapTensors, type PassKey } from "../../parallel/index.ts";
+import type { Carried, Carrier, Incoming, Recipient } from "../../../compute/collectives/index.ts";
+import { type Mesh, mapTensors, type PassKey } from "../../../compute/parallel/index.ts";
+import { hold, type Tensor } from "../../../compute/tensor/index.ts";
+import { type ActorContext, type ActorRef, systemClock } from "../../../runtime/index.ts";
 import { type StageLinkProtocol, sentTo } from "../../protocols/index.ts";
-import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
-import { hold, type Tensor } from "../../tensor/index.ts";
 
 /** Messages that have come, and whose tensors are there or on their way. */
 interface Arrived {

@@ -1,5 +1,5 @@
-import { describeValue, TroupeError } from "../../errors.ts";
-import { type LossWeights, weighValue } from "../../job/index.ts";
+import { describeValue, TroupeError } from "../../../errors/index.ts";
+import { type LossWeights, weighValue } from "../../../job/index.ts";
 import type { MetricSum } from "../../protocols/index.ts";
 
 /** What a rank's code logs in one step: by name, weighed sums over the micro-batches that had it. */

@@ -1,6 +1,6 @@
-import type { Module, Parameter } from "../../nn/index.ts";
-import type { OptimizerSpec, SavedProgress } from "../../optim/index.ts";
-import { type FlatBlock, isUpdated, keepsState } from "../../parallel/index.ts";
+import type { Module, Parameter } from "../../../compute/nn/index.ts";
+import type { OptimizerSpec, SavedProgress } from "../../../compute/optim/index.ts";
+import { type FlatBlock, isUpdated, keepsState } from "../../../compute/parallel/index.ts";
 import type { PartPlan } from "../../protocols/index.ts";
 import { partsOf } from "../../state/saving/index.ts";
 

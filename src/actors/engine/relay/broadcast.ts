@@ -1,5 +1,5 @@
+import type { AskKind, In, Kind, Out } from "../../../runtime/index.ts";
 import type { HostNode, RankGroup, RankProtocol, ShardProtocol } from "../../protocols/index.ts";
-import type { AskKind, In, Kind, Out } from "../../runtime/index.ts";
 import { hostTree } from "./host-tree.ts";
 import { sendDown } from "./pass-on.ts";
 

@@ -1,5 +1,5 @@
+import { type ActorRef, fromFailure, toFailure } from "../../../runtime/index.ts";
 import type { HostNode, Relay, Relayed, ShardProtocol } from "../../protocols/index.ts";
-import { type ActorRef, fromFailure, toFailure } from "../../runtime/index.ts";
 
 /** Whom those who pass something on know, by rank of the world. */
 export interface KnownMembers {

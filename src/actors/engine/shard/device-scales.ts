@@ -1,8 +1,8 @@
-import { maySkip, type StepAnomaly } from "../../anomalies/index.ts";
-import { type DeviceScales, updateRuleOf } from "../../optim/index.ts";
-import { type FlatBlock, SLICE_ALIGNMENT } from "../../parallel/index.ts";
+import { type DeviceScales, updateRuleOf } from "../../../compute/optim/index.ts";
+import { type FlatBlock, SLICE_ALIGNMENT } from "../../../compute/parallel/index.ts";
+import { hold, ops, type Tensor } from "../../../compute/tensor/index.ts";
+import { maySkip, type StepAnomaly } from "../../../job/anomalies/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
-import { hold, ops, type Tensor } from "../../tensor/index.ts";
 import { gatherByRows } from "./gather-by-rows.ts";
 import type { ShardGroups } from "./shard-groups.ts";
 

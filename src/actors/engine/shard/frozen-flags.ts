@@ -1,4 +1,4 @@
-import { StepBarrier } from "../../parallel/index.ts";
+import { StepBarrier } from "../../../compute/parallel/index.ts";
 
 /** The one counter of the steps that have begun. */
 const STEPS = 0;

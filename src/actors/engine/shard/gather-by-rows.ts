@@ -1,5 +1,5 @@
-import type { ProcessGroup } from "../../collectives/index.ts";
-import { hold, ops, type Tensor } from "../../tensor/index.ts";
+import type { ProcessGroup } from "../../../compute/collectives/index.ts";
+import { hold, ops, type Tensor } from "../../../compute/tensor/index.ts";
 
 /** So many members tell each other at once: below it a second hop takes longer than the messages that it saves. */
 const MOST_AT_ONCE = 8;

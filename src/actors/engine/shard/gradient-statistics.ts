@@ -1,8 +1,13 @@
-import { type StepFinding, StepJudge } from "../../anomalies/index.ts";
-import { clipFactor, type DeviceScales } from "../../optim/index.ts";
-import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
+import { clipFactor, type DeviceScales } from "../../../compute/optim/index.ts";
+import {
+  type FlatBlock,
+  firstNotFinite,
+  type ShardStore,
+  sumOfSquares,
+} from "../../../compute/parallel/index.ts";
+import { hold, onHost, ops, Tensor, tensor } from "../../../compute/tensor/index.ts";
+import { type StepFinding, StepJudge } from "../../../job/anomalies/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
-import { hold, onHost, ops, Tensor, tensor } from "../../tensor/index.ts";
 import { decidesOnDevice, scalesOnDevice } from "./device-scales.ts";
 import { gatherByRows } from "./gather-by-rows.ts";
 import { maySkipUpdates } from "./optimizer-clock.ts";

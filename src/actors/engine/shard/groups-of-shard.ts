@@ -1,5 +1,5 @@
-import { updateRuleOf } from "../../optim/index.ts";
-import { ranksOfWhole } from "../../parallel/index.ts";
+import { updateRuleOf } from "../../../compute/optim/index.ts";
+import { ranksOfWhole } from "../../../compute/parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { rowAndColumn } from "./gather-by-rows.ts";
 

@@ -1,13 +1,13 @@
-import { maySkip } from "../../anomalies/index.ts";
-import { microBatchesAt } from "../../data/index.ts";
 import {
   advanceProgress,
   beginProgress,
   type OptimizerProgress,
   type SavedProgress,
-} from "../../optim/index.ts";
+} from "../../../compute/optim/index.ts";
+import { maySkip } from "../../../job/anomalies/index.ts";
+import { microBatchesAt } from "../../../library/data/index.ts";
+import type { ActorRef } from "../../../runtime/index.ts";
 import type { InitialState, ShardPlan, SnapshotProtocol } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
 import { FrozenUpdates } from "./frozen-updates.ts";
 
 /**

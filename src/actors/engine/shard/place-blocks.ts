@@ -1,11 +1,11 @@
-import type { Gathered } from "../../collectives/index.ts";
-import type { PagingPlan } from "../../offload/index.ts";
-import { type FlatBlock, ShardStore } from "../../parallel/index.ts";
+import type { Gathered } from "../../../compute/collectives/index.ts";
+import type { PagingPlan } from "../../../compute/offload/index.ts";
+import { type FlatBlock, ShardStore } from "../../../compute/parallel/index.ts";
+import { hold, type Tensor } from "../../../compute/tensor/index.ts";
+import { systemClock } from "../../../runtime/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
-import { systemClock } from "../../runtime/index.ts";
 import type { ShardPaging } from "../../state/paging/index.ts";
 import { Turns } from "../../state/store/index.ts";
-import { hold, type Tensor } from "../../tensor/index.ts";
 import { sliceFor } from "./shard-group.ts";
 import type { ShardGroups } from "./shard-groups.ts";
 

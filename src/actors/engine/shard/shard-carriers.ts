@@ -5,7 +5,7 @@ import {
   mustMeet,
   nearCarrier,
   openCarrier,
-} from "../../collectives/index.ts";
+} from "../../../compute/collectives/index.ts";
 
 /** Ranks of the world, in order. */
 type Ranks = readonly number[];

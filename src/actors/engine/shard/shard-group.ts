@@ -1,8 +1,11 @@
-import type { Carrier, Gathered, MemberRange, ProcessGroup, Reduction } from "../../collectives/index.ts";
-import { TroupeError } from "../../errors.ts";
-import { Exchange, type FlatBlock, ownedRange } from "../../parallel/index.ts";
-import { type ShardGroupProtocol, sentTo } from "../../protocols/index.ts";
-import type { ActorRef, Addressed, Down } from "../../runtime/index.ts";
+import type {
+  Carrier,
+  Gathered,
+  MemberRange,
+  ProcessGroup,
+  Reduction,
+} from "../../../compute/collectives/index.ts";
+import { Exchange, type FlatBlock, ownedRange } from "../../../compute/parallel/index.ts";
 import {
   attach,
   empty,
@@ -15,7 +18,10 @@ import {
   shareRef,
   type Tensor,
   type TensorRef,
-} from "../../tensor/index.ts";
+} from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { ActorRef, Addressed, Down } from "../../../runtime/index.ts";
+import { type ShardGroupProtocol, sentTo } from "../../protocols/index.ts";
 
 /** A split block's memory as one rank has it. */
 export interface SharedBlock {

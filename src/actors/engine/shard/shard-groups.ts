@@ -1,7 +1,7 @@
-import { ALIAS, type Reduction } from "../../collectives/index.ts";
-import type { TroupeError } from "../../errors.ts";
+import { ALIAS, type Reduction } from "../../../compute/collectives/index.ts";
+import type { TroupeError } from "../../../errors/index.ts";
+import type { ActorRef, Down } from "../../../runtime/index.ts";
 import type { ShardGroupProtocol } from "../../protocols/index.ts";
-import type { ActorRef, Down } from "../../runtime/index.ts";
 import type { ShardCarriers } from "./shard-carriers.ts";
 import { groupName, ShardGroup } from "./shard-group.ts";
 

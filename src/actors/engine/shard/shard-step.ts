@@ -1,5 +1,6 @@
+import { BusyTime, type FlatBlock, type ShardStore } from "../../../compute/parallel/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { heldBy, ShardHistograms, ShardInspection } from "../../inspect/index.ts";
-import { BusyTime, type FlatBlock, type ShardStore } from "../../parallel/index.ts";
 import type {
   BlockUpdated,
   HistogramPart,
@@ -9,7 +10,6 @@ import type {
   StepUpdated,
 } from "../../protocols/index.ts";
 import type { ParameterPaging } from "../../state/paging/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
 import type { JudgedGradient } from "./gradient-statistics.ts";
 
 /** What one shard knows of one step until all its updates are done. */

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { reportActivity } from "../../inspect/index.ts";
-import type { Access } from "../../offload/index.ts";
-import type { DeviceScales } from "../../optim/index.ts";
+import type { Access } from "../../../compute/offload/index.ts";
+import type { DeviceScales } from "../../../compute/optim/index.ts";
 import {
   checkTrainedAlike,
   type FlatBlock,
@@ -12,7 +11,10 @@ import {
   type ShardStore,
   StepBarrier,
   savesPart,
-} from "../../parallel/index.ts";
+} from "../../../compute/parallel/index.ts";
+import { attach, hold, shareRef, Tensor, type TensorRef } from "../../../compute/tensor/index.ts";
+import { type ActorContext, type ActorRef, systemClock } from "../../../runtime/index.ts";
+import { reportActivity } from "../../inspect/index.ts";
 import type {
   BlockUpdate,
   Gathered,
@@ -24,10 +26,8 @@ import type {
   StepScored,
   StepUpdated,
 } from "../../protocols/index.ts";
-import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
 import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
 import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
-import { attach, hold, shareRef, Tensor, type TensorRef } from "../../tensor/index.ts";
 import { FrozenFlags } from "./frozen-flags.ts";
 import { type ClipFactors, GlobalGradientStatistics, type JudgedGradient } from "./gradient-statistics.ts";
 import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";

@@ -1,4 +1,4 @@
-import type { BlockState } from "../../parallel/index.ts";
+import type { BlockState } from "../../../compute/parallel/index.ts";
 
 /** The values of a run's beginning, at hand block by block. */
 export interface InitialValues extends AsyncDisposable {

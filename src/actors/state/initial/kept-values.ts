@@ -1,8 +1,8 @@
-import { TroupeError } from "../../errors.ts";
-import type { BlockState } from "../../parallel/index.ts";
+import type { BlockState } from "../../../compute/parallel/index.ts";
+import { attach, hold, scope, type TensorRef } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { Addressed } from "../../../runtime/index.ts";
 import { type InitialStateOf, sentTo } from "../../protocols/index.ts";
-import type { Addressed } from "../../runtime/index.ts";
-import { attach, hold, scope, type TensorRef } from "../../tensor/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 
 /** Values of a copy in the checkpointer's memory: they come as tensors, and no file is read. */

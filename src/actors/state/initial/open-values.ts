@@ -1,7 +1,7 @@
-import { loadInitializers } from "../../nn/index.ts";
-import type { BlockState } from "../../parallel/index.ts";
+import { loadInitializers } from "../../../compute/nn/index.ts";
+import type { BlockState } from "../../../compute/parallel/index.ts";
+import type { Addressed } from "../../../runtime/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
-import type { Addressed } from "../../runtime/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 import { KeptValues } from "./kept-values.ts";
 

@@ -1,18 +1,12 @@
+import { initializeSlice, loadInitializers, logicalRuns } from "../../../compute/nn/index.ts";
+import { type SavedProgress, updatesOf } from "../../../compute/optim/index.ts";
 import {
-  Checkpoint,
-  HuggingFaceFolder,
-  openCheckpoint,
-  type Relay,
-  RelayedFolder,
-  type SafetensorsDType,
-  type TensorPart,
-  toSafetensorsDType,
-} from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
-import { initializeSlice, loadInitializers, logicalRuns } from "../../nn/index.ts";
-import { type SavedProgress, updatesOf } from "../../optim/index.ts";
-import { type BlockState, constantIn, type FlatBlock, MASTER, type Piece } from "../../parallel/index.ts";
-import type { InitialStateOf } from "../../protocols/index.ts";
+  type BlockState,
+  constantIn,
+  type FlatBlock,
+  MASTER,
+  type Piece,
+} from "../../../compute/parallel/index.ts";
 import {
   type DType,
   hold,
@@ -22,7 +16,19 @@ import {
   scope,
   type Tensor,
   zeros,
-} from "../../tensor/index.ts";
+} from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import {
+  Checkpoint,
+  HuggingFaceFolder,
+  openCheckpoint,
+  type Relay,
+  RelayedFolder,
+  type SafetensorsDType,
+  type TensorPart,
+  toSafetensorsDType,
+} from "../../../library/checkpoint/index.ts";
+import type { InitialStateOf } from "../../protocols/index.ts";
 import { entryName } from "../saving/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 

@@ -1,7 +1,7 @@
-import type { Access } from "../../offload/index.ts";
-import type { FlatBlock } from "../../parallel/index.ts";
+import type { Access } from "../../../compute/offload/index.ts";
+import type { FlatBlock } from "../../../compute/parallel/index.ts";
+import type { ActorRef } from "../../../runtime/index.ts";
 import type { PagingProtocol } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
 
 /** Sees to it that parameters are in memory while something is done with them. */
 export interface ParameterPaging {

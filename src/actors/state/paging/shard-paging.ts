@@ -1,8 +1,13 @@
-import { type Access, type PagedBlock, PagedBlocks, type PagingPlan } from "../../offload/index.ts";
-import type { FlatBlock } from "../../parallel/index.ts";
+import {
+  type Access,
+  type PagedBlock,
+  PagedBlocks,
+  type PagingPlan,
+} from "../../../compute/offload/index.ts";
+import type { FlatBlock } from "../../../compute/parallel/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
+import type { ActorRef } from "../../../runtime/index.ts";
 import type { PagingProtocol, PinRequest, ShardPlan } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
 import { type ParameterPaging, RemotePaging } from "./parameter-paging.ts";
 
 /** Of the blocks whose parameters are paged, a shard holds those of which its rank is the first, and asks for the others. */

@@ -1,4 +1,4 @@
-import { MASTER } from "../../parallel/index.ts";
+import { MASTER } from "../../../compute/parallel/index.ts";
 
 /** @returns the name of one parameter's state in a checkpoint: its own in the model, `<kind>.<parameter>` in the optimizer */
 export function entryName(kind: string, parameter: string): string {

@@ -1,6 +1,6 @@
-import { type Box, boxesOfRun } from "../../checkpoint/index.ts";
+import { hold, type Tensor } from "../../../compute/tensor/index.ts";
+import { type Box, boxesOfRun } from "../../../library/checkpoint/index.ts";
 import type { HeldRun } from "../../protocols/index.ts";
-import { hold, type Tensor } from "../../tensor/index.ts";
 
 /** A box of a whole tensor, and where a rank that holds some of the tensor has its elements. */
 export interface HeldBox extends Box {

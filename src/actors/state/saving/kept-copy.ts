@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
+import { releaseRef, shareRef, type TensorRef } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { KeptState, RestoreRequest } from "../../protocols/index.ts";
-import { releaseRef, shareRef, type TensorRef } from "../../tensor/index.ts";
 import { entryName } from "./entry-name.ts";
 import type { StateImage } from "./state-image.ts";
 

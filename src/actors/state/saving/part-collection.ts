@@ -1,7 +1,7 @@
-import { TroupeError } from "../../errors.ts";
-import type { SavedProgress } from "../../optim/index.ts";
+import type { SavedProgress } from "../../../compute/optim/index.ts";
+import { attach, hold } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { SavePart } from "../../protocols/index.ts";
-import { attach, hold } from "../../tensor/index.ts";
 import { StateImage } from "./state-image.ts";
 
 /** The parts of one save as they come in. Owns their tensors until its image is taken or it is disposed. */

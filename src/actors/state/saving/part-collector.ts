@@ -1,5 +1,5 @@
+import { releaseRef } from "../../../compute/tensor/index.ts";
 import type { SavePart, SnapshotProtocol } from "../../protocols/index.ts";
-import { releaseRef } from "../../tensor/index.ts";
 import { PartCollection } from "./part-collection.ts";
 
 /** One planned save, one asked for by each of two ranks a step apart, and a failed one whose parts still arrive. */

@@ -1,5 +1,5 @@
-import { type OptimizerSpec, updateRuleOf } from "../../optim/index.ts";
-import { type FlatBlock, MASTER, savedLayouts, savesPart } from "../../parallel/index.ts";
+import { type OptimizerSpec, updateRuleOf } from "../../../compute/optim/index.ts";
+import { type FlatBlock, MASTER, savedLayouts, savesPart } from "../../../compute/parallel/index.ts";
 import type { PartPlan, SavePlan, StateEntry } from "../../protocols/index.ts";
 
 const compare = <T>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,6 +1,6 @@
-import type { Piece } from "../../parallel/index.ts";
+import type { Piece } from "../../../compute/parallel/index.ts";
+import { empty, hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import type { HeldRun, StateEntry } from "../../protocols/index.ts";
-import { empty, hold, scope, type Tensor } from "../../tensor/index.ts";
 
 /** A part of a state: flat values of one kind, and what lies where in them. */
 export interface StatePart {

@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type CheckpointStorage, stepFolder, stepOf } from "../../checkpoint/index.ts";
+import { type CheckpointStorage, stepFolder, stepOf } from "../../../library/checkpoint/index.ts";
 import { isShareFile, suffixOf } from "./write-share.ts";
 
 /** The text by which writers find out whether they share the run's folder. */

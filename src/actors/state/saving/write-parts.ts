@@ -1,3 +1,5 @@
+import { constantIn, MASTER } from "../../../compute/parallel/index.ts";
+import { scope, type Tensor } from "../../../compute/tensor/index.ts";
 import {
   CheckpointDraft,
   type CheckpointStorage,
@@ -6,10 +8,8 @@ import {
   type KeepRule,
   type PlannedTensor,
   toSafetensorsDType,
-} from "../../checkpoint/index.ts";
-import { constantIn, MASTER } from "../../parallel/index.ts";
+} from "../../../library/checkpoint/index.ts";
 import type { SaveOrder, SaveProgress, StateEntry } from "../../protocols/index.ts";
-import { scope, type Tensor } from "../../tensor/index.ts";
 import { entryName } from "./entry-name.ts";
 import type { PartCollection } from "./part-collection.ts";
 

@@ -1,4 +1,6 @@
 import { hostname } from "node:os";
+import { MASTER } from "../../../compute/parallel/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import {
   type CheckpointStorage,
   entryOf,
@@ -7,9 +9,7 @@ import {
   TensorFiles,
   type WrittenTensors,
   weightsStem,
-} from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
-import { MASTER } from "../../parallel/index.ts";
+} from "../../../library/checkpoint/index.ts";
 import type { SentEntry, SliceOrder, WrittenShare } from "../../protocols/index.ts";
 import { fromRun, type HeldBox, heldBoxes, valuesOf } from "./held-boxes.ts";
 import type { PartCollection } from "./part-collection.ts";

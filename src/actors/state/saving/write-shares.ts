@@ -1,5 +1,5 @@
-import { CheckpointDraft, type JsonValue, stepFolder } from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { CheckpointDraft, type JsonValue, stepFolder } from "../../../library/checkpoint/index.ts";
 import type { SaveOrder, SpreadSave, WrittenShare } from "../../protocols/index.ts";
 import type { Writing } from "./write-parts.ts";
 

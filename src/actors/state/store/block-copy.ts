@@ -1,4 +1,4 @@
-import type { BlockState, StateTensor } from "../../parallel/index.ts";
+import type { BlockState, StateTensor } from "../../../compute/parallel/index.ts";
 import {
   copyBeside,
   copyOffThread,
@@ -8,7 +8,7 @@ import {
   scope,
   type Tensor,
   tagMemory,
-} from "../../tensor/index.ts";
+} from "../../../compute/tensor/index.ts";
 
 /** Elements copied at a time: what an update may have to wait for that finds one under way, some half a millisecond. */
 const STRETCH_NUMEL = 2 ** 20;

@@ -1,8 +1,8 @@
-import { updateRuleOf } from "../../optim/index.ts";
-import { BlockState, type FlatBlock, keepsState, offloadedBlocks } from "../../parallel/index.ts";
+import { updateRuleOf } from "../../../compute/optim/index.ts";
+import { BlockState, type FlatBlock, keepsState, offloadedBlocks } from "../../../compute/parallel/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
+import type { ActorRef } from "../../../runtime/index.ts";
 import type { OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
 import type { ParameterPaging } from "../paging/index.ts";
 import { RemoteStateStore } from "./remote-state-store.ts";
 import {

@@ -1,8 +1,8 @@
-import { StagedRecords } from "../../offload/index.ts";
-import type { BlockState } from "../../parallel/index.ts";
+import { StagedRecords } from "../../../compute/offload/index.ts";
+import type { BlockState } from "../../../compute/parallel/index.ts";
+import { hold, PAGE_BYTES, scope, type Tensor } from "../../../compute/tensor/index.ts";
+import type { Addressed } from "../../../runtime/index.ts";
 import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../../protocols/index.ts";
-import type { Addressed } from "../../runtime/index.ts";
-import { hold, PAGE_BYTES, scope, type Tensor } from "../../tensor/index.ts";
 import { openValues } from "../initial/index.ts";
 import { type ParameterPaging, whilePinned } from "../paging/index.ts";
 import { Snapshots } from "./snapshots.ts";

@@ -1,3 +1,5 @@
+import { hold, moveRef, type Tensor } from "../../../compute/tensor/index.ts";
+import type { ActorRef } from "../../../runtime/index.ts";
 import {
   type BlockUpdate,
   type BlockUpdated,
@@ -6,8 +8,6 @@ import {
   type SnapshotOrder,
   sentTo,
 } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
-import { hold, moveRef, type Tensor } from "../../tensor/index.ts";
 import type { OptimizerStateStore } from "./state-store.ts";
 
 /** Has an offload actor keep the state: gradients go there as refs, and the new parameters are written by it in place. */

@@ -1,7 +1,7 @@
-import type { BlockState } from "../../parallel/index.ts";
+import type { BlockState } from "../../../compute/parallel/index.ts";
+import { moveRef } from "../../../compute/tensor/index.ts";
+import { systemClock } from "../../../runtime/index.ts";
 import { type SnapshotOrder, sentTo } from "../../protocols/index.ts";
-import { systemClock } from "../../runtime/index.ts";
-import { moveRef } from "../../tensor/index.ts";
 import { BlockCopy } from "./block-copy.ts";
 
 /**

@@ -1,9 +1,9 @@
+import type { DeviceScales } from "../../../compute/optim/index.ts";
+import { type BlockState, MASTER } from "../../../compute/parallel/index.ts";
+import { hold, type Tensor, tagMemory, zeros } from "../../../compute/tensor/index.ts";
+import { type Addressed, systemClock } from "../../../runtime/index.ts";
 import { UpdateInspection } from "../../inspect/index.ts";
-import type { DeviceScales } from "../../optim/index.ts";
-import { type BlockState, MASTER } from "../../parallel/index.ts";
 import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../../protocols/index.ts";
-import { type Addressed, systemClock } from "../../runtime/index.ts";
-import { hold, type Tensor, tagMemory, zeros } from "../../tensor/index.ts";
 import { openValues } from "../initial/index.ts";
 import { NOTHING_PAGED, type ParameterPaging, whilePinned } from "../paging/index.ts";
 import { Snapshots } from "./snapshots.ts";

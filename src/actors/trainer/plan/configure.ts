@@ -1,5 +1,5 @@
-import { TroupeError, whatWasMeant } from "../../errors.ts";
-import type { ConfigValue, Job, JobConfig } from "../../job/index.ts";
+import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
+import type { ConfigValue, Job, JobConfig } from "../../../job/index.ts";
 
 /**
  * A job's settings with some of them replaced.

@@ -1,8 +1,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { describeValue, TroupeError } from "../../errors.ts";
-import { nearestPath } from "../../nearest-path.ts";
+import { describeValue, nearestPath, TroupeError } from "../../../errors/index.ts";
 
 /**
  * @param job - a URL, or the path of a module, from the working directory

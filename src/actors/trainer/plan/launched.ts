@@ -1,4 +1,4 @@
-import type { RuntimeOptions } from "../../config/index.ts";
+import type { RuntimeOptions } from "../../../job/options/index.ts";
 import type { Launch } from "../../launch/index.ts";
 import { optionError } from "../option-error.ts";
 

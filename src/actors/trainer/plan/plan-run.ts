@@ -1,9 +1,21 @@
-import type { TrainerState } from "../../checkpoint/index.ts";
-import type { GroupPlan } from "../../collectives/index.ts";
-import type { CheckpointSettings, RuntimeSettings } from "../../config/index.ts";
-import { checkVocabulary, type RampUp, type SamplerState } from "../../data/index.ts";
-import { requireSequenceEntry, tensorPlanOf } from "../../engine/rank/index.ts";
-import { TroupeError } from "../../errors.ts";
+import type { GroupPlan } from "../../../compute/collectives/index.ts";
+import { cutBlocks, type Module } from "../../../compute/nn/index.ts";
+import {
+  checkOptimizers,
+  clipRuleOf,
+  type OptimizerSpec,
+  type Schedule,
+} from "../../../compute/optim/index.ts";
+import {
+  checkLayout,
+  cutExperts,
+  cutParameters,
+  expertCounts,
+  type Layout,
+  type LayoutFacts,
+  tensorDivisors,
+} from "../../../compute/parallel/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import {
   type BestRule,
   type Job,
@@ -13,18 +25,11 @@ import {
   requireLoss,
   schedulesOf,
   type TrainingPlan,
-} from "../../job/index.ts";
-import { cutBlocks, type Module } from "../../nn/index.ts";
-import { checkOptimizers, clipRuleOf, type OptimizerSpec, type Schedule } from "../../optim/index.ts";
-import {
-  checkLayout,
-  cutExperts,
-  cutParameters,
-  expertCounts,
-  type Layout,
-  type LayoutFacts,
-  tensorDivisors,
-} from "../../parallel/index.ts";
+} from "../../../job/index.ts";
+import type { CheckpointSettings, RuntimeSettings } from "../../../job/options/index.ts";
+import type { TrainerState } from "../../../library/checkpoint/index.ts";
+import { checkVocabulary, type RampUp, type SamplerState } from "../../../library/data/index.ts";
+import { requireSequenceEntry, tensorPlanOf } from "../../engine/rank/index.ts";
 import type { BatchRequest, OpenedData, RankPlan, RunSchedule, SavingRules } from "../../protocols/index.ts";
 import { optionError } from "../option-error.ts";
 import { plannedSteps, recipeIn } from "../resume/recipe.ts";

@@ -1,5 +1,5 @@
-import type { DatasetFacts } from "../../data/index.ts";
-import { checkGiven, type Job, type JobConfig, type TrainingPlan } from "../../job/index.ts";
+import { checkGiven, type Job, type JobConfig, type TrainingPlan } from "../../../job/index.ts";
+import type { DatasetFacts } from "../../../library/data/index.ts";
 
 /**
  * @returns how a job is trained
@@ -7,7 +7,7 @@ import { checkGiven, type Job, type JobConfig, type TrainingPlan } from "../../j
  */
 export async function trainingOf(job: Job, config: JobConfig, facts: DatasetFacts): Promise<TrainingPlan> {
   // Not above: an actor's thread imports this room with its job, and would load the schema's library in vain.
-  const { checkTraining } = await import("../../config/index.ts");
+  const { checkTraining } = await import("../../../job/options/index.ts");
   const plan: unknown = job.training(config, facts);
   checkGiven(job.training, "training", () => checkTraining(plan));
   return plan as TrainingPlan;

@@ -1,4 +1,4 @@
-import { type Failure, fromFailure } from "../../runtime/index.ts";
+import { type Failure, fromFailure } from "../../../runtime/index.ts";
 
 /** Counts the generations of a group for whoever waits for the next, and how long the present one has made steps. */
 export class Generations {

@@ -1,9 +1,9 @@
-import { runOf } from "../../checkpoint/index.ts";
-import { changedFiles, dataChanged, type FileMarks, markFolders } from "../../data/index.ts";
-import { TroupeError } from "../../errors.ts";
-import { reportError, type TroupeEventBody } from "../../events/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
+import { runOf } from "../../../library/checkpoint/index.ts";
+import { changedFiles, dataChanged, type FileMarks, markFolders } from "../../../library/data/index.ts";
+import type { ActorRef } from "../../../runtime/index.ts";
 import type { CheckpointerProtocol, InitialState, KeptState } from "../../protocols/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
 import { type Resumed, type Start, startFromCheckpoint } from "../resume/start.ts";
 
 /** What the states that a run can go back to are looked for in. */

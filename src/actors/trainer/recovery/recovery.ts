@@ -1,8 +1,8 @@
-import { RewindRequest } from "../../anomalies/index.ts";
-import { passOver, type SamplerState } from "../../data/index.ts";
-import { errorTable, TroupeError } from "../../errors.ts";
+import { errorTable, TroupeError } from "../../../errors/index.ts";
+import { RewindRequest } from "../../../job/anomalies/index.ts";
+import { passOver, type SamplerState } from "../../../library/data/index.ts";
+import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
-import { type Failure, firstCause, fromFailure } from "../../runtime/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
 import type { LastGood } from "./last-good.ts";
 import { Rewinds } from "./rewinds.ts";

@@ -1,4 +1,4 @@
-import { reportError, type TroupeEventBody } from "../../events/index.ts";
+import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
 
 /** Sees to it that each save whose beginning was reported has an end, before the run has its own. */
 export class ReportedSaves {

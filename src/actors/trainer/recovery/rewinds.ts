@@ -1,4 +1,4 @@
-import type { RewindRequest } from "../../anomalies/index.ts";
+import type { RewindRequest } from "../../../job/anomalies/index.ts";
 
 /** A run that goes back so often without getting any further will not by going back once more. */
 const MAX_IN_A_ROW = 3;

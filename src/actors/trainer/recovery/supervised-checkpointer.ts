@@ -1,8 +1,8 @@
-import { actorModules } from "../../actors/index.ts";
-import type { KeepRule } from "../../checkpoint/index.ts";
-import type { CheckpointSettings } from "../../config/index.ts";
+import type { CheckpointSettings } from "../../../job/options/index.ts";
+import type { KeepRule } from "../../../library/checkpoint/index.ts";
+import type { ActorRef, ActorSystem } from "../../../runtime/index.ts";
+import { actorModules } from "../../index.ts";
 import type { CheckpointerInit, CheckpointerProtocol } from "../../protocols/index.ts";
-import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
 
 /** The name and the role of the one actor that saves. */
 export const CHECKPOINTER = "checkpointer";

@@ -1,7 +1,16 @@
-import { actorModules } from "../../actors/index.ts";
-import type { RankPlacement } from "../../config/index.ts";
-import type { TroupeError } from "../../errors.ts";
-import type { ModuleTexts } from "../../module-texts.ts";
+import type { TroupeError } from "../../../errors/index.ts";
+import type { RankPlacement } from "../../../job/options/index.ts";
+import {
+  type ActorInspection,
+  type ActorSystem,
+  type ChildSpec,
+  type Failure,
+  type SiblingRefs,
+  type Supervisor,
+  toFailure,
+} from "../../../runtime/index.ts";
+import type { ModuleTexts } from "../../../runtime/module-texts.ts";
+import { actorModules } from "../../index.ts";
 import type {
   FeederInit,
   FeederProtocol,
@@ -15,15 +24,6 @@ import type {
   SliceWriterInit,
   SliceWriterProtocol,
 } from "../../protocols/index.ts";
-import {
-  type ActorInspection,
-  type ActorSystem,
-  type ChildSpec,
-  type Failure,
-  type SiblingRefs,
-  type Supervisor,
-  toFailure,
-} from "../../runtime/index.ts";
 import { Generations } from "./generations.ts";
 
 /** What a rank group is spread over. */

@@ -1,7 +1,7 @@
-import type { JsonValue, TrainerState } from "../../checkpoint/index.ts";
-import type { RunChange } from "../../events/index.ts";
-import type { JobConfig } from "../../job/index.ts";
-import type { ParameterGroup } from "../../optim/index.ts";
+import type { ParameterGroup } from "../../../compute/optim/index.ts";
+import type { RunChange } from "../../../job/events/index.ts";
+import type { JobConfig } from "../../../job/index.ts";
+import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
 import type { ModuleIdentity } from "./module-identity.ts";
 import { groupsIn, type Recipe, recipeIn } from "./recipe.ts";
 

@@ -1,9 +1,9 @@
-import type { TrainerState } from "../../checkpoint/index.ts";
-import type { DatasetFacts } from "../../data/index.ts";
-import { tunedState } from "../../deltas/index.ts";
-import { TroupeError, whatWasMeant } from "../../errors.ts";
-import type { RunChange } from "../../events/index.ts";
-import { Buffer, type Module } from "../../nn/index.ts";
+import { Buffer, type Module } from "../../../compute/nn/index.ts";
+import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
+import type { RunChange } from "../../../job/events/index.ts";
+import type { TrainerState } from "../../../library/checkpoint/index.ts";
+import type { DatasetFacts } from "../../../library/data/index.ts";
+import { tunedState } from "../../../library/deltas/index.ts";
 import { changeableNames, changesSince, type Present } from "./changes.ts";
 import type { Resumed } from "./start.ts";
 

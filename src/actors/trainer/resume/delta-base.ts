@@ -1,9 +1,16 @@
 import { createHash } from "node:crypto";
-import { HuggingFaceFolder, type JsonObject } from "../../checkpoint/index.ts";
-import { adapterConfig, deltaOf, hasBase, matchDelta, peftName, tunedState } from "../../deltas/index.ts";
-import { TroupeError } from "../../errors.ts";
-import type { TrainingPlan } from "../../job/index.ts";
-import type { Module } from "../../nn/index.ts";
+import type { Module } from "../../../compute/nn/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { TrainingPlan } from "../../../job/index.ts";
+import { HuggingFaceFolder, type JsonObject } from "../../../library/checkpoint/index.ts";
+import {
+  adapterConfig,
+  deltaOf,
+  hasBase,
+  matchDelta,
+  peftName,
+  tunedState,
+} from "../../../library/deltas/index.ts";
 import type { Beginning, InitialState } from "../../protocols/index.ts";
 import { type Start, startFromSeed, startFromWeights, textsBeside } from "./start.ts";
 

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isUserModule, type ModuleText, type ModuleTexts } from "../../module-texts.ts";
-import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
+import { isUserModule, type ModuleText, type ModuleTexts } from "../../../runtime/module-texts.ts";
 
 /** Which text a job's module has. */
 export type ModuleIdentity = {

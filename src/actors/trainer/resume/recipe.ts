@@ -1,8 +1,13 @@
 import { createHash } from "node:crypto";
-import type { JsonObject, JsonValue } from "../../checkpoint/index.ts";
-import type { Fingerprint } from "../../data/index.ts";
-import { exampleRates, type TrainingPlan } from "../../job/index.ts";
-import { clipRuleOf, type OptimizerSpec, type ParameterGroup, type Schedule } from "../../optim/index.ts";
+import {
+  clipRuleOf,
+  type OptimizerSpec,
+  type ParameterGroup,
+  type Schedule,
+} from "../../../compute/optim/index.ts";
+import { exampleRates, type TrainingPlan } from "../../../job/index.ts";
+import type { JsonObject, JsonValue } from "../../../library/checkpoint/index.ts";
+import type { Fingerprint } from "../../../library/data/index.ts";
 import type { ModuleIdentity } from "./module-identity.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { newestFirst, openStorage } from "../../checkpoint/index.ts";
-import type { RuntimeSettings } from "../../config/index.ts";
+import type { RuntimeSettings } from "../../../job/options/index.ts";
+import { newestFirst, openStorage } from "../../../library/checkpoint/index.ts";
 
 /** What is typed where the same command is to begin a run, and to go on with it each time it is started again. */
 export const RESUME_AUTO = "auto";

@@ -14,7 +14,7 @@ import {
   type StorageLock,
   takeEmpty,
   takeOver,
-} from "../../checkpoint/index.ts";
+} from "../../../library/checkpoint/index.ts";
 import { optionError } from "../option-error.ts";
 import type { Start } from "./start.ts";
 

@@ -1,3 +1,7 @@
+import type { Module } from "../../../compute/nn/index.ts";
+import type { SavedProgress } from "../../../compute/optim/index.ts";
+import type { TroupeError } from "../../../errors/index.ts";
+import type { TrainingPlan } from "../../../job/index.ts";
 import {
   type AdapterTexts,
   type Checkpoint,
@@ -9,12 +13,8 @@ import {
   readTexts,
   type TrainerState,
   withoutTokenizer,
-} from "../../checkpoint/index.ts";
-import type { TroupeError } from "../../errors.ts";
-import type { TrainingPlan } from "../../job/index.ts";
-import { type NamedState, type PretrainedWeights, pretrained } from "../../models/index.ts";
-import type { Module } from "../../nn/index.ts";
-import type { SavedProgress } from "../../optim/index.ts";
+} from "../../../library/checkpoint/index.ts";
+import { type NamedState, type PretrainedWeights, pretrained } from "../../../library/models/index.ts";
 import type { Beginning, InitialState } from "../../protocols/index.ts";
 import { optionError } from "../option-error.ts";
 

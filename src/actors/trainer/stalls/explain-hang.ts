@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
-import { describeCollective } from "../../events/index.ts";
-import type { ActorInspection } from "../../runtime/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { describeCollective } from "../../../job/events/index.ts";
+import type { ActorInspection } from "../../../runtime/index.ts";
 
 /**
  * @param error - what ended a run

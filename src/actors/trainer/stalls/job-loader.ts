@@ -1,10 +1,10 @@
 import { basename } from "node:path";
-import { actorModules } from "../../actors/index.ts";
-import type { Fingerprint } from "../../data/index.ts";
-import { TroupeError } from "../../errors.ts";
-import { keepModules, type ModuleTexts } from "../../module-texts.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { Fingerprint } from "../../../library/data/index.ts";
+import type { ActorRef, ActorSystem } from "../../../runtime/index.ts";
+import { keepModules, type ModuleTexts } from "../../../runtime/module-texts.ts";
+import { actorModules } from "../../index.ts";
 import type { BegunData, DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
-import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
 
 /** The actor that loads a job and opens its data first. Not the name of the one that feeds the run, which would then be told as its second generation. */
 export const JOB_LOADER = "job-loader";

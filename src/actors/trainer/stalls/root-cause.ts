@@ -1,4 +1,4 @@
-import { FRAMES_KEPT, ownStack, TroupeError } from "../../errors.ts";
+import { FRAMES_KEPT, ownStack, TroupeError } from "../../../errors/index.ts";
 
 /** Errors of those who were at work with an actor that has failed: its failure is the news. */
 const CONSEQUENCES: readonly string[] = [

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { ActorInspection } from "../../runtime/index.ts";
+import type { ActorInspection } from "../../../runtime/index.ts";
 import { CHECKPOINTER } from "../recovery/supervised-checkpointer.ts";
 
 /** How many times a long step an actor may take over a part of one: nobody knows how long a step should be. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { arange, type DType, gradEnabled, ops, type Tensor } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 import type { Dropout } from "../layers/dropout.ts";

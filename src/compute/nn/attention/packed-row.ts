@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { full, noGrad, ops, scope, Tensor, tensor } from "../../tensor/index.ts";
 
 // n samples, T positions of the one row that they share.

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { arange, ops, type Tensor, tensor } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 

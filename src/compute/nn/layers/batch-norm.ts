@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { noGrad, ops, type Tensor } from "../../tensor/index.ts";
 import { Buffer } from "../module/buffer.ts";
 import { ones, zeros } from "../module/initializer.ts";

@@ -1,4 +1,4 @@
-import type { NamesOf } from "../../errors.ts";
+import type { NamesOf } from "../../../errors/index.ts";
 import { numelOf, ops, type Tensor } from "../../tensor/index.ts";
 import { type Initializer, uniform } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Device, empty, noGrad, ops, type Shape, type Tensor } from "../../tensor/index.ts";
 import { Module } from "../module/module.ts";
 import type { Randomness } from "../random/randomness.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { numelOf, ops, type Tensor } from "../../tensor/index.ts";
 import { type Draw, Drawing } from "./drawing.ts";
 

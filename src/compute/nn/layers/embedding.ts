@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
 import { ones, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Device, grad, noGrad, onDevice, ops, scope, type Tensor } from "../../tensor/index.ts";
 
 /** Options of connectionist temporal classification; defaults are torch's. */

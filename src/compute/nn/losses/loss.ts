@@ -1,4 +1,4 @@
-import { describeValue, TroupeError } from "../../errors.ts";
+import { describeValue, TroupeError } from "../../../errors/index.ts";
 import {
   full,
   gradEnabled,

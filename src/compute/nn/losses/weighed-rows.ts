@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
 
 /** How a cross entropy treats classes and rows; names and meaning are those of torch's. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type DType, noGrad, type Tensor } from "../../tensor/index.ts";
 import type { InitializerLike } from "./initializer.ts";
 import { Parameter } from "./parameter.ts";

@@ -1,5 +1,5 @@
+import { TroupeError } from "../../../errors/index.ts";
 import { type DefinedIn, Definitions } from "../../definitions/index.ts";
-import { TroupeError } from "../../errors.ts";
 import {
   type DType,
   noGrad,

@@ -1,5 +1,4 @@
-import type { DType } from "../../tensor/index.ts";
-import { empty, keep } from "../../tensor/index.ts";
+import { type DType, empty, keep } from "../../tensor/index.ts";
 import { initializeSlice, type ParameterSpec } from "./initializer.ts";
 import type { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";

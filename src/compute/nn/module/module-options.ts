@@ -1,4 +1,4 @@
-import { type NamesOf, TroupeError, unknownNames } from "../../errors.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
 
 /**
  * Refuses what no option of a module is called, which would train another model than was meant without a word.

@@ -1,4 +1,4 @@
-import { describeValue, framesOf, nearestName, ownFrames, TroupeError } from "../../errors.ts";
+import { describeValue, framesOf, nearestName, ownFrames, TroupeError } from "../../../errors/index.ts";
 import { scope } from "../../tensor/index.ts";
 import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";

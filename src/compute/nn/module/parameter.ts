@@ -1,4 +1,4 @@
-import { describeValue, TroupeError } from "../../errors.ts";
+import { describeValue, TroupeError } from "../../../errors/index.ts";
 import { type DType, gradEnabled, numelOf, type Tensor } from "../../tensor/index.ts";
 import { asInitializer, type Initializer, type InitializerLike } from "./initializer.ts";
 import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";

@@ -1,4 +1,4 @@
-import { type NamesOf, TroupeError } from "../../errors.ts";
+import { type NamesOf, TroupeError } from "../../../errors/index.ts";
 import { empty, gradEnabled, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
 import { Drawing } from "../layers/drawing.ts";
 import { Linear } from "../layers/linear.ts";

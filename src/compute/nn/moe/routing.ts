@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor, zeros } from "../../tensor/index.ts";
 
 // S tokens, E experts, C capacity: how many tokens an expert takes, D width.

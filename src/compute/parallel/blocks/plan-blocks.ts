@@ -1,4 +1,4 @@
-import { TroupeError, whatWasMeant } from "../../errors.ts";
+import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
 import { Buffer, cutBlocks, type Module, type Parameter, specOf } from "../../nn/index.ts";
 import { blockOptionsOf, type Recompute } from "../layout/block-options.ts";
 import type { Mesh } from "../layout/mesh.ts";

@@ -1,4 +1,4 @@
-import { type NamesOf, TroupeError, unknownNames } from "../../errors.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
 import type { Module } from "../../nn/index.ts";
 import { parseZeroLevel, type ZeroLevel, type ZeroName } from "./zero.ts";
 

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { ScheduleName } from "./pipeline-schedule.ts";
 
 /** How a run is spread over its ranks. */

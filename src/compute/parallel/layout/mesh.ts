@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /** A named direction of the mesh along which ranks work together. */
 export type MeshAxis = "pp" | "dp" | "tp" | "ep" | "edp" | "mp" | "world";

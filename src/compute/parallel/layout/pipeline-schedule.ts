@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /**
  * In which order a stage runs its micro-batches. "gpipe": all forwards, then all backwards. "1f1b": forwards only until

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Module, type Parameter, wrapForward } from "../../nn/index.ts";
 import { noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
 import { dealCalls } from "./stages.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /**
  * Cuts a list of blocks into stages of consecutive blocks so that the costliest stage costs as little as possible, and

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /**
  * What a rank owns alone, by level: 0 nothing is split; 1 optimizer state; 2 also gradients; 3 also parameters.

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { Buffer, type Parameter } from "../../nn/index.ts";
 import { hold, markOffloaded, ops, scope, sharesMemory, type Tensor } from "../../tensor/index.ts";
 import { constantIn } from "../blocks/constant-words.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { FlatBlock } from "../blocks/flat-block.ts";
 import { type BlockPlan, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 

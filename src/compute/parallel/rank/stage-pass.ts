@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { hold, ops, type Tensor } from "../../tensor/index.ts";
 import type { BlockRange } from "../layout/stage-cut.ts";
 import { mapTensors } from "../tape/map-tensors.ts";

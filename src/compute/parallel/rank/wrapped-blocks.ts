@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Module, presentRecording, type Randomness, recordedOnce, wrapForward } from "../../nn/index.ts";
 import { type AutocastDType, autocast, gradEnabled, noGrad, type Tensor } from "../../tensor/index.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";

@@ -1,5 +1,4 @@
-import type { FlatBlock } from "../blocks/flat-block.ts";
-import { SLICE_ALIGNMENT } from "../blocks/flat-block.ts";
+import { type FlatBlock, SLICE_ALIGNMENT } from "../blocks/flat-block.ts";
 
 /** @returns the name of the first block with a sum that is not finite, if any; for arguments see {@link sumOfSquares} */
 export function firstNotFinite(

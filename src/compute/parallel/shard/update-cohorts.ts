@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { UpdateStep } from "../../optim/index.ts";
 import type { FlatParameter, Piece } from "../blocks/flat-block.ts";
 import type { OwnedPart, RuleShare } from "./owned-range.ts";

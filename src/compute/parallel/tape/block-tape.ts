@@ -1,4 +1,4 @@
-import { noteOrigin } from "../../errors.ts";
+import { noteOrigin } from "../../../errors/index.ts";
 import { grad, type Tensor } from "../../tensor/index.ts";
 import {
   type BlockCall,

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { BlockCall } from "./block-call.ts";
 

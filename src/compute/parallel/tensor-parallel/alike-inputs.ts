@@ -1,5 +1,5 @@
+import { TroupeError } from "../../../errors/index.ts";
 import type { Communicator } from "../../collectives/index.ts";
-import { TroupeError } from "../../errors.ts";
 import { type Device, type LateNumber, ops, readLater, scope, type Tensor } from "../../tensor/index.ts";
 
 /** The first calls, all of which are compared: inputs that were drawn by the wrong rank differ from the beginning. */

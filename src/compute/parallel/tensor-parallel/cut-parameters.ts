@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { Module, Parameter, TensorPlan } from "../../nn/index.ts";
 import { matchPlan } from "./match-plan.ts";
 

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type DType, dtypeCode } from "../dtype.ts";
 import { native } from "../native.ts";
 import { adopt, type Tensor } from "../tensor.ts";

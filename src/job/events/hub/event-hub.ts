@@ -1,7 +1,7 @@
 import { Observable } from "rxjs/internal/Observable";
 import { filter } from "rxjs/internal/operators/filter";
 import { Subject } from "rxjs/internal/Subject";
-import { TroupeError, unknownNames } from "../../errors.ts";
+import { TroupeError, unknownNames } from "../../../errors/index.ts";
 import { reportError } from "../error-report.ts";
 import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "../event.ts";
 import type { SubscriberFailed } from "../kinds/delivery.ts";

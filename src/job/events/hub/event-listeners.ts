@@ -1,5 +1,5 @@
 import { EventEmitter } from "eventemitter3";
-import { describeValue, TroupeError } from "../../errors.ts";
+import { describeValue, TroupeError } from "../../../errors/index.ts";
 import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
 import { checkKinds } from "../event-kinds.ts";
 import { callSubscriber } from "./call-subscriber.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type ErrorReport, reportError } from "../error-report.ts";
 import type { TroupeEvent } from "../event.ts";
 import type { SubscriberFailed } from "../kinds/delivery.ts";

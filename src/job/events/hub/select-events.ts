@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
 import { checkKinds } from "../event-kinds.ts";
 

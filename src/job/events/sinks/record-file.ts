@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { makeFolder } from "../../make-folder.ts";
+import { makeFolder } from "../../../errors/untrusted/index.ts";
 import { closeDescriptor, DescriptorOutlet } from "./descriptor-outlet.ts";
 import { type Batch, numWhole, type Outcome, type Outlet } from "./outlet.ts";
 

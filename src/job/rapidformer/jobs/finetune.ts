@@ -1,9 +1,16 @@
 // The job of `troupe finetune` without a script: a task, by name, on data and a model that were found by theirs.
-import { type Batch, type Dataset, loadTokenizer, type TensorBatch, tensorsIn } from "../../data/index.ts";
-import { defineJob } from "../../job/index.ts";
-import type { TaskModel } from "../../models/index.ts";
+
+import { Tensor } from "../../../compute/tensor/index.ts";
+import {
+  type Batch,
+  type Dataset,
+  loadTokenizer,
+  type TensorBatch,
+  tensorsIn,
+} from "../../../library/data/index.ts";
+import type { TaskModel } from "../../../library/models/index.ts";
+import { defineJob } from "../../index.ts";
 import { type AnyTask, type DynamicShapes, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
-import { Tensor } from "../../tensor/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
 import { ofExperts } from "../experts.ts";
 import { withArchitecture } from "../model-fields.ts";

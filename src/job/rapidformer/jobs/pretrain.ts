@@ -1,5 +1,7 @@
 // The job of `troupe pretrain` without a script: BERT on masked sentences and their order, T5 on spans that sentinels stand for, or
 // a causal model on what comes next.
+
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import {
   type Batch,
   type Dataset,
@@ -10,8 +12,7 @@ import {
   stack,
   type TensorBatch,
   t5Vocabulary,
-} from "../../data/index.ts";
-import { defineJob } from "../../job/index.ts";
+} from "../../../library/data/index.ts";
 import {
   autoModel,
   type GPT2Config,
@@ -20,8 +21,8 @@ import {
   type ModelBatch,
   type TaskModel,
   type TextPlaces,
-} from "../../models/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../library/models/index.ts";
+import { defineJob } from "../../index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
 import { expertsOf, unreadExperts } from "../experts.ts";
 import { leftToRightRows } from "../left-to-right-rows.ts";

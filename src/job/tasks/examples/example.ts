@@ -1,4 +1,4 @@
-import { exampleError, type JsonRecord } from "../../data/index.ts";
+import { exampleError, type JsonRecord } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 
 /** @returns the error that an example is not of the form that is expected */

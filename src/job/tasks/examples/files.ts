@@ -1,7 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { TroupeError } from "../../errors.ts";
-import { whichPathWasMeant } from "../../nearest-path.ts";
+import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 
 /** Paths of files, by the split that each is of. */
 export type SplitFiles = { readonly train: string } & Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-import { type Task, taskOf } from "../../models/index.ts";
+import { type Task, taskOf } from "../../../library/models/index.ts";
 import type { Fields } from "../task.ts";
 
 /** The labels of the head in a model's folder, and how labels of the data are matched to them. */

@@ -1,6 +1,6 @@
 import { basename, dirname, resolve } from "node:path";
-import { type JsonRecord, readJsonLines, readWav } from "../../data/index.ts";
-import { type Tensor, tensor } from "../../tensor/index.ts";
+import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import { type JsonRecord, readJsonLines, readWav } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, filesAt, splitFiles } from "./files.ts";

@@ -1,5 +1,5 @@
-import { noteFile, readRecords, type TokenArray } from "../../data/index.ts";
-import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
+import { noteFile, readRecords, type TokenArray } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { fileFailure, TroupeError } from "../../errors.ts";
-import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
+import { fileFailure, TroupeError } from "../../../errors/index.ts";
+import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 
 /**
  * The files of a model folder that other programs read beside its weights and configs, by name: tokenizer, special tokens,

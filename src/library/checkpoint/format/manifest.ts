@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { FileSums } from "../storage/storage.ts";
 import { JsonCursor } from "./json-cursor.ts";
 import { isDType, type SafetensorsDType, tensorSizeBytes } from "./safetensors-header.ts";

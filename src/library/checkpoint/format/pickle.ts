@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /**
  * What a pickle holds, as plain data: dictionaries are Maps, tuples and lists both arrays. Whatever Python would have made by

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Bytes, sizeOf } from "../storage/bytes.ts";
 import { type FileSums, oneStretch, type StoredFile } from "../storage/storage.ts";
 import { SummedReader } from "../storage/summed-file.ts";

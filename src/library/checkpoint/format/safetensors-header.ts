@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { JsonCursor } from "./json-cursor.ts";
 
 /** Bits per element of every safetensors dtype, in the order that the reference writer sorts by. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Bytes, isBytes, sizeOf } from "../storage/bytes.ts";
 import type { FileSink, FileSums } from "../storage/storage.ts";
 import { SummedWriter } from "../storage/summed-file.ts";

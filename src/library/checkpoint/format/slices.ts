@@ -1,4 +1,4 @@
-import { numelOf } from "../../tensor/index.ts";
+import { numelOf } from "../../../compute/tensor/index.ts";
 
 /** A box of a tensor: `shape` elements along each dimension from `offset` on. */
 export interface Box {

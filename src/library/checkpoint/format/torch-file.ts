@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Bytes, layInto, sizeOf } from "../storage/bytes.ts";
 import { oneStretch, type StoredFile } from "../storage/storage.ts";
 import { SummedReader } from "../storage/summed-file.ts";

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors.ts";
-import { numelOf } from "../../tensor/index.ts";
+import { numelOf } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { adapterWeightsStem } from "../format/adapter-folder.ts";
 import type { Companions } from "../format/companions.ts";
 import { toSafetensorsDType } from "../format/dtype.ts";

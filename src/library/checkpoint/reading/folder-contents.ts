@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Companions, isCompanion } from "../format/companions.ts";
 import {
   damagedManifest,

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { stepFolder, stepOf } from "../format/step-folder.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { Checkpoint } from "./checkpoint.ts";

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { manifestName, type TrainerState } from "../format/manifest.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { openStorage } from "../open-storage.ts";

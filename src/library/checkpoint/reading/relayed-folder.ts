@@ -1,6 +1,5 @@
-import type { TroupeError } from "../../errors.ts";
-import type { Bytes } from "../storage/bytes.ts";
-import { layInto } from "../storage/bytes.ts";
+import type { TroupeError } from "../../../errors/index.ts";
+import { type Bytes, layInto } from "../storage/bytes.ts";
 import type { FileSums, ReadHow, StoredFile, StoredFolder } from "../storage/storage.ts";
 import { placeOf } from "./open-checkpoint.ts";
 

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { manifestName, type TrainerState } from "../format/manifest.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";

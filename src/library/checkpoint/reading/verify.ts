@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { tensorSizeBytes } from "../format/safetensors-header.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { CHUNK_BYTES } from "../storage/summed-file.ts";

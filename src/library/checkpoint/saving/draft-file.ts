@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { layOut, type TensorEntry, type TensorFacts } from "../format/safetensors-header.ts";
 import { pytorchMetadata, wrongSource } from "../format/safetensors-writer.ts";
 import { type Bytes, sizeOf } from "../storage/bytes.ts";

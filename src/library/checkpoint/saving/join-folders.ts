@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { openContents } from "../reading/folder-contents.ts";
 import { LocalFolder } from "../storage/local-folder.ts";
 import { type FileSums, oneStretch } from "../storage/storage.ts";

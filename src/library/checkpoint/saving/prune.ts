@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { weigh } from "../reading/inventory.ts";
 import { namedIn } from "../reading/named-states.ts";

@@ -1,5 +1,5 @@
 import { getSystemErrorName } from "node:util";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /** The error of a save, with its first cause. */
 export function saveFailed(path: string, step: number, cause: unknown): TroupeError {

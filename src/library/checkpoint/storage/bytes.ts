@@ -1,4 +1,4 @@
-import { arrayFor, itemBytes, liveHandle, scope, Tensor } from "../../tensor/index.ts";
+import { arrayFor, itemBytes, liveHandle, scope, Tensor } from "../../../compute/tensor/index.ts";
 
 /** Elements `begin` to `begin + numel` of a contiguous tensor, in row-major order. */
 export interface TensorRange {

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { makeFolder } from "../../make-folder.ts";
-import { hasEnded, ownMark } from "../../process-mark.ts";
+import { makeFolder } from "../../../errors/untrusted/index.ts";
+import { hasEnded, ownMark } from "../../../runtime/process-mark.ts";
 import type { FileSink } from "./storage.ts";
 import { SummedWriter } from "./summed-file.ts";
 

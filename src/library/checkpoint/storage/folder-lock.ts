@@ -3,9 +3,9 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { TroupeError } from "../../errors.ts";
-import { hasEnded, ownMark } from "../../process-mark.ts";
-import { native } from "../../tensor/index.ts";
+import { native } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { hasEnded, ownMark } from "../../../runtime/process-mark.ts";
 import type { StorageHolder } from "./storage.ts";
 
 /** The file that is locked: what it says names its holder, that it is locked says that the holder lives. */

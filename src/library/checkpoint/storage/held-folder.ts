@@ -1,7 +1,7 @@
 import { closeSync, constants, existsSync, fstat, open } from "node:fs";
 import { stat } from "node:fs/promises";
 import { promisify } from "node:util";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { holderAt, undefinedWhereAbsent } from "./folder-lock.ts";
 
 /** Where Linux lists what a process has open: a path through a folder's descriptor leads into that folder, wherever it was moved. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { lstat, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { draftNameOf, isLeftDraft, makeDirectoryDurably, replaceDurably, syncPath } from "./durable-file.ts";
 import { FolderLock } from "./folder-lock.ts";
 import { HeldFolder } from "./held-folder.ts";

@@ -1,4 +1,4 @@
-import { native } from "../../tensor/index.ts";
+import { native } from "../../../compute/tensor/index.ts";
 import { type Bytes, placeOf } from "./bytes.ts";
 import type { FileSink, FileSums, ReadHow, StoredFile } from "./storage.ts";
 

@@ -1,4 +1,4 @@
-import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 

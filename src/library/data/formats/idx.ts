@@ -1,6 +1,6 @@
 import { closeSync, readSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
-import { maxFileBytes, openRegular, openRegularSync, readBounded } from "../../untrusted/index.ts";
+import { maxFileBytes, openRegular, openRegularSync, readBounded } from "../../../errors/untrusted/index.ts";
 import { noteFile, refuseChanged } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 

@@ -1,4 +1,4 @@
-import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
+import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import type { JsonRecord } from "./json-lines.ts";
 import { checkParquet } from "./parquet-bounds.ts";

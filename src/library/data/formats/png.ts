@@ -1,5 +1,5 @@
 import { inflateSync } from "node:zlib";
-import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
+import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A picture of three colours. */

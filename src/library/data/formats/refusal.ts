@@ -1,4 +1,4 @@
-import { fileFailure, TroupeError } from "../../errors.ts";
+import { fileFailure, TroupeError } from "../../../errors/index.ts";
 
 /** @param place - file and line, or what else names an example */
 export function exampleError(place: string, expected: string, got: unknown): TroupeError {

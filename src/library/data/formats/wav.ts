@@ -1,4 +1,4 @@
-import { maxFileBytes, readBounded } from "../../untrusted/index.ts";
+import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /** A recording of one voice. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
-import { TroupeError } from "../../errors.ts";
-import { type Tensor, tensor } from "../../tensor/index.ts";
-import { maxFileBytes, readBoundedSync } from "../../untrusted/index.ts";
+import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { maxFileBytes, readBoundedSync } from "../../../errors/untrusted/index.ts";
 import type { Dataset, DatasetFacts } from "../dataset.ts";
 import { type GptOrder, gptSamples, gptTokens } from "./gpt-samples.ts";
 import { IndexedDataset } from "./indexed-dataset.ts";

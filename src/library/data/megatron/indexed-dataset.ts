@@ -1,6 +1,6 @@
 import { closeSync, readSync, statSync } from "node:fs";
-import { TroupeError } from "../../errors.ts";
-import { maxFileBytes, openRegularSync, readBoundedSync } from "../../untrusted/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { maxFileBytes, openRegularSync, readBoundedSync } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 
 /** What a token takes in a `.bin` file. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { roundHalfEven } from "./numpy/random-state.ts";
 
 /** Whose rule says where a split begins: Megatron-LM's of 2022, which Rapidformer has, or Megatron-Core's. They differ by rounding. */

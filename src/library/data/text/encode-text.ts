@@ -1,6 +1,6 @@
 import { constants } from "node:buffer";
 import { availableParallelism } from "node:os";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { TokenArray } from "../tokenizers/token-dtype.ts";
 import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import { cutText } from "./cut-text.ts";

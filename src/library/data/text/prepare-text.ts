@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { TroupeError } from "../../errors.ts";
-import { makeOwnFolder, userCache } from "../../ownership.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { makeOwnFolder, userCache } from "../../../errors/untrusted/index.ts";
 import { CharacterSet, CharacterTokenizer } from "../tokenizers/character.ts";
 import { loadTokenizer, tokenizerFromSpec } from "../tokenizers/load.ts";
 import { tokenDType } from "../tokenizers/token-dtype.ts";

@@ -1,5 +1,5 @@
-import { type NamesOf, TroupeError, unknownNames } from "../../errors.ts";
-import { mapFile, ops, type Tensor } from "../../tensor/index.ts";
+import { mapFile, ops, type Tensor } from "../../../compute/tensor/index.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
 import type { Dataset, DatasetFacts, Fingerprint } from "../dataset.ts";
 import { tensorDType } from "../tokenizers/token-dtype.ts";
 import type { TokenizerSpec } from "../tokenizers/tokenizer.ts";

@@ -3,9 +3,8 @@ import { createHash } from "node:crypto";
 import fs, { readdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { TextDecoder } from "node:util";
-import { TroupeError } from "../../errors.ts";
-import { whichPathWasMeant } from "../../nearest-path.ts";
-import { openRegular } from "../../untrusted/index.ts";
+import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { openRegular } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { permute } from "../permutation.ts";
 import { philox4x32, wordsOf } from "../philox.ts";
 import type { TokenFile } from "./token-file.ts";

@@ -1,8 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { crc32 } from "node:zlib";
-import { TroupeError } from "../../errors.ts";
-import { maxFileBytes, openRegular, parseBoundedJson, readBoundedText } from "../../untrusted/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import {
+  maxFileBytes,
+  openRegular,
+  parseBoundedJson,
+  readBoundedText,
+} from "../../../errors/untrusted/index.ts";
 import {
   bytesPerToken,
   newTokenArray,

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
 import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 

@@ -1,6 +1,6 @@
 import { AddedToken, Tokenizer as Engine } from "@huggingface/tokenizers";
-import { TroupeError } from "../../errors.ts";
-import { LinearPattern, PatternRefused } from "../../untrusted/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { LinearPattern, PatternRefused } from "../../../errors/untrusted/index.ts";
 import { aligned, plain } from "./aligned-text.ts";
 import { literal } from "./gpt2-pieces.ts";
 import { checkGrowth, longestOf } from "./growth.ts";

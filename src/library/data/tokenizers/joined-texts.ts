@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { Span } from "./aligned-text.ts";
 import type { HuggingFaceTokenizer } from "./hugging-face.ts";
 

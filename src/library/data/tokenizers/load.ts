@@ -1,8 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { fileFailure, TroupeError } from "../../errors.ts";
-import { whichPathWasMeant } from "../../nearest-path.ts";
-import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../untrusted/index.ts";
+import { fileFailure, TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import { ByteTokenizer } from "./byte.ts";
 import { CharacterTokenizer } from "./character.ts";

@@ -1,4 +1,4 @@
-import { LinearPattern } from "../../untrusted/index.ts";
+import { LinearPattern } from "../../../errors/untrusted/index.ts";
 import { type AlignedCharacter, type AlignedText, type Made, madeOf, plain } from "./aligned-text.ts";
 import { type BertNormalizer, bertLetters } from "./bert-words.ts";
 import { Charsmap } from "./charsmap.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /** A refusal of a `tokenizer.json`. */
 export function refusal(expected: string, got: string, cause?: unknown): TroupeError {

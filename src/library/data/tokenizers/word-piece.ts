@@ -1,5 +1,5 @@
-import { fileFailure, TroupeError } from "../../errors.ts";
-import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { fileFailure, TroupeError } from "../../../errors/index.ts";
+import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer } from "./tokenizer.ts";

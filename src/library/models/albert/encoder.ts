@@ -7,8 +7,8 @@ import {
   ModuleList,
   paddingMask,
   zeros,
-} from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { BertEmbeddings, positionsFromZero } from "../bert/encoder.ts";
 import { initOf, linear, selfAttention } from "../encoder-parts.ts";
 import { firstOf } from "../heads/index.ts";

@@ -1,5 +1,5 @@
-import { LayerNorm, Linear, type Parameter, type TensorPlan, zeros } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { LayerNorm, Linear, type Parameter, type TensorPlan, zeros } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { encoderNaming } from "../bert/state-dict-adapter.ts";
 import { headOverWords } from "../bert/tensor-plan.ts";
 import { configJsonOf } from "../config-fields.ts";

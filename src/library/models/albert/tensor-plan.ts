@@ -1,4 +1,12 @@
-import { below, column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import {
+  below,
+  column,
+  mask,
+  row,
+  sequence,
+  type TensorPlan,
+  vocabulary,
+} from "../../../compute/nn/index.ts";
 import type { AlbertConfig } from "./config.ts";
 
 /** How tensor parallelism splits ALBERT: as BERT, every group once, wherever it stands. */

@@ -1,4 +1,3 @@
-import { TroupeError } from "../../errors.ts";
 import {
   type Embedding,
   Module,
@@ -9,8 +8,9 @@ import {
   type TensorPlan,
   VocabularyHead,
   zeros,
-} from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { shiftRight } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";

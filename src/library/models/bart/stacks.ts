@@ -10,8 +10,8 @@ import {
   normal,
   numPast,
   zeros,
-} from "../../nn/index.ts";
-import { arange, type Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import { arange, type Tensor } from "../../../compute/tensor/index.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import type { BartConfig } from "./config.ts";
 

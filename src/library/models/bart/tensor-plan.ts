@@ -1,4 +1,12 @@
-import { below, column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import {
+  below,
+  column,
+  mask,
+  row,
+  sequence,
+  type TensorPlan,
+  vocabulary,
+} from "../../../compute/nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
 import type { BartConfig } from "./config.ts";
 

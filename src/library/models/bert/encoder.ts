@@ -10,8 +10,8 @@ import {
   packedRow,
   paddingMask,
   positionsIn,
-} from "../../nn/index.ts";
-import { arange, ops, type Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import { arange, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { EncoderIntermediate, EncoderOutput, EncoderSelfAttention, initOf } from "../encoder-parts.ts";
 import { firstOf, Pooler, type Reads, readOfEach } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";

@@ -1,5 +1,12 @@
-import { type ActivationName, LayerNorm, Linear, Module, type Parameter, zeros } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import {
+  type ActivationName,
+  LayerNorm,
+  Linear,
+  Module,
+  type Parameter,
+  zeros,
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { initOf, linear } from "../encoder-parts.ts";
 import { type HeadConfig, WordHead } from "../text-encoder/index.ts";
 

@@ -1,5 +1,5 @@
-import { crossEntropy, type TensorPlan } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { crossEntropy, type TensorPlan } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import {
   EncoderWithHead,

@@ -15,8 +15,8 @@ import {
   paddingMask,
   type TensorPlan,
   zeros,
-} from "../../nn/index.ts";
-import { arange, ops, type Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import { arange, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { firstOf } from "../heads/index.ts";
 import { checkPixels } from "../pixels.ts";

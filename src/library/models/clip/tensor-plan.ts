@@ -1,4 +1,4 @@
-import { below, column, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { below, column, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
 import type { ClipTowerConfig } from "./config.ts";
 

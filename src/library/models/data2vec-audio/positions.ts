@@ -1,5 +1,5 @@
-import { activations, Conv1d, Module, ModuleList, normal } from "../../nn/index.ts";
-import { ops, type Tensor } from "../../tensor/index.ts";
+import { activations, Conv1d, Module, ModuleList, normal } from "../../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import type { Data2VecAudioConfig } from "./config.ts";
 
 // B recordings, T frames, D width.

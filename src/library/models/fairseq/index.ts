@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors.ts";
-import { ownValue } from "../../untrusted/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { ownValue } from "../../../errors/untrusted/index.ts";
 import { fairseqBart } from "./bart.ts";
 import type { FairseqModel } from "./fairseq-model.ts";
 import { fairseqOpt } from "./opt.ts";

@@ -1,4 +1,4 @@
-import { ops, scope, type Tensor, tensor } from "../../tensor/index.ts";
+import { ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import type { Settled } from "./options.ts";
 import type { Writer } from "./writer.ts";
 

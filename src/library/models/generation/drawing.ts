@@ -1,5 +1,5 @@
-import { streamOf } from "../../nn/index.ts";
-import { empty, ops, scope } from "../../tensor/index.ts";
+import { streamOf } from "../../../compute/nn/index.ts";
+import { empty, ops, scope } from "../../../compute/tensor/index.ts";
 import type { Settled } from "./options.ts";
 
 /** Which tokens may be drawn. */

@@ -1,5 +1,5 @@
-import { evaluating } from "../../nn/index.ts";
-import { scope, type Tensor } from "../../tensor/index.ts";
+import { evaluating } from "../../../compute/nn/index.ts";
+import { scope, type Tensor } from "../../../compute/tensor/index.ts";
 import type { LanguageModel } from "../language-model.ts";
 import type { NamedState } from "../weights.ts";
 import { searchBeams } from "./beams.ts";

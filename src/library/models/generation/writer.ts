@@ -1,5 +1,5 @@
-import { Decoding, type Module } from "../../nn/index.ts";
-import { hold, noGrad, scope, type Tensor, tensor } from "../../tensor/index.ts";
+import { Decoding, type Module } from "../../../compute/nn/index.ts";
+import { hold, noGrad, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import type { LanguageModel, Logits } from "../language-model.ts";
 import type { NamedState } from "../weights.ts";
 

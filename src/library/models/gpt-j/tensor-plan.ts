@@ -1,4 +1,4 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import type { GPTJConfig } from "./config.ts";
 
 /** How tensor parallelism splits GPT-J's stack: attention by heads, the feed-forward halves by inner features, the words by themselves. */

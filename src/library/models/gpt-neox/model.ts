@@ -17,8 +17,8 @@ import {
   type VocabularyHead,
   withPast,
   zeros,
-} from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors.ts";
-import { type ActivationName, activations } from "../../nn/index.ts";
+import { type ActivationName, activations } from "../../../compute/nn/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { depth, isConfigFile, refuseUnknownFields } from "../config-fields.ts";
 
 /**

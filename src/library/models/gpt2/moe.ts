@@ -1,4 +1,3 @@
-import { type NamesOf, TroupeError, unknownNames } from "../../errors.ts";
 import {
   Dropout,
   Embedding,
@@ -16,8 +15,9 @@ import {
   VocabularyHead,
   vocabulary,
   whole,
-} from "../../nn/index.ts";
-import { type Tensor, zeros } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import { type Tensor, zeros } from "../../../compute/tensor/index.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
 import type { LanguageModel, Logits, Loss, TextPlaces, TextRequest, TextTargets } from "../language-model.ts";
 import { checkTokenIds, placesIn, targetsOf } from "../token-ids.ts";
 import { type GPT2Config, gpt2Config } from "./config.ts";

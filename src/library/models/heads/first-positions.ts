@@ -1,5 +1,5 @@
-import { firstPositions, Identity, Module, type PackedRow } from "../../nn/index.ts";
-import { Tensor } from "../../tensor/index.ts";
+import { firstPositions, Identity, Module, type PackedRow } from "../../../compute/nn/index.ts";
+import { Tensor } from "../../../compute/tensor/index.ts";
 
 /**
  * Which positions of a stack's answer are read: all, or of each sample the first alone. A last layer whose first position alone is

@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
-import { crossEntropy } from "../../nn/index.ts";
-import { ops, type Tensor } from "../../tensor/index.ts";
+import { crossEntropy } from "../../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /** What a classifier's labels are, by the names of config.json's `problem_type`; null: told by the labels. */
 export type ProblemType = "regression" | "single_label_classification" | "multi_label_classification" | null;

@@ -1,5 +1,5 @@
-import { type Initializer, Linear, Module, zeros } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { type Initializer, Linear, Module, zeros } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 
 /** What stands for a whole row: its first position, through an affine map and tanh. */
 export class Pooler extends Module {

@@ -1,5 +1,5 @@
-import { LayerNorm, Module, ModuleList, type PackedRow } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { LayerNorm, Module, ModuleList, type PackedRow } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { BertModel, EncoderEmbeddings, type EncoderLayers } from "../bert/encoder.ts";
 import { EncoderIntermediate, EncoderSelfAttention, PlainOutput } from "../encoder-parts.ts";
 import { type Reads, readOfEach } from "../heads/index.ts";

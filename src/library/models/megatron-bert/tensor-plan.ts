@@ -1,4 +1,4 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import type { EncoderShape } from "../bert/tensor-plan.ts";
 import type { Reads } from "../heads/index.ts";
 import { stackPlan } from "../stack-plan.ts";

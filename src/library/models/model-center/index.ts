@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { configOfFile } from "../config-fields.ts";
 import { gptJConfig } from "../gpt-j/config.ts";
 import { gpt2Config } from "../gpt2/config.ts";

@@ -14,8 +14,8 @@ import {
   positionsHere,
   type VocabularyHead,
   zeros,
-} from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { ProjectedAttention } from "../projected-attention.ts";

@@ -1,5 +1,5 @@
-import { Dropout, LayerNorm, Linear, Module, type Parameter, zeros } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { Dropout, LayerNorm, Linear, Module, type Parameter, zeros } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { initOf, linear } from "../encoder-parts.ts";
 import { type HeadConfig, WordHead } from "../text-encoder/index.ts";

@@ -1,5 +1,5 @@
-import { positionsIn, type TensorPlan } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { positionsIn, type TensorPlan } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { BertModel } from "../bert/encoder.ts";
 import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
 import { encoderPlan, headOverWords } from "../bert/tensor-plan.ts";

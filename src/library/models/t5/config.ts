@@ -1,4 +1,4 @@
-import { type ActivationName, activations } from "../../nn/index.ts";
+import { type ActivationName, activations } from "../../../compute/nn/index.ts";
 import {
   type ConfigOf,
   checkField,

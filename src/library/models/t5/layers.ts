@@ -12,8 +12,8 @@ import {
   RelativePositionBias,
   RMSNorm,
   splitHeads,
-} from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { keysOf } from "../projected-attention.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 

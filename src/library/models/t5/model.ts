@@ -1,4 +1,3 @@
-import { TroupeError } from "../../errors.ts";
 import {
   Dropout,
   Embedding,
@@ -11,8 +10,9 @@ import {
   RMSNorm,
   type TensorPlan,
   VocabularyHead,
-} from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { shiftRight } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds, targetsOf } from "../token-ids.ts";

@@ -1,4 +1,13 @@
-import { below, column, features, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import {
+  below,
+  column,
+  features,
+  mask,
+  row,
+  sequence,
+  type TensorPlan,
+  vocabulary,
+} from "../../../compute/nn/index.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
 /**

@@ -7,8 +7,8 @@ import {
   packedRow,
   rowsOfTheirOwn,
   zeros,
-} from "../../nn/index.ts";
-import { ops, type Tensor, tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import { ops, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { rowLoss, spanLoss } from "../heads/index.ts";
 import type { EncoderBatch, LabelledText, ModelOutputs } from "../task-model.ts";

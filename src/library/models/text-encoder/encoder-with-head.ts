@@ -1,5 +1,5 @@
-import { below, Module, type Parameter, type TensorPlan } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { below, Module, type Parameter, type TensorPlan } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { EncoderBatch, ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { HeadConfig, HeadNeeds, TextEncoder, TextEncoderFamily } from "./text-encoder.ts";

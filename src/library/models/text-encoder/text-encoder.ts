@@ -1,5 +1,5 @@
-import type { Embedding, Module, TensorPlan } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import type { Embedding, Module, TensorPlan } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { LabelNames } from "../config-fields.ts";
 import type { ProblemType, Reads } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";

@@ -1,5 +1,5 @@
-import { Module, Parameter, VocabularyHead, zeros } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { Module, Parameter, VocabularyHead, zeros } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { initOf } from "../encoder-parts.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import { EncoderWithHead } from "./encoder-with-head.ts";

@@ -8,8 +8,8 @@ import {
   ModuleList,
   Parameter,
   type TensorPlan,
-} from "../../nn/index.ts";
-import { ops, type Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { EncoderIntermediate, EncoderSelfAttention, initOf, linear, PlainOutput } from "../encoder-parts.ts";
 import { type Reads, readOfEach, rowLoss } from "../heads/index.ts";

@@ -1,4 +1,4 @@
-import { column, mask, row, sequence, type TensorPlan } from "../../nn/index.ts";
+import { column, mask, row, sequence, type TensorPlan } from "../../../compute/nn/index.ts";
 import { stackPlan } from "../stack-plan.ts";
 import type { ViTConfig } from "./config.ts";
 

@@ -1,5 +1,5 @@
-import { Conv1d, LayerNorm, Linear, Module, ModuleList } from "../../nn/index.ts";
-import { ops, type Tensor } from "../../tensor/index.ts";
+import { Conv1d, LayerNorm, Linear, Module, ModuleList } from "../../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { outputWidth, type SpeechConfig } from "./config.ts";
 
 // B recordings, T frames, D width of the layers, O width behind them.

@@ -11,8 +11,8 @@ import {
   paddingMask,
   uniform,
   zeros,
-} from "../../nn/index.ts";
-import { arange, type Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import { arange, type Tensor } from "../../../compute/tensor/index.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import { SpeechAdapter } from "./adapter.ts";
 import { hasMaskVector, type SpeechConfig } from "./config.ts";

@@ -1,4 +1,3 @@
-import { TroupeError } from "../../errors.ts";
 import {
   activations,
   Conv1d,
@@ -11,8 +10,9 @@ import {
   normal,
   WeightNormConv1d,
   zeros,
-} from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+} from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { SpeechConfig, Wav2Vec2Config } from "./config.ts";
 
 // B recordings, N samples, C channels, T frames, D width.

@@ -1,5 +1,5 @@
-import { Drawing, Linear, normal, Parameter, uniform, zeros } from "../../nn/index.ts";
-import { type Device, ops, type Tensor } from "../../tensor/index.ts";
+import { Drawing, Linear, normal, Parameter, uniform, zeros } from "../../../compute/nn/index.ts";
+import { type Device, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import type { Wav2Vec2Config } from "./config.ts";
 
 // B recordings, T frames, F width of frames, G codebooks of V codes each, C width of a frame's codes side by side.

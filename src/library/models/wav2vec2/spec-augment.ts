@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
-import { Drawing } from "../../nn/index.ts";
-import { arange, type Device, ops, type Tensor } from "../../tensor/index.ts";
+import { Drawing } from "../../../compute/nn/index.ts";
+import { arange, type Device, ops, type Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { SpeechConfig } from "./config.ts";
 
 /** How spans along one axis are masked. */

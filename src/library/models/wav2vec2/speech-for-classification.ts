@@ -1,5 +1,5 @@
-import { constant, Linear, Parameter } from "../../nn/index.ts";
-import { arange, ops, type Tensor } from "../../tensor/index.ts";
+import { constant, Linear, Parameter } from "../../../compute/nn/index.ts";
+import { arange, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { checkField, numLabels } from "../config-fields.ts";
 import { rowLoss } from "../heads/index.ts";
 import type { ModelOutputs } from "../task-model.ts";

@@ -1,4 +1,4 @@
-import { ctcLoss, Dropout, type Linear } from "../../nn/index.ts";
+import { ctcLoss, Dropout, type Linear } from "../../../compute/nn/index.ts";
 import type { ModelOutputs } from "../task-model.ts";
 import { outputWidth, type SpeechConfig } from "./config.ts";
 import { linear, numAdapted, numFrames } from "./features.ts";

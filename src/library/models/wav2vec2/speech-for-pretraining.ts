@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors.ts";
-import { crossEntropy, Dropout, IGNORE_INDEX, Linear } from "../../nn/index.ts";
-import { ops, type Tensor } from "../../tensor/index.ts";
+import { crossEntropy, Dropout, IGNORE_INDEX, Linear } from "../../../compute/nn/index.ts";
+import { ops, type Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { checkField } from "../config-fields.ts";
 import type { ModelOutputs } from "../task-model.ts";
 import type { StateNaming } from "../weights.ts";

@@ -1,5 +1,5 @@
-import { below, Module, type TensorPlan } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { below, Module, type TensorPlan } from "../../../compute/nn/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { SpeechConfig } from "./config.ts";

@@ -1,4 +1,4 @@
-import { below, column, mask, row, sequence, type TensorPlan } from "../../nn/index.ts";
+import { below, column, mask, row, sequence, type TensorPlan } from "../../../compute/nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
 import type { SpeechConfig } from "./config.ts";
 

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
-import { sameToken } from "../../../access/index.ts";
-import { TroupeError } from "../../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { sameToken } from "../../access/index.ts";
 import { type Frame, frameFlag, frameHeader } from "../frame.ts";
 
 /** The most bytes of a greeting, and of a refusal. */

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { TroupeError } from "../../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type Frame, FrameReader, frameFlag, frameHeader } from "../frame.ts";
 import type { Door, Heartbeat } from "./door.ts";
 import {

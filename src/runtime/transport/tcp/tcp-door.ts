@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import type { TLSSocket, TlsOptions } from "node:tls";
-import { Callers } from "../../../access/index.ts";
-import { TroupeError } from "../../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { Callers } from "../../access/index.ts";
 import type { Door, Heartbeat } from "../hub/door.ts";
 import { refusalFrame, untrusted } from "../hub/greeting.ts";
 

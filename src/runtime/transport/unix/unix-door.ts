@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
-import { Callers } from "../../../access/index.ts";
+import { Callers } from "../../access/index.ts";
 import type { Door } from "../hub/door.ts";
 
 /** A Unix socket, for processes of one machine. Whoever may enter its folder may call. */

@@ -1,7 +1,7 @@
-import { type JsonObject, parseJsonObject } from "../../checkpoint/index.ts";
-import { type ConvertOptions, convert, convertKinds } from "../../convert/index.ts";
-import { whichPathWasMeant } from "../../nearest-path.ts";
-import { maxFileBytes, readBoundedText } from "../../untrusted/index.ts";
+import { whichPathWasMeant } from "../../../errors/index.ts";
+import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
+import { type JsonObject, parseJsonObject } from "../../../library/checkpoint/index.ts";
+import { type ConvertOptions, convert, convertKinds } from "../../../library/convert/index.ts";
 import { print, usage } from "../flags.ts";
 
 interface ConvertFlags {

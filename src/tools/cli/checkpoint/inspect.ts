@@ -4,7 +4,7 @@ import {
   openCheckpoint,
   type TrainerState,
   tensorSizeBytes,
-} from "../../checkpoint/index.ts";
+} from "../../../library/checkpoint/index.ts";
 import { describeBytes, table } from "../../planner/index.ts";
 import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";

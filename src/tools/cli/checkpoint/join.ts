@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { joinFolders } from "../../checkpoint/index.ts";
+import { joinFolders } from "../../../library/checkpoint/index.ts";
 import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";
 

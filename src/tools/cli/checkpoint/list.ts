@@ -1,4 +1,4 @@
-import { ownerOf, type RunStanding, standingOf } from "../../checkpoint/index.ts";
+import { ownerOf, type RunStanding, standingOf } from "../../../library/checkpoint/index.ts";
 import { describeBytes, table } from "../../planner/index.ts";
 import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";

@@ -5,7 +5,7 @@ import {
   noCheckpoint,
   placeOf,
   stepFolder,
-} from "../../checkpoint/index.ts";
+} from "../../../library/checkpoint/index.ts";
 
 /** A run's storage and the checkpoints that are meant, the newest first. */
 export interface MeantCheckpoints {

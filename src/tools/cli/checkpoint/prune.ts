@@ -1,3 +1,4 @@
+import { TroupeError } from "../../../errors/index.ts";
 import {
   type CheckpointStorage,
   type KeepRule,
@@ -5,8 +6,7 @@ import {
   type Pruned,
   plannedPrune,
   prune,
-} from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
+} from "../../../library/checkpoint/index.ts";
 import { print } from "../flags.ts";
 
 interface PruneFlags {

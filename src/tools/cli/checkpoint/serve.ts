@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { consoleSink, jsonLinesSink } from "../../events/index.ts";
+import { consoleSink, jsonLinesSink } from "../../../job/events/index.ts";
 import { CheckpointServer, CheckpointService, type CheckpointServiceOptions } from "../../service/index.ts";
 import { usage } from "../flags.ts";
 

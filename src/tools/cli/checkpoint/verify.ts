@@ -1,5 +1,5 @@
-import { type Damage, verifyCheckpoint } from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { type Damage, verifyCheckpoint } from "../../../library/checkpoint/index.ts";
 import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";
 

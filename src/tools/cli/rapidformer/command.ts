@@ -1,9 +1,9 @@
 import { type Command, Option as CommandFlag } from "commander";
-import { commandSchema, type Given, optionsOf } from "../../config/index.ts";
-import { fileFailure } from "../../errors.ts";
-import { jobModules, flags as rapidformerFlags } from "../../rapidformer/index.ts";
-import { jobUrlOf, pythonScript } from "../../trainer/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../../untrusted/index.ts";
+import { jobUrlOf, pythonScript } from "../../../actors/trainer/index.ts";
+import { fileFailure } from "../../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../../errors/untrusted/index.ts";
+import { commandSchema, type Given, optionsOf } from "../../../job/options/index.ts";
+import { jobModules, flags as rapidformerFlags } from "../../../job/rapidformer/index.ts";
 import { print, usage } from "../flags.ts";
 import { addOptionFlags, typedOptions } from "../option-flags.ts";
 import { configFlag, givenAround, printFlag, type RunFlags, runJob, settingFlag } from "../run.ts";

@@ -1,5 +1,5 @@
-import { nearestName, whatWasMeant } from "../../errors.ts";
-import { type Flag, flags } from "../../rapidformer/index.ts";
+import { nearestName, whatWasMeant } from "../../../errors/index.ts";
+import { type Flag, flags } from "../../../job/rapidformer/index.ts";
 import { usage } from "../flags.ts";
 
 /** What a flag was given: nothing but its name, a value, or several. */

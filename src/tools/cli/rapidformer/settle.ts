@@ -1,7 +1,7 @@
-import { openCheckpoint } from "../../checkpoint/index.ts";
-import { commandSchema, type Given, optionsOf, readText } from "../../config/index.ts";
-import { findData, findModel, findPrefix, type HubOptions } from "../../hub/index.ts";
-import { type Flag, flags } from "../../rapidformer/index.ts";
+import { commandSchema, type Given, optionsOf, readText } from "../../../job/options/index.ts";
+import { type Flag, flags } from "../../../job/rapidformer/index.ts";
+import { openCheckpoint } from "../../../library/checkpoint/index.ts";
+import { findData, findModel, findPrefix, type HubOptions } from "../../../library/hub/index.ts";
 import { usage } from "../flags.ts";
 import type { Typed, TypedFlags } from "./parse.ts";
 

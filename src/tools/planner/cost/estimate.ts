@@ -1,4 +1,4 @@
-import type { Layout } from "../../parallel/index.ts";
+import type { Layout } from "../../../compute/parallel/index.ts";
 import { byteScheme } from "./byte-scheme.ts";
 import { allReduceSeconds, type Cluster, type Link, linkOf, ringSeconds, sendSeconds } from "./cluster.ts";
 import type { ModelFacts } from "./model-facts.ts";

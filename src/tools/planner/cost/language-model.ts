@@ -1,5 +1,5 @@
-import type { Module, TensorPlan } from "../../nn/index.ts";
-import { full, type Tensor } from "../../tensor/index.ts";
+import type { Module, TensorPlan } from "../../../compute/nn/index.ts";
+import { full, type Tensor } from "../../../compute/tensor/index.ts";
 import type { PlannedModel } from "./model-trace.ts";
 
 /** A model that learns to tell the next token of a text. */

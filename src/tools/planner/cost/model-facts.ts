@@ -1,6 +1,12 @@
-import { bindRandomness, cutBlocks, type Parameter, type ParameterSpec, Randomness } from "../../nn/index.ts";
-import { cutDims, type LayoutFacts, tensorDivisors, traceUse } from "../../parallel/index.ts";
-import { scope } from "../../tensor/index.ts";
+import {
+  bindRandomness,
+  cutBlocks,
+  type Parameter,
+  type ParameterSpec,
+  Randomness,
+} from "../../../compute/nn/index.ts";
+import { cutDims, type LayoutFacts, tensorDivisors, traceUse } from "../../../compute/parallel/index.ts";
+import { scope } from "../../../compute/tensor/index.ts";
 import { type ModelTrace, type PlannedModel, type TraceOptions, traceModel } from "./model-trace.ts";
 
 /** A parameter as declared, and how tensor parallelism would cut it. */

@@ -1,4 +1,4 @@
-import { openCommunicator } from "../../collectives/index.ts";
+import { openCommunicator } from "../../../compute/collectives/index.ts";
 import {
   bindRandomness,
   cutBlocks,
@@ -7,8 +7,8 @@ import {
   Randomness,
   type TensorPlan,
   wrapForward,
-} from "../../nn/index.ts";
-import { BlockTape, mapTensors, tensorParallel } from "../../parallel/index.ts";
+} from "../../../compute/nn/index.ts";
+import { BlockTape, mapTensors, tensorParallel } from "../../../compute/parallel/index.ts";
 import {
   type AutocastDType,
   autocast,
@@ -22,7 +22,7 @@ import {
   ops,
   scope,
   type Tensor,
-} from "../../tensor/index.ts";
+} from "../../../compute/tensor/index.ts";
 
 /** A model, and a loss of it, as the planner looks at them. */
 export interface PlannedModel {

@@ -1,4 +1,4 @@
-import { type Layout, type PipelineAction, pipelineSchedule } from "../../parallel/index.ts";
+import { type Layout, type PipelineAction, pipelineSchedule } from "../../../compute/parallel/index.ts";
 import type { ByteScheme } from "./byte-scheme.ts";
 import type { TracedCall } from "./model-trace.ts";
 import { ROOT_BLOCK, type StageShare } from "./rank-share.ts";

@@ -1,5 +1,5 @@
-import type { FlatBlock, Layout } from "../../parallel/index.ts";
-import type { MeteredDevice } from "../../tensor/index.ts";
+import type { FlatBlock, Layout } from "../../../compute/parallel/index.ts";
+import type { MeteredDevice } from "../../../compute/tensor/index.ts";
 import { byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { TraceOptions } from "./model-trace.ts";

@@ -5,8 +5,8 @@ import {
   layoutBlock,
   parseZeroLevel,
   replicas,
-} from "../../parallel/index.ts";
-import { numelOf } from "../../tensor/index.ts";
+} from "../../../compute/parallel/index.ts";
+import { numelOf } from "../../../compute/tensor/index.ts";
 import type { DeclaredParameter, ModelFacts } from "./model-facts.ts";
 import type { ModelTrace, TracedCall } from "./model-trace.ts";
 import { sum } from "./sum.ts";

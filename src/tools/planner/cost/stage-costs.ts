@@ -1,4 +1,4 @@
-import type { Layout } from "../../parallel/index.ts";
+import type { Layout } from "../../../compute/parallel/index.ts";
 import type { ByteScheme } from "./byte-scheme.ts";
 import { type Cluster, type Link, linkOf } from "./cluster.ts";
 import { type ModelTrace, NO_WORK, sumOfWork, type TracedCall, type Work } from "./model-trace.ts";

@@ -1,4 +1,10 @@
-import { type FlatBlock, memberOf, ownedRange, piecesIn, splittingOf } from "../../parallel/index.ts";
+import {
+  type FlatBlock,
+  memberOf,
+  ownedRange,
+  piecesIn,
+  splittingOf,
+} from "../../../compute/parallel/index.ts";
 import type { ByteScheme } from "./byte-scheme.ts";
 
 /** Bytes of a model's state on one rank, by the tags of the memory ledger. */

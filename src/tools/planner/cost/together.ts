@@ -1,4 +1,4 @@
-import type { Layout, PipelineAction } from "../../parallel/index.ts";
+import type { Layout, PipelineAction } from "../../../compute/parallel/index.ts";
 import type { PassMemory } from "./pass-memory.ts";
 import type { RankMemory } from "./plan-memory.ts";
 

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /**
  * Watches a simulated run, and objects where something happens before what it depends on. It knows nothing of how the

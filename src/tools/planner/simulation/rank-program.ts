@@ -1,4 +1,9 @@
-import { type Layout, type PipelineAction, Prefetcher, pipelineSchedule } from "../../parallel/index.ts";
+import {
+  type Layout,
+  type PipelineAction,
+  Prefetcher,
+  pipelineSchedule,
+} from "../../../compute/parallel/index.ts";
 import { ROOT_BLOCK, type StageShare } from "../cost/rank-share.ts";
 
 /** What is computed: a layer, or what lies before and after all of them. */

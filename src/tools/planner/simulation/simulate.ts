@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors.ts";
-import { checkLayout, type Layout } from "../../parallel/index.ts";
+import { checkLayout, type Layout } from "../../../compute/parallel/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { ModelFacts } from "../cost/model-facts.ts";
 import { SimulatedRanks } from "./simulated-ranks.ts";
 import { SimulatedShards } from "./simulated-shards.ts";

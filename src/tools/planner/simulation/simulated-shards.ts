@@ -1,4 +1,4 @@
-import { numelOf } from "../../tensor/index.ts";
+import { numelOf } from "../../../compute/tensor/index.ts";
 import { byteScheme } from "../cost/byte-scheme.ts";
 import { allReduceSeconds, ringSeconds } from "../cost/cluster.ts";
 import { ROOT_BLOCK } from "../cost/rank-share.ts";

@@ -1,4 +1,4 @@
-import { type Layout, Mesh } from "../../parallel/index.ts";
+import { type Layout, Mesh } from "../../../compute/parallel/index.ts";
 import { byteScheme } from "../cost/byte-scheme.ts";
 import { type Cluster, type Link, linkOf } from "../cost/cluster.ts";
 import type { ModelFacts } from "../cost/model-facts.ts";

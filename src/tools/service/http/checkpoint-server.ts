@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { Callers, callerLimits, Gate, keepToken } from "../../access/index.ts";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { Callers, callerLimits, Gate, keepToken } from "../../../runtime/access/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { Content } from "./content.ts";
 import { OpenSaves } from "./open-saves.ts";

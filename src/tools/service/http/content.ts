@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type JsonObject, parseJsonObject } from "../../checkpoint/index.ts";
+import { type JsonObject, parseJsonObject } from "../../../library/checkpoint/index.ts";
 import { Refused } from "./reply.ts";
 
 const maxJsonBytes = 1 << 20;

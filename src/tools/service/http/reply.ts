@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type ErrorCode, TroupeError } from "../../errors.ts";
+import { type ErrorCode, TroupeError } from "../../../errors/index.ts";
 
 /** What of a request is answered instead of what was asked for. */
 export class Refused extends Error {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type JsonObject, tensorSizeBytes } from "../../checkpoint/index.ts";
-import { numelOf } from "../../tensor/index.ts";
+import { numelOf } from "../../../compute/tensor/index.ts";
+import { type JsonObject, tensorSizeBytes } from "../../../library/checkpoint/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { checkSlice, wholeOf } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";

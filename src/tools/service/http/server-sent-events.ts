@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { EventStream } from "../../events/index.ts";
+import type { EventStream } from "../../../job/events/index.ts";
 import { begin, drained } from "./reply.ts";
 
 const beatMs = 15_000;

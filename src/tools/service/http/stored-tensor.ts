@@ -1,5 +1,5 @@
-import type { Box, Checkpoint, CheckpointFacts } from "../../checkpoint/index.ts";
-import { numelOf } from "../../tensor/index.ts";
+import { numelOf } from "../../../compute/tensor/index.ts";
+import type { Box, Checkpoint, CheckpointFacts } from "../../../library/checkpoint/index.ts";
 
 /** What a checkpoint holds, as an answer tells it. */
 export function summaryOf(checkpoint: Checkpoint): object {

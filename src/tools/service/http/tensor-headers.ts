@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { Box, SafetensorsDType } from "../../checkpoint/index.ts";
+import type { Box, SafetensorsDType } from "../../../library/checkpoint/index.ts";
 import type { TensorFacts, TensorGroup } from "../staged-save.ts";
 import { Refused } from "./reply.ts";
 

@@ -2,7 +2,7 @@ import { chmod, lstat, mkdtemp, rename, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /** `sun_path` of unix(7), without the zero at its end. */
 const MAX_PATH_BYTES = 107;

@@ -1,5 +1,5 @@
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
-import { reportError, type TellTrouble } from "../../events/index.ts";
+import { reportError, type TellTrouble } from "../../../job/events/index.ts";
 
 /** Counts the spans that a collector takes, and tells when it takes none. */
 export class Deliveries {

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../../errors/index.ts";
 
 /** What of OpenTelemetry is used, loaded when it is. */
 export interface Packages {

@@ -5,7 +5,7 @@ import {
   stampMs,
   type TellTrouble,
   type TroupeEvent,
-} from "../../events/index.ts";
+} from "../../../job/events/index.ts";
 import { type Point, pointsOf } from "../curves.ts";
 import { Deliveries } from "./deliveries.ts";
 import { loadPackages, type Packages } from "./packages.ts";

@@ -1,4 +1,4 @@
-import type { EventOf, TroupeEvent } from "../../events/index.ts";
+import type { EventOf, TroupeEvent } from "../../../job/events/index.ts";
 import { Registry } from "./registry.ts";
 
 const SECONDS_PER_MS = 1e-3;

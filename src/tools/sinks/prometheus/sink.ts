@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Callers, callerLimits, Gate, inUrl, makeToken } from "../../access/index.ts";
-import { TroupeError } from "../../errors.ts";
-import type { EventSink, TroupeEvent } from "../../events/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { EventSink, TroupeEvent } from "../../../job/events/index.ts";
+import { Callers, callerLimits, Gate, inUrl, makeToken } from "../../../runtime/access/index.ts";
 import { RunMetrics } from "./metrics.ts";
 
 /** Where metrics are served. */

@@ -9,7 +9,7 @@ import {
   stampMs,
   type TellTrouble,
   type TroupeEvent,
-} from "../../events/index.ts";
+} from "../../../job/events/index.ts";
 import { type Point, pointsOf } from "../curves.ts";
 import {
   histogramValue,

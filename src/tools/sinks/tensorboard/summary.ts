@@ -1,4 +1,4 @@
-import type { EventOf } from "../../events/index.ts";
+import type { EventOf } from "../../../job/events/index.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 import {
   type Bytes,

@@ -1,4 +1,4 @@
-import type { EventOf } from "../../events/index.ts";
+import type { EventOf } from "../../../job/events/index.ts";
 import { type Lane, microseconds, type TraceEvent } from "./trace-event.ts";
 
 /** Spans whose lanes are remembered, and arrows that wait for theirs: some 10 MB. */

@@ -1,5 +1,4 @@
-import type { Lane, TraceEvent } from "./trace-event.ts";
-import { laneName, processName } from "./trace-event.ts";
+import { type Lane, laneName, processName, type TraceEvent } from "./trace-event.ts";
 
 /** When something began and ended, on one clock. */
 export interface Interval {

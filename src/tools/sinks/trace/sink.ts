@@ -7,7 +7,7 @@ import {
   stampMs,
   type TellTrouble,
   type TroupeEvent,
-} from "../../events/index.ts";
+} from "../../../job/events/index.ts";
 import { Arrows } from "./arrows.ts";
 import { Lanes } from "./lanes.ts";
 import { microseconds, processName, slice, type TraceEvent } from "./trace-event.ts";

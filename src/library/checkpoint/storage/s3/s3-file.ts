@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors.ts";
+import { TroupeError } from "../../../../errors/index.ts";
 import { type Bytes, layInto } from "../bytes.ts";
 import type { FileSums, ReadHow, StoredFile } from "../storage.ts";
 import { crc32c } from "../summed-file.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as after } from "node:timers/promises";
-import { hasEnded } from "../../../process-mark.ts";
+import { hasEnded } from "../../../../runtime/process-mark.ts";
 import { holderNow, locked, parseHolder } from "../folder-lock.ts";
 import { moved } from "../held-folder.ts";
 import type { StorageHolder, StorageLock } from "../storage.ts";

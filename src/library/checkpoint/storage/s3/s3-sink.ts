@@ -1,5 +1,5 @@
 import type { CompletedPart } from "@aws-sdk/client-s3";
-import { scope, Tensor } from "../../../tensor/index.ts";
+import { scope, Tensor } from "../../../../compute/tensor/index.ts";
 import { type Bytes, sizeOf } from "../bytes.ts";
 import type { FileSink, FileSums } from "../storage.ts";
 import { CHUNK_BYTES, crc32c } from "../summed-file.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { renameSync, writeFileSync } from "node:fs";
-import { fileFailure, TroupeError } from "../../../errors.ts";
-import { maxFileBytes, readBoundedSync } from "../../../untrusted/index.ts";
+import { fileFailure, TroupeError } from "../../../../errors/index.ts";
+import { maxFileBytes, readBoundedSync } from "../../../../errors/untrusted/index.ts";
 
 /** Whole numbers in memory, as an `.npy` file may hold them. */
 export type NpyArray = Uint8Array | Int16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;

@@ -1,8 +1,8 @@
 import { createReadStream, type ReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
-import { fileFailure, TroupeError } from "../../../errors.ts";
-import { openRegularSync } from "../../../untrusted/index.ts";
+import { fileFailure, TroupeError } from "../../../../errors/index.ts";
+import { openRegularSync } from "../../../../errors/untrusted/index.ts";
 import type { Tokenizer, TokenizerSpec } from "../../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "../indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "../indexed-writer.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { fileFailure, TroupeError } from "../../../errors.ts";
-import { maxFileBytes, readBoundedTextSync } from "../../../untrusted/index.ts";
+import { fileFailure, TroupeError } from "../../../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../../../errors/untrusted/index.ts";
 
 /** What NLTK's Punkt learnt of a language. Plain data. */
 export interface PunktModel {

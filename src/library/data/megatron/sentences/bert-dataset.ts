@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors.ts";
+import { TroupeError } from "../../../../errors/index.ts";
 import type { Tokenizer } from "../../tokenizers/tokenizer.ts";
 import { type BertSample, bertSample } from "./bert-sample.ts";
 import type { MaskVocabulary } from "./masked-tokens.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors.ts";
+import { TroupeError } from "../../../../errors/index.ts";
 import { RandomState } from "../numpy/random-state.ts";
 import { type MaskVocabulary, maskTokens } from "./masked-tokens.ts";
 

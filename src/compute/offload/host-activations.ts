@@ -37,7 +37,7 @@ export class HostActivations {
     this.#leastBytes = leastBytes;
   }
 
-  /** Takes the memory of a tensor in; see `Offloader` in `src/parallel/tape/offloader.ts`. */
+  /** Takes the memory of a tensor in; see `Offloader` in `src/compute/parallel/tape/offloader.ts`. */
   keep(aliases: readonly Tensor[]): HostActivation | undefined {
     const [first] = aliases;
     if (

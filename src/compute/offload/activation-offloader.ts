@@ -64,7 +64,7 @@ export class ActivationOffloader {
   }
 
   /**
-   * Takes the memory of a tensor in; see `Offloader` in `src/parallel/tape/offloader.ts`.
+   * Takes the memory of a tensor in; see `Offloader` in `src/compute/parallel/tape/offloader.ts`.
    * @throws {TroupeError} `SCRATCH_FILE` where the disk is full or fails, now or with what was kept before
    */
   keep(aliases: readonly Tensor[]): OffloadedActivation | undefined {

@@ -1,8 +1,9 @@
-import { disposeBatch, type TensorBatch, tensorsIn } from "../../data/index.ts";
+import { loneRank } from "../../actors/engine/rank/index.ts";
+import type { TensorPlan } from "../../compute/nn/index.ts";
+import { hold, itemBytes, type Tensor } from "../../compute/tensor/index.ts";
 import { type Job, type JobConfig, modelOf, weighLosses } from "../../job/index.ts";
-import type { TensorPlan } from "../../nn/index.ts";
-import type { PlannedModel } from "../../planner/index.ts";
-import { hold, itemBytes, type Tensor } from "../../tensor/index.ts";
+import { disposeBatch, type TensorBatch, tensorsIn } from "../../library/data/index.ts";
+import type { PlannedModel } from "./cost/model-trace.ts";
 
 /** A job as the planner looks at it. */
 export interface PlannedJob extends PlannedModel, Disposable {}
@@ -17,8 +18,6 @@ export async function plannedJob(
   config: JobConfig,
   sizesOf: (facts: Parameters<Job["model"]>[1]) => Iterable<number> | Promise<Iterable<number>>,
 ): Promise<PlannedJob> {
-  // Loaded by who plans: every thread of a job imports this room.
-  const { loneRank } = await import("../../engine/rank/index.ts");
   const dataset = await job.data(config, { seed: 0 });
   const { facts } = dataset;
   const batches = new Map<number, TensorBatch>();
