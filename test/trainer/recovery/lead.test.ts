@@ -48,12 +48,13 @@ const updated: StepUpdated = {
   histograms: [],
   held: undefined,
 };
-/** What ranks and shards say to each question; to all others, that it is done. */
+/** Answers of ranks and shards by question; they answer any other with undefined, and never ask for a save of their own. */
 const answers: Readonly<Record<string, unknown>> = {
   join: { store: undefined },
   declare: model,
   step: stepped,
   finish: updated,
+  wanted: new Promise<never>(() => {}),
 };
 
 /** An actor that answers every question at once, for as long as it lives. */
