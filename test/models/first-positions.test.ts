@@ -120,8 +120,9 @@ describe("a last layer of which the first position alone is read", () => {
     if (short === undefined || whole === undefined) throw new Error("no answer");
     expect(apart(short.logits, whole.logits) / largest(whole.logits)).toBeLessThan(TOLERANCE);
     expect(Math.abs(short.loss - whole.loss)).toBeLessThan(TOLERANCE);
-    // A key's bias has no gradient but rounding, since softmax does not see what is added to all scores.
-    const floor = 1e-2 * Math.max(...whole.gradients.map(([, gradient]) => largest(gradient)));
+    // A key's bias has no gradient but rounding, since softmax does not see what is added to all scores: terms as large as other
+    // gradients cancel, and what is left was 1.1e-7 of the largest with AVX2 alone.
+    const floor = 1e-1 * Math.max(...whole.gradients.map(([, gradient]) => largest(gradient)));
     for (const [index, [name, gradient]] of whole.gradients.entries()) {
       const own = short.gradients[index]?.[1] ?? [];
       expect(apart(gradient, own) / Math.max(floor, largest(gradient)), name).toBeLessThan(TOLERANCE);
