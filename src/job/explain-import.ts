@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { framesOf, nearestName, TroupeError, whatWasMeant } from "../errors/index.ts";
+import { fileStatus } from "../errors/untrusted/index.ts";
 
 /** Why a module could not be imported, in the words of a sentence. */
 interface Explained {
@@ -121,7 +122,7 @@ function installedPackages(folder: string): string[] {
 }
 
 function filesIn(folder: string): string[] {
-  return statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true ? readdirSync(folder) : [];
+  return fileStatus(folder)?.isDirectory() === true ? readdirSync(folder) : [];
 }
 
 function nameOf(url: string): string {

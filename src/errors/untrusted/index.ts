@@ -10,6 +10,7 @@ export {
   readBoundedTextSync,
 } from "./bounded-file.ts";
 export { JsonRefused, parseBoundedJson } from "./bounded-json.ts";
+export { fileStatus } from "./file-status.ts";
 export { LinearPattern, type Match, PatternRefused } from "./linear-pattern.ts";
 export { makeFolder } from "./make-folder.ts";
 export { ownValue } from "./own-value.ts";

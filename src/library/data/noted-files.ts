@@ -1,6 +1,7 @@
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { TroupeError } from "../../errors/index.ts";
+import { fileStatus } from "../../errors/untrusted/index.ts";
 
 /** A file as it was when it was first read. Plain data. */
 export interface FileMark {
@@ -31,7 +32,7 @@ export function fileMarks(): FileMarks {
 
 /** @returns the files of folders as they are now, by path, without those of folders below */
 export function markFolders(folders: readonly string[]): FileMarks {
-  const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  const isFolder = (path: string) => fileStatus(path)?.isDirectory() === true;
   const paths = folders.filter(isFolder).flatMap((folder) =>
     readdirSync(folder, { withFileTypes: true })
       .filter((entry) => !entry.isDirectory())
@@ -74,6 +75,6 @@ export function dataChanged(what: string, got: string, where = "data"): TroupeEr
 }
 
 function markOf(path: string): string {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  const found = fileStatus(path);
   return found === undefined ? "" : `${found.size} ${found.mtimeNs} ${found.ino}`;
 }

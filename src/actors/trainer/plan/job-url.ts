@@ -1,7 +1,7 @@
-import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describeValue, nearestPath, TroupeError } from "../../../errors/index.ts";
+import { fileStatus } from "../../../errors/untrusted/index.ts";
 
 /**
  * @param job - a URL, or the path of a module, from the working directory
@@ -20,7 +20,7 @@ export function jobUrlOf(job: URL | string): string {
   if (job instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(job)) return String(job);
   if (/\.pyc?$/.test(job)) throw pythonScript(job);
   const path = resolve(job);
-  const found = statSync(path, { throwIfNoEntry: false });
+  const found = fileStatus(path);
   if (found?.isFile() === true) return String(pathToFileURL(path));
   const got = found === undefined ? "no such file" : "a folder";
   const meant = found === undefined ? nearestPath(job, isModule) : undefined;

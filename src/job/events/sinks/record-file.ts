@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { makeFolder } from "../../../errors/untrusted/index.ts";
+import { fileStatus, makeFolder } from "../../../errors/untrusted/index.ts";
 import { closeDescriptor, DescriptorOutlet } from "./descriptor-outlet.ts";
 import { type Batch, numWhole, type Outcome, type Outlet } from "./outlet.ts";
 
@@ -69,7 +69,7 @@ export class RecordFile implements Outlet {
     const file = new RecordFile(options);
     const path = file.#path;
     if (options.mayWait) return file;
-    const found = statSync(path, { throwIfNoEntry: false });
+    const found = fileStatus(path);
     if (found === undefined || found.isFile() || found.isDirectory()) {
       file.#open();
       return file;
@@ -123,8 +123,8 @@ export class RecordFile implements Outlet {
   /** Whether the folder that it waits for, if any, is still at its path. */
   #isFolderThere(): boolean {
     if (this.#folder === undefined) return true;
-    const { dev, ino } = fstatSync(this.#folder);
-    const there = statSync(dirname(this.#path), { throwIfNoEntry: false });
+    const { dev, ino } = fstatSync(this.#folder, { bigint: true });
+    const there = fileStatus(dirname(this.#path));
     return dev === there?.dev && ino === there.ino;
   }
 

@@ -1,6 +1,11 @@
-import { closeSync, readSync, statSync } from "node:fs";
+import { closeSync, readSync } from "node:fs";
 import { TroupeError } from "../../../errors/index.ts";
-import { maxFileBytes, openRegularSync, readBoundedSync } from "../../../errors/untrusted/index.ts";
+import {
+  fileStatus,
+  maxFileBytes,
+  openRegularSync,
+  readBoundedSync,
+} from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 
 /** What a token takes in a `.bin` file. */
@@ -190,8 +195,9 @@ function checkDocuments(path: string, { documents, lengths }: Index): void {
 }
 
 function checkTokens(path: string, { lengths, pointers, dtype }: Index): void {
-  const size = statSync(path, { throwIfNoEntry: false })?.size;
-  if (size === undefined) throw damaged(path, "the tokens beside their index", "no such file");
+  const status = fileStatus(path);
+  if (status === undefined) throw damaged(path, "the tokens beside their index", "no such file");
+  const size = Number(status.size);
   let end = 0;
   for (let i = 0; i < lengths.length; i++) {
     const [begin, length] = [pointers[i] as number, lengths[i] as number];
