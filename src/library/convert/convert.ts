@@ -12,11 +12,11 @@ import {
 } from "../checkpoint/index.ts";
 import { fairseqModel } from "../models/index.ts";
 import type { ConvertSource } from "./convert-source.ts";
-import { toFairseq } from "./fairseq-names.ts";
+import { toFairseq } from "./fairseq/names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
-import { writeMegatron } from "./megatron-folder.ts";
-import type { MegatronLayout } from "./megatron-layout.ts";
-import { writeModelCenter } from "./model-center-folder.ts";
+import { writeMegatron } from "./megatron/folder.ts";
+import type { MegatronLayout } from "./megatron/layout.ts";
+import { writeModelCenter } from "./model-center/folder.ts";
 import { openSource, type SourceHints } from "./source.ts";
 
 /** What a model can be converted to. */

@@ -14,12 +14,12 @@ import {
 import { fairseqModel } from "../models/index.ts";
 import { findConfig } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
-import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";
+import { fromFairseq, looksLikeFairseq } from "./fairseq/names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
-import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
-import { modelCenterFiles, readModelCenter } from "./model-center-folder.ts";
-import { looksLikeModelCenter } from "./model-center-names.ts";
-import { looksLikeNeoX, openNeoX } from "./neox-folder.ts";
+import { looksLikeMegatron, openMegatron } from "./megatron/folder.ts";
+import { modelCenterFiles, readModelCenter } from "./model-center/folder.ts";
+import { looksLikeModelCenter } from "./model-center/names.ts";
+import { looksLikeNeoX, openNeoX } from "./neox/folder.ts";
 
 /** How files of `torch.save` are called. */
 const torchFile = /\.(pt|pth|bin|ckpt)$/;

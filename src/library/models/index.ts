@@ -22,7 +22,7 @@ export {
   Data2VecTextForSequenceClassification,
   Data2VecTextForTokenClassification,
 } from "./data2vec-text/model.ts";
-export { type FairseqModel, fairseqModel } from "./fairseq/index.ts";
+export { type FairseqModel, fairseqModel } from "../convert/fairseq/model.ts";
 export {
   type GenerateOptions,
   type GenerativeModel,
@@ -40,9 +40,9 @@ export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss }
 export type { CausalBatch, LanguageModel, Logits, Loss, TextPlaces, TextTargets } from "./language-model.ts";
 export { type LlamaConfig, llamaConfig } from "./llama/config.ts";
 export { LlamaAttention, LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
-export { megatronModel } from "./megatron/megatron-model.ts";
-export type { MegatronModel, MegatronTensor } from "./megatron/megatron-tensor.ts";
-export { type NeoXModel, neoxModel } from "./megatron/neox.ts";
+export { megatronModel } from "../convert/megatron/model.ts";
+export type { MegatronModel, MegatronTensor } from "./formats/megatron.ts";
+export { type NeoXModel, neoxModel } from "./gpt-neox/neox.ts";
 export {
   MegatronBertForMaskedLM,
   MegatronBertForPreTraining,
@@ -60,7 +60,7 @@ export {
   modelCenterType,
   modelCenterTypeOf,
   toModelCenterConfig,
-} from "./model-center/index.ts";
+} from "../convert/model-center/model.ts";
 export { type OPTConfig, optConfig } from "./opt/config.ts";
 export { OPTForCausalLM } from "./opt/model.ts";
 export {

@@ -1,4 +1,4 @@
-import { attention, type ModelCenterModel, type ModelCenterTensor, modules } from "./model-center-model.ts";
+import { attention, type ModelCenterModel, type ModelCenterTensor, modules } from "../formats/model-center.ts";
 
 /** What the names of a BERT or RoBERTa depend on, by the field names of its config.json. */
 export interface ModelCenterEncoder {

@@ -1,4 +1,4 @@
-import { bookkeeping, type FairseqModel, type NamePair, pairsBelow } from "./fairseq-model.ts";
+import { bookkeeping, type FairseqModel, type NamePair, pairsBelow } from "../formats/fairseq.ts";
 
 const same = (name: string): NamePair => [name, name];
 

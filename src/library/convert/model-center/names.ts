@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors/index.ts";
-import type { ModelCenterModel, ModelCenterTensor } from "../models/index.ts";
-import { cut, joined, type LazyTensor, transposed } from "./lazy-tensor.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { ModelCenterModel, ModelCenterTensor } from "../../models/index.ts";
+import { cut, joined, type LazyTensor, transposed } from "../lazy-tensor.ts";
 
 type NamedTensors = ReadonlyMap<string, LazyTensor>;
 

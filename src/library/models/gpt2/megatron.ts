@@ -1,5 +1,5 @@
-import type { GPT2Config } from "../gpt2/config.ts";
-import { type MegatronModel, megatronLayer, megatronTensor } from "./megatron-tensor.ts";
+import type { GPT2Config } from "./config.ts";
+import { type MegatronModel, megatronLayer, megatronTensor } from "../formats/megatron.ts";
 
 /** A GPT-2 as Megatron-LM names it. Its matrices lie as [out, in] there, as [in, out] with Hugging Face. */
 export function megatronGpt(config: Pick<GPT2Config, "n_layer" | "n_head" | "vocab_size">): MegatronModel {

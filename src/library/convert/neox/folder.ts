@@ -1,11 +1,11 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { TroupeError } from "../../errors/index.ts";
-import { type JsonObject, TorchFile } from "../checkpoint/index.ts";
-import { type NeoXModel, neoxModel } from "../models/index.ts";
-import { findConfig, latestWord } from "./beside-config.ts";
-import type { ConvertSource } from "./convert-source.ts";
-import type { LazyTensor } from "./lazy-tensor.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { type JsonObject, TorchFile } from "../../checkpoint/index.ts";
+import { type NeoXModel, neoxModel } from "../../models/index.ts";
+import { findConfig, latestWord } from "../beside-config.ts";
+import type { ConvertSource } from "../convert-source.ts";
+import type { LazyTensor } from "../lazy-tensor.ts";
 
 /** One layer of the pipeline, or, without a pipeline, all of them, of one model-parallel rank. */
 const rankFile = /^(?:layer_(?<layer>\d+)-model_(?<rank>\d+)-|mp_rank_(?<all>\d+)_)model_states\.pt$/;
@@ -26,7 +26,7 @@ export function looksLikeNeoX(entries: readonly string[]): boolean {
  */
 export async function openNeoX(path: string, given: JsonObject | undefined): Promise<ConvertSource> {
   const { folder, step } = await stepOf(path);
-  const config = given ?? (await findConfig("gpt-neox", [folder, path, join(folder, "../..")]));
+  const config = given ?? (await findConfig("gpt-neox", [folder, path, join(folder, "../../..")]));
   const entries = (await readdir(folder)).flatMap((name) => {
     const { layer, rank, all } = rankFile.exec(name)?.groups ?? {};
     return rank === undefined && all === undefined ? [] : [{ name, layer, rank: Number(rank ?? all) }];

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type JsonObject, pytorchMetadata, writeSafetensors } from "../checkpoint/index.ts";
+import { type JsonObject, pytorchMetadata, writeSafetensors } from "../../checkpoint/index.ts";
 import {
   fromModelCenterConfig,
   isModelCenterConfig,
@@ -8,10 +8,10 @@ import {
   modelCenterType,
   modelCenterTypeOf,
   toModelCenterConfig,
-} from "../models/index.ts";
-import type { ConvertSource } from "./convert-source.ts";
-import type { LazyTensor } from "./lazy-tensor.ts";
-import { fromModelCenter, toModelCenter } from "./model-center-names.ts";
+} from "../../models/index.ts";
+import type { ConvertSource } from "../convert-source.ts";
+import type { LazyTensor } from "../lazy-tensor.ts";
+import { fromModelCenter, toModelCenter } from "./names.ts";
 
 /** Files of weights in a folder of ModelCenter's: its own, and what is written here, for `torch.save(load_file(…))`. */
 export const modelCenterFiles = ["pytorch_model.safetensors", "pytorch_model.pt"] as const;

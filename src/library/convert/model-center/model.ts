@@ -1,16 +1,16 @@
 import { TroupeError } from "../../../errors/index.ts";
-import { configOfFile } from "../config-fields.ts";
-import { gptJConfig } from "../gpt-j/config.ts";
-import { gpt2Config } from "../gpt2/config.ts";
-import { llamaConfig } from "../llama/config.ts";
-import { optConfig } from "../opt/config.ts";
-import { t5Config } from "../t5/config.ts";
+import { configOfFile } from "../../models/config-fields.ts";
+import { gptJConfig } from "../../models/gpt-j/config.ts";
+import { gpt2Config } from "../../models/gpt2/config.ts";
+import { llamaConfig } from "../../models/llama/config.ts";
+import { optConfig } from "../../models/opt/config.ts";
+import { t5Config } from "../../models/t5/config.ts";
 import { architectureOf, toModelCenterConfig } from "./config.ts";
-import { modelCenterGpt2, modelCenterGptJ, modelCenterLlama, modelCenterOpt } from "./decoders.ts";
-import { modelCenterEncoder } from "./encoders.ts";
+import { modelCenterGpt2, modelCenterGptJ, modelCenterLlama, modelCenterOpt } from "../../models/gpt2/model-center.ts";
+import { modelCenterEncoder } from "../../models/bert/model-center.ts";
 import type { ModelCenterType } from "./families.ts";
-import type { ModelCenterModel } from "./model-center-model.ts";
-import { modelCenterT5 } from "./t5.ts";
+import type { ModelCenterModel } from "../../models/formats/model-center.ts";
+import { modelCenterT5 } from "../../models/t5/model-center.ts";
 
 export {
   fromModelCenterConfig,
@@ -18,7 +18,7 @@ export {
   toModelCenterConfig,
 } from "./config.ts";
 export type { ModelCenterType } from "./families.ts";
-export type { ModelCenterModel, ModelCenterTensor } from "./model-center-model.ts";
+export type { ModelCenterModel, ModelCenterTensor } from "../../models/formats/model-center.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

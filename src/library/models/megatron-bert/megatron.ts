@@ -1,4 +1,4 @@
-import { type MegatronModel, type MegatronTensor, megatronLayer, megatronTensor } from "./megatron-tensor.ts";
+import { type MegatronModel, type MegatronTensor, megatronLayer, megatronTensor } from "../formats/megatron.ts";
 
 /** What the names of a BERT depend on, by the field names of its config.json. */
 export interface MegatronBertConfig {

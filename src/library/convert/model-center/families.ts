@@ -1,12 +1,12 @@
-import { bertConfig } from "../bert/config.ts";
-import { configOfFile } from "../config-fields.ts";
-import { gptJConfig } from "../gpt-j/config.ts";
-import { gpt2Config } from "../gpt2/config.ts";
-import { llamaConfig } from "../llama/config.ts";
-import { optConfig } from "../opt/config.ts";
-import { robertaConfig } from "../roberta/config.ts";
-import { t5Config } from "../t5/config.ts";
-import type { ConfigField } from "../weights.ts";
+import { bertConfig } from "../../models/bert/config.ts";
+import { configOfFile } from "../../models/config-fields.ts";
+import { gptJConfig } from "../../models/gpt-j/config.ts";
+import { gpt2Config } from "../../models/gpt2/config.ts";
+import { llamaConfig } from "../../models/llama/config.ts";
+import { optConfig } from "../../models/opt/config.ts";
+import { robertaConfig } from "../../models/roberta/config.ts";
+import { t5Config } from "../../models/t5/config.ts";
+import type { ConfigField } from "../../models/weights.ts";
 
 /** The families that ModelCenter and this library have both, by Hugging Face's `model_type`. */
 export type ModelCenterType = "bert" | "roberta" | "gpt2" | "gptj" | "opt" | "llama" | "t5";

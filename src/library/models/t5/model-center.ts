@@ -1,5 +1,5 @@
-import { feedForwardOf, type T5Config } from "../t5/config.ts";
-import { attention, type ModelCenterModel, type ModelCenterTensor, modules } from "./model-center-model.ts";
+import { feedForwardOf, type T5Config } from "./config.ts";
+import { attention, type ModelCenterModel, type ModelCenterTensor, modules } from "../formats/model-center.ts";
 
 const plain = { bias: false };
 

@@ -4,7 +4,7 @@ import {
   megatronLayer,
   megatronModule,
   megatronTensor,
-} from "./megatron-tensor.ts";
+} from "../formats/megatron.ts";
 
 /** What the names of a T5 depend on, by the field names of its config.json. */
 export interface MegatronT5Config {

@@ -1,12 +1,12 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { ownValue } from "../../../errors/untrusted/index.ts";
-import { fairseqBart } from "./bart.ts";
-import type { FairseqModel } from "./fairseq-model.ts";
-import { fairseqOpt } from "./opt.ts";
-import { type FairseqSpeechConfig, fairseqSpeech } from "./speech.ts";
-import { type FairseqEncoderConfig, fairseqTextEncoder } from "./text-encoder.ts";
+import { fairseqBart } from "../../models/bart/fairseq.ts";
+import type { FairseqModel } from "../../models/formats/fairseq.ts";
+import { fairseqOpt } from "../../models/opt/fairseq.ts";
+import { type FairseqSpeechConfig, fairseqSpeech } from "../../models/wav2vec2/fairseq.ts";
+import { type FairseqEncoderConfig, fairseqTextEncoder } from "../../models/roberta/fairseq.ts";
 
-export type { FairseqModel } from "./fairseq-model.ts";
+export type { FairseqModel } from "../../models/formats/fairseq.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

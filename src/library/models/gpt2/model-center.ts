@@ -1,4 +1,4 @@
-import { attention, type ModelCenterModel, type ModelCenterTensor, modules } from "./model-center-model.ts";
+import { attention, type ModelCenterModel, type ModelCenterTensor, modules } from "../formats/model-center.ts";
 
 /** Behind the layers of a decoder: a tensor unless the words stand for it. */
 function outputLayer(isTied: boolean, { bias = false } = {}): ModelCenterTensor[] {

@@ -1,6 +1,6 @@
-import { TroupeError } from "../../errors/index.ts";
-import type { MegatronModel, MegatronTensor } from "../models/index.ts";
-import { cut, joined, type LazyTensor, transposed, withRows } from "./lazy-tensor.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { MegatronModel, MegatronTensor } from "../../models/index.ts";
+import { cut, joined, type LazyTensor, transposed, withRows } from "../lazy-tensor.ts";
 
 /** Tensors by name. */
 export type NamedTensors = ReadonlyMap<string, LazyTensor>;

@@ -1,5 +1,5 @@
 import { configOfFile } from "../config-fields.ts";
-import { gptNeoXConfig } from "../gpt-neox/config.ts";
+import { gptNeoXConfig } from "./config.ts";
 
 /** Layers of GPT-NeoX's pipeline that stand before the first of its stack: the words, and a change of dims. */
 const NUM_BEFORE = 2;

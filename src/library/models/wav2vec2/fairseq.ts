@@ -1,4 +1,4 @@
-import { bookkeeping, type FairseqModel, type NamePair, pairsBelow } from "./fairseq-model.ts";
+import { bookkeeping, type FairseqModel, type NamePair, pairsBelow } from "../formats/fairseq.ts";
 
 /** What the names of a speech model depend on, by the field names of its config.json. */
 export interface FairseqSpeechConfig {

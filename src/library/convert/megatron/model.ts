@@ -1,11 +1,11 @@
 import { TroupeError } from "../../../errors/index.ts";
-import { bartConfig } from "../bart/config.ts";
-import { configOfFile } from "../config-fields.ts";
-import { gpt2Config } from "../gpt2/config.ts";
-import { type MegatronBertConfig, megatronBert } from "./bert.ts";
-import { megatronGpt } from "./gpt.ts";
-import type { MegatronModel } from "./megatron-tensor.ts";
-import { megatronT5 } from "./t5.ts";
+import { bartConfig } from "../../models/bart/config.ts";
+import { configOfFile } from "../../models/config-fields.ts";
+import { gpt2Config } from "../../models/gpt2/config.ts";
+import { type MegatronBertConfig, megatronBert } from "../../models/megatron-bert/megatron.ts";
+import { megatronGpt } from "../../models/gpt2/megatron.ts";
+import type { MegatronModel } from "../../models/formats/megatron.ts";
+import { megatronT5 } from "../../models/bart/megatron.ts";
 
 /**
  * The Megatron-LM model that a Hugging Face config.json describes: `gpt2`, `megatron-bert`, or `blenderbot` for its T5.

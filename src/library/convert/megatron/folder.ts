@@ -1,7 +1,7 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { TroupeError } from "../../errors/index.ts";
-import { makeFolder } from "../../errors/untrusted/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { makeFolder } from "../../../errors/untrusted/index.ts";
 import {
   type JsonObject,
   pytorchMetadata,
@@ -9,17 +9,17 @@ import {
   type TensorFile,
   TorchFile,
   writeSafetensors,
-} from "../checkpoint/index.ts";
-import { megatronModel } from "../models/index.ts";
-import { findConfig, latestWord } from "./beside-config.ts";
-import type { ConvertSource } from "./convert-source.ts";
-import type { LazyTensor } from "./lazy-tensor.ts";
+} from "../../checkpoint/index.ts";
+import { megatronModel } from "../../models/index.ts";
+import { findConfig, latestWord } from "../beside-config.ts";
+import type { ConvertSource } from "../convert-source.ts";
+import type { LazyTensor } from "../lazy-tensor.ts";
 import {
   joinFromMegatron,
   type MegatronLayout,
   type MegatronShard,
   splitForMegatron,
-} from "./megatron-layout.ts";
+} from "./layout.ts";
 
 const latestName = "latest_checkpointed_iteration.txt";
 const rankFileName = "model_optim_rng.safetensors";
@@ -44,7 +44,7 @@ export async function openMegatron(
   given: { readonly config?: JsonObject | undefined; readonly version?: number | undefined },
 ): Promise<ConvertSource> {
   const { folder, iteration } = await iterationFolder(path);
-  const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "../..")]));
+  const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "../../..")]));
   await using opening = new AsyncDisposableStack();
   const shards: MegatronShard[] = [];
   const versions = new Set<number>();

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { checkField, MAX_LABELS } from "../config-fields.ts";
-import type { ConfigField } from "../weights.ts";
+import { checkField, MAX_LABELS } from "../../models/config-fields.ts";
+import type { ConfigField } from "../../models/weights.ts";
 import { families, type Json, type ModelCenterType, type Spelling } from "./families.ts";
 
 const where = "model-center";

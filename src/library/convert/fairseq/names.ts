@@ -1,7 +1,7 @@
-import { TroupeError } from "../../errors/index.ts";
-import { tensorSizeBytes } from "../checkpoint/index.ts";
-import type { FairseqModel } from "../models/index.ts";
-import { cut, type LazyTensor } from "./lazy-tensor.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { tensorSizeBytes } from "../../checkpoint/index.ts";
+import type { FairseqModel } from "../../models/index.ts";
+import { cut, type LazyTensor } from "../lazy-tensor.ts";
 
 type NamedTensors = ReadonlyMap<string, LazyTensor>;
 
