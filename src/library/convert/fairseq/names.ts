@@ -33,7 +33,7 @@ export function fromFairseq(tensors: NamedTensors, model: FairseqModel): Map<str
       entry,
     );
     if (model.ignored.some((pattern) => pattern.test(name))) continue;
-    const own = renamedBy(model.pairs, name);
+    const own = renamedBy(model.rows, name);
     if (own === undefined) unknown.push(entry);
     else if (sources.get(own) === name) unknown.push(`${entry} again`);
     else if (!sources.has(own)) {
@@ -62,7 +62,9 @@ export async function toFairseq(
       if ((await tensor.read()).some((byte) => byte !== 0)) unknown.push(`${name}, which is not zero`);
       continue;
     }
-    const copies = model.pairs.flatMap(([there, here]) => renamedBy([[here, there]], name) ?? []);
+    const copies = model.rows.flatMap(
+      ({ there, here }) => renamedBy([{ there: here, here: there }], name) ?? [],
+    );
     if (copies.length === 0) unknown.push(name);
     for (const copy of copies) found.set(copy, tensor);
   }
@@ -70,17 +72,12 @@ export async function toFairseq(
   return found;
 }
 
-/** What the first pair that means a name, or what it stands in, makes of it; undefined where none does. */
-function renamedBy(
-  pairs: readonly (readonly [from: string, to: string])[],
-  name: string,
-): string | undefined {
-  for (const [from, to] of pairs) {
-    const pattern = from.replaceAll(".", "\\.").replace("*", "(\\d+)");
-    const [whole, ...rest] = new RegExp(`^${pattern}((?:\\.(?:weight|bias))?)$`).exec(name) ?? [];
-    if (whole === undefined) continue;
-    const [place, kind] = rest.length === 2 ? rest : [undefined, rest[0]];
-    return (place === undefined ? to : to.replace("*", place)) + kind;
+/** The name here that the first row gives a name there, or gives one that differs in the place in a list; undefined where none does. */
+function renamedBy(rows: FairseqModel["rows"], name: string): string | undefined {
+  for (const { there, here } of rows) {
+    const pattern = there.replaceAll(".", "\\.").replace("*", "(\\d+)");
+    const [all, place = ""] = new RegExp(`^${pattern}$`).exec(name) ?? [];
+    if (all !== undefined) return here.replace("*", place);
   }
   return undefined;
 }

@@ -10,16 +10,11 @@ import {
   TorchFile,
   writeSafetensors,
 } from "../../checkpoint/index.ts";
-import { megatronModel } from "../../models/index.ts";
 import { findConfig, latestWord } from "../beside-config.ts";
 import type { ConvertSource } from "../convert-source.ts";
+import { formOf } from "../form-of.ts";
 import type { LazyTensor } from "../lazy-tensor.ts";
-import {
-  joinFromMegatron,
-  type MegatronLayout,
-  type MegatronShard,
-  splitForMegatron,
-} from "./layout.ts";
+import { joinFromMegatron, type MegatronLayout, type MegatronShard, splitForMegatron } from "./layout.ts";
 
 const latestName = "latest_checkpointed_iteration.txt";
 const rankFileName = "model_optim_rng.safetensors";
@@ -64,7 +59,7 @@ export async function openMegatron(
     shards.push({ tp: Number(tp), pp: Number(pp), tensors: tensorsOf(file) });
   }
   const layout = layoutOf(folder, shards, versions);
-  const tensors = joinFromMegatron(shards, megatronModel(config), layout);
+  const tensors = joinFromMegatron(shards, (await formOf("megatron", "megatron", config))(config), layout);
   const files = opening.move();
   return {
     kind: "megatron",
@@ -87,7 +82,11 @@ export async function writeMegatron(
   { tp = 1, pp = 1, version = newestVersion }: Partial<MegatronLayout>,
 ): Promise<void> {
   const config = source.config ?? {};
-  const shards = splitForMegatron(source.tensors, megatronModel(config), { tp, pp, version });
+  const shards = splitForMegatron(source.tensors, (await formOf("megatron", "megatron", config))(config), {
+    tp,
+    pp,
+    version,
+  });
   const iteration = String(source.step).padStart(7, "0");
   const metadata = {
     ...pytorchMetadata,

@@ -105,14 +105,14 @@ function toMegatron(
   model: MegatronModel,
   { tp }: MegatronLayout,
 ) {
-  const parts = tensor.parts.map((name) => {
+  const parts = tensor.here.map((name) => {
     const part =
       weights.get(name) ?? weights.get(withoutPrefix(name)) ?? absent(name, "the model to convert");
     const plain = tensor.asRow ? { ...part, shape: part.shape.slice(1) } : part;
-    const agreed = tensor.copies.reduce((value, copy) => asIn(value, weights.get(copy), copy), plain);
+    const agreed = (tensor.copies ?? []).reduce((value, copy) => asIn(value, weights.get(copy), copy), plain);
     return tensor.transposed ? transposed(agreed) : agreed;
   });
-  const value = joined(parts, 0, tensor.name);
+  const value = joined(parts, 0, tensor.there);
   if (!tensor.perToken) return value;
   checkRows(value, tensor, model.vocabSize);
   return withRows(value, range(paddedVocabSize(model.vocabSize, tp)));
@@ -126,9 +126,9 @@ function shareOf(
   rank: number,
 ) {
   if (tensor.splitDim === undefined) return value;
-  if (tensor.fused > 0) return withRows(value, fusedRows(value, tensor.fused, model, layout, rank));
+  if (tensor.fused) return withRows(value, fusedRows(value, tensor.fused, model, layout, rank));
   const size = value.shape[tensor.splitDim] ?? 0;
-  checkDivides(tensor.name, size, "tp", layout.tp);
+  checkDivides(tensor.there, size, "tp", layout.tp);
   const share = size / layout.tp;
   return layout.tp === 1 ? value : cut(value, tensor.splitDim, rank * share, (rank + 1) * share);
 }
@@ -140,21 +140,22 @@ function* fromMegatron(
   layout: MegatronLayout,
 ): Generator<[string, LazyTensor]> {
   let value =
-    tensor.splitDim === undefined ? (shares[0] as LazyTensor) : joined(shares, tensor.splitDim, tensor.name);
-  if (tensor.fused > 0) {
-    const order = range(layout.tp).flatMap((rank) => fusedRows(value, tensor.fused, model, layout, rank));
+    tensor.splitDim === undefined ? (shares[0] as LazyTensor) : joined(shares, tensor.splitDim, tensor.there);
+  const { fused } = tensor;
+  if (fused) {
+    const order = range(layout.tp).flatMap((rank) => fusedRows(value, fused, model, layout, rank));
     value = withRows(value, inverse(order));
   }
   if (tensor.perToken) {
     checkRows(value, tensor, model.vocabSize);
     value = withRows(value, range(model.vocabSize));
   }
-  const numRows = (value.shape[0] ?? 0) / tensor.parts.length;
-  for (const [index, name] of tensor.parts.entries()) {
-    const part = tensor.parts.length === 1 ? value : cut(value, 0, index * numRows, (index + 1) * numRows);
+  const numRows = (value.shape[0] ?? 0) / tensor.here.length;
+  for (const [index, name] of tensor.here.entries()) {
+    const part = tensor.here.length === 1 ? value : cut(value, 0, index * numRows, (index + 1) * numRows);
     const turned = tensor.transposed ? transposed(part) : part;
     const whole = tensor.asRow ? { ...turned, shape: [1, ...turned.shape] } : turned;
-    for (const each of [name, ...tensor.copies]) yield [each, whole];
+    for (const each of [name, ...(tensor.copies ?? [])]) yield [each, whole];
   }
 }
 
@@ -211,9 +212,9 @@ function stageOf({ place }: MegatronTensor, { numLayers }: MegatronModel, { pp }
 /** What a tensor is called in the files of a stage, which count their layers from 0; undefined where it is not there. */
 function nameOnStage(tensor: MegatronTensor, model: MegatronModel, layout: MegatronLayout, stage: number) {
   if (stageOf(tensor, model, layout) !== stage) return undefined;
-  if (typeof tensor.place !== "number") return tensor.name;
+  if (typeof tensor.place !== "number") return tensor.there;
   const index = tensor.place - (stage * model.numLayers) / layout.pp;
-  return tensor.name.replace(`.layers.${tensor.place}.`, `.layers.${index}.`);
+  return tensor.there.replace(`.layers.${tensor.place}.`, `.layers.${index}.`);
 }
 
 /** Some folders name a GPT-2's tensors without what stands before the stack. */
@@ -265,7 +266,7 @@ function refuseStages(pp: number): never {
   );
 }
 
-function checkRows(value: LazyTensor, { name }: MegatronTensor, vocabSize: number): void {
+function checkRows(value: LazyTensor, { there: name }: MegatronTensor, vocabSize: number): void {
   if ((value.shape[0] ?? 0) >= vocabSize) return;
   throw new TroupeError(
     "CONVERT",

@@ -1,7 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
-import { checkField, MAX_LABELS } from "../../models/config-fields.ts";
-import type { ConfigField } from "../../models/weights.ts";
-import { families, type Json, type ModelCenterType, type Spelling } from "./families.ts";
+import {
+  type ConfigField,
+  checkField,
+  configOfFile,
+  type Family,
+  familyOf,
+  type Json,
+  MAX_LABELS,
+  type ModelCenterForm,
+  type ModelCenterModel,
+  type Spelling,
+} from "../../models/index.ts";
+import { architectureOf, familiesWith, formOf } from "../form-of.ts";
 
 const where = "model-center";
 
@@ -12,37 +22,32 @@ export function isModelCenterConfig(config: Readonly<Record<string, unknown>>): 
 
 /**
  * Hugging Face's config.json of the model that ModelCenter's describes.
+ * @param names - of the model's tensors, which tell its family
  * @throws {TroupeError} `MODEL_CONFIG` for what Hugging Face's model does not have
  */
-export function fromModelCenterConfig(type: ModelCenterType, config: Json): Json {
-  const family = families[type];
-  for (const [field, expected] of Object.entries(family.fixed)) {
+export async function fromModelCenterConfig(names: readonly string[], config: Json): Promise<Json> {
+  const { type, form } = await familyByNames(names, config);
+  for (const [field, expected] of Object.entries(form.fixed)) {
     const value = config[field] ?? expected;
     const holds = value === expected || (!value && !expected);
     checkField(where, field, holds, `${JSON.stringify(expected)}, as in Hugging Face's ${type}`, value);
   }
-  const fields = Object.entries(family.fields).flatMap(([theirs, [standard, ...names]]) => {
-    const value = respelt(theirs, config[theirs] ?? standard, family.spellings?.[theirs]);
-    return names.map((name) => [name, value] as const);
+  const fields = Object.entries(form.fields).flatMap(([theirs, [standard, ...ours]]) => {
+    const value = respelt(theirs, config[theirs] ?? standard, form.spellings?.[theirs]);
+    return ours.map((name) => [name, value] as const);
   });
-  if (!("dim_head" in family.fields)) {
+  if (!("dim_head" in form.fields)) {
     const { dim_model = 0, num_heads = 1, dim_head = Number(dim_model) / Number(num_heads) } = config;
     const isWhole = Number(dim_head) * Number(num_heads) === Number(dim_model);
     checkField(where, "dim_head", isWhole, "dim_model / num_heads", dim_head);
   }
   const numLabels = typeof config.cls_head === "number" && config.cls_head > 0 ? config.cls_head : undefined;
-  const isEncoder = type === "bert" || type === "roberta";
-  checkField(
-    where,
-    "cls_head",
-    numLabels === undefined || isEncoder,
-    "none beside a decoder",
-    config.cls_head,
-  );
-  const [name, head] = family.architecture;
+  const mayLabel = numLabels === undefined || form.hasLabels === true;
+  checkField(where, "cls_head", mayLabel, "none beside a decoder", config.cls_head);
+  const [name, head] = form.architecture;
   return {
     ...Object.fromEntries(fields),
-    ...family.fixedHere,
+    ...form.fixedHere,
     model_type: type,
     architectures: [name + (numLabels === undefined ? head : "ForTokenClassification")],
     ...(numLabels !== undefined && labels(numLabels)),
@@ -50,40 +55,66 @@ export function fromModelCenterConfig(type: ModelCenterType, config: Json): Json
 }
 
 /**
- * ModelCenter's config.json of the model that Hugging Face's describes.
- * @throws {TroupeError} `MODEL_CONFIG` for what ModelCenter's model does not have
+ * ModelCenter's config.json of the model that Hugging Face's describes, and its names.
+ * @throws {TroupeError} `MODEL_CONFIG` for another family, and for what ModelCenter's model does not have
  */
-export function toModelCenterConfig(type: ModelCenterType, given: Json): Json {
-  const family = families[type];
-  const config = family.complete(given);
-  for (const [field, expected] of Object.entries(family.fixedHere)) {
+export async function toModelCenter(
+  given: Json,
+): Promise<{ readonly config: Json; readonly model: ModelCenterModel }> {
+  const form = await formOf("modelCenter", where, given);
+  const own = (familyOf(given) as Family).config(configOfFile(given));
+  const architecture = architectureOf(given);
+  const [, head = ""] = /For(\w+)$/.exec(architecture) ?? [];
+  const config = toConfig(form, (form.complete?.(own) ?? own) as Json, architecture);
+  return { config, model: form.model(own, head) };
+}
+
+/** @param config - with all of Hugging Face's fields, defaults included */
+function toConfig(form: ModelCenterForm, config: Json, architecture: string): Json {
+  for (const [field, expected] of Object.entries(form.fixedHere)) {
     const holds = isDeepStrictEqual(config[field], expected);
     checkField(where, field, holds, `${JSON.stringify(expected)}, as in ModelCenter`, config[field]);
   }
-  if (type === "opt") {
-    const { word_embed_proj_dim: wordWidth, hidden_size: width } = config;
-    checkField(where, "word_embed_proj_dim", wordWidth === width, `${width}, as in ModelCenter`, wordWidth);
-  }
+  for (const [field, other] of Object.entries(form.equalHere ?? {}))
+    checkField(
+      where,
+      field,
+      config[field] === config[other],
+      `${config[other]}, as in ModelCenter`,
+      config[field],
+    );
   const fields: Record<string, ConfigField> = {};
-  for (const [theirs, [, ...names]] of Object.entries(family.fields)) {
-    const back = family.spellings?.[theirs]?.map(([their, ours]): Spelling => [ours, their]);
+  for (const [theirs, [, ...names]] of Object.entries(form.fields)) {
+    const back = form.spellings?.[theirs]?.map(([their, ours]): Spelling => [ours, their]);
     for (const name of names) fields[theirs] ??= respelt(name, config[name] as ConfigField, back);
   }
   if (!("dim_head" in fields)) fields.dim_head = Number(fields.dim_model) / Number(fields.num_heads);
-  const isTagger = architectureOf(given).endsWith("ForTokenClassification");
   const numLabels = Object.keys((config.id2label ?? {}) as object).length;
   const initial = fields.att_init_std;
   return {
     ...fields,
     ...(initial !== undefined && { emb_init_std: initial, ffn_init_std: initial, proj_init_std: initial }),
-    ...family.fixed,
-    cls_head: isTagger ? numLabels : null,
+    ...form.fixed,
+    cls_head: architecture.endsWith("ForTokenClassification") ? numLabels : null,
   };
 }
 
-/** The first of a config.json's architectures; empty where it names none. */
-export function architectureOf({ architectures: names }: Readonly<Record<string, unknown>>): string {
-  return String((names as readonly string[] | undefined)?.[0] ?? "");
+/** The family that a model of ModelCenter's is of, by its tensors' names, and by its config.json where two have the same. */
+async function familyByNames(
+  names: readonly string[],
+  config: Json,
+): Promise<{ readonly type: string; readonly form: ModelCenterForm }> {
+  const has = (part: string) => names.some((name) => name.includes(part));
+  const types = familiesWith("modelCenter").map(({ modelType }) => modelType);
+  const forms = await Promise.all(
+    types.map(async (type) => ({
+      type,
+      form: await formOf("modelCenter", where, { model_type: type }),
+    })),
+  );
+  const found = forms.find(({ form }) => form.matches(has, config));
+  checkField(where, "config.json", found !== undefined, `of one of ${types.join(", ")}`, "other tensors");
+  return found as NonNullable<typeof found>;
 }
 
 /** A value by the other side's word for it. */

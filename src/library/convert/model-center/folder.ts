@@ -1,17 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type JsonObject, pytorchMetadata, writeSafetensors } from "../../checkpoint/index.ts";
-import {
-  fromModelCenterConfig,
-  isModelCenterConfig,
-  modelCenterModel,
-  modelCenterType,
-  modelCenterTypeOf,
-  toModelCenterConfig,
-} from "../../models/index.ts";
 import type { ConvertSource } from "../convert-source.ts";
 import type { LazyTensor } from "../lazy-tensor.ts";
-import { fromModelCenter, toModelCenter } from "./names.ts";
+import { fromModelCenterConfig, isModelCenterConfig, toModelCenter } from "./config.ts";
+import { fromModelCenterNames, toModelCenterNames } from "./names.ts";
 
 /** Files of weights in a folder of ModelCenter's: its own, and what is written here, for `torch.save(load_file(…))`. */
 export const modelCenterFiles = ["pytorch_model.safetensors", "pytorch_model.pt"] as const;
@@ -21,14 +14,15 @@ export const modelCenterFiles = ["pytorch_model.safetensors", "pytorch_model.pt"
  * @param config - ModelCenter's config.json, or Hugging Face's
  * @throws {TroupeError} `MODEL_CONFIG`, `CONVERT` for what Hugging Face's model does not have
  */
-export function readModelCenter(
+export async function readModelCenter(
   tensors: ReadonlyMap<string, LazyTensor>,
   config: JsonObject,
-): Pick<ConvertSource, "kind" | "config" | "tensors"> {
+): Promise<Pick<ConvertSource, "kind" | "config" | "tensors">> {
   const ours = isModelCenterConfig(config)
-    ? (fromModelCenterConfig(modelCenterTypeOf([...tensors.keys()], config), config) as JsonObject)
+    ? ((await fromModelCenterConfig([...tensors.keys()], config)) as JsonObject)
     : config;
-  return { kind: "model-center", config: ours, tensors: fromModelCenter(tensors, modelCenterModel(ours)) };
+  const { model } = await toModelCenter(ours);
+  return { kind: "model-center", config: ours, tensors: fromModelCenterNames(tensors, model) };
 }
 
 /**
@@ -40,8 +34,8 @@ export async function writeModelCenter(
   { tensors }: Pick<ConvertSource, "tensors">,
   config: JsonObject,
 ): Promise<void> {
-  const renamed = toModelCenter(tensors, modelCenterModel(config));
-  const own = toModelCenterConfig(modelCenterType(config), config);
+  const { config: own, model } = await toModelCenter(config);
+  const renamed = toModelCenterNames(tensors, model);
   await writeSafetensors(
     join(path, modelCenterFiles[0]),
     [...renamed].map(([name, tensor]) => ({ name, ...tensor })),

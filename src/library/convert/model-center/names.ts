@@ -13,27 +13,33 @@ export function looksLikeModelCenter(names: Iterable<string>): boolean {
  * A model of ModelCenter's by Hugging Face's names.
  * @throws {TroupeError} `CONVERT` for names that are missing or that the model has none of; while reading, for copies that differ
  */
-export function fromModelCenter(tensors: NamedTensors, model: ModelCenterModel): Map<string, LazyTensor> {
-  const isExpected = new Set(model.tensors.map(({ name }) => name));
+export function fromModelCenterNames(
+  tensors: NamedTensors,
+  model: ModelCenterModel,
+): Map<string, LazyTensor> {
+  const isExpected = new Set(model.tensors.map(({ there }) => there));
   const unknown = [...tensors.keys()].filter(
     (name) => !isExpected.has(name) && !model.ignored.some((pattern) => pattern.test(name)),
   );
   const wanted = model.tensors.filter(({ copy }) => copy !== "unread");
-  refuse([...unknown, ...wanted.filter(({ name }) => !tensors.has(name)).map(({ name }) => `no ${name}`)]);
+  refuse([
+    ...unknown,
+    ...wanted.filter(({ there }) => !tensors.has(there)).map(({ there }) => `no ${there}`),
+  ]);
   const found = new Map<string, LazyTensor>();
-  for (const [of, parts] of Map.groupBy(wanted, (tensor) => tensor.of)) {
+  for (const [here, parts] of Map.groupBy(wanted, (tensor) => tensor.here)) {
     const own = parts.filter(({ copy }) => copy === undefined);
-    const read = (part: ModelCenterTensor) => tensors.get(part.name) as LazyTensor;
+    const read = (part: ModelCenterTensor) => tensors.get(part.there) as LazyTensor;
     const whole = joined(
       own.toSorted((one, other) => (one.third ?? 0) - (other.third ?? 0)).map(read),
       0,
-      of,
+      here,
     );
     const turned = own.some((part) => part.transposed) ? transposed(whole) : whole;
     const copies = parts.filter(({ copy }) => copy === "equal");
     found.set(
-      of,
-      copies.reduce((tensor, copy) => agreeing(tensor, read(copy), copy.name), turned),
+      here,
+      copies.reduce((tensor, copy) => agreeing(tensor, read(copy), copy.there), turned),
     );
   }
   return found;
@@ -43,19 +49,19 @@ export function fromModelCenter(tensors: NamedTensors, model: ModelCenterModel):
  * A model's tensors by ModelCenter's names, copies included.
  * @throws {TroupeError} `CONVERT` for what ModelCenter's model has no place for, and for what is missing
  */
-export function toModelCenter(tensors: NamedTensors, model: ModelCenterModel): Map<string, LazyTensor> {
-  const isExpected = new Set(model.tensors.map(({ of }) => of));
+export function toModelCenterNames(tensors: NamedTensors, model: ModelCenterModel): Map<string, LazyTensor> {
+  const isExpected = new Set(model.tensors.map(({ here }) => here));
   const unknown = [...tensors.keys()].filter(
     (name) => !isExpected.has(name) && !model.ignoredHere.some((pattern) => pattern.test(name)),
   );
   refuse([...unknown, ...[...isExpected].filter((name) => !tensors.has(name)).map((name) => `no ${name}`)]);
   return new Map(
-    model.tensors.map(({ name, of, third, transposed: isTurned }) => {
-      const tensor = tensors.get(of) as LazyTensor;
+    model.tensors.map(({ there, here, third, transposed: isTurned }) => {
+      const tensor = tensors.get(here) as LazyTensor;
       const turned = isTurned ? transposed(tensor) : tensor;
-      if (third === undefined) return [name, turned];
+      if (third === undefined) return [there, turned];
       const numRows = (turned.shape[0] ?? 0) / 3;
-      return [name, cut(turned, 0, third * numRows, (third + 1) * numRows)];
+      return [there, cut(turned, 0, third * numRows, (third + 1) * numRows)];
     }),
   );
 }

@@ -2,9 +2,10 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
 import { type JsonObject, TorchFile } from "../../checkpoint/index.ts";
-import { type NeoXModel, neoxModel } from "../../models/index.ts";
+import type { NeoXModel } from "../../models/index.ts";
 import { findConfig, latestWord } from "../beside-config.ts";
 import type { ConvertSource } from "../convert-source.ts";
+import { familiesWith, formOf } from "../form-of.ts";
 import type { LazyTensor } from "../lazy-tensor.ts";
 
 /** One layer of the pipeline, or, without a pipeline, all of them, of one model-parallel rank. */
@@ -52,7 +53,9 @@ export async function openNeoX(path: string, given: JsonObject | undefined): Pro
       found.set(own, { dtype, shape, read: () => opened.read(name) });
     }
   }
-  const tensors = renamed(found, neoxModel(config), folder);
+  const [family] = familiesWith("neox");
+  const form = await formOf("neox", "gpt-neox", { model_type: family?.modelType });
+  const tensors = renamed(found, form(config), folder);
   const files = opening.move();
   return {
     kind: "gpt-neox",
@@ -67,9 +70,10 @@ export async function openNeoX(path: string, given: JsonObject | undefined): Pro
 
 function renamed(
   found: ReadonlyMap<string, LazyTensor>,
-  { names, ignored }: NeoXModel,
+  { rows, ignored }: NeoXModel,
   folder: string,
 ): Map<string, LazyTensor> {
+  const names = new Map(rows.map(({ there, here }) => [there, here]));
   const missing = [...names.keys()].filter((name) => !found.has(name));
   const unknown = [...found.keys()].filter((name) => !names.has(name) && !ignored.test(name));
   const hint = "does config.json describe this model?";

@@ -1,37 +1,36 @@
-import { bookkeeping, type FairseqModel, type NamePair, pairsBelow } from "../formats/fairseq.ts";
+import { bookkeeping, type FairseqForm } from "../formats/fairseq.ts";
+import { below, modules, type WeightRow, weights } from "../formats/weight-map.ts";
 
-const same = (name: string): NamePair => [name, name];
+const same = (...names: readonly string[]): WeightRow[] =>
+  modules(Object.fromEntries(names.map((name) => [name, name])));
 
-const attention = (name: string): NamePair[] => [
-  ...["q_proj", "k_proj", "v_proj", "out_proj"].map((map) => same(`${name}.${map}`)),
-  same(`${name}_layer_norm`),
+const attention = (name: string): WeightRow[] => [
+  ...below(name, name, same("q_proj", "k_proj", "v_proj", "out_proj")),
+  ...same(`${name}_layer_norm`),
 ];
 
-const layer: readonly NamePair[] = [
-  ...attention("self_attn"),
-  ...["fc1", "fc2", "final_layer_norm"].map(same),
-];
+const layer: readonly WeightRow[] = [...attention("self_attn"), ...same("fc1", "fc2", "final_layer_norm")];
+
+const stack = (name: string, inner: readonly WeightRow[]): WeightRow[] =>
+  below(name, `model.${name}`, [
+    ...weights({ embed_positions: "embed_positions" }),
+    ...same("layernorm_embedding"),
+    ...below("layers.*", "layers.*", inner),
+  ]);
 
 /** BART: FairSeq's names below `model.`, its words once for each stack and the output layer. What is added to the logits is zero. */
-export function fairseqBart({ vocab_size }: { readonly vocab_size: number }): FairseqModel {
-  const stack = (name: string, inner: readonly NamePair[]): NamePair[] =>
-    pairsBelow(name, `model.${name}`, [
-      ...["embed_positions.weight", "layernorm_embedding"].map(same),
-      ...pairsBelow("layers.*", "layers.*", inner),
-    ]);
-  const words = [
-    "encoder.embed_tokens.weight",
-    "decoder.embed_tokens.weight",
-    "decoder.output_projection.weight",
-  ];
-  return {
-    pairs: [
-      ...words.map((name): NamePair => [name, "model.shared.weight"]),
-      ...stack("encoder", layer),
-      ...stack("decoder", [...layer, ...attention("encoder_attn")]),
-    ],
-    renamed: [[/^model\.(?=encoder|decoder)/, ""]],
-    ignored: [...bookkeeping, /^classification_heads\./],
-    zeros: { final_logits_bias: [1, vocab_size] },
-  };
-}
+const form: FairseqForm = ({ vocab_size }) => ({
+  rows: [
+    ...weights({
+      "encoder.embed_tokens": "model.shared",
+      "decoder.embed_tokens": "model.shared",
+      "decoder.output_projection": "model.shared",
+    }),
+    ...stack("encoder", layer),
+    ...stack("decoder", [...layer, ...attention("encoder_attn")]),
+  ],
+  renamed: [[/^model\.(?=encoder|decoder)/, ""]],
+  ignored: [...bookkeeping, /^classification_heads\./],
+  zeros: { final_logits_bias: [1, vocab_size as number] },
+});
+export default form;

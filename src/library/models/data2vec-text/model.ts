@@ -12,7 +12,7 @@ type Fields = Readonly<Record<string, unknown>>;
  * RoBERTa's architecture, pre-trained otherwise.
  * @see Baevski et al. 2022, https://arxiv.org/abs/2202.03555
  */
-const data2vecText = robertaFamily({
+export const data2vecText = robertaFamily({
   prefix: "data2vec_text",
   architecture: "Data2VecText",
   modelType: "data2vec-text",

@@ -1,33 +1,37 @@
-import type { GPT2Config } from "./config.ts";
-import { type MegatronModel, megatronLayer, megatronTensor } from "../formats/megatron.ts";
+import { configOfFile } from "../config-fields.ts";
+import { checkMegatron, type MegatronForm, megatronLayer } from "../formats/megatron.ts";
+import { modules, weights } from "../formats/weight-map.ts";
+import { gpt2Config } from "./config.ts";
 
 /** A GPT-2 as Megatron-LM names it. Its matrices lie as [out, in] there, as [in, out] with Hugging Face. */
-export function megatronGpt(config: Pick<GPT2Config, "n_layer" | "n_head" | "vocab_size">): MegatronModel {
-  const layers = Array.from({ length: config.n_layer }, (_, index) => {
-    const layer = `transformer.h.${index}`;
-    return megatronLayer(index, {
-      norms: [`${layer}.ln_1`, `${layer}.ln_2`],
-      attention: [`${layer}.attn.c_attn`],
-      attentionOut: `${layer}.attn.c_proj`,
-      feedForward: [`${layer}.mlp.c_fc`, `${layer}.mlp.c_proj`],
+const form: MegatronForm = (given) => {
+  const { n_layer, n_head, vocab_size, tie_word_embeddings: isTied } = gpt2Config(configOfFile(given));
+  checkMegatron("tie_word_embeddings", isTied, "true, as in Megatron-LM", false);
+  const layers = Array.from({ length: n_layer }, (_, index) =>
+    megatronLayer(index, `transformer.h.${index}`, {
+      norms: ["ln_1", "ln_2"],
+      attention: ["attn.c_attn"],
+      attentionOut: "attn.c_proj",
+      feedForward: ["mlp.c_fc", "mlp.c_proj"],
       transposed: true,
-    });
-  });
+    }),
+  );
   const embedding = "language_model.embedding";
+  const place = "first";
   return {
-    numLayers: config.n_layer,
-    numHeads: config.n_head,
-    vocabSize: config.vocab_size,
+    numLayers: n_layer,
+    numHeads: n_head,
+    vocabSize: vocab_size,
     isPipelined: true,
     tensors: [
-      megatronTensor("first", `${embedding}.word_embeddings.weight`, "transformer.wte.weight", {
-        splitDim: 0,
-        perToken: true,
-      }),
-      megatronTensor("first", `${embedding}.position_embeddings.weight`, "transformer.wpe.weight"),
+      ...weights(
+        { [`${embedding}.word_embeddings`]: ["transformer.wte"] },
+        { place, splitDim: 0, perToken: true },
+      ),
+      ...weights({ [`${embedding}.position_embeddings`]: ["transformer.wpe"] }, { place }),
       ...layers.flat(),
-      megatronTensor("last", "language_model.encoder.final_layernorm.weight", "transformer.ln_f.weight"),
-      megatronTensor("last", "language_model.encoder.final_layernorm.bias", "transformer.ln_f.bias"),
+      ...modules({ "language_model.encoder.final_layernorm": ["transformer.ln_f"] }, { place: "last" }),
     ],
   };
-}
+};
+export default form;

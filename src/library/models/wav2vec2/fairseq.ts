@@ -1,72 +1,87 @@
-import { bookkeeping, type FairseqModel, type NamePair, pairsBelow } from "../formats/fairseq.ts";
+import { bookkeeping, type FairseqForm, type FairseqModel } from "../formats/fairseq.ts";
+import { below, modules, tensors, type WeightRow } from "../formats/weight-map.ts";
 
-/** What the names of a speech model depend on, by the field names of its config.json. */
-export interface FairseqSpeechConfig {
-  readonly model_type: "wav2vec2" | "data2vec-audio";
-  readonly feat_extract_norm?: string;
-}
-
-const layer: readonly NamePair[] = [
-  ...["q_proj", "k_proj", "v_proj", "out_proj"].map(
-    (map): NamePair => [`self_attn.${map}`, `attention.${map}`],
+const layer: readonly WeightRow[] = [
+  ...below(
+    "self_attn",
+    "attention",
+    modules({ q_proj: "q_proj", k_proj: "k_proj", v_proj: "v_proj", out_proj: "out_proj" }),
   ),
-  ["self_attn_layer_norm", "layer_norm"],
-  ["fc1", "feed_forward.intermediate_dense"],
-  ["fc2", "feed_forward.output_dense"],
-  ["final_layer_norm", "final_layer_norm"],
+  ...modules({
+    self_attn_layer_norm: "layer_norm",
+    fc1: "feed_forward.intermediate_dense",
+    fc2: "feed_forward.output_dense",
+    final_layer_norm: "final_layer_norm",
+  }),
 ];
 
-/** How positions are convolved: one weight-normed convolution, or plain ones in a row. */
-const positions: Readonly<Record<FairseqSpeechConfig["model_type"], readonly NamePair[]>> = {
-  wav2vec2: [
-    ["pos_conv.0.weight_g", "pos_conv_embed.conv.parametrizations.weight.original0"],
-    ["pos_conv.0.weight_v", "pos_conv_embed.conv.parametrizations.weight.original1"],
-    ["pos_conv.0.bias", "pos_conv_embed.conv.bias"],
-  ],
-  "data2vec-audio": [["pos_conv.*.0", "pos_conv_embed.layers.*.conv"]],
-};
+/** One weight-normed convolution of positions. */
+const positions: readonly WeightRow[] = tensors({
+  "pos_conv.0.weight_g": "pos_conv_embed.conv.parametrizations.weight.original0",
+  "pos_conv.0.weight_v": "pos_conv_embed.conv.parametrizations.weight.original1",
+  "pos_conv.0.bias": "pos_conv_embed.conv.bias",
+});
 
-/** What wav2vec 2's pre-training has beside the stack. */
-const preTraining: readonly NamePair[] = [
-  ["quantizer.vars", "quantizer.codevectors"],
-  ["quantizer.weight_proj", "quantizer.weight_proj"],
-  ["project_q", "project_q"],
-  ["final_proj", "project_hid"],
+/** The parts of pre-training beside the stack. */
+const preTraining: readonly WeightRow[] = [
+  ...tensors({ "quantizer.vars": "quantizer.codevectors" }),
+  ...modules({
+    "quantizer.weight_proj": "quantizer.weight_proj",
+    project_q: "project_q",
+    final_proj: "project_hid",
+  }),
 ];
+
+/** wav2vec 2; where the architecture is `Wav2Vec2ForPreTraining`, what pretraining alone needs is kept. */
+const form: FairseqForm = ({ feat_extract_norm }, architecture) =>
+  fairseqSpeech({
+    prefix: "wav2vec2",
+    positions,
+    isNormed: feat_extract_norm === "layer",
+    preTraining: architecture === "Wav2Vec2ForPreTraining" ? preTraining : [],
+  });
+export default form;
 
 /**
- * wav2vec 2, or data2vec's model of speech: pretrained alone, or below the model that was tuned to write what is said.
- * @param architecture - of Hugging Face's names: where it is `Wav2Vec2ForPreTraining`, what pretraining alone needs is kept
+ * A model of speech: pretrained alone, or below the model that was tuned to write what is said.
+ * @param prefix - of Hugging Face's names
+ * @param isNormed - whether every convolution of the waves has a norm of its own
  */
-export function fairseqSpeech(
-  { model_type, feat_extract_norm = "group" }: FairseqSpeechConfig,
-  architecture: string,
-): FairseqModel {
-  const isData2Vec = model_type === "data2vec-audio";
-  const isPreTraining = architecture === "Wav2Vec2ForPreTraining";
-  const prefix = isData2Vec ? "data2vec_audio" : "wav2vec2";
-  const norms: NamePair =
-    isData2Vec || feat_extract_norm === "layer"
-      ? ["feature_extractor.conv_layers.*.2.1", "feature_extractor.conv_layers.*.layer_norm"]
-      : ["feature_extractor.conv_layers.*.2", "feature_extractor.conv_layers.*.layer_norm"];
+export function fairseqSpeech({
+  prefix,
+  positions: ofPositions,
+  isNormed,
+  preTraining: ofPreTraining = [],
+}: {
+  readonly prefix: string;
+  readonly positions: readonly WeightRow[];
+  readonly isNormed: boolean;
+  readonly preTraining?: readonly WeightRow[];
+}): FairseqModel {
+  const isPreTraining = ofPreTraining.length > 0;
+  const stack = "w2v_encoder.w2v_model";
+  const [conv, norm] = ["conv_layers.*.0", isNormed ? "conv_layers.*.2.1" : "conv_layers.*.2"];
   return {
-    pairs: [
-      ...pairsBelow("w2v_encoder.w2v_model", prefix, [
-        ["feature_extractor.conv_layers.*.0", "feature_extractor.conv_layers.*.conv"],
-        norms,
-        ["layer_norm", "feature_projection.layer_norm"],
-        ["post_extract_proj", "feature_projection.projection"],
-        ["mask_emb", "masked_spec_embed"],
-        ...pairsBelow("encoder", "encoder", [
-          ...positions[model_type],
-          ...pairsBelow("layers.*", "layers.*", layer),
-          ["layer_norm", "layer_norm"],
+    rows: [
+      ...below(stack, prefix, [
+        ...below(
+          "feature_extractor",
+          "feature_extractor",
+          modules({ [conv]: "conv_layers.*.conv", [norm]: "conv_layers.*.layer_norm" }),
+        ),
+        ...modules({
+          layer_norm: "feature_projection.layer_norm",
+          post_extract_proj: "feature_projection.projection",
+        }),
+        ...tensors({ mask_emb: "masked_spec_embed" }),
+        ...below("encoder", "encoder", [
+          ...ofPositions,
+          ...below("layers.*", "layers.*", layer),
+          ...modules({ layer_norm: "layer_norm" }),
         ]),
       ]),
-      ["w2v_encoder.proj", "lm_head"],
-      ...(isPreTraining
-        ? preTraining.map(([there, here]): NamePair => [`w2v_encoder.w2v_model.${there}`, here])
-        : []),
+      ...modules({ "w2v_encoder.proj": "lm_head" }),
+      ...ofPreTraining.map((row) => ({ ...row, there: `${stack}.${row.there}` })),
     ],
     renamed: [[/^(?!w2v_encoder\.)(w2v_model\.)?/, "w2v_encoder.w2v_model."]],
     // What pretraining alone needs, and the averaged teacher.
