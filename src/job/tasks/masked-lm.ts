@@ -1,8 +1,7 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../compute/tensor/index.ts";
-import { ownValue } from "../../errors/untrusted/index.ts";
 import { hideTokens, type Rows, sampleDataset } from "../../library/data/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { familyOf, type ModelBatch } from "../../library/models/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
 import { mapExamples } from "./examples/example.ts";
 import { readTexts } from "./examples/texts.ts";
@@ -15,9 +14,6 @@ export type GappedTexts = TextTensors & {
   /** int64 [rows, length]: what stood in the gaps; −100 elsewhere. */
   readonly labels: Tensor;
 };
-
-/** Families whose mask is written so; of the others it is `[MASK]`. */
-const masks: Readonly<Record<string, string>> = { roberta: "<mask>", "data2vec-text": "<mask>" };
 
 /**
  * Which tokens stood in the gaps. What is hidden is a pure function of the seed and of how many samples were read before, so
@@ -32,7 +28,7 @@ export const maskedLm: WeighedTask<string, GappedTexts> = {
   dataset(examples, options) {
     const { config, seed, source } = options;
     const rows = new TextRows(options);
-    const mask = rows.idOf(ownValue(masks, config.model_type) ?? "[MASK]");
+    const mask = rows.idOf(familyOf(config)?.texts?.mask ?? "[MASK]");
     const lines = mapExamples(examples, (text) => text.split("\n").filter((line) => line.trim() !== ""));
     const splits = Object.fromEntries(
       Object.entries(lines).map(([name, of]) => [name, of.flat().map((line) => rows.join(line))]),

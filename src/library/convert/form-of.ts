@@ -7,7 +7,7 @@ type Form<Program extends keyof FamilyFormats> = Awaited<
 
 /** The families that a program and this library have both. */
 export function familiesWith(program: keyof FamilyFormats): Family[] {
-  return [...families.values()].filter(({ formats }) => formats?.[program] !== undefined);
+  return families().filter(({ formats }) => formats?.[program] !== undefined);
 }
 
 /**

@@ -27,9 +27,10 @@ const tasksBySuffix: Readonly<Record<string, Task>> = {
  */
 export function autoModel(task: Task, config: Fields): TaskModel {
   const type = String(config.model_type);
-  const family = families.get(type);
+  const family = familyOf(config);
   if (family === undefined) {
-    throw refuse("a model_type of this library", type, whatWasMeant(type, [...families.keys()]));
+    const types = families().map(({ modelType }) => modelType);
+    throw refuse("a model_type of this library", type, whatWasMeant(type, types));
   }
   const Model = ownValue(family.heads, task);
   if (Model === undefined) {
@@ -46,8 +47,8 @@ export function autoModel(task: Task, config: Fields): TaskModel {
 export function taskOf(config: Fields): Task | undefined {
   const [architecture] = Array.isArray(config.architectures) ? (config.architectures as unknown[]) : [];
   if (typeof architecture !== "string") return undefined;
-  const named = [...families.values()].map((family) => Object.entries(family.architectures ?? {}));
-  const all = [...named.flat(), ...Object.entries(tasksBySuffix)];
+  const named = families().flatMap((family) => Object.entries(family.architectures ?? {}));
+  const all = [...named, ...Object.entries(tasksBySuffix)];
   return all.find(([ending]) => architecture.endsWith(ending))?.[1];
 }
 

@@ -93,6 +93,7 @@ export interface PrefixedStack {
   /** The mask of its own rows, by its name in a batch. */
   readonly maskName: string;
   readonly maxPositions: number;
+  /** One a layer. */
   readonly attentions: readonly PrefixedAttention[];
 }
 
@@ -126,7 +127,9 @@ export interface FamilyFormats<Config = unknown> {
 const known = new Map<string, Family>();
 
 /** All families that are known, in the order of their definition; {@link defineFamily} adds to them. */
-export const families: ReadonlyMap<string, Family> = known;
+export function families(): Family[] {
+  return [...known.values()];
+}
 
 /**
  * Makes a family known in this thread: to `autoModel`, deltas, tasks, Rapidformer's jobs and conversions. A second card of a
@@ -139,5 +142,5 @@ export function defineFamily<Config>(card: Family<Config>): Family<Config> {
 
 /** The family that a config.json names; undefined for one that is not known. */
 export function familyOf({ model_type: type }: Fields): Family | undefined {
-  return typeof type === "string" ? families.get(type) : undefined;
+  return typeof type === "string" ? known.get(type) : undefined;
 }
