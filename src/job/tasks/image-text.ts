@@ -2,7 +2,7 @@ import { dirname, resolve } from "node:path";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { fitPicture, type Picture, readPng, readRecords, sampleDataset } from "../../library/data/index.ts";
 import { recallAt } from "../../library/metrics/index.ts";
-import type { CLIPModel, ModelBatch } from "../../library/models/index.ts";
+import type { ModelBatch, ModelOutputs, Replicas, TaskModel } from "../../library/models/index.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
@@ -19,6 +19,9 @@ export type DescribedPictures = Omit<TextTensors, "tokenTypeIds"> & {
   /** float32 [rows, 3, height, width], each colour of the mean and deviation that CLIP was trained with. */
   readonly pixelValues: Tensor;
 };
+
+/** A model whose loss looks among the batches of all replicas. */
+type AmongReplicas = TaskModel & { forward(batch: ModelBatch, replicas?: Replicas): ModelOutputs };
 
 /** Of red, green and blue, from 0 to 1. @see Radford et al. 2021, https://arxiv.org/abs/2103.00020 */
 const MEANS = [0.48145466, 0.4578275, 0.40821073];
@@ -82,7 +85,7 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
 
   // Of what is held out replicas need not have equally many: each looks among its own.
   loss: (model, batch, rank) =>
-    (model as CLIPModel).forward(batch, model.training ? rank.axes.dp : undefined).loss as Tensor,
+    (model as AmongReplicas).forward(batch, model.training ? rank.axes.dp : undefined).loss as Tensor,
 
   predict: (model, batch) => {
     const { textEmbeds, imageEmbeds } = model.forward(batch as ModelBatch);

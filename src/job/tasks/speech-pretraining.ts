@@ -6,11 +6,10 @@ import {
   sampleDataset,
 } from "../../library/data/index.ts";
 import {
+  autoModel,
   type ModelBatch,
   numFrames,
-  type Wav2Vec2Config,
-  type Wav2Vec2ForPreTraining,
-  wav2vec2Config,
+  type SpeechForPreTraining,
 } from "../../library/models/index.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
@@ -47,7 +46,7 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = {
   dataset(examples, { config, length, seed, source }) {
     const all = Object.values(examples).flat();
     const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
-    const read = wav2vec2Config(config);
+    const { config: read } = autoModel("speech_pretraining", config) as SpeechForPreTraining;
     const framesOf = (lengths: readonly number[]) => {
       const frames = numFrames(tensor(lengths, { dtype: "int64" }), read).toTypedArray() as BigInt64Array;
       return [...frames].map(Number);
@@ -77,10 +76,10 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = {
 
   loss: (model, batch, { numSteps }) => {
     const { first, last, decay } = TEMPERATURE;
-    (model as Wav2Vec2ForPreTraining).quantizer.temperature = Math.max(first * decay ** numSteps, last);
+    (model as SpeechForPreTraining).quantizer.temperature = Math.max(first * decay ** numSteps, last);
     const { contrastiveLoss, diversityLoss } = model.forward(batch as ModelBatch);
     const count = batch.maskTimeIndices.sum().clamp(1).to("float32");
-    const { diversity_loss_weight: weight } = (model as Wav2Vec2ForPreTraining).config;
+    const { diversity_loss_weight: weight } = (model as SpeechForPreTraining).config;
     return {
       contrastive: (contrastiveLoss as Tensor).div(count),
       diversity: (diversityLoss as Tensor).div(count).mul(weight),
@@ -98,7 +97,7 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = {
     const right = likeliest.eq(0).to("int64").mul(masked);
     return {
       told: ops.stack([masked.sum([1]), right.sum([1])], 1).to("float32"),
-      codes: useOf(codes as Tensor, masked, (model as Wav2Vec2ForPreTraining).config),
+      codes: useOf(codes as Tensor, masked, (model as SpeechForPreTraining).config),
     };
   },
 };
@@ -115,7 +114,7 @@ function spansOf(config: Fields): Partial<FrameMaskOptions> {
 function useOf(
   codes: Tensor,
   masked: Tensor,
-  { num_codevector_groups: groups, num_codevectors_per_group: numCodes }: Wav2Vec2Config,
+  { num_codevector_groups: groups, num_codevectors_per_group: numCodes }: SpeechForPreTraining["config"],
 ): Tensor {
   const digits = Array.from({ length: groups }, (_, group) =>
     codes.floorDivide(numCodes ** (groups - 1 - group)).remainder(numCodes),

@@ -2,7 +2,7 @@ import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { arange, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { sampleDataset } from "../../library/data/index.ts";
 import { characterErrorRate, wordErrorRate } from "../../library/metrics/index.ts";
-import { type ModelBatch, numAdapted, numFrames, type Wav2Vec2Config } from "../../library/models/index.ts";
+import { type ModelBatch, numAdapted, numFrames, type SpeechConfig } from "../../library/models/index.ts";
 import { example, textIn } from "./examples/example.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
@@ -74,7 +74,7 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = {
   predict: (model, { inputValues, attentionMask }) => {
     const { logits } = model.forward({ inputValues, attentionMask } as ModelBatch); // [B, frames, V]
     const paths = (logits as Tensor).argmax(2);
-    const config = model.configJson as unknown as Wav2Vec2Config;
+    const config = model.configJson as unknown as SpeechConfig;
     const heard = numAdapted(numFrames(attentionMask.sum([1]), config), config);
     const isPadding = arange(paths.shape[1] ?? 0, { dtype: "int64" })
       .unsqueeze(0)

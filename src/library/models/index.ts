@@ -85,7 +85,7 @@ export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
-export { type Wav2Vec2Config, wav2vec2Config } from "./wav2vec2/config.ts";
+export { type SpeechConfig, type Wav2Vec2Config, wav2vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
 export {
   Wav2Vec2ForCTC,
@@ -93,7 +93,7 @@ export {
   Wav2Vec2ForSequenceClassification,
 } from "./wav2vec2/model.ts";
 export { GumbelQuantizer, type Quantized } from "./wav2vec2/quantizer.ts";
-export type { MaskedSpeech } from "./wav2vec2/speech-for-pretraining.ts";
+export type { MaskedSpeech, SpeechForPreTraining } from "./wav2vec2/speech-for-pretraining.ts";
 export type { SpeechBatch } from "./wav2vec2/speech-with-head.ts";
 export {
   bareName,
