@@ -1,8 +1,9 @@
 import { dirname, resolve } from "node:path";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { fitPicture, type Picture, readPng, readRecords, sampleDataset } from "../../library/data/index.ts";
+import { fitPicture, type Picture, readPng, readRecords } from "../../library/data/index.ts";
 import { recallAt } from "../../library/metrics/index.ts";
 import type { ModelBatch, ModelOutputs, Replicas, TaskModel } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
@@ -35,7 +36,7 @@ const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
  * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, a PNG beside the file, of any size: what the model sees is
  * the square in its middle, resized as CLIP's image processor does.
  */
-export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
+export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = defineTask({
   task: "image_text",
 
   read: async (path) =>
@@ -58,10 +59,8 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
     });
     const all = Object.values(encoded).flat();
     const length = options.length ?? rows.longest(all.map(({ row }) => row));
-    return sampleDataset({
-      facts: { source: options.source, fields: {}, numTrain: examples.train.length },
+    return taskDataset(options, {
       splits: encoded,
-      seed: options.seed,
       collate: (batch): DescribedPictures => {
         const texts = rows.stack(
           batch.map(({ row }) => row),
@@ -76,7 +75,7 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
           ),
         };
       },
-      score: (_, predicted) => {
+      score: (predicted) => {
         const [texts, pictures] = [numbersOf(predicted, "texts"), numbersOf(predicted, "pictures")];
         return { recallAt1: recallAt(1, texts, pictures), recallAt5: recallAt(5, texts, pictures) };
       },
@@ -88,10 +87,10 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
     (model as AmongReplicas).forward(batch, model.training ? rank.axes.dp : undefined).loss as Tensor,
 
   predict: (model, batch) => {
-    const { textEmbeds, imageEmbeds } = model.forward(batch as ModelBatch);
-    return { texts: textEmbeds as Tensor, pictures: imageEmbeds as Tensor };
+    const { textEmbeds, imageEmbeds } = outputsOf<"textEmbeds" | "imageEmbeds">(model, batch);
+    return { texts: textEmbeds, pictures: imageEmbeds };
   },
-};
+});
 
 /** Pixels along each side of what a family sees. */
 function sizeOf({ vision_config, image_size }: Fields): number {

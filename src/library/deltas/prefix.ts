@@ -1,5 +1,4 @@
 import {
-  type Affine,
   activations,
   behindPrefix,
   Embedding,
