@@ -1511,7 +1511,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "metaseq's matrices of keys, values and queries are taken for FairSeq's",
-    file: "src/library/convert/fairseq-names.ts",
+    file: "src/library/convert/fairseq/names.ts",
     from: '["k_proj", "v_proj", "q_proj"]',
     to: '["q_proj", "k_proj", "v_proj"]',
     caughtBy: [
@@ -1523,7 +1523,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "GPT-NeoX's checkpoints of several ranks are read as of the last one",
-    file: "src/library/convert/neox-folder.ts",
+    file: "src/library/convert/neox/folder.ts",
     from: "holding.some(({ rank }) => rank > 0)",
     to: "false",
     caughtBy: [

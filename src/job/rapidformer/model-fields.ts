@@ -1,81 +1,17 @@
+import { encoderSizes, familyOf, type SizeNames } from "../../library/models/index.ts";
 import { type Arguments, flagOf } from "./arguments.ts";
 import { argumentError } from "./run-parts.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Sizes: a config.json and a flag must agree on them. */
-type Size = "numLayers" | "hiddenSize" | "numAttentionHeads" | "maxPositionEmbeddings" | "ffnHiddenSize";
-
-/** What a flag may say otherwise than a config.json, since weights do not depend on it. */
-type Free = "attentionDropout" | "hiddenDropout" | "layernormEpsilon" | "initMethodStd";
-
-type Names = Readonly<Partial<Record<Size | Free, readonly string[]>>>;
-
-const encoder: Names = {
-  numLayers: ["num_hidden_layers"],
-  hiddenSize: ["hidden_size"],
-  numAttentionHeads: ["num_attention_heads"],
-  maxPositionEmbeddings: ["max_position_embeddings"],
-  ffnHiddenSize: ["intermediate_size"],
-  attentionDropout: ["attention_probs_dropout_prob"],
-  hiddenDropout: ["hidden_dropout_prob"],
-  layernormEpsilon: ["layer_norm_eps"],
-  initMethodStd: ["initializer_range"],
-};
-
-const decoder: Names = {
-  ...encoder,
-  attentionDropout: ["attention_dropout"],
-  hiddenDropout: [],
-  layernormEpsilon: ["rms_norm_eps"],
-};
-
-const gpt: Names = {
-  numLayers: ["n_layer"],
-  hiddenSize: ["n_embd"],
-  numAttentionHeads: ["n_head"],
-  maxPositionEmbeddings: ["n_positions"],
-  ffnHiddenSize: ["n_inner"],
-  attentionDropout: ["attn_pdrop"],
-  hiddenDropout: ["resid_pdrop", "embd_pdrop"],
-  layernormEpsilon: ["layer_norm_epsilon"],
-  initMethodStd: ["initializer_range"],
-};
-
-/** What families call the flags' sizes in their config.json; those that are not named call them as BERT does. */
-const names: Readonly<Record<string, Names>> = {
-  gpt2: gpt,
-  gptj: gpt,
-  gpt_neox: { ...encoder, attentionDropout: ["attention_dropout"], hiddenDropout: ["hidden_dropout"] },
-  opt: {
-    ...encoder,
-    ffnHiddenSize: ["ffn_dim"],
-    attentionDropout: ["attention_dropout"],
-    hiddenDropout: ["dropout"],
-    layernormEpsilon: [],
-    initMethodStd: ["init_std"],
-  },
-  t5: {
-    numLayers: ["num_layers", "num_decoder_layers"],
-    hiddenSize: ["d_model"],
-    numAttentionHeads: ["num_heads"],
-    ffnHiddenSize: ["d_ff"],
-    hiddenDropout: ["dropout_rate"],
-    layernormEpsilon: ["layer_norm_epsilon"],
-  },
-  llama: decoder,
-  mistral: decoder,
-  qwen2: decoder,
-};
-
-const sizes: readonly Size[] = [
-  "numLayers",
-  "hiddenSize",
-  "numAttentionHeads",
-  "maxPositionEmbeddings",
-  "ffnHiddenSize",
+const sizes = [
+  ...(["numLayers", "hiddenSize", "numAttentionHeads"] as const),
+  ...(["maxPositionEmbeddings", "ffnHiddenSize"] as const),
 ];
-const free: readonly Free[] = ["attentionDropout", "hiddenDropout", "layernormEpsilon", "initMethodStd"];
+
+/** Flags that may say otherwise than a config.json, since weights do not depend on them. */
+const free = ["attentionDropout", "hiddenDropout", "layernormEpsilon", "initMethodStd"] as const;
 
 /**
  * A model's config.json with what the flags say of its architecture.
@@ -83,7 +19,7 @@ const free: readonly Free[] = ["attentionDropout", "hiddenDropout", "layernormEp
  * @throws {TroupeError} `ARGUMENTS` naming a flag and the field that it contradicts, or a flag that the family has no field for
  */
 export function withArchitecture(fields: Fields, args: Arguments): Fields {
-  const called = names[String(fields.model_type)] ?? encoder;
+  const called: SizeNames = familyOf(fields)?.sizes ?? encoderSizes;
   const own: Record<string, unknown> = {};
   for (const size of sizes) {
     if (!(args[size] > 0)) continue;
@@ -113,8 +49,9 @@ export function withArchitecture(fields: Fields, args: Arguments): Fields {
   }
   // A feed-forward layer is four times as wide unless told otherwise, whatever BERT base has.
   const [width = ""] = called.ffnHiddenSize ?? [];
-  const isT5 = fields.model_type === "t5" && args.hiddenSize > 0 && args.numAttentionHeads > 0;
-  if (isT5 && fields.d_kv === undefined) own.d_kv = args.hiddenSize / args.numAttentionHeads;
+  for (const field of called.headWidth ?? [])
+    if (fields[field] === undefined && args.hiddenSize > 0 && args.numAttentionHeads > 0)
+      own[field] = args.hiddenSize / args.numAttentionHeads;
   const isNew = args.hiddenSize > 0 && fields[width] === undefined && own[width] === undefined;
   return { ...fields, ...own, ...(isNew && width !== "n_inner" && { [width]: 4 * args.hiddenSize }) };
 }

@@ -1,7 +1,6 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { sampleDataset } from "../../library/data/index.ts";
 import { accuracy } from "../../library/metrics/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { defineTask, taskDataset } from "./define-task.ts";
 import { textIn } from "./examples/example.ts";
 import { Labels } from "./examples/labels.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
@@ -25,41 +24,31 @@ export type LabelledRecordings = RecordingTensors & {
  *
  * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, beside it, and `label`.
  */
-export const audioClassification: TaskDefinition<LabelledRecording, LabelledRecordings> = {
+export const audioClassification: TaskDefinition<LabelledRecording, LabelledRecordings> = defineTask({
   task: "audio_classification",
 
   read: (path) =>
     readRecordings(path, (samples, record, place) => ({ samples, label: textIn(record, ["label"], place) })),
 
-  dataset(examples, { config, length, seed, source }) {
+  dataset(examples, options) {
+    const { config, length } = options;
     const all = Object.values(examples).flat();
     const labels = new Labels(
       examples.train.map(({ label }) => label),
       { task: "audio_classification", config },
     );
     const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
-    const idsOf = (recordings: readonly LabelledRecording[]) =>
-      recordings.map(({ label }) => labels.idOf(label));
-    return sampleDataset({
-      facts: { source, fields: labels.fields, numTrain: examples.train.length },
+    const idOf = ({ label }: LabelledRecording) => labels.idOf(label);
+    return taskDataset(options, {
       splits: examples,
-      seed,
+      fields: labels.fields,
       collate: (batch): LabelledRecordings => ({
         ...stackRecordings(batch, most),
-        labels: tensor(idsOf(batch), { dtype: "int64" }),
+        labels: tensor(batch.map(idOf), { dtype: "int64" }),
       }),
-      score: (split, predicted) => {
-        const logits = numbersOf(predicted, "logits");
-        return {
-          accuracy: accuracy(logits.map(indexOfMax), idsOf((examples[split] ?? []).slice(0, logits.length))),
-        };
-      },
+      score: (predicted, asked) => ({
+        accuracy: accuracy(numbersOf(predicted, "logits").map(indexOfMax), asked.map(idOf)),
+      }),
     });
   },
-
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
-  predict: (model, { inputValues, attentionMask }) => ({
-    logits: model.forward({ inputValues, attentionMask }).logits as Tensor,
-  }),
-};
+});

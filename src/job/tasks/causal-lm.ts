@@ -1,8 +1,8 @@
 import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../compute/tensor/index.ts";
-import { sampleDataset } from "../../library/data/index.ts";
 import { perplexity } from "../../library/metrics/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
+import { mapSplits } from "./examples/example.ts";
 import { readTexts, windowsOf } from "./examples/texts.ts";
 import { packTexts } from "./pack-texts.ts";
 import { numbersOf } from "./rows.ts";
@@ -30,7 +30,7 @@ const LENGTH = 256;
  *
  * Files: see `readTexts`. Long texts that lie on the disk and are read again and again are better off with `textDataset`.
  */
-export const causalLm: WeighedTask<string, TextWindowBatch> = {
+export const causalLm: WeighedTask<string, TextWindowBatch> = defineTask({
   task: "causal_lm",
   read: readTexts,
 
@@ -39,14 +39,9 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = {
     const rows = new TextRows({ ...options, config: { ...options.config, ...unbounded }, length: undefined });
     const windows = (texts: readonly string[]) =>
       texts.flatMap((text) => windowsOf(rows.tokensOf(text), length).map((ids) => ({ ids })));
-    const splits = Object.fromEntries(
-      Object.entries(examples).map(([name, texts]) => [name, windows(texts)]),
-    );
-    return sampleDataset({
-      facts: { source: options.source, fields: {}, numTrain: splits.train?.length ?? 0 },
-      splits,
-      seed: options.seed,
-      ...rows.bucketsOf(splits.train ?? []),
+    return taskDataset(options, {
+      splits: mapSplits(examples, windows),
+      texts: { rows, rowOf: (window) => window },
       collate: (batch, { split }): TextWindowBatch => {
         const lists = batch.map(({ ids }) => ids);
         const packing = rows.packingOf(split);
@@ -58,11 +53,9 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = {
       },
       countTokens: ({ labels, segments }) =>
         labels.ge(0).sum().item() + (segments ? (segments.shape[0] ?? 1) - 1 : 0),
-      score: (_, predicted) => scoreNats(predicted),
+      score: (predicted) => scoreNats(predicted),
     });
   },
-
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
 
   // Of each row, and of each window of one, all tokens but the first are asked for.
   weigh: ({ labels }) =>
@@ -73,10 +66,10 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = {
       .item(),
 
   predict: (model, { inputIds, labels }) => {
-    const { logits } = model.forward({ inputIds } as ModelBatch); // [B, T, V]
-    return natsOf(logits as Tensor, shiftLabels(labels));
+    const { logits } = outputsOf<"logits">(model, { inputIds }); // [B, T, V]
+    return natsOf(logits, shiftLabels(labels));
   },
-};
+});
 
 /** What each row costs in all, and how many tokens it is asked for: float32 [B, 2]. */
 export function natsOf(logits: Tensor, targets: Tensor): { readonly nats: Tensor } {

@@ -1,14 +1,8 @@
 import { basename } from "node:path";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import {
-  type IdxArray,
-  openIdx,
-  type PictureSize,
-  resizePixels,
-  sampleDataset,
-} from "../../library/data/index.ts";
+import { type IdxArray, openIdx, type PictureSize, resizePixels } from "../../library/data/index.ts";
 import { accuracy, topAccuracy } from "../../library/metrics/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { defineTask, taskDataset } from "./define-task.ts";
 import { example } from "./examples/example.ts";
 import { eachSplit, filesAt } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
@@ -38,7 +32,7 @@ export type LabelledPictures = {
  * Files: MNIST's four, gzipped or not, by their own names (`train-images…`, `t10k-labels…`) or with `test` for `t10k`. Pictures of
  * another size than the configuration's `image_size` are resized, as ViT's image processor does.
  */
-export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictures> = {
+export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictures> = defineTask({
   task: "image_classification",
 
   async read(path) {
@@ -61,16 +55,17 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
     });
   },
 
-  dataset(examples, { source, seed, config }) {
+  dataset(examples, options) {
+    const { config } = options;
     const size = sizeOf(config);
     const labels = new Labels(
       examples.train.map(({ label }) => label),
       { task: "image_classification", config },
     );
-    return sampleDataset({
-      facts: { source, fields: labels.fields, numTrain: examples.train.length },
+    const idOf = ({ label }: LabelledPicture) => labels.idOf(label);
+    return taskDataset(options, {
       splits: examples,
-      seed,
+      fields: labels.fields,
       collate: (batch): LabelledPictures => {
         const { height, width } = size ?? (batch[0] as LabelledPicture);
         const area = height * width;
@@ -82,24 +77,16 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
         });
         return {
           pixelValues: tensor(values, { shape: [batch.length, 1, height, width] }),
-          labels: tensor(
-            batch.map(({ label }) => labels.idOf(label)),
-            { dtype: "int64" },
-          ),
+          labels: tensor(batch.map(idOf), { dtype: "int64" }),
         };
       },
-      score: (split, predicted) => {
-        const logits = numbersOf(predicted, "logits");
-        const right = (examples[split] ?? []).slice(0, logits.length).map(({ label }) => labels.idOf(label));
+      score: (predicted, asked) => {
+        const [logits, right] = [numbersOf(predicted, "logits"), asked.map(idOf)];
         return { accuracy: accuracy(logits.map(indexOfMax), right), top5: topAccuracy(logits, right, 5) };
       },
     });
   },
-
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
-  predict: (model, { pixelValues }) => ({ logits: model.forward({ pixelValues }).logits as Tensor }),
-};
+});
 
 /** Pixels along each side of what the model sees; undefined where its configuration says nothing: those of the pictures then. */
 function sizeOf({ image_size: size }: Fields): PictureSize | undefined {

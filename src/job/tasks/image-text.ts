@@ -1,8 +1,9 @@
 import { dirname, resolve } from "node:path";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { fitPicture, type Picture, readPng, readRecords, sampleDataset } from "../../library/data/index.ts";
+import { fitPicture, type Picture, readPng, readRecords } from "../../library/data/index.ts";
 import { recallAt } from "../../library/metrics/index.ts";
-import type { CLIPModel, ModelBatch } from "../../library/models/index.ts";
+import type { ModelBatch, ModelOutputs, Replicas, TaskModel } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
@@ -20,6 +21,9 @@ export type DescribedPictures = Omit<TextTensors, "tokenTypeIds"> & {
   readonly pixelValues: Tensor;
 };
 
+/** A model whose loss looks among the batches of all replicas. */
+type AmongReplicas = TaskModel & { forward(batch: ModelBatch, replicas?: Replicas): ModelOutputs };
+
 /** Of red, green and blue, from 0 to 1. @see Radford et al. 2021, https://arxiv.org/abs/2103.00020 */
 const MEANS = [0.48145466, 0.4578275, 0.40821073];
 const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
@@ -32,7 +36,7 @@ const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
  * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, a PNG beside the file, of any size: what the model sees is
  * the square in its middle, resized as CLIP's image processor does.
  */
-export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
+export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = defineTask({
   task: "image_text",
 
   read: async (path) =>
@@ -55,10 +59,8 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
     });
     const all = Object.values(encoded).flat();
     const length = options.length ?? rows.longest(all.map(({ row }) => row));
-    return sampleDataset({
-      facts: { source: options.source, fields: {}, numTrain: examples.train.length },
+    return taskDataset(options, {
       splits: encoded,
-      seed: options.seed,
       collate: (batch): DescribedPictures => {
         const texts = rows.stack(
           batch.map(({ row }) => row),
@@ -73,7 +75,7 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
           ),
         };
       },
-      score: (_, predicted) => {
+      score: (predicted) => {
         const [texts, pictures] = [numbersOf(predicted, "texts"), numbersOf(predicted, "pictures")];
         return { recallAt1: recallAt(1, texts, pictures), recallAt5: recallAt(5, texts, pictures) };
       },
@@ -82,13 +84,13 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
 
   // Of what is held out replicas need not have equally many: each looks among its own.
   loss: (model, batch, rank) =>
-    (model as CLIPModel).forward(batch, model.training ? rank.axes.dp : undefined).loss as Tensor,
+    (model as AmongReplicas).forward(batch, model.training ? rank.axes.dp : undefined).loss as Tensor,
 
   predict: (model, batch) => {
-    const { textEmbeds, imageEmbeds } = model.forward(batch as ModelBatch);
-    return { texts: textEmbeds as Tensor, pictures: imageEmbeds as Tensor };
+    const { textEmbeds, imageEmbeds } = outputsOf<"textEmbeds" | "imageEmbeds">(model, batch);
+    return { texts: textEmbeds, pictures: imageEmbeds };
   },
-};
+});
 
 /** Pixels along each side of what a family sees. */
 function sizeOf({ vision_config, image_size }: Fields): number {

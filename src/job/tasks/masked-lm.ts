@@ -1,10 +1,10 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../compute/tensor/index.ts";
-import { ownValue } from "../../errors/untrusted/index.ts";
-import { hideTokens, type Rows, sampleDataset } from "../../library/data/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { hideTokens, type Rows } from "../../library/data/index.ts";
+import { familyOf } from "../../library/models/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
-import { mapExamples } from "./examples/example.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
+import { mapExamples, mapSplits } from "./examples/example.ts";
 import { readTexts } from "./examples/texts.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
@@ -16,33 +16,26 @@ export type GappedTexts = TextTensors & {
   readonly labels: Tensor;
 };
 
-/** Families whose mask is written so; of the others it is `[MASK]`. */
-const masks: Readonly<Record<string, string>> = { roberta: "<mask>", "data2vec-text": "<mask>" };
-
 /**
  * Which tokens stood in the gaps. What is hidden is a pure function of the seed and of how many samples were read before, so
  * that each epoch hides others. Scores: perplexity and accuracy in the gaps.
  *
  * Files: see `readTexts`; a text of several lines is one text a line.
  */
-export const maskedLm: WeighedTask<string, GappedTexts> = {
+export const maskedLm: WeighedTask<string, GappedTexts> = defineTask({
   task: "masked_lm",
   read: readTexts,
 
   dataset(examples, options) {
-    const { config, seed, source } = options;
+    const { config, seed } = options;
     const rows = new TextRows(options);
-    const mask = rows.idOf(ownValue(masks, config.model_type) ?? "[MASK]");
+    const mask = rows.idOf(familyOf(config)?.texts?.mask ?? "[MASK]");
     const lines = mapExamples(examples, (text) => text.split("\n").filter((line) => line.trim() !== ""));
-    const splits = Object.fromEntries(
-      Object.entries(lines).map(([name, of]) => [name, of.flat().map((line) => rows.join(line))]),
-    );
+    const splits = mapSplits(lines, (of) => of.flat().map((line) => rows.join(line)));
     const length = options.length ?? rows.longest(Object.values(splits).flat());
-    return sampleDataset({
-      facts: { source, fields: {}, numTrain: splits.train?.length ?? 0 },
+    return taskDataset(options, {
       splits,
-      seed,
-      ...rows.bucketsOf(splits.train ?? []),
+      texts: { rows, rowOf: (row) => row },
       collate: (batch, { split, position }): GappedTexts => {
         const gapped = batch.map(({ ids, isText }, index) =>
           hideTokens(ids, isText, {
@@ -66,24 +59,21 @@ export const maskedLm: WeighedTask<string, GappedTexts> = {
           ),
         };
       },
-      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
-      score: (_, predicted) => ({
+      score: (predicted) => ({
         ...scoreNats(predicted),
         accuracy: sumOf(predicted, 0) / Math.max(1, sumOf(predicted, 1)),
       }),
     });
   },
 
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
   weigh: ({ labels }) => labels.ge(0).sum().item(),
 
   predict: (model, { labels, ...texts }) => {
-    const logits = model.forward(texts as ModelBatch).logits as Tensor; // [B, T, V]
+    const { logits } = outputsOf<"logits">(model, texts); // [B, T, V]
     const right = logits.argmax(2).eq(labels).sum([1]);
     return { ...natsOf(logits, labels), right: ops.stack([right, labels.ge(0).sum([1])], 1).to("float32") };
   },
-};
+});
 
 function sumOf(predicted: Rows, column: number): number {
   return numbersOf(predicted, "right").reduce((sum, row) => sum + (row[column] ?? 0), 0);

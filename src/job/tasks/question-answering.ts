@@ -1,7 +1,7 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { type JsonRecord, readRecords, sampleDataset } from "../../library/data/index.ts";
+import { type JsonRecord, readRecords } from "../../library/data/index.ts";
 import { answerF1, exactMatch, wordsOf } from "../../library/metrics/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
@@ -34,7 +34,7 @@ const MOST_ANSWER_TOKENS = 30;
  *
  * Files: `.jsonl` or `.parquet` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as the hub has SQuAD.
  */
-export const questionAnswering: TaskDefinition<Question, Questions> = {
+export const questionAnswering: TaskDefinition<Question, Questions> = defineTask({
   task: "question_answering",
 
   read: async (path) =>
@@ -48,13 +48,11 @@ export const questionAnswering: TaskDefinition<Question, Questions> = {
       const row = rows.joinWords(each.words, each.question);
       return { ...each, row, start: firstOf(row, each.begin), last: lastOf(row, each.end - 1) };
     });
-    const length =
-      options.length ?? rows.longest(Object.values(encoded).flatMap((split) => split.map(({ row }) => row)));
-    return sampleDataset({
-      facts: { source: options.source, fields: {}, numTrain: examples.train.length },
+    const all = Object.values(encoded).flat();
+    const length = options.length ?? rows.longest(all.map(({ row }) => row));
+    return taskDataset(options, {
       splits: encoded,
-      seed: options.seed,
-      ...rows.bucketsOf(encoded.train.map(({ row }) => row)),
+      texts: { rows, rowOf: ({ row }) => row },
       collate: (batch, { split }): Questions => {
         const isCut = batch.map(({ start, last }) => start < 0 || last < 0);
         const positions = (of: readonly number[]) =>
@@ -72,10 +70,8 @@ export const questionAnswering: TaskDefinition<Question, Questions> = {
           endPositions: positions(batch.map(({ last }) => last)),
         };
       },
-      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
-      score: (split, predicted) => {
+      score: (predicted, asked) => {
         const [starts, ends] = [numbersOf(predicted, "starts"), numbersOf(predicted, "ends")];
-        const asked = (encoded[split] ?? []).slice(0, starts.length);
         const guesses = asked.map((each, index) => answerOf(each, starts[index] ?? [], ends[index] ?? []));
         const answers = asked.map((each) => each.answers);
         return { exactMatch: exactMatch(guesses, answers), f1: answerF1(guesses, answers) };
@@ -83,13 +79,11 @@ export const questionAnswering: TaskDefinition<Question, Questions> = {
     });
   },
 
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
   predict: (model, { startPositions: _, endPositions: __, ...texts }) => {
-    const { startLogits, endLogits } = model.forward(texts as ModelBatch);
-    return { starts: startLogits as Tensor, ends: endLogits as Tensor };
+    const { startLogits, endLogits } = outputsOf<"startLogits" | "endLogits">(model, texts);
+    return { starts: startLogits, ends: endLogits };
   },
-};
+});
 
 /** The words between the most likely beginning and the most likely end behind it. */
 function answerOf(

@@ -1,8 +1,9 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
-import { readRecords, sampleDataset } from "../../library/data/index.ts";
+import { readRecords } from "../../library/data/index.ts";
 import { accuracy } from "../../library/metrics/index.ts";
-import { type ModelBatch, shiftRight } from "../../library/models/index.ts";
+import { shiftRight } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
@@ -27,7 +28,7 @@ export type TextPairs = Omit<TextTensors, "tokenTypeIds"> & {
  *
  * Files: `.jsonl`, `.parquet` or `.tsv` with `source` and `target`.
  */
-export const seq2seqLm: WeighedTask<TextPair, TextPairs> = {
+export const seq2seqLm: WeighedTask<TextPair, TextPairs> = defineTask({
   task: "seq2seq_lm",
 
   read: async (path) =>
@@ -47,11 +48,9 @@ export const seq2seqLm: WeighedTask<TextPair, TextPairs> = {
     const all = Object.values(encoded).flat();
     const longest = rows.longest(all.map(({ source }) => source));
     const longestTarget = rows.longest(all.map(({ target }) => target));
-    return sampleDataset({
-      facts: { source: options.source, fields: {}, numTrain: examples.train.length },
+    return taskDataset(options, {
       splits: encoded,
-      seed: options.seed,
-      ...rows.bucketsOf(encoded.train.map(({ source }) => source)),
+      texts: { rows, rowOf: ({ source }) => source },
       collate: (batch, { split }): TextPairs => {
         const texts = rows.stackTo(
           batch.map(({ source }) => source),
@@ -70,9 +69,9 @@ export const seq2seqLm: WeighedTask<TextPair, TextPairs> = {
         };
       },
       countTokens: ({ attentionMask, labels }) => attentionMask.sum().item() + labels.ge(0).sum().item(),
-      score: (split, predicted) => {
+      score: (predicted, asked) => {
         const guesses = numbersOf(predicted, "guesses");
-        const targets = (encoded[split] ?? []).slice(0, guesses.length).map(({ target }) => target.ids);
+        const targets = asked.map(({ target }) => target.ids);
         const guessed = targets.map((ids, index) => ids.map((_, place) => guesses[index]?.[place] ?? -1));
         const exact = targets.filter((ids, index) =>
           ids.every((id, place) => guessed[index]?.[place] === id),
@@ -85,14 +84,12 @@ export const seq2seqLm: WeighedTask<TextPair, TextPairs> = {
     });
   },
 
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
   weigh: ({ labels }) => labels.ge(0).sum().item(),
 
   predict: (model, { labels, ...texts }) => {
     const { decoder_start_token_id: start, pad_token_id: padding } = model.configJson;
     const decoderInputIds = shiftRight(labels, Number(start), Number(padding ?? 0));
-    const { logits } = model.forward({ ...texts, decoderInputIds } as ModelBatch); // [B, T, V]
-    return { guesses: (logits as Tensor).argmax(2) };
+    const { logits } = outputsOf<"logits">(model, { ...texts, decoderInputIds }); // [B, T, V]
+    return { guesses: logits.argmax(2) };
   },
-};
+});

@@ -1,7 +1,7 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { type JsonRecord, type Rows, readRecords, sampleDataset } from "../../library/data/index.ts";
+import { type JsonRecord, type Rows, readRecords } from "../../library/data/index.ts";
 import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../../library/metrics/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { defineTask, taskDataset } from "./define-task.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
@@ -29,7 +29,7 @@ export type LabelledTexts = TextTensors & {
  * Files: the Microsoft Research Paraphrase Corpus; `.tsv` with columns `sentence1`, `sentence2` and `label`, as GLUE's, or
  * `sentence` and `label`; `.jsonl` with `text`, perhaps `pair`, and `label`; `.parquet` with any of these.
  */
-export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> = {
+export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> = defineTask({
   task: "sequence_classification",
 
   read: async (path) =>
@@ -44,19 +44,12 @@ export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> 
       row: rows.join(text, pair),
       label: areClasses ? labels.idOf(label) : Number(label),
     }));
-    const length =
-      options.length ?? rows.longest(Object.values(encoded).flatMap((split) => split.map(({ row }) => row)));
-    return sampleDataset({
-      facts: {
-        source: options.source,
-        fields: areClasses
-          ? labels.fields
-          : { num_labels: 1, id2label: undefined, problem_type: "regression" },
-        numTrain: examples.train.length,
-      },
+    const all = Object.values(encoded).flat();
+    const length = options.length ?? rows.longest(all.map(({ row }) => row));
+    return taskDataset(options, {
       splits: encoded,
-      seed: options.seed,
-      ...rows.bucketsOf(encoded.train.map(({ row }) => row)),
+      fields: areClasses ? labels.fields : { num_labels: 1, id2label: undefined, problem_type: "regression" },
+      texts: { rows, rowOf: ({ row }) => row },
       collate: (batch, { split }): LabelledTexts => ({
         ...rows.stackTo(
           batch.map(({ row }) => row),
@@ -68,22 +61,15 @@ export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> 
           { dtype: areClasses ? "int64" : "float32" },
         ),
       }),
-      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
-      score: (split, predicted) =>
+      score: (predicted, asked) =>
         scoresOf(
           predicted,
-          (encoded[split] ?? []).map(({ label }) => label),
+          asked.map(({ label }) => label),
           areClasses ? labels.names.length : 1,
         ),
     });
   },
-
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
-  predict: (model, { labels: _, ...texts }) => ({
-    logits: model.forward(texts as ModelBatch).logits as Tensor,
-  }),
-};
+});
 
 function fromRecord(record: JsonRecord, place: string): TextExample {
   const text = textIn(record, ["text", "sentence", "sentence1", "#1 String"], place);
@@ -102,9 +88,8 @@ function labelsOf({ train }: Examples<TextExample>, config: Fields): { areClasse
   return { areClasses, labels: new Labels(areClasses ? given : [], folder) };
 }
 
-function scoresOf(predicted: Rows, all: readonly number[], numClasses: number) {
+function scoresOf(predicted: Rows, labels: readonly number[], numClasses: number) {
   const logits = numbersOf(predicted, "logits");
-  const labels = all.slice(0, logits.length);
   if (numClasses === 1) {
     const numbers = logits.map(([number = 0]) => number);
     return { pearson: pearson(numbers, labels), spearman: spearman(numbers, labels) };

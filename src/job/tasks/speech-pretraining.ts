@@ -1,17 +1,7 @@
 import { ops, type Tensor, tensor } from "../../compute/tensor/index.ts";
-import {
-  type FrameMaskOptions,
-  type MaskedFrames,
-  maskFrames,
-  sampleDataset,
-} from "../../library/data/index.ts";
-import {
-  type ModelBatch,
-  numFrames,
-  type Wav2Vec2Config,
-  type Wav2Vec2ForPreTraining,
-  wav2vec2Config,
-} from "../../library/models/index.ts";
+import { type FrameMaskOptions, type MaskedFrames, maskFrames } from "../../library/data/index.ts";
+import { autoModel, numFrames, type SpeechForPreTraining } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, WeighedTask } from "./task.ts";
@@ -39,23 +29,22 @@ const TEMPERATURE = { first: 2, last: 0.5, decay: 0.999995 } as const;
  * Files: `.wav`, held out where `dev`, `valid` or `test` is in the name, and those of the Free Spoken Digit Dataset as it has them;
  * `.jsonl` with `path`, beside it.
  */
-export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = {
+export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = defineTask({
   task: "speech_pretraining",
 
   read: (path) => readRecordings(path, (samples) => ({ samples })),
 
-  dataset(examples, { config, length, seed, source }) {
+  dataset(examples, options) {
+    const { config, length, seed } = options;
     const all = Object.values(examples).flat();
     const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
-    const read = wav2vec2Config(config);
+    const { config: read } = autoModel("speech_pretraining", config) as SpeechForPreTraining;
     const framesOf = (lengths: readonly number[]) => {
       const frames = numFrames(tensor(lengths, { dtype: "int64" }), read).toTypedArray() as BigInt64Array;
       return [...frames].map(Number);
     };
-    return sampleDataset({
-      facts: { source, fields: {}, numTrain: examples.train.length },
+    return taskDataset(options, {
       splits: examples,
-      seed,
       collate: (batch, { position }): MaskedRecordings => {
         const lengths = batch.map(({ samples }) => Math.min(samples.length, most));
         const [numMost = 0, ...frames] = framesOf([most, ...lengths]);
@@ -65,7 +54,7 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = {
           ...maskFrames(frames, numMost, { ...spansOf(config), seed, draws }),
         };
       },
-      score: (_, predicted) => {
+      score: (predicted) => {
         const [numMasked = 0, numRight = 0] = sumsOf(predicted, "told");
         return {
           accuracy: numRight / Math.max(1, numMasked),
@@ -77,31 +66,29 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = {
 
   loss: (model, batch, { numSteps }) => {
     const { first, last, decay } = TEMPERATURE;
-    (model as Wav2Vec2ForPreTraining).quantizer.temperature = Math.max(first * decay ** numSteps, last);
-    const { contrastiveLoss, diversityLoss } = model.forward(batch as ModelBatch);
+    (model as SpeechForPreTraining).quantizer.temperature = Math.max(first * decay ** numSteps, last);
+    const { contrastiveLoss, diversityLoss } = outputsOf<"contrastiveLoss" | "diversityLoss">(model, batch);
     const count = batch.maskTimeIndices.sum().clamp(1).to("float32");
-    const { diversity_loss_weight: weight } = (model as Wav2Vec2ForPreTraining).config;
+    const { diversity_loss_weight: weight } = (model as SpeechForPreTraining).config;
     return {
-      contrastive: (contrastiveLoss as Tensor).div(count),
-      diversity: (diversityLoss as Tensor).div(count).mul(weight),
+      contrastive: contrastiveLoss.div(count),
+      diversity: diversityLoss.div(count).mul(weight),
     };
   },
 
   weigh: ({ maskTimeIndices }) => maskTimeIndices.sum().item(),
 
   predict: (model, batch) => {
-    const { contrastiveLogits, codes } = model.forward(batch as ModelBatch) as Readonly<
-      Record<string, Tensor>
-    >;
+    const { contrastiveLogits, codes } = outputsOf<"contrastiveLogits" | "codes">(model, batch);
     const masked = batch.maskTimeIndices;
-    const likeliest = (contrastiveLogits as Tensor).argmax(2); // [B, T], 0 the right one
+    const likeliest = contrastiveLogits.argmax(2); // [B, T], 0 the right one
     const right = likeliest.eq(0).to("int64").mul(masked);
     return {
       told: ops.stack([masked.sum([1]), right.sum([1])], 1).to("float32"),
-      codes: useOf(codes as Tensor, masked, (model as Wav2Vec2ForPreTraining).config),
+      codes: useOf(codes, masked, (model as SpeechForPreTraining).config),
     };
   },
-};
+});
 
 /** What config.json says of the masks. */
 function spansOf(config: Fields): Partial<FrameMaskOptions> {
@@ -115,7 +102,7 @@ function spansOf(config: Fields): Partial<FrameMaskOptions> {
 function useOf(
   codes: Tensor,
   masked: Tensor,
-  { num_codevector_groups: groups, num_codevectors_per_group: numCodes }: Wav2Vec2Config,
+  { num_codevector_groups: groups, num_codevectors_per_group: numCodes }: SpeechForPreTraining["config"],
 ): Tensor {
   const digits = Array.from({ length: groups }, (_, group) =>
     codes.floorDivide(numCodes ** (groups - 1 - group)).remainder(numCodes),

@@ -1,8 +1,8 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { arange, type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { sampleDataset } from "../../library/data/index.ts";
 import { characterErrorRate, wordErrorRate } from "../../library/metrics/index.ts";
-import { type ModelBatch, numAdapted, numFrames, type Wav2Vec2Config } from "../../library/models/index.ts";
+import { numAdapted, numFrames, type SpeechConfig } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, textIn } from "./examples/example.ts";
 import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
@@ -26,13 +26,14 @@ export type SpokenTexts = RecordingTensors & {
  *
  * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, beside it, and `text`.
  */
-export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = {
+export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = defineTask({
   task: "speech_recognition",
 
   read: (path) =>
     readRecordings(path, (samples, record, place) => ({ samples, text: textIn(record, ["text"], place) })),
 
-  dataset(examples, { config, length, seed, source }) {
+  dataset(examples, options) {
+    const { config, length } = options;
     const all = Object.values(examples).flat();
     const blank = Number(config.pad_token_id ?? 0);
     const characters = charactersOf(
@@ -43,10 +44,9 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = {
     const idOf = new Map([...characters].map(([id, character]) => [character, id]));
     const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
     const mostLabels = Math.max(...all.map(({ text }) => [...text].length));
-    return sampleDataset({
-      facts: { source, fields: {}, numTrain: examples.train.length, characters: [...idOf.keys()] },
+    return taskDataset(options, {
       splits: examples,
-      seed,
+      facts: { characters: [...idOf.keys()] },
       collate: (batch): SpokenTexts => {
         const labels = batch.map(({ text }) => {
           const ids = [...text].map((character) => idOf.get(character) ?? blank);
@@ -57,10 +57,9 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = {
           labels: tensor(labels, { dtype: "int64" }),
         };
       },
-      score: (split, predicted) => {
-        const paths = numbersOf(predicted, "paths");
-        const texts = (examples[split] ?? []).slice(0, paths.length).map(({ text }) => text);
-        const guesses = paths.map((path) => textOf(path, characters, blank));
+      score: (predicted, asked) => {
+        const texts = asked.map(({ text }) => text);
+        const guesses = numbersOf(predicted, "paths").map((path) => textOf(path, characters, blank));
         return {
           wordErrorRate: wordErrorRate(guesses, texts),
           characterErrorRate: characterErrorRate(guesses, texts),
@@ -69,19 +68,17 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = {
     });
   },
 
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
   predict: (model, { inputValues, attentionMask }) => {
-    const { logits } = model.forward({ inputValues, attentionMask } as ModelBatch); // [B, frames, V]
-    const paths = (logits as Tensor).argmax(2);
-    const config = model.configJson as unknown as Wav2Vec2Config;
+    const { logits } = outputsOf<"logits">(model, { inputValues, attentionMask }); // [B, frames, V]
+    const paths = logits.argmax(2);
+    const config = model.configJson as unknown as SpeechConfig;
     const heard = numAdapted(numFrames(attentionMask.sum([1]), config), config);
     const isPadding = arange(paths.shape[1] ?? 0, { dtype: "int64" })
       .unsqueeze(0)
       .ge(heard.unsqueeze(1));
     return { paths: paths.maskedFill(isPadding, SILENCE) };
   },
-};
+});
 
 /** A frame behind a recording's end, which is no character's id. */
 const SILENCE = -1;

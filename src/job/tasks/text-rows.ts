@@ -1,12 +1,12 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
-import { ownValue } from "../../errors/untrusted/index.ts";
 import {
   type LengthBuckets,
   longestFirst,
   type TokenArray,
   type Tokenizer,
 } from "../../library/data/index.ts";
+import { familyOf, type TextForm } from "../../library/models/index.ts";
 import type { TokenList } from "./pack-texts.ts";
 import type { DynamicShapes, Fields, TaskData } from "./task.ts";
 
@@ -37,34 +37,13 @@ export type TextTensors = {
   readonly segments?: Tensor;
 };
 
-/** The tokens that a family puts around texts. */
-interface Joint {
-  readonly begin: readonly string[];
-  readonly between: readonly string[];
-  readonly end: readonly string[];
-}
-
-const bert: Joint = { begin: ["[CLS]"], between: ["[SEP]"], end: ["[SEP]"] };
-const roberta: Joint = { begin: ["<s>"], between: ["</s>", "</s>"], end: ["</s>"] };
-
-/** By `model_type`. */
-const joints: Readonly<Record<string, Joint>> = {
-  bert,
-  albert: bert,
-  roberta,
-  "data2vec-text": roberta,
-  bart: roberta,
-  t5: { begin: [], between: ["</s>"], end: ["</s>"] },
-  clip: { begin: ["<|startoftext|>"], between: [], end: ["<|endoftext|>"] },
-};
-
-const none: Joint = { begin: [], between: [], end: [] };
+const none: TextForm = { begin: [], between: [], end: [] };
 
 /** Texts as rows of a family's tokens: one, or two joined, as transformers' tokenizers join them. */
 export class TextRows {
   readonly padding: number;
   readonly #tokenizer: Tokenizer;
-  readonly #joint: Readonly<Record<keyof Joint, readonly number[]>>;
+  readonly #joint: Readonly<Record<"begin" | "between" | "end", readonly number[]>>;
   readonly #hasTypes: boolean;
   /** Positions that the family has, or fewer where a length is told. */
   readonly mostTokens: number;
@@ -78,7 +57,7 @@ export class TextRows {
     dynamicShapes,
   }: Pick<TaskData, "config" | "tokenizer" | "length" | "dynamicShapes">) {
     if (tokenizer === undefined) throw refuse("a tokenizer for a task with texts", "none");
-    const { begin, between, end } = ownValue(joints, config.model_type) ?? none;
+    const { begin, between, end } = familyOf(config)?.texts ?? none;
     const idsOf = (tokens: readonly string[]) => tokens.map((token) => idOf(tokenizer, token));
     this.#dynamic = dynamicShapes;
     this.padding = Number(config.pad_token_id ?? 0);
@@ -237,15 +216,12 @@ export class TextRows {
 
 const withoutWord = (id: number) => ({ id, word: -1 });
 
-/** How many tokens a row of a family may have; RoBERTa's positions begin behind that of its padding. */
+/** How many tokens a row of a family may have. */
 function mostPositions(config: Fields): number {
-  const { max_position_embeddings: most, n_positions, model_type, pad_token_id, text_config } = config;
+  const { max_position_embeddings: most, n_positions, text_config } = config;
   if (text_config !== undefined) return mostPositions(text_config as Fields);
-  if (model_type === "t5") return Number.POSITIVE_INFINITY;
   const positions = Number(most ?? n_positions ?? Number.POSITIVE_INFINITY);
-  return model_type === "roberta" || model_type === "data2vec-text"
-    ? positions - Number(pad_token_id ?? 1) - 1
-    : positions;
+  return familyOf(config)?.texts?.maxTokens?.(positions, config) ?? positions;
 }
 
 function idOf(tokenizer: Tokenizer, token: string): number {

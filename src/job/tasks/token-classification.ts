@@ -1,14 +1,8 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
-import {
-  type JsonRecord,
-  readConllu,
-  readRecords,
-  sampleDataset,
-  type TaggedWords,
-} from "../../library/data/index.ts";
+import { type JsonRecord, readConllu, readRecords, type TaggedWords } from "../../library/data/index.ts";
 import { accuracy, entityF1, f1Score } from "../../library/metrics/index.ts";
-import type { ModelBatch } from "../../library/models/index.ts";
+import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, mapExamples } from "./examples/example.ts";
 import { eachSplit, splitFiles } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
@@ -29,7 +23,7 @@ export type TaggedTexts = TextTensors & {
  * Files: CoNLL-U, of which the universal parts of speech are read; `.jsonl` or `.parquet` with `words` and `tags`, or
  * `tokens` and `ner_tags`.
  */
-export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
+export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = defineTask({
   task: "token_classification",
 
   read: async (path) =>
@@ -57,13 +51,12 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
         ),
       };
     });
-    const length =
-      options.length ?? rows.longest(Object.values(encoded).flatMap((split) => split.map(({ row }) => row)));
-    return sampleDataset({
-      facts: { source: options.source, fields: labels.fields, numTrain: examples.train.length },
+    const all = Object.values(encoded).flat();
+    const length = options.length ?? rows.longest(all.map(({ row }) => row));
+    return taskDataset(options, {
       splits: encoded,
-      seed: options.seed,
-      ...rows.bucketsOf(encoded.train.map(({ row }) => row)),
+      fields: labels.fields,
+      texts: { rows, rowOf: ({ row }) => row },
       collate: (batch, { split }): TaggedTexts => {
         const ofBatch = batch.map(({ row }) => row);
         const answers = batch.map((each) => each.labels);
@@ -72,10 +65,9 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
           labels: rows.padTo(answers, split, length, IGNORE_INDEX),
         };
       },
-      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
-      score: (split, predicted) => {
+      score: (predicted, asked) => {
         const guesses = numbersOf(predicted, "guesses");
-        const pairs = (encoded[split] ?? []).slice(0, guesses.length).map((each, index) => {
+        const pairs = asked.map((each, index) => {
           const places = each.labels.flatMap((label, place) => (label >= 0 ? [place] : []));
           return {
             guessed: places.map((place) => guesses[index]?.[place] ?? -1),
@@ -98,15 +90,12 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
     });
   },
 
-  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
-
   weigh: ({ labels }) => labels.ge(0).sum().item(),
 
-  predict: (model, { labels: _, ...texts }) => {
-    const { logits } = model.forward(texts as ModelBatch); // [B, T, C]
-    return { guesses: (logits as Tensor).argmax(2) };
-  },
-};
+  predict: (model, { labels: _, ...texts }) => ({
+    guesses: outputsOf<"logits">(model, texts).logits.argmax(2), // [B, T, C] → [B, T]
+  }),
+});
 
 /** A word's label stands at its first token. */
 function labelsOf({ words }: TextRow, tags: readonly number[]): number[] {

@@ -10,13 +10,13 @@ import {
   writeCheckpoint,
   writeSafetensors,
 } from "../checkpoint/index.ts";
-import { fairseqModel } from "../models/index.ts";
 import type { ConvertSource } from "./convert-source.ts";
-import { toFairseq } from "./fairseq-names.ts";
+import { fairseqModel } from "./fairseq/model.ts";
+import { toFairseq } from "./fairseq/names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
-import { writeMegatron } from "./megatron-folder.ts";
-import type { MegatronLayout } from "./megatron-layout.ts";
-import { writeModelCenter } from "./model-center-folder.ts";
+import { writeMegatron } from "./megatron/folder.ts";
+import type { MegatronLayout } from "./megatron/layout.ts";
+import { writeModelCenter } from "./model-center/folder.ts";
 import { openSource, type SourceHints } from "./source.ts";
 
 /** What a model can be converted to. */
@@ -94,7 +94,7 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
   const config = source.config ?? options.config;
   if (config === undefined) throw withoutConfig(source);
   if (to === "fairseq") {
-    const renamed = await toFairseq(source.tensors, fairseqModel(config));
+    const renamed = await toFairseq(source.tensors, await fairseqModel(config));
     await writeSafetensors(path, [...renamed].map(asSource));
     return;
   }

@@ -11,15 +11,15 @@ import {
   TorchFile,
   tensorSizeBytes,
 } from "../checkpoint/index.ts";
-import { fairseqModel } from "../models/index.ts";
 import { findConfig } from "./beside-config.ts";
 import type { ConvertSource } from "./convert-source.ts";
-import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";
+import { fairseqModel } from "./fairseq/model.ts";
+import { fromFairseq, looksLikeFairseq } from "./fairseq/names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
-import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
-import { modelCenterFiles, readModelCenter } from "./model-center-folder.ts";
-import { looksLikeModelCenter } from "./model-center-names.ts";
-import { looksLikeNeoX, openNeoX } from "./neox-folder.ts";
+import { looksLikeMegatron, openMegatron } from "./megatron/folder.ts";
+import { modelCenterFiles, readModelCenter } from "./model-center/folder.ts";
+import { looksLikeModelCenter } from "./model-center/names.ts";
+import { looksLikeNeoX, openNeoX } from "./neox/folder.ts";
 
 /** How files of `torch.save` are called. */
 const torchFile = /\.(pt|pth|bin|ckpt)$/;
@@ -109,9 +109,9 @@ async function fromFile(path: string, { config }: SourceHints): Promise<ConvertS
   } as const;
   if (config === undefined) return own;
   try {
-    if (looksLikeModelCenter(byName.keys())) return { ...plain, ...readModelCenter(byName, config) };
+    if (looksLikeModelCenter(byName.keys())) return { ...plain, ...(await readModelCenter(byName, config)) };
     if (!looksLikeFairseq(byName.keys())) return own;
-    return { ...plain, kind: "fairseq", tensors: fromFairseq(byName, fairseqModel(config)) };
+    return { ...plain, kind: "fairseq", tensors: fromFairseq(byName, await fairseqModel(config)) };
   } catch (error) {
     await file.close();
     throw error;

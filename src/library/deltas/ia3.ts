@@ -1,6 +1,6 @@
 import { type Affine, type Module, ones, Parameter } from "../../compute/nn/index.ts";
 import { type Delta, type DeltaJson, deltaTarget } from "./delta.ts";
-import { defaultRescaled, headsOf, peftTask } from "./family.ts";
+import { deltasOf, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";
 import { affineTargets, isNamed, liesIn, type Target } from "./target.ts";
 
@@ -52,7 +52,7 @@ function meantOf(
   { target, feedForward }: Ia3Options,
   model: Module,
 ): { readonly target: Target; readonly feedForward: readonly string[] | RegExp } {
-  const known = defaultRescaled(model);
+  const known = deltasOf(model).ia3;
   const meant = target ?? known?.target;
   if (meant !== undefined)
     return {

@@ -1,6 +1,6 @@
 import { Affine, Dropout, Linear, type Module, normal, uniform, zeros } from "../../compute/nn/index.ts";
 import { type Delta, type DeltaJson, deltaOption, deltaTarget } from "./delta.ts";
-import { defaultTargets, headsOf, peftTask } from "./family.ts";
+import { deltasOf, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";
 import { affineTargets, liesIn, type Target, wholePattern } from "./target.ts";
 
@@ -64,7 +64,7 @@ function tunedMaps(options: LoraOptions, model: Module): Map<string, Affine> {
 }
 
 function targetOf({ target }: LoraOptions, model: Module): Target {
-  const meant = target ?? defaultTargets(model);
+  const meant = target ?? deltasOf(model).lora;
   if (meant !== undefined) return meant;
   throw deltaTarget("a target", `none, of ${model.constructor.name}`, 'name modules, or "all-linear"');
 }

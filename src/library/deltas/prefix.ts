@@ -1,5 +1,4 @@
 import {
-  type Affine,
   activations,
   behindPrefix,
   Embedding,
@@ -15,15 +14,9 @@ import {
 } from "../../compute/nn/index.ts";
 import { ops, Tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
-import {
-  BartForConditionalGeneration,
-  GPT2Attention,
-  LlamaAttention,
-  OPTForCausalLM,
-  T5ForConditionalGeneration,
-} from "../models/index.ts";
+import type { PrefixedAttention, PrefixedStack } from "../models/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
-import { peftTask } from "./family.ts";
+import { amongFamilies, peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";
 
 /** Options of {@link prefix} tuning. */
@@ -94,29 +87,12 @@ class ProjectedTable extends Module implements PrefixTable {
   }
 }
 
-/** An attention over its own stream, and the map that makes its keys, beside queries and values where `parts` is 3. */
-interface Place {
-  readonly attention: Module & { readonly headWidth: number };
-  readonly map: Affine;
-  readonly parts: number;
-}
-
-/** Whose keys and values something may stand in front of. */
-interface PrefixedStack {
-  /** Counts its positions from the prefix on. */
-  readonly stack: Module;
-  /** The mask of its own rows, by its name in a batch. */
-  readonly maskName: string;
-  readonly maxPositions: number;
-  readonly places: readonly Place[];
-}
-
 /** Most tokens, layers and features: a stranger's adapter_config.json may ask for any number. */
 const MAX_SIZE = 1 << 16;
 
 /**
- * Trained keys and values in front of every attention's own; the model is frozen: GPT-2, OPT, LLaMA, Mistral, Qwen2, and what T5, BART and Blenderbot write with. Positions are counted behind them, as transformers does behind what it has
- * seen.
+ * Trained keys and values in front of every attention's own; the model is frozen. It fits the decoders whose family says so. Positions are
+ * counted behind the prefix, as transformers does behind what it has seen.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Li and Liang 2021, https://arxiv.org/abs/2101.00190
  */
@@ -138,7 +114,7 @@ export function prefix({ numTokens = 8, projection = null, numLayers, folder }: 
           ? new PlainTable(numTokens, outputs)
           : new ProjectedTable(numTokens, width, { inner: projection, outputs });
       Object.assign(model, { prompt }); // a module's name is its property's
-      for (const [index, { attention, map }] of found.places.entries()) {
+      for (const [index, { attention, map }] of found.attentions.entries()) {
         map.prefix = new PrefixHeads(prompt, layers[index % layers.length] as number, numHeads, headWidth);
         setPrefix(attention, map.prefix);
       }
@@ -206,49 +182,26 @@ function checkLength(
   );
 }
 
+/** @throws {TroupeError} `DELTA_TARGET` for a model without attentions that a prefix fits */
 function stackOf(model: Module): PrefixedStack {
-  const maskName = "decoderAttentionMask";
-  if (model instanceof T5ForConditionalGeneration) {
-    const attentions = [...model.decoder.block].map(({ ownAttention }) => ownAttention);
-    const places = attentions.map((attention) => ({ attention, map: attention.k, parts: 1 }));
-    return { stack: model.decoder, maskName, maxPositions: Number.POSITIVE_INFINITY, places };
-  }
-  if (model instanceof BartForConditionalGeneration) {
-    const { decoder } = model.model;
-    const attentions = [...decoder.layers].map(({ self_attn }) => self_attn);
-    const places = attentions.map((attention) => ({ attention, map: attention.k_proj, parts: 1 }));
-    return { stack: decoder, maskName, maxPositions: model.config.max_position_embeddings, places };
-  }
-  if (model instanceof OPTForCausalLM) {
-    const attentions = [...model.model.decoder.layers].map(({ self_attn }) => self_attn);
-    const places = attentions.map((attention) => ({ attention, map: attention.k_proj, parts: 1 }));
-    return { stack: model, maskName: "attentionMask", maxPositions: model.maxPositions, places };
-  }
-  const { maxPositions = Number.POSITIVE_INFINITY } = model as { readonly maxPositions?: number };
-  const places = [...model.namedModules().values()].flatMap((attention): Place[] => {
-    if (attention instanceof GPT2Attention) return [{ attention, map: attention.c_attn, parts: 3 }];
-    if (attention instanceof LlamaAttention) return [{ attention, map: attention.k_proj, parts: 1 }];
-    return [];
-  });
-  return { stack: model, maskName: "attentionMask", maxPositions, places };
+  const found = amongFamilies((deltas) => deltas.prefix?.(model));
+  if (found !== undefined) return found;
+  throw deltaTarget(
+    "a decoder of this library for a prefix",
+    model.constructor.name,
+    "use lora or softPrompt",
+  );
 }
 
 /** How many heads have keys, and whose part of the table each layer reads. */
 function shapeOf(
-  { places, stack }: PrefixedStack,
+  { attentions, stack }: PrefixedStack,
   model: Module,
-  numLayers = places.length,
+  numLayers = attentions.length,
 ): { readonly numHeads: number; readonly headWidth: number; readonly layers: readonly number[] } {
-  const [first] = places;
-  if (first === undefined)
-    throw deltaTarget(
-      "a decoder of this library for a prefix",
-      model.constructor.name,
-      "use lora or softPrompt",
-    );
-  const { map, parts, attention } = first;
-  if (numLayers < places.length)
-    throw deltaTarget(`a prefix for each of ${places.length} layers`, `one for ${numLayers}`);
+  const { map, parts, attention } = attentions[0] as PrefixedAttention;
+  if (numLayers < attentions.length)
+    throw deltaTarget(`a prefix for each of ${attentions.length} layers`, `one for ${numLayers}`);
   const numOutputs = (map.weight.split?.logicalShape ?? map.weight.shape)[map.outputDim] ?? 0;
   const { headWidth } = attention;
   // Beside each layer's pair of an encoder-decoder peft has one for the encoder's states, reads it nowhere, and begins again.

@@ -9,9 +9,9 @@ import {
 } from "../../compute/nn/index.ts";
 import { ops, Tensor } from "../../compute/tensor/index.ts";
 import { ownValue } from "../../errors/untrusted/index.ts";
-import { BartForConditionalGeneration, T5ForConditionalGeneration } from "../models/index.ts";
+import type { Reader } from "../models/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
-import { headsOf, peftTask } from "./family.ts";
+import { amongFamilies, headsOf, peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";
 import { type PromptEncoderOptions, promptEncoder } from "./prompt-encoder.ts";
 import { liesIn } from "./target.ts";
@@ -93,9 +93,9 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
       const reader = readerOf(model);
       if (reader !== undefined) {
         // peft has as many for the decoder, which nothing reads.
-        const prompt = made(model, 2 * numTokens, widthOf(model, options));
+        const prompt = made(model, 2 * numTokens, reader.width);
         Object.assign(model, { prompt }); // a module's name is its property's
-        wrapForward(reader, (forward, inputs) => {
+        wrapForward(reader.stack, (forward, inputs) => {
           const [words, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
           const vectors = prompt.forward().narrow(0, 0, numTokens);
           return (forward as Forward)(joined(vectors, words), ...rest) as never;
@@ -202,26 +202,24 @@ function seen(given: unknown, numTokens: number): unknown {
 }
 
 /** What reads the words of a model of two stacks. */
-function readerOf(model: Module): Module | undefined {
-  if (model instanceof T5ForConditionalGeneration) return model.encoder;
-  return model instanceof BartForConditionalGeneration ? model.model.encoder : undefined;
+function readerOf(model: Module): Reader | undefined {
+  return amongFamilies((deltas) => deltas.reader?.(model));
 }
 
 function checkModel(model: Module): void {
   const { is_encoder_decoder: isTwo } =
     (model as { readonly configJson?: { is_encoder_decoder?: unknown } }).configJson ?? {};
-  const isTwoUnknown = isTwo === true && readerOf(model) === undefined;
+  const reader = readerOf(model);
+  const isTwoUnknown = isTwo === true && reader === undefined;
   if (isTwoUnknown || peftTask(model) === "QUESTION_ANS")
     throw deltaTarget("a model whose positions nobody counts", model.constructor.name, "use lora");
   // peft looks its words up in a table that nothing else reads.
-  if (model instanceof BartForConditionalGeneration && !model.config.tie_word_embeddings)
+  if (reader?.sharesWords === false)
     throw deltaTarget("a model whose stacks share their words", model.constructor.name, "use prefix or lora");
 }
 
 function widthOf(model: Module, { embedding }: SoftPromptOptions): number {
-  if (model instanceof T5ForConditionalGeneration || model instanceof BartForConditionalGeneration)
-    return model.config.d_model;
-  return tokenEmbedding(model, embedding).weight.shape[1] ?? 0;
+  return readerOf(model)?.width ?? tokenEmbedding(model, embedding).weight.shape[1] ?? 0;
 }
 
 function tokenEmbedding(model: Module, name: string | undefined): Embedding {

@@ -14,7 +14,7 @@ export {
   BertForTokenClassification,
 } from "./bert/model.ts";
 export { CLIPModel, type PicturesWithTexts, type Replicas } from "./clip/model.ts";
-export { configOfFile } from "./config-fields.ts";
+export { checkField, configOfFile, MAX_LABELS } from "./config-fields.ts";
 export { Data2VecAudioForCTC, Data2VecAudioForSequenceClassification } from "./data2vec-audio/model.ts";
 export {
   Data2VecTextForMaskedLM,
@@ -22,7 +22,30 @@ export {
   Data2VecTextForSequenceClassification,
   Data2VecTextForTokenClassification,
 } from "./data2vec-text/model.ts";
-export { type FairseqModel, fairseqModel } from "./fairseq/index.ts";
+export { families, familyOf } from "./families.ts";
+export {
+  defineFamily,
+  type ExpertConfig,
+  type Family,
+  type FamilyDeltas,
+  type FamilyFormats,
+  type PrefixedAttention,
+  type PrefixedStack,
+  type Reader,
+  type SizeNames,
+  type TextForm,
+} from "./family.ts";
+export type { FairseqForm, FairseqModel } from "./formats/fairseq.ts";
+export type { MegatronForm, MegatronModel, MegatronTensor } from "./formats/megatron.ts";
+export type {
+  Json,
+  ModelCenterForm,
+  ModelCenterModel,
+  ModelCenterTensor,
+  Spelling,
+} from "./formats/model-center.ts";
+export type { NeoXForm, NeoXModel } from "./formats/neox.ts";
+export type { WeightRow } from "./formats/weight-map.ts";
 export {
   type GenerateOptions,
   type GenerativeModel,
@@ -36,13 +59,10 @@ export { type GPTNeoXConfig, gptNeoXConfig } from "./gpt-neox/config.ts";
 export { GPTNeoXForCausalLM } from "./gpt-neox/model.ts";
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/model.ts";
-export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
+export { GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
 export type { CausalBatch, LanguageModel, Logits, Loss, TextPlaces, TextTargets } from "./language-model.ts";
 export { type LlamaConfig, llamaConfig } from "./llama/config.ts";
 export { LlamaAttention, LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
-export { megatronModel } from "./megatron/megatron-model.ts";
-export type { MegatronModel, MegatronTensor } from "./megatron/megatron-tensor.ts";
-export { type NeoXModel, neoxModel } from "./megatron/neox.ts";
 export {
   MegatronBertForMaskedLM,
   MegatronBertForPreTraining,
@@ -50,17 +70,6 @@ export {
   MegatronBertForSequenceClassification,
   MegatronBertForTokenClassification,
 } from "./megatron-bert/model.ts";
-export {
-  fromModelCenterConfig,
-  isModelCenterConfig,
-  type ModelCenterModel,
-  type ModelCenterTensor,
-  type ModelCenterType,
-  modelCenterModel,
-  modelCenterType,
-  modelCenterTypeOf,
-  toModelCenterConfig,
-} from "./model-center/index.ts";
 export { type OPTConfig, optConfig } from "./opt/config.ts";
 export { OPTForCausalLM } from "./opt/model.ts";
 export {
@@ -71,11 +80,12 @@ export {
 } from "./roberta/model.ts";
 export type { RopeParameters } from "./rope-parameters.ts";
 export { shiftRight } from "./shift-right.ts";
+export { encoderSizes } from "./size-names.ts";
 export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
-export { type Wav2Vec2Config, wav2vec2Config } from "./wav2vec2/config.ts";
+export { type SpeechConfig, type Wav2Vec2Config, wav2vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
 export {
   Wav2Vec2ForCTC,
@@ -83,7 +93,7 @@ export {
   Wav2Vec2ForSequenceClassification,
 } from "./wav2vec2/model.ts";
 export { GumbelQuantizer, type Quantized } from "./wav2vec2/quantizer.ts";
-export type { MaskedSpeech } from "./wav2vec2/speech-for-pretraining.ts";
+export type { MaskedSpeech, SpeechForPreTraining } from "./wav2vec2/speech-for-pretraining.ts";
 export type { SpeechBatch } from "./wav2vec2/speech-with-head.ts";
 export {
   bareName,

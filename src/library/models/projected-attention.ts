@@ -1,6 +1,5 @@
 import {
   attention,
-  column,
   Dropout,
   type Initializer,
   joinHeads,
@@ -9,7 +8,6 @@ import {
   madeOnce,
   mask,
   type PackedRow,
-  row,
   seenBy,
   splitHeads,
   type TensorPlan,
@@ -17,6 +15,7 @@ import {
   zeros,
 } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
+import { column, row } from "./uneven.ts";
 
 /** Where keys and values come from, and which are seen. */
 export interface AttentionRequest {
@@ -88,13 +87,12 @@ export class ProjectedAttention extends Module {
  */
 export function attentionPlan(width: number, numHeads: number, source?: "whole"): TensorPlan {
   const unit = width / numHeads;
-  const uneven = true;
-  const keys = column({ unit, uneven, input: source });
+  const keys = column({ unit, input: source });
   return {
-    q_proj: column({ unit, uneven }),
+    q_proj: column({ unit }),
     k_proj: keys,
     v_proj: keys,
     dropout: mask(1, numHeads), // [B, H, T, S]
-    out_proj: row({ unit, uneven }),
+    out_proj: row({ unit }),
   };
 }

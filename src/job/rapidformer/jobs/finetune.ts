@@ -8,7 +8,7 @@ import {
   type TensorBatch,
   tensorsIn,
 } from "../../../library/data/index.ts";
-import type { TaskModel } from "../../../library/models/index.ts";
+import { families, familyOf, hasModel, type Task, type TaskModel } from "../../../library/models/index.ts";
 import { defineJob } from "../../index.ts";
 import { type AnyTask, type DynamicShapes, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
@@ -65,28 +65,30 @@ const withLengths: ReadonlySet<string> = new Set([
   "seq2seq_lm",
 ]);
 
-const encoders = ["bert", "roberta", "data2vec-text"];
-/** Tasks whose samples can share a row, with the families that read such rows. */
-const packable: Readonly<Record<string, readonly string[]>> = {
-  sequence_classification: encoders,
-  token_classification: encoders,
-  question_answering: encoders,
-  masked_lm: encoders,
-  causal_lm: ["gpt2", "llama", "mistral", "qwen2", "gpt_neox", "gptj", "opt"],
-};
+/** Tasks whose samples can share a row, of a family that reads such rows. */
+const packable: readonly Task[] = [
+  "sequence_classification",
+  "token_classification",
+  "question_answering",
+  "masked_lm",
+  "causal_lm",
+];
 
 /** Sorted within the step: each has the samples that it has anyway. */
 function shapesOf(given: Arguments): DynamicShapes {
   const multiple = Math.max(1, given.padToMultipleOf);
-  const model = String(configOf(given).model_type);
-  if (given.packing && packable[given.task]?.includes(model) !== true)
+  const config = configOf(given);
+  const task = packable.find((name) => name === given.task);
+  if (given.packing && !(task && hasModel(task, config) && familyOf(config)?.packs)) {
+    const packing = families().filter(({ heads, packs }) => packs && task && heads[task]);
     throw argumentError(
-      packable[given.task] === undefined
-        ? `--packing with ${Object.keys(packable).join(", ")}`
-        : `--packing of ${given.task} with ${packable[given.task]?.join(", ")}`,
-      `${given.task} of ${model}`,
+      task === undefined
+        ? `--packing with ${packable.join(", ")}`
+        : `--packing of ${task} with ${packing.map(({ modelType }) => modelType).join(", ")}`,
+      `${given.task} of ${config.model_type}`,
       "--dynamic-shapes pads to the longest of a batch",
     );
+  }
   if (given.packing) return { window: batchSizeOf(given), multiple, isPacked: true };
   if (!withLengths.has(given.task))
     throw argumentError(

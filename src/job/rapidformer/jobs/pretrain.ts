@@ -15,8 +15,9 @@ import {
 } from "../../../library/data/index.ts";
 import {
   autoModel,
-  type GPT2Config,
-  GPT2MoELMHeadModel,
+  type Family,
+  families,
+  familyOf,
   hasModel,
   type ModelBatch,
   type TaskModel,
@@ -48,7 +49,7 @@ import { evaluationOf, numSamplesOf } from "../trainer.ts";
 type Fields = Readonly<Record<string, unknown>>;
 const args = (config: Readonly<Record<string, string | number | boolean>>) => config as Arguments;
 
-/** What the sizes alone do not say of a model is said by what its text is cut by. */
+/** The sizes alone do not say which model: the tokenizer says what it learns, and the first family that learns so is taken. */
 function fieldsOf(given: Arguments): Fields {
   const { pretrainedModelNameOrPath: folder, tokenizerType } = given;
   if (folder !== "") return withArchitecture(readModelConfig(folder), given);
@@ -57,8 +58,11 @@ function fieldsOf(given: Arguments): Fields {
       "--pretrained-model-name-or-path, or --tokenizer-type with --num-layers, --hidden-size and --num-attention-heads",
       "neither",
     );
-  const withWords = given.vocabExtraIds > 0 ? "t5" : "bert";
-  return withArchitecture({ model_type: tokenizerType === "GPT2BPETokenizer" ? "gpt2" : withWords }, given);
+  const isOf = ({ fillsSpans = false, heads }: Family) => {
+    if (tokenizerType === "GPT2BPETokenizer") return heads.causal_lm !== undefined;
+    return given.vocabExtraIds > 0 ? fillsSpans : heads.pretraining !== undefined;
+  };
+  return withArchitecture({ model_type: families().find(isOf)?.modelType }, given);
 }
 
 /** The loss, and its parts for a model with experts. */
@@ -91,13 +95,13 @@ const tellsApart = ({ resetPositionIds, resetAttentionMask }: Arguments) =>
 const isMasked = (fields: Fields) => hasModel("pretraining", fields);
 
 /** Whether spans are told apart by sentinels. */
-const isT5 = ({ model_type }: Fields) => model_type === "t5";
+const fillsSpans = (fields: Fields) => familyOf(fields)?.fillsSpans === true;
 
 const [ofMasks, ofBert, ofT5] = [["maskProb", "shortSeqProb"], ["bertBinaryHead"], ["decoderSeqLength"]];
 
 /** What the samples of a model are not made by. */
 function unreadFor(fields: Fields): readonly string[] {
-  if (isT5(fields)) return ["eodMaskLoss", ...ofBert];
+  if (fillsSpans(fields)) return ["eodMaskLoss", ...ofBert];
   if (isMasked(fields)) return ["eodMaskLoss", ...ofT5];
   return ["vocabExtraIds", ...ofMasks, ...ofBert, ...ofT5];
 }
@@ -136,14 +140,16 @@ export default defineJob({
     };
     const fields = fieldsOf(given);
     const end = endOfDocument(tokenizer) ?? -1;
-    const isCausal = !isT5(fields) && !isMasked(fields);
+    const isCausal = !fillsSpans(fields) && !isMasked(fields);
     if (tellsApart(given) && !(isCausal && end >= 0))
       throw argumentError(
         "a causal model, and a token that ends documents, with --reset-position-ids and --reset-attention-mask",
         isCausal ? "a vocabulary without one" : String(fields.model_type),
       );
-    if (given.numExperts > 0 && fields.model_type !== "gpt2")
-      throw argumentError("--num-experts with GPT-2", String(fields.model_type));
+    if (given.numExperts > 0 && familyOf(fields)?.withExperts === undefined) {
+      const types = families().flatMap(({ withExperts, modelType }) => (withExperts ? [modelType] : []));
+      throw argumentError(`--num-experts with ${types.join(", ")}`, String(fields.model_type));
+    }
     refuseUnread(given, unreadExperts(given), "without --num-experts");
     refuseUnread(given, unreadFor(fields), `in pre-training of ${fields.model_type}`);
     refuseUnread(given, ["dataDir", "dataName", "padToMultipleOf"], "in pre-training");
@@ -157,7 +163,7 @@ export default defineJob({
       isMasked(fields) && fields.vocab_size === undefined
         ? t5Vocabulary(tokenizer, given.vocabExtraIds).size
         : undefined;
-    const vocabulary = isT5(fields) ? t5Vocabulary(tokenizer, given.vocabExtraIds) : undefined;
+    const vocabulary = fillsSpans(fields) ? t5Vocabulary(tokenizer, given.vocabExtraIds) : undefined;
     const [train, validation, test] = vocabulary
       ? buildTrainValidTestDatasetsForT5({
           ...common,
@@ -219,12 +225,10 @@ export default defineJob({
     const fields = fieldsOf(given);
     const size = { vocab_size: fields.vocab_size ?? paddedVocabulary(vocabSize, given) };
     const masked = given.bertBinaryHead ? "pretraining" : "masked_lm";
-    if (given.numExperts > 0)
-      return new GPT2MoELMHeadModel(
-        { ...fields, ...size } as Partial<GPT2Config>,
-        expertsOf(given),
-      ) as unknown as TaskModel;
-    if (isT5(fields)) return autoModel("seq2seq_lm", { ...ofT5, ...fields, ...size });
+    const { withExperts } = familyOf(fields) ?? {};
+    if (given.numExperts > 0 && withExperts)
+      return withExperts({ ...fields, ...size }, expertsOf(given)) as unknown as TaskModel;
+    if (fillsSpans(fields)) return autoModel("seq2seq_lm", { ...ofT5, ...fields, ...size });
     return autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
   },
   loss: (model: TaskModel, batch: TensorBatch) => {

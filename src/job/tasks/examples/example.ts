@@ -11,8 +11,16 @@ export function textIn(record: JsonRecord, names: readonly string[], place: stri
   throw exampleError(place, `a text under ${names.join(" or ")}`, typeof found);
 }
 
+/** @returns the same of every split */
+export function mapSplits<E, T>(
+  examples: Examples<E>,
+  map: (split: readonly E[]) => readonly T[],
+): Examples<T> {
+  const splits = Object.entries(examples).map(([name, split]) => [name, map(split)]);
+  return Object.fromEntries(splits) as Examples<T>;
+}
+
 /** @returns the same of every example of every split */
 export function mapExamples<E, T>(examples: Examples<E>, map: (example: E, index: number) => T): Examples<T> {
-  const splits = Object.entries(examples).map(([name, split]) => [name, split.map(map)]);
-  return Object.fromEntries(splits) as Examples<T>;
+  return mapSplits(examples, (split) => split.map(map));
 }

@@ -4,6 +4,7 @@ import { encoderNaming } from "../bert/state-dict-adapter.ts";
 import { headOverWords } from "../bert/tensor-plan.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { initOf } from "../encoder-parts.ts";
+import { ofFamily } from "../of-family.ts";
 import {
   MaskedLanguageModel,
   QuestionAnswerer,
@@ -70,25 +71,10 @@ export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
 }
 
 /** ALBERT that tells what a row is about. */
-export class AlbertForSequenceClassification extends SequenceClassifier<AlbertConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(albert, fields);
-  }
-}
+export class AlbertForSequenceClassification extends ofFamily(SequenceClassifier<AlbertConfig>, albert) {}
 
 /** ALBERT that tells what each position is. */
-export class AlbertForTokenClassification extends TokenClassifier<AlbertConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(albert, fields);
-  }
-}
+export class AlbertForTokenClassification extends ofFamily(TokenClassifier<AlbertConfig>, albert) {}
 
 /** ALBERT that finds the answer to a question. */
-export class AlbertForQuestionAnswering extends QuestionAnswerer<AlbertConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(albert, fields);
-  }
-}
+export class AlbertForQuestionAnswering extends ofFamily(QuestionAnswerer<AlbertConfig>, albert) {}

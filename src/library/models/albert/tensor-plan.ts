@@ -1,31 +1,23 @@
-import {
-  below,
-  column,
-  mask,
-  row,
-  sequence,
-  type TensorPlan,
-  vocabulary,
-} from "../../../compute/nn/index.ts";
+import { below, mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { column, row } from "../uneven.ts";
 import type { AlbertConfig } from "./config.ts";
 
 /** How tensor parallelism splits ALBERT: as BERT, every group once, wherever it stands. */
 export function albertPlan({ hidden_size, num_attention_heads }: AlbertConfig): TensorPlan {
   const unit = hidden_size / num_attention_heads;
-  const uneven = true;
   return {
     "embeddings.word_embeddings": vocabulary(),
     "encoder.embedding_hidden_mapping_in": sequence({ input: "whole" }),
     ...below("encoder.albert_layer_groups.*.albert_layers.*", {
-      "attention.query": column({ unit, uneven }),
-      "attention.key": column({ unit, uneven }),
-      "attention.value": column({ unit, uneven }),
+      "attention.query": column({ unit }),
+      "attention.key": column({ unit }),
+      "attention.value": column({ unit }),
       "attention.attention_dropout": mask(1, num_attention_heads), // [B, H, T, T]
-      "attention.dense": row({ unit, uneven }),
+      "attention.dense": row({ unit }),
       "attention.output_dropout": sequence(),
       "attention.LayerNorm": sequence(),
-      ffn: column({ uneven }),
-      ffn_output: row({ uneven }),
+      ffn: column(),
+      ffn_output: row(),
       full_layer_layer_norm: sequence(),
     }),
     "encoder.end": sequence({ output: "whole" }),

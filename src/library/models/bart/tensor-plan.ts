@@ -1,13 +1,6 @@
-import {
-  below,
-  column,
-  mask,
-  row,
-  sequence,
-  type TensorPlan,
-  vocabulary,
-} from "../../../compute/nn/index.ts";
+import { below, mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
+import { column, row } from "../uneven.ts";
 import type { BartConfig } from "./config.ts";
 
 /**
@@ -17,7 +10,6 @@ import type { BartConfig } from "./config.ts";
 export function bartPlan(config: BartConfig): TensorPlan {
   const { d_model: width, encoder_attention_heads, decoder_attention_heads } = config;
   const { encoder_ffn_dim, decoder_ffn_dim } = config;
-  const uneven = true;
   const stack = (name: string, numHeads: number, inner: number, end: "whole" | "sequence"): TensorPlan => ({
     [`model.${name}.dropout`]: sequence({ input: "whole" }),
     ...below(`model.${name}.layers.*`, {
@@ -25,8 +17,8 @@ export function bartPlan(config: BartConfig): TensorPlan {
       self_attn_layer_norm: sequence(),
       dropout: sequence(),
       activation_dropout: mask(2, inner), // [B, T, I]
-      fc1: column({ uneven }),
-      fc2: row({ uneven }),
+      fc1: column(),
+      fc2: row(),
       final_layer_norm: sequence(),
     }),
     ...(config.model_type === "blenderbot" && { [`model.${name}.layer_norm`]: sequence() }),

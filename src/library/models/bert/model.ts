@@ -1,5 +1,6 @@
 import { crossEntropy, type TensorPlan } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
+import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import {
   EncoderWithHead,
@@ -88,25 +89,10 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
 }
 
 /** BERT that tells what a row is about. */
-export class BertForSequenceClassification extends SequenceClassifier<BertConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
-    super(family, fields);
-  }
-}
+export class BertForSequenceClassification extends ofFamily(SequenceClassifier<BertConfig>, bert) {}
 
 /** BERT that tells what each position is. */
-export class BertForTokenClassification extends TokenClassifier<BertConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
-    super(family, fields);
-  }
-}
+export class BertForTokenClassification extends ofFamily(TokenClassifier<BertConfig>, bert) {}
 
 /** BERT that finds the answer to a question. */
-export class BertForQuestionAnswering extends QuestionAnswerer<BertConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
-    super(family, fields);
-  }
-}
+export class BertForQuestionAnswering extends ofFamily(QuestionAnswerer<BertConfig>, bert) {}

@@ -1,6 +1,7 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import type { Reads } from "../heads/index.ts";
 import { stackPlan } from "../stack-plan.ts";
+import { column, row } from "../uneven.ts";
 
 /** What of a configuration the plan depends on. */
 export interface EncoderShape {
@@ -16,17 +17,16 @@ export interface EncoderShape {
  */
 export function encoderPlan(config: EncoderShape, reads: Reads): TensorPlan {
   const unit = config.hidden_size / config.num_attention_heads;
-  const uneven = true;
   const layer: TensorPlan = {
-    "attention.self.query": column({ unit, uneven }),
-    "attention.self.key": column({ unit, uneven }),
-    "attention.self.value": column({ unit, uneven }),
+    "attention.self.query": column({ unit }),
+    "attention.self.key": column({ unit }),
+    "attention.self.value": column({ unit }),
     "attention.self.dropout": mask(1, config.num_attention_heads), // [B, H, T, T]
-    "attention.output.dense": row({ unit, uneven }),
+    "attention.output.dense": row({ unit }),
     "attention.output.dropout": sequence(),
     "attention.output.LayerNorm": sequence(),
-    "intermediate.dense": column({ uneven }),
-    "output.dense": row({ uneven }),
+    "intermediate.dense": column(),
+    "output.dense": row(),
     "output.dropout": sequence(),
     "output.LayerNorm": sequence(),
   };

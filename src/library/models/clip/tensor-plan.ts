@@ -1,5 +1,6 @@
-import { below, column, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { below, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
+import { column, row } from "../uneven.ts";
 import type { ClipTowerConfig } from "./config.ts";
 
 /** How tensor parallelism splits one of CLIP's towers: attention by heads, the feed-forward half by inner features. */
@@ -19,8 +20,8 @@ export function clipPlan(
       ...below("self_attn", attentionPlan(hidden_size, num_attention_heads)),
       layer_norm1: sequence(),
       layer_norm2: sequence(),
-      "mlp.fc1": column({ uneven: true }),
-      "mlp.fc2": row({ uneven: true }),
+      "mlp.fc1": column(),
+      "mlp.fc2": row(),
     }),
   };
 }

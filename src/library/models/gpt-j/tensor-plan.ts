@@ -1,11 +1,11 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { column, row } from "../uneven.ts";
 import type { GPTJConfig } from "./config.ts";
 
 /** How tensor parallelism splits GPT-J's stack: attention by heads, the feed-forward halves by inner features, the words by themselves. */
 export function gptJStackPlan({ n_embd, n_head }: GPTJConfig): TensorPlan {
   const unit = n_embd / n_head;
-  const uneven = true;
-  const heads = column({ unit, uneven });
+  const heads = column({ unit });
   return {
     wte: vocabulary(),
     drop: sequence({ input: "whole" }),
@@ -14,10 +14,10 @@ export function gptJStackPlan({ n_embd, n_head }: GPTJConfig): TensorPlan {
     "h.*.attn.k_proj": heads,
     "h.*.attn.v_proj": heads,
     "h.*.attn.attn_dropout": mask(1, n_head), // [B, H, T, T]
-    "h.*.attn.out_proj": row({ unit, uneven }),
+    "h.*.attn.out_proj": row({ unit }),
     "h.*.attn.resid_dropout": sequence(),
-    "h.*.mlp.fc_in": column({ uneven }),
-    "h.*.mlp.fc_out": row({ uneven }),
+    "h.*.mlp.fc_in": column(),
+    "h.*.mlp.fc_out": row(),
     "h.*.mlp.dropout": sequence(),
     ln_f: sequence(),
   };

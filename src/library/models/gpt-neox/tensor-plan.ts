@@ -1,4 +1,5 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { column, row } from "../uneven.ts";
 import type { GPTNeoXConfig } from "./config.ts";
 
 /**
@@ -8,18 +9,17 @@ import type { GPTNeoXConfig } from "./config.ts";
  */
 export function gptNeoXStackPlan({ hidden_size, num_attention_heads }: GPTNeoXConfig): TensorPlan {
   const unit = hidden_size / num_attention_heads;
-  const uneven = true;
   return {
     embed_in: vocabulary(),
     emb_dropout: sequence({ input: "whole" }),
     "layers.*.input_layernorm": sequence(),
-    "layers.*.attention.query_key_value": column({ unit: 3 * unit, uneven }),
+    "layers.*.attention.query_key_value": column({ unit: 3 * unit }),
     "layers.*.attention.attention_dropout": mask(1, num_attention_heads), // [B, H, T, T]
-    "layers.*.attention.dense": row({ unit, uneven }),
+    "layers.*.attention.dense": row({ unit }),
     "layers.*.post_attention_dropout": sequence(),
     "layers.*.post_attention_layernorm": sequence(),
-    "layers.*.mlp.dense_h_to_4h": column({ uneven }),
-    "layers.*.mlp.dense_4h_to_h": row({ uneven }),
+    "layers.*.mlp.dense_h_to_4h": column(),
+    "layers.*.mlp.dense_4h_to_h": row(),
     "layers.*.post_mlp_dropout": sequence(),
     final_layer_norm: sequence(),
   };

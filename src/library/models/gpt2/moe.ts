@@ -4,7 +4,6 @@ import {
   ExpertMLP,
   LayerNorm,
   MixtureOfExperts,
-  type MixtureOptions,
   Module,
   ModuleList,
   normal,
@@ -18,6 +17,7 @@ import {
 } from "../../../compute/nn/index.ts";
 import { type Tensor, zeros } from "../../../compute/tensor/index.ts";
 import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
+import type { ExpertConfig } from "../family.ts";
 import type { LanguageModel, Logits, Loss, TextPlaces, TextRequest, TextTargets } from "../language-model.ts";
 import { checkTokenIds, placesIn, targetsOf } from "../token-ids.ts";
 import { type GPT2Config, gpt2Config } from "./config.ts";
@@ -25,18 +25,6 @@ import { GPT2Attention, GPT2MLP } from "./model.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, V vocabulary.
-
-/** What a GPT-2 with experts is told beside {@link GPT2Config}. */
-export interface ExpertConfig {
-  /** In every layer. */
-  readonly numExperts: number;
-  /** Weight of the auxiliary losses, summed over the layers, in the loss; 0.01 unless told otherwise. */
-  readonly auxiliaryWeight?: number;
-  /** Whether a dense layer answers beside the experts: residual MoE. Default: false. */
-  readonly residual?: boolean;
-  /** How tokens are dealt. */
-  readonly mixture?: Omit<MixtureOptions, "residual" | "init">;
-}
 
 const expertNames: NamesOf<ExpertConfig> = {
   ...{ numExperts: true, auxiliaryWeight: true, residual: true, mixture: true },

@@ -1,4 +1,5 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { column, row } from "../uneven.ts";
 import type { GPT2Config } from "./config.ts";
 
 /**
@@ -8,18 +9,17 @@ import type { GPT2Config } from "./config.ts";
  */
 export function gpt2StackPlan({ n_embd, n_head }: GPT2Config): TensorPlan {
   const unit = n_embd / n_head;
-  const uneven = true;
   return {
     wte: vocabulary(),
     drop: sequence({ input: "whole" }),
     "h.*.ln_1": sequence(),
-    "h.*.attn.c_attn": column({ parts: 3, unit, uneven }),
+    "h.*.attn.c_attn": column({ parts: 3, unit }),
     "h.*.attn.attn_dropout": mask(1, n_head), // [B, H, T, T]
-    "h.*.attn.c_proj": row({ unit, uneven }),
+    "h.*.attn.c_proj": row({ unit }),
     "h.*.attn.resid_dropout": sequence(),
     "h.*.ln_2": sequence(),
-    "h.*.mlp.c_fc": column({ uneven }),
-    "h.*.mlp.c_proj": row({ uneven }),
+    "h.*.mlp.c_fc": column(),
+    "h.*.mlp.c_proj": row(),
     "h.*.mlp.dropout": sequence(),
     ln_f: sequence(),
   };

@@ -1,4 +1,5 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { column, row } from "../uneven.ts";
 import type { LlamaConfig } from "./config.ts";
 
 /**
@@ -10,20 +11,19 @@ import type { LlamaConfig } from "./config.ts";
 export function llamaStackPlan(config: LlamaConfig): TensorPlan {
   const { head_dim: unit, num_attention_heads, num_key_value_heads } = config;
   const readers = num_attention_heads / num_key_value_heads;
-  const uneven = true;
   return {
     embed_tokens: vocabulary(),
     start: sequence({ input: "whole" }),
     "layers.*.input_layernorm": sequence(),
-    "layers.*.self_attn.q_proj": column({ unit, uneven }),
-    "layers.*.self_attn.k_proj": column({ unit, readers, uneven }),
-    "layers.*.self_attn.v_proj": column({ unit, readers, uneven }),
+    "layers.*.self_attn.q_proj": column({ unit }),
+    "layers.*.self_attn.k_proj": column({ unit, readers }),
+    "layers.*.self_attn.v_proj": column({ unit, readers }),
     "layers.*.self_attn.dropout": mask(1, num_attention_heads), // [B, H, T, T]
-    "layers.*.self_attn.o_proj": row({ unit, uneven }),
+    "layers.*.self_attn.o_proj": row({ unit }),
     "layers.*.post_attention_layernorm": sequence(),
-    "layers.*.mlp.gate_proj": column({ uneven }),
-    "layers.*.mlp.up_proj": column({ uneven }),
-    "layers.*.mlp.down_proj": row({ uneven }),
+    "layers.*.mlp.gate_proj": column(),
+    "layers.*.mlp.up_proj": column(),
+    "layers.*.mlp.down_proj": row(),
     norm: sequence(),
   };
 }

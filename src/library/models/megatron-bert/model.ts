@@ -1,17 +1,15 @@
+import { BertForMaskedLM, BertForPreTraining } from "../bert/model.ts";
+import { ofFamily } from "../of-family.ts";
 import {
-  BertForMaskedLM,
-  BertForPreTraining,
-  BertForQuestionAnswering,
-  BertForSequenceClassification,
-  BertForTokenClassification,
-} from "../bert/model.ts";
-import type { TextEncoderFamily } from "../text-encoder/index.ts";
+  QuestionAnswerer,
+  SequenceClassifier,
+  type TextEncoderFamily,
+  TokenClassifier,
+} from "../text-encoder/index.ts";
 import { type MegatronBertConfig, megatronBertConfig } from "./config.ts";
 import { megatronBertModel } from "./encoder.ts";
 import { megatronBertConfigJson, megatronBertNaming } from "./state-dict-adapter.ts";
 import { megatronBertPlan } from "./tensor-plan.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
 
 const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
   prefix: "bert",
@@ -25,41 +23,25 @@ const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
 };
 
 /** Megatron's BERT that fills gaps. */
-export class MegatronBertForMaskedLM extends BertForMaskedLM {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(fields, megatronBert);
-  }
-}
+export class MegatronBertForMaskedLM extends ofFamily(BertForMaskedLM, megatronBert) {}
 
 /** Megatron's BERT that fills gaps and tells whether one text follows another. */
-export class MegatronBertForPreTraining extends BertForPreTraining {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(fields, megatronBert);
-  }
-}
+export class MegatronBertForPreTraining extends ofFamily(BertForPreTraining, megatronBert) {}
 
 /** Megatron's BERT that tells what a row is about. */
-export class MegatronBertForSequenceClassification extends BertForSequenceClassification {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(fields, megatronBert);
-  }
-}
+export class MegatronBertForSequenceClassification extends ofFamily(
+  SequenceClassifier<MegatronBertConfig>,
+  megatronBert,
+) {}
 
 /** Megatron's BERT that tells what each position is. */
-export class MegatronBertForTokenClassification extends BertForTokenClassification {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(fields, megatronBert);
-  }
-}
+export class MegatronBertForTokenClassification extends ofFamily(
+  TokenClassifier<MegatronBertConfig>,
+  megatronBert,
+) {}
 
 /** Megatron's BERT that finds the answer to a question. */
-export class MegatronBertForQuestionAnswering extends BertForQuestionAnswering {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(fields, megatronBert);
-  }
-}
+export class MegatronBertForQuestionAnswering extends ofFamily(
+  QuestionAnswerer<MegatronBertConfig>,
+  megatronBert,
+) {}

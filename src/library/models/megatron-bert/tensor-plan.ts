@@ -1,7 +1,8 @@
-import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import type { EncoderShape } from "../bert/tensor-plan.ts";
 import type { Reads } from "../heads/index.ts";
 import { stackPlan } from "../stack-plan.ts";
+import { column, row } from "../uneven.ts";
 
 /** How tensor parallelism splits Megatron's BERT: as BERT, its norms where they stand. */
 export function megatronBertPlan(
@@ -9,18 +10,17 @@ export function megatronBertPlan(
   reads: Reads,
 ): TensorPlan {
   const unit = hidden_size / num_attention_heads;
-  const uneven = true;
   const layer: TensorPlan = {
     "attention.ln": sequence(),
-    "attention.self.query": column({ unit, uneven }),
-    "attention.self.key": column({ unit, uneven }),
-    "attention.self.value": column({ unit, uneven }),
+    "attention.self.query": column({ unit }),
+    "attention.self.key": column({ unit }),
+    "attention.self.value": column({ unit }),
     "attention.self.dropout": mask(1, num_attention_heads), // [B, H, T, T]
-    "attention.output.dense": row({ unit, uneven }),
+    "attention.output.dense": row({ unit }),
     "attention.output.dropout": sequence(),
     ln: sequence(),
-    "intermediate.dense": column({ uneven }),
-    "output.dense": row({ uneven }),
+    "intermediate.dense": column(),
+    "output.dense": row(),
     "output.dropout": sequence(),
   };
   return {

@@ -1,11 +1,11 @@
-import { below, column, row, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { below, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
+import { column, row } from "../uneven.ts";
 import { hasLastNorm, type OPTConfig } from "./config.ts";
 
 /** How tensor parallelism splits OPT's stack: attention by heads, the feed-forward halves by inner features, the words by themselves. */
 export function optStackPlan(config: OPTConfig): TensorPlan {
   const { hidden_size, num_attention_heads, word_embed_proj_dim } = config;
-  const uneven = true;
   return below("decoder", {
     embed_tokens: vocabulary(),
     start: sequence({ input: "whole" }),
@@ -13,8 +13,8 @@ export function optStackPlan(config: OPTConfig): TensorPlan {
       ...below("self_attn", attentionPlan(hidden_size, num_attention_heads)),
       self_attn_layer_norm: sequence(),
       dropout: sequence(),
-      fc1: column({ uneven }),
-      fc2: row({ uneven }),
+      fc1: column(),
+      fc2: row(),
       final_layer_norm: sequence(),
     }),
     ...(hasLastNorm(config) && { final_layer_norm: sequence() }),

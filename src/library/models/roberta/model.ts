@@ -4,6 +4,7 @@ import { BertModel } from "../bert/encoder.ts";
 import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
 import { encoderPlan, headOverWords } from "../bert/tensor-plan.ts";
 import { rowLoss } from "../heads/index.ts";
+import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import {
   EncoderWithHead,
@@ -103,17 +104,7 @@ export class RobertaForSequenceClassification extends EncoderWithHead<RobertaCon
 }
 
 /** RoBERTa that tells what each position is. */
-export class RobertaForTokenClassification extends TokenClassifier<RobertaConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
-    super(family, fields);
-  }
-}
+export class RobertaForTokenClassification extends ofFamily(TokenClassifier<RobertaConfig>, roberta) {}
 
 /** RoBERTa that finds the answer to a question. */
-export class RobertaForQuestionAnswering extends QuestionAnswerer<RobertaConfig> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
-    super(family, fields);
-  }
-}
+export class RobertaForQuestionAnswering extends ofFamily(QuestionAnswerer<RobertaConfig>, roberta) {}

@@ -1,13 +1,5 @@
-import {
-  below,
-  column,
-  features,
-  mask,
-  row,
-  sequence,
-  type TensorPlan,
-  vocabulary,
-} from "../../../compute/nn/index.ts";
+import { below, features, mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { column, row } from "../uneven.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
 /**
@@ -18,19 +10,18 @@ import { feedForwardOf, type T5Config } from "./config.ts";
 export function t5Plan(config: T5Config): TensorPlan {
   const { isGated } = feedForwardOf(config);
   const unit = config.d_kv;
-  const uneven = true;
   const attention = (input?: "whole"): TensorPlan => ({
-    q: column({ unit, uneven }),
-    k: column({ unit, uneven, input }),
-    v: column({ unit, uneven, input }),
+    q: column({ unit }),
+    k: column({ unit, input }),
+    v: column({ unit, input }),
     dropout: mask(1, config.num_heads), // [B, H, T, S]
-    o: row({ unit, uneven }),
+    o: row({ unit }),
   });
   const around: TensorPlan = { layer_norm: sequence(), dropout: sequence() };
   const feedForward: TensorPlan = {
-    ...(isGated ? { wi_0: column({ uneven }), wi_1: column({ uneven }) } : { wi: column({ uneven }) }),
+    ...(isGated ? { wi_0: column(), wi_1: column() } : { wi: column() }),
     dropout: mask(2, config.d_ff), // [B, T, I]
-    wo: row({ uneven }),
+    wo: row(),
   };
   const stack = (name: string, end: "whole" | "sequence"): TensorPlan => ({
     [`${name}.dropout`]: sequence({ input: "whole" }),

@@ -23,7 +23,7 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
   readonly classifier: Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
+  constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForSequenceClassification", { reads: "first", pooled: true });
     this.dropout = new Dropout(this.dropoutProbability);
     this.classifier = outputs(this.config, numLabels(this.config));
@@ -46,7 +46,7 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
   readonly classifier: Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
+  constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForTokenClassification");
     this.dropout = new Dropout(this.dropoutProbability);
     this.classifier = outputs(this.config, numLabels(this.config));
@@ -74,7 +74,7 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
   readonly qa_outputs: Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
+  constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForQuestionAnswering");
     this.qa_outputs = outputs(this.config, 2);
   }

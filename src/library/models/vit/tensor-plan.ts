@@ -1,22 +1,22 @@
-import { column, mask, row, sequence, type TensorPlan } from "../../../compute/nn/index.ts";
+import { mask, sequence, type TensorPlan } from "../../../compute/nn/index.ts";
 import { stackPlan } from "../stack-plan.ts";
+import { column, row } from "../uneven.ts";
 import type { ViTConfig } from "./config.ts";
 
 /** How tensor parallelism splits ViT: attention by heads, the feed-forward half by inner features; patches stay whole. */
 export function vitPlan({ hidden_size, num_attention_heads, num_hidden_layers }: ViTConfig): TensorPlan {
   const unit = hidden_size / num_attention_heads;
-  const uneven = true;
   const layer: TensorPlan = {
     layernorm_before: sequence(),
-    "attention.attention.query": column({ unit, uneven }),
-    "attention.attention.key": column({ unit, uneven }),
-    "attention.attention.value": column({ unit, uneven }),
+    "attention.attention.query": column({ unit }),
+    "attention.attention.key": column({ unit }),
+    "attention.attention.value": column({ unit }),
     "attention.attention.dropout": mask(1, num_attention_heads), // [B, H, T, T]
-    "attention.output.dense": row({ unit, uneven }),
+    "attention.output.dense": row({ unit }),
     "attention.output.dropout": sequence(),
     layernorm_after: sequence(),
-    "intermediate.dense": column({ uneven }),
-    "output.dense": row({ uneven }),
+    "intermediate.dense": column(),
+    "output.dense": row(),
     "output.dropout": sequence(),
   };
   return {

@@ -1,4 +1,5 @@
 import { configJsonOf } from "../config-fields.ts";
+import { ofFamily } from "../of-family.ts";
 import { type Wav2Vec2Config, wav2vec2Config } from "./config.ts";
 import { PositionalConvolution } from "./features.ts";
 import type { SpeechFamily } from "./speech-family.ts";
@@ -17,25 +18,13 @@ const wav2vec2: SpeechFamily<Wav2Vec2Config> = {
  * wav2vec 2 that writes down what is said.
  * @see Baevski et al. 2020, https://arxiv.org/abs/2006.11477
  */
-export class Wav2Vec2ForCTC extends SpeechForCTC<Wav2Vec2Config> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(wav2vec2, fields);
-  }
-}
+export class Wav2Vec2ForCTC extends ofFamily(SpeechForCTC<Wav2Vec2Config>, wav2vec2) {}
 
 /** wav2vec 2 that learns from recordings alone. */
-export class Wav2Vec2ForPreTraining extends SpeechForPreTraining {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(wav2vec2, fields);
-  }
-}
+export class Wav2Vec2ForPreTraining extends ofFamily(SpeechForPreTraining, wav2vec2) {}
 
 /** wav2vec 2 that says of a whole recording what it is. */
-export class Wav2Vec2ForSequenceClassification extends SpeechForSequenceClassification<Wav2Vec2Config> {
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(wav2vec2, fields);
-  }
-}
+export class Wav2Vec2ForSequenceClassification extends ofFamily(
+  SpeechForSequenceClassification<Wav2Vec2Config>,
+  wav2vec2,
+) {}

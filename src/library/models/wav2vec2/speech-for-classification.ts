@@ -20,7 +20,7 @@ export abstract class SpeechForSequenceClassification<
   readonly classifier: Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG`, also for an adapter, beside which transformers has no such head */
-  constructor(family: SpeechFamily<Config>, fields: Readonly<Record<string, unknown>>) {
+  constructor(fields: Readonly<Record<string, unknown>>, family: SpeechFamily<Config>) {
     super(family, fields);
     const { hidden_size: width, classifier_proj_size: narrow, add_adapter } = this.config;
     checkField(this.constructor.name, "add_adapter", !add_adapter, "false beside a classifier", add_adapter);

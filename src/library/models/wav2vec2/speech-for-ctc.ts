@@ -11,7 +11,7 @@ export abstract class SpeechForCTC<Config extends SpeechConfig> extends SpeechWi
   readonly lm_head: Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(family: SpeechFamily<Config>, fields: Readonly<Record<string, unknown>>) {
+  constructor(fields: Readonly<Record<string, unknown>>, family: SpeechFamily<Config>) {
     super(family, fields);
     this.dropout = new Dropout(this.config.final_dropout);
     this.lm_head = linear(outputWidth(this.config), this.config.vocab_size, this.config);

@@ -31,7 +31,7 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
   readonly project_q: Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(family: SpeechFamily<Wav2Vec2Config>, fields: Readonly<Record<string, unknown>>) {
+  constructor(fields: Readonly<Record<string, unknown>>, family: SpeechFamily<Wav2Vec2Config>) {
     super(family, fields);
     const { config } = this;
     const { codevector_dim: width, num_codevector_groups: groups, proj_codevector_dim: compared } = config;

@@ -1,5 +1,6 @@
-import { below, column, mask, row, sequence, type TensorPlan } from "../../../compute/nn/index.ts";
+import { below, mask, sequence, type TensorPlan } from "../../../compute/nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
+import { column, row } from "../uneven.ts";
 import type { SpeechConfig } from "./config.ts";
 
 /** How tensor parallelism splits a speech model: attention by heads, the feed-forward halves by inner features; convolutions stay whole. */
@@ -16,17 +17,17 @@ export function speechPlan({
       ...below("attention", attentionPlan(hidden_size, num_attention_heads)),
       dropout: sequence(),
       layer_norm: sequence(),
-      "feed_forward.intermediate_dense": column({ uneven: true }),
+      "feed_forward.intermediate_dense": column(),
       "feed_forward.intermediate_dropout": mask(2, intermediate_size), // [B, T, I]
-      "feed_forward.output_dense": row({ uneven: true }),
+      "feed_forward.output_dense": row(),
       "feed_forward.output_dropout": sequence(),
       final_layer_norm: sequence(),
       ...(adapter_attn_dim !== null &&
         do_stable_layer_norm &&
         below("adapter_layer", {
           norm: sequence(),
-          linear_1: column({ uneven: true }),
-          linear_2: row({ uneven: true }),
+          linear_1: column(),
+          linear_2: row(),
         })),
     }),
     end: sequence({ output: "whole" }),

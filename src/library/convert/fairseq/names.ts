@@ -1,0 +1,114 @@
+import { TroupeError } from "../../../errors/index.ts";
+import { tensorSizeBytes } from "../../checkpoint/index.ts";
+import type { FairseqModel } from "../../models/index.ts";
+import { cut, type LazyTensor } from "../lazy-tensor.ts";
+
+type NamedTensors = ReadonlyMap<string, LazyTensor>;
+
+/** Whether tensors of these names are those of a FairSeq model. Hugging Face's have a shared table of words, a prefix, or other names. */
+export function looksLikeFairseq(names: Iterable<string>): boolean {
+  const signs = [
+    /^((encoder|decoder)\.sentence_encoder|w2v_encoder|post_extract_proj|(model\.)?encoder\.embed_tokens)\./,
+    /^(model\.)?decoder\.(version$|(output_projection|layer_norm)\.)/,
+    /\.qkv_proj\./,
+  ];
+  const all = [...names];
+  return (
+    all.some((name) => signs.some((sign) => sign.test(name))) &&
+    !all.some((name) => name.endsWith("shared.weight"))
+  );
+}
+
+/**
+ * A FairSeq model's tensors by Hugging Face's names.
+ * @throws {TroupeError} `CONVERT` for names that the model has none of, or that stand for the same twice
+ */
+export function fromFairseq(tensors: NamedTensors, model: FairseqModel): Map<string, LazyTensor> {
+  const found = new Map<string, LazyTensor>();
+  const sources = new Map<string, string>();
+  const unknown: string[] = [];
+  for (const [entry, tensor] of [...tensors].flatMap(separated)) {
+    const name = model.renamed.reduce(
+      (text, [pattern, replacement]) => text.replace(pattern, replacement),
+      entry,
+    );
+    if (model.ignored.some((pattern) => pattern.test(name))) continue;
+    const own = renamedBy(model.rows, name);
+    if (own === undefined) unknown.push(entry);
+    else if (sources.get(own) === name) unknown.push(`${entry} again`);
+    else if (!sources.has(own)) {
+      sources.set(own, name);
+      found.set(own, tensor);
+    }
+  }
+  if (unknown.length > 0) throw unexpected(unknown);
+  const [dtype = "F32"] = [...found.values()].map((tensor) => tensor.dtype);
+  for (const [name, shape] of Object.entries(model.zeros)) found.set(name, zeros(dtype, shape));
+  return found;
+}
+
+/**
+ * A model's tensors by FairSeq's names, copies included.
+ * @throws {TroupeError} `CONVERT` for what FairSeq's model has no place for, also where it is not zero
+ */
+export async function toFairseq(
+  tensors: NamedTensors,
+  model: FairseqModel,
+): Promise<Map<string, LazyTensor>> {
+  const found = new Map<string, LazyTensor>();
+  const unknown: string[] = [];
+  for (const [name, tensor] of tensors) {
+    if (name in model.zeros) {
+      if ((await tensor.read()).some((byte) => byte !== 0)) unknown.push(`${name}, which is not zero`);
+      continue;
+    }
+    const copies = model.rows.flatMap(
+      ({ there, here }) => renamedBy([{ there: here, here: there }], name) ?? [],
+    );
+    if (copies.length === 0) unknown.push(name);
+    for (const copy of copies) found.set(copy, tensor);
+  }
+  if (unknown.length > 0) throw unexpected(unknown);
+  return found;
+}
+
+/** The name here that the first row gives a name there, or gives one that differs in the place in a list; undefined where none does. */
+function renamedBy(rows: FairseqModel["rows"], name: string): string | undefined {
+  for (const { there, here } of rows) {
+    const pattern = there.replaceAll(".", "\\.").replace("*", "(\\d+)");
+    const [all, place = ""] = new RegExp(`^${pattern}$`).exec(name) ?? [];
+    if (all !== undefined) return here.replace("*", place);
+  }
+  return undefined;
+}
+
+/** Old releases of FairSeq have queries, keys and values in one matrix; metaseq has keys, values and queries. */
+function separated([name, tensor]: [string, LazyTensor]): [string, LazyTensor][] {
+  const [, attention, form, kind] = /^(.*)\.(in_proj_|qkv_proj\.)(weight|bias)$/.exec(name) ?? [];
+  if (attention === undefined) return [[name, tensor]];
+  const maps = form === "in_proj_" ? ["q_proj", "k_proj", "v_proj"] : ["k_proj", "v_proj", "q_proj"];
+  const numRows = (tensor.shape[0] ?? 0) / 3;
+  return maps.map((map, place) => [
+    `${attention}.${map}.${kind}`,
+    cut(tensor, 0, place * numRows, (place + 1) * numRows),
+  ]);
+}
+
+function zeros(dtype: LazyTensor["dtype"], shape: readonly number[]): LazyTensor {
+  const read = async () => new Uint8Array(tensorSizeBytes(dtype, shape) as number);
+  return { dtype, shape, read };
+}
+
+function unexpected(names: readonly string[]): TroupeError {
+  const shown = names.slice(0, 4).join(", ");
+  return new TroupeError(
+    "CONVERT",
+    {
+      where: "convert",
+      expected: "names that FairSeq's model and Hugging Face's have both",
+      got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
+      hint: "does config.json describe this model, its head among its architectures?",
+    },
+    { fields: { names } },
+  );
+}

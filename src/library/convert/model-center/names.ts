@@ -1,0 +1,101 @@
+import { TroupeError } from "../../../errors/index.ts";
+import type { ModelCenterModel, ModelCenterTensor } from "../../models/index.ts";
+import { cut, joined, type LazyTensor, transposed } from "../lazy-tensor.ts";
+
+type NamedTensors = ReadonlyMap<string, LazyTensor>;
+
+/** Whether tensors of these names are those of a model of ModelCenter. */
+export function looksLikeModelCenter(names: Iterable<string>): boolean {
+  return [...names].some((name) => name.endsWith(".self_att.self_attention.project_q.weight"));
+}
+
+/**
+ * A model of ModelCenter's by Hugging Face's names.
+ * @throws {TroupeError} `CONVERT` for names that are missing or that the model has none of; while reading, for copies that differ
+ */
+export function fromModelCenterNames(
+  tensors: NamedTensors,
+  model: ModelCenterModel,
+): Map<string, LazyTensor> {
+  const isExpected = new Set(model.tensors.map(({ there }) => there));
+  const unknown = [...tensors.keys()].filter(
+    (name) => !isExpected.has(name) && !model.ignored.some((pattern) => pattern.test(name)),
+  );
+  const wanted = model.tensors.filter(({ copy }) => copy !== "unread");
+  refuse([
+    ...unknown,
+    ...wanted.filter(({ there }) => !tensors.has(there)).map(({ there }) => `no ${there}`),
+  ]);
+  const found = new Map<string, LazyTensor>();
+  for (const [here, parts] of Map.groupBy(wanted, (tensor) => tensor.here)) {
+    const own = parts.filter(({ copy }) => copy === undefined);
+    const read = (part: ModelCenterTensor) => tensors.get(part.there) as LazyTensor;
+    const whole = joined(
+      own.toSorted((one, other) => (one.third ?? 0) - (other.third ?? 0)).map(read),
+      0,
+      here,
+    );
+    const turned = own.some((part) => part.transposed) ? transposed(whole) : whole;
+    const copies = parts.filter(({ copy }) => copy === "equal");
+    found.set(
+      here,
+      copies.reduce((tensor, copy) => agreeing(tensor, read(copy), copy.there), turned),
+    );
+  }
+  return found;
+}
+
+/**
+ * A model's tensors by ModelCenter's names, copies included.
+ * @throws {TroupeError} `CONVERT` for what ModelCenter's model has no place for, and for what is missing
+ */
+export function toModelCenterNames(tensors: NamedTensors, model: ModelCenterModel): Map<string, LazyTensor> {
+  const isExpected = new Set(model.tensors.map(({ here }) => here));
+  const unknown = [...tensors.keys()].filter(
+    (name) => !isExpected.has(name) && !model.ignoredHere.some((pattern) => pattern.test(name)),
+  );
+  refuse([...unknown, ...[...isExpected].filter((name) => !tensors.has(name)).map((name) => `no ${name}`)]);
+  return new Map(
+    model.tensors.map(({ there, here, third, transposed: isTurned }) => {
+      const tensor = tensors.get(here) as LazyTensor;
+      const turned = isTurned ? transposed(tensor) : tensor;
+      if (third === undefined) return [there, turned];
+      const numRows = (turned.shape[0] ?? 0) / 3;
+      return [there, cut(turned, 0, third * numRows, (third + 1) * numRows)];
+    }),
+  );
+}
+
+/** A tensor that another must equal, which is found out when it is read. */
+function agreeing(tensor: LazyTensor, copy: LazyTensor, name: string): LazyTensor {
+  const read = async () => {
+    const [bytes, again] = [await tensor.read(), await copy.read()];
+    if (Buffer.compare(bytes, again) === 0) return bytes;
+    throw new TroupeError(
+      "CONVERT",
+      {
+        where: "convert",
+        expected: `${name} to equal what Hugging Face has once`,
+        got: "other values",
+        hint: "the two were trained apart, and the model is none of Hugging Face's",
+      },
+      { fields: { tensor: name } },
+    );
+  };
+  return { ...tensor, read };
+}
+
+function refuse(names: readonly string[]): void {
+  if (names.length === 0) return;
+  const shown = names.slice(0, 4).join(", ");
+  throw new TroupeError(
+    "CONVERT",
+    {
+      where: "convert",
+      expected: "exactly the tensors that ModelCenter's model and Hugging Face's have both",
+      got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
+      hint: "does config.json describe this model, its head among its architectures?",
+    },
+    { fields: { names } },
+  );
+}

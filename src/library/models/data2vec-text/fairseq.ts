@@ -1,0 +1,3 @@
+import { fairseqEncoder } from "../roberta/fairseq.ts";
+
+export default fairseqEncoder("data2vec_text");

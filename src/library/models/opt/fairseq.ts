@@ -1,0 +1,32 @@
+import { bookkeeping, type FairseqForm } from "../formats/fairseq.ts";
+import { below, modules, weights } from "../formats/weight-map.ts";
+
+/** OPT as metaseq, FairSeq's sibling, names it: its words once more for the output layer. */
+const form: FairseqForm = () => ({
+  rows: below("decoder", "model.decoder", [
+    ...weights({
+      embed_tokens: "embed_tokens",
+      output_projection: "embed_tokens",
+      embed_positions: "embed_positions",
+      project_in_dim: "project_in",
+      project_out_dim: "project_out",
+    }),
+    ...modules({ layer_norm: "final_layer_norm" }),
+    ...below(
+      "layers.*",
+      "layers.*",
+      modules(
+        Object.fromEntries(
+          [
+            ...["q_proj", "k_proj", "v_proj", "out_proj"].map((map) => `self_attn.${map}`),
+            ...["self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"],
+          ].map((name) => [name, name]),
+        ),
+      ),
+    ),
+  ]),
+  renamed: [[/^model\.(?=decoder)/, ""]],
+  ignored: bookkeeping,
+  zeros: {},
+});
+export default form;

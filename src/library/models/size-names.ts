@@ -1,0 +1,14 @@
+import type { SizeNames } from "./family.ts";
+
+/** Names of sizes and rates in the config.json of an encoder, and of a family that names none. */
+export const encoderSizes = {
+  numLayers: ["num_hidden_layers"],
+  hiddenSize: ["hidden_size"],
+  numAttentionHeads: ["num_attention_heads"],
+  maxPositionEmbeddings: ["max_position_embeddings"],
+  ffnHiddenSize: ["intermediate_size"],
+  attentionDropout: ["attention_probs_dropout_prob"],
+  hiddenDropout: ["hidden_dropout_prob"],
+  layernormEpsilon: ["layer_norm_eps"],
+  initMethodStd: ["initializer_range"],
+} as const satisfies SizeNames;
