@@ -349,9 +349,9 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a device's losses are waited for before backward",
-    file: "src/actors/engine/rank/micro-batches.ts",
-    from: "return { nats: readLater(loss), onDevice };",
-    to: "const nats = loss.item();\n  return { nats: () => nats, onDevice };",
+    file: "src/actors/engine/rank/step-losses.ts",
+    from: "return { nats: readLater(loss), onDevice,",
+    to: "const nats = loss.item();\n  return { nats: () => nats, onDevice,",
     caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
   },
   {
@@ -945,9 +945,9 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "every replica draws alike",
-    file: "src/actors/engine/rank/micro-batches.ts",
-    from: "randomness.microBatch = place.dp * microBatchesAt(step) + microBatch;",
-    to: "randomness.microBatch = microBatch;",
+    file: "src/actors/engine/rank/granted-step.ts",
+    from: "return place.dp * ofReplica + microBatch + repeat",
+    to: "return microBatch + repeat",
     caughtBy: [
       by(
         training,
@@ -1345,8 +1345,8 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "of losses of one name the last is told",
-    file: "src/actors/engine/rank/granted-step.ts",
-    from: "sums[name] = (sums[name] ?? 0) + value;",
+    file: "src/actors/engine/rank/step-losses.ts",
+    from: "sums[name] = name in sums ? (sums[name] as number) + value : value;",
     to: "sums[name] = value;",
     caughtBy: [by(loops, "tells the sum of losses that have one name")],
   },

@@ -22,6 +22,8 @@ export interface EngineOptions extends GatherOptions {
 export interface PassKey {
   readonly microBatch: number;
   readonly chunk: number;
+  /** Forwards of the micro-batch before this one. Default: 0. */
+  readonly repeat?: number;
 }
 
 /** A forward pass that waits for its backward. */
@@ -221,4 +223,4 @@ export class BlockEngine<Ticket> {
   };
 }
 
-const nameOf = ({ microBatch, chunk }: PassKey) => `${microBatch}.${chunk}`;
+const nameOf = ({ microBatch, chunk, repeat = 0 }: PassKey) => `${microBatch}.${chunk}.${repeat}`;
