@@ -63,7 +63,7 @@ export { Exchange } from "./shard/exchange.ts";
 export { firstNotFinite, sumOfSquares } from "./shard/gradient-norm.ts";
 export { ownedRange, savesPart, sendsPart } from "./shard/owned-range.ts";
 export { ShardStore } from "./shard/shard-store.ts";
-export { StepBarrier } from "./shard/step-barrier.ts";
+export { StepCounter } from "./shard/step-counter.ts";
 export { checkTrainedAlike } from "./shard/trained-alike.ts";
 export type { BlockStep } from "./shard/update-cohorts.ts";
 export { BlockTape } from "./tape/block-tape.ts";

@@ -9,7 +9,7 @@ import {
   offloadedBlocks,
   ranksOfWhole,
   type ShardStore,
-  StepBarrier,
+  StepCounter,
   savesPart,
 } from "../../../compute/parallel/index.ts";
 import { attach, hold, shareRef, Tensor, type TensorRef } from "../../../compute/tensor/index.ts";
@@ -47,9 +47,6 @@ export interface ShardPlace {
 
 const NOT_CLIPPED: ClipFactors = { all: 1 };
 
-/** The key of what is counted for all blocks together. */
-const ALL_BLOCKS = -1;
-
 /**
  * One rank's share of the model through its steps. A gradient comes in block by block while backward goes on, and is reduced
  * over the replicas; the ranks exchange its statistics and judge the step by them; the owned range of each block is updated;
@@ -71,11 +68,11 @@ export class Shard {
   readonly #clock: OptimizerClock;
   readonly #steps: ShardSteps;
   /** By block, the step whose parameters every rank has written. */
-  readonly #complete = new StepBarrier();
+  readonly #complete: readonly StepCounter[];
   /** What the rank has frozen in each step. */
   readonly flags = new FrozenFlags();
-  /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
-  readonly #ended = new StepBarrier();
+  /** The number of steps whose updates are all made here and whose norm is known. */
+  readonly #ended = new StepCounter();
   /** In which reductions end, where each is put off on purpose. */
   readonly #delayed: Turns | undefined;
   /** Of which the optimizers keep something, where that was declared frozen: by index. */
@@ -100,6 +97,7 @@ export class Shard {
     this.#steps = steps;
     this.#statistics = new GlobalGradientStatistics(plan, rank, store, groups);
     this.#clock = new OptimizerClock(plan);
+    this.#complete = plan.layouts.map(() => new StepCounter());
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
     const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
     const kept = plan.layouts.filter((layout) => keepsState(layout, progress));
@@ -128,7 +126,7 @@ export class Shard {
   async fill(): Promise<TensorRef[]> {
     const { initial, layouts, reader } = this.#plan;
     await this.#stateStore.fill(initial, this.#context.self);
-    this.#ended.reach(ALL_BLOCKS, initial.step);
+    this.#ended.reach(initial.step);
     await Promise.all(layouts.map(({ index }) => this.#announce(index, initial.step)));
     return layouts.map(({ index }) => shareRef(this.#store.full(index), { owner: reader }));
   }
@@ -157,7 +155,7 @@ export class Shard {
 
   /** Answered once the block's parameters of `step` are complete, and in memory. */
   async gather(step: number, block: number): Promise<Gathered> {
-    await this.#complete.until(block, step);
+    await this.#completed(block).until(step);
     const layout = this.#layoutOf(block);
     if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
@@ -208,8 +206,8 @@ export class Shard {
 
   /** Answered when every block has been updated for `step`. */
   async finish(step: number): Promise<StepUpdated | undefined> {
-    await this.#ended.until(ALL_BLOCKS, step + 1);
-    if (!this.#ended.has(ALL_BLOCKS, step + 1)) return undefined;
+    await this.#ended.until(step + 1);
+    if (!this.#ended.has(step + 1)) return undefined;
     const progress = this.#steps.at(step);
     const lossScale = this.#clock.before(step).lossScale?.scale;
     this.#steps.forget(step);
@@ -230,12 +228,12 @@ export class Shard {
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
     // One rank tells it for all.
     if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);
-    if (this.#ended.has(ALL_BLOCKS, step + 1)) await this.#stateStore.settle(step);
+    if (this.#ended.has(step + 1)) await this.#stateStore.settle(step);
   }
 
   /** Whoever waits here, now or later, gets `reason`. */
   abort(reason: Error): void {
-    this.#complete.abort(reason);
+    for (const complete of this.#complete) complete.abort(reason);
     this.#ended.abort(reason);
     this.flags.abort(reason);
   }
@@ -265,7 +263,7 @@ export class Shard {
     if (scales !== undefined) disposeScales(scales);
     await progress.lookAtParameters(this.#plan.layouts, divisor, this.#paging);
     if (isLate) this.#hasJudged(step, progress, await judge());
-    this.#ended.reach(ALL_BLOCKS, step + 1);
+    this.#ended.reach(step + 1);
     await this.#stateStore.settle(step);
   }
 
@@ -297,8 +295,9 @@ export class Shard {
       if (updated.includes(layout)) continue;
       const { index } = layout;
       // The rank may not have read it in this step: the last one's update may still be under way.
-      this.#complete.until(index, step).then(
-        () => this.#complete.reach(index, step + 1),
+      const complete = this.#completed(index);
+      complete.until(step).then(
+        () => complete.reach(step + 1),
         () => {}, // aborted: so is whoever waits for it
       );
     }
@@ -370,7 +369,11 @@ export class Shard {
     // At level 0 a rank has its own replica and reads nothing of its peers.
     if (zero !== 0)
       await this.#groups.of(group).gather(`gathered/${step}/${name}`, this.#store.gathered(block));
-    this.#complete.reach(block, step);
+    this.#completed(block).reach(step);
+  }
+
+  #completed(block: number): StepCounter {
+    return this.#complete[block] as StepCounter;
   }
 
   #layoutOf(block: number): FlatBlock {

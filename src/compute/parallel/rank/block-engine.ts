@@ -1,5 +1,5 @@
 import type { Parameter, Randomness } from "../../nn/index.ts";
-import { type AutocastDType, hold, noGrad, scope, type Tensor, walkedBackBy } from "../../tensor/index.ts";
+import { type AutocastDType, hold, noGrad, refuseBackward, scope, type Tensor } from "../../tensor/index.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import { BlockTape } from "../tape/block-tape.ts";
 import type { Offloader } from "../tape/offloader.ts";
@@ -111,9 +111,10 @@ export class BlockEngine<Ticket> {
     const checks = this.#checked ? undefined : this.#plan.units.length;
     const options = { received: leaves, checks, offloader: this.#offloader };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
-    const walked = () => walkedBackBy("the run", body);
     try {
-      const forwarded = this.#writes.counted(() => this.#blocks.run(key.chunk, walked, received, tape));
+      using _backward = refuseBackward();
+      using _writes = this.#writes.count();
+      const forwarded = this.#blocks.run(key.chunk, body, received, tape);
       const { result: loss, sent } = forwarded;
       const roots = loss === undefined ? sent : [hold(loss.alias())];
       this.#open.set(nameOf(key), { tape, roots, received });
