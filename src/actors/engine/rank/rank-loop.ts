@@ -7,7 +7,6 @@ import {
   type ForwardResult,
   type JobConfig,
   type Losses,
-  loopOf,
   type RankContext,
   type SaveName,
 } from "../../../job/index.ts";
@@ -15,7 +14,7 @@ import { isStateName } from "../../../library/checkpoint/index.ts";
 import { type DatasetFacts, disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
 import type { Received } from "../../../runtime/index.ts";
 import type { RankProtocol, RankStepped } from "../../protocols/index.ts";
-import { withDirectOutput } from "./direct-output.ts";
+import { directOutput } from "./direct-output.ts";
 import { GrantedStep } from "./granted-step.ts";
 import { LoopMicroBatch } from "./loop-micro-batch.ts";
 import { loopOrder } from "./loop-order.ts";
@@ -71,8 +70,7 @@ export class RankLoop extends MeshRank implements RankContext {
   /** Runs the loop to its end. What it throws is the answer to the order that it is at, or to the next that comes. */
   run(): void {
     try {
-      const returned: unknown = withDirectOutput(() => loopOf(this.#runner.job)(this));
-      checkReturned(returned);
+      checkReturned(this.#loop());
       this.#leave();
     } catch (error) {
       this.#noteModule(error);
@@ -82,6 +80,15 @@ export class RankLoop extends MeshRank implements RankContext {
       this.#granted = undefined;
       order?.fail(error);
     }
+  }
+
+  /** The job's own loop; by default one whose steps are the job's loss of all micro-batches. */
+  #loop(): unknown {
+    using _ = directOutput();
+    const { job } = this.#runner;
+    if (job.loop !== undefined) return job.loop(this);
+    for (const _ of this.steps()) this.trainStep((batch) => job.loss(this.model, batch, this));
+    return undefined;
   }
 
   /** Ends the loop's work when it has returned. Steps that are still granted are not made; inspections are answered with the present state. */

@@ -13,6 +13,7 @@ import {
   savesPart,
 } from "../../../compute/parallel/index.ts";
 import { attach, hold, shareRef, Tensor, type TensorRef } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../../runtime/index.ts";
 import { reportActivity } from "../../inspect/index.ts";
 import type {
@@ -167,7 +168,11 @@ export class Shard {
   }
 
   /** @param gradient - the rank's flat gradient of a whole block, or what it has written to one of buffers; ownership passes */
-  async reduce(step: number, block: number, gradient: Tensor): Promise<void> {
+  reduce(step: number, block: number, gradient: Tensor): Promise<void> {
+    return unlessAborted(this.#reduce(step, block, gradient));
+  }
+
+  async #reduce(step: number, block: number, gradient: Tensor): Promise<void> {
     const progress = this.#steps.at(step);
     const layout = this.#layoutOf(block);
     this.#context.board.set("reduce", layout.name, step);
@@ -188,7 +193,11 @@ export class Shard {
   }
 
   /** The rank's forwards of a step are made: its losses, where it tells them, and what the step trains. */
-  async scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
+  scored(step: number, scored: StepScored): Promise<void> {
+    return unlessAborted(this.#scored(step, scored));
+  }
+
+  async #scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
     const progress = this.#steps.at(step);
     if (frozen !== undefined) this.#clock.freeze(step, frozen);
     this.#clock.scored(step);
@@ -228,7 +237,7 @@ export class Shard {
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
     // One rank tells it for all.
     if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);
-    if (this.#ended.has(step + 1)) await this.#stateStore.settle(step);
+    if (this.#ended.has(step + 1)) await unlessAborted(this.#stateStore.settle(step));
   }
 
   /** Whoever waits here, now or later, gets `reason`. */
@@ -394,6 +403,18 @@ async function shareUpdate(
   const ranks = ranksOfWhole(layout, rank);
   if (ranks.length === 1) return [value];
   return groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
+}
+
+const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];
+
+/** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */
+async function unlessAborted(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    const isAborted = error instanceof TroupeError && ABORTED.includes(error.code);
+    if (!isAborted) throw error;
+  }
 }
 
 /** What a step's gradient is multiplied by, where the host knows what it is clipped by. @param divisor - of its sum */

@@ -1,5 +1,12 @@
 import type { Parameter, Randomness } from "../../nn/index.ts";
-import { type AutocastDType, hold, noGrad, refuseBackward, scope, type Tensor } from "../../tensor/index.ts";
+import {
+  type AutocastDType,
+  hold,
+  noGrad,
+  OpenScope,
+  refuseBackward,
+  type Tensor,
+} from "../../tensor/index.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import { BlockTape } from "../tape/block-tape.ts";
 import type { Offloader } from "../tape/offloader.ts";
@@ -146,14 +153,13 @@ export class BlockEngine<Ticket> {
     const units = this.#plan.chunkUnits[key.chunk] as ReadonlySet<number>;
     this.#gradients.begin(units, completion, only);
     try {
-      return scope(() => {
-        const asking = roots.filter((root) => root.requiresGrad);
-        const answers = tape.backward(asking, gradients);
-        this.#gradients.end();
-        if (completion.step) this.#writes.handOn();
-        this.#checked = true;
-        return answers;
-      });
+      using _ = new OpenScope();
+      const asking = roots.filter((root) => root.requiresGrad);
+      const answers = tape.backward(asking, gradients);
+      this.#gradients.end();
+      if (completion.step) this.#writes.handOn();
+      this.#checked = true;
+      return answers;
     } catch (error) {
       tape.clear();
       this.#gradients.clear();
