@@ -13,7 +13,6 @@ import {
 import { type ActorContext, type ActorRef, type Down, defineActor } from "../runtime/index.ts";
 import { bindRank } from "./bind-rank.ts";
 import { answerRelay, type KnownMembers } from "./engine/relay/index.ts";
-import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "./engine/shard/index.ts";
 import { ownerOf } from "./inspect/index.ts";
 import {
   type Joined,
@@ -24,6 +23,7 @@ import {
   type ShardProtocol,
   sentTo,
 } from "./protocols/index.ts";
+import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "./shard/index.ts";
 import { ShardPaging } from "./state/paging/index.ts";
 
 export default defineActor<ShardProtocol, ShardInit>({

@@ -258,7 +258,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a state's copy is sent before the device has made it",
-    file: "src/actors/state/store/block-copy.ts",
+    file: "src/actors/shard/store/block-copy.ts",
     from: "  await Promise.all(copies.map((copy) => copy.arrived()));\n",
     to: "",
     caughtBy: [by(simTraining, "after a rank has died and the run went on from its last state")],
@@ -356,7 +356,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a device's statistics are waited for",
-    file: "src/actors/engine/shard/gradient-statistics.ts",
+    file: "src/actors/shard/reduce/gradient-statistics.ts",
     from: "this.isLate ? onHost(all) : Promise.resolve(all)",
     to: "Promise.resolve(all)",
     caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
@@ -546,7 +546,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "micro-batches are not averaged",
-    file: "src/actors/engine/shard/optimizer-clock.ts",
+    file: "src/actors/shard/update/optimizer-clock.ts",
     from: "return ofStep * (this.before(step)",
     to: "return 1 * (this.before(step)",
     caughtBy: [
@@ -1173,14 +1173,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a rank's own frozen parameters are unknown where ranks agree on them",
-    file: "src/actors/engine/shard/shard.ts",
+    file: "src/actors/shard/shard.ts",
     from: "return [rank, await this.flags.at(step)] as const;",
     to: "return [rank, []] as const;",
     caughtBy: [by("test/trainer/training/thawing.test.ts", "have the same bits under %o")],
   },
   {
     name: "the smallest of the ranks' largest gradients clips",
-    file: "src/actors/engine/shard/gradient-statistics.ts",
+    file: "src/actors/shard/reduce/gradient-statistics.ts",
     from: "const largest = Math.max(...ofReplicas",
     to: "const largest = Math.min(...ofReplicas",
     caughtBy: [by(optimizers, "by the inf norm takes a rank whose slice of a block is empty")],
@@ -1218,7 +1218,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a shard takes a peer's message before it knows what carries tensors",
-    file: "src/actors/engine/shard/shard-groups.ts",
+    file: "src/actors/shard/group/shard-groups.ts",
     from: "if (this.#early === undefined) take();",
     to: "if (this.#rank >= 0) take();",
     caughtBy: [by("test/engine/shard-groups.test.ts", "waits for that, and is taken")],

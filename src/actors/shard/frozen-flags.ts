@@ -1,4 +1,4 @@
-import { StepCounter } from "../../../compute/parallel/index.ts";
+import { StepCounter } from "../../compute/parallel/index.ts";
 
 /** What a rank's parameters were set to when it had made a step's first forward: which of them were frozen. */
 export class FrozenFlags {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Access } from "../../../compute/offload/index.ts";
-import type { DeviceScales } from "../../../compute/optim/index.ts";
+import type { Access } from "../../compute/offload/index.ts";
+import type { DeviceScales } from "../../compute/optim/index.ts";
 import {
   checkTrainedAlike,
   type FlatBlock,
@@ -11,11 +11,11 @@ import {
   type ShardStore,
   StepCounter,
   savesPart,
-} from "../../../compute/parallel/index.ts";
-import { attach, hold, shareRef, Tensor, type TensorRef } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
-import { type ActorContext, type ActorRef, systemClock } from "../../../runtime/index.ts";
-import { reportActivity } from "../../inspect/index.ts";
+} from "../../compute/parallel/index.ts";
+import { attach, hold, shareRef, Tensor, type TensorRef } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
+import { reportActivity } from "../inspect/index.ts";
 import type {
   BlockUpdate,
   Gathered,
@@ -26,15 +26,19 @@ import type {
   StepBegun,
   StepScored,
   StepUpdated,
-} from "../../protocols/index.ts";
-import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
-import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
+} from "../protocols/index.ts";
+import { type ShardPaging, whilePinned } from "../state/paging/index.ts";
 import { FrozenFlags } from "./frozen-flags.ts";
-import { type ClipFactors, GlobalGradientStatistics, type JudgedGradient } from "./gradient-statistics.ts";
-import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";
+import type { ShardGroups } from "./group/shard-groups.ts";
 import { placeBlocks } from "./place-blocks.ts";
-import type { ShardGroups } from "./shard-groups.ts";
+import {
+  type ClipFactors,
+  GlobalGradientStatistics,
+  type JudgedGradient,
+} from "./reduce/gradient-statistics.ts";
 import { type ShardStep, ShardSteps } from "./shard-step.ts";
+import { type OptimizerStateStore, stateStoreOf, Turns } from "./store/index.ts";
+import { maySkipUpdates, OptimizerClock } from "./update/optimizer-clock.ts";
 
 /** Where a shard stands, and whom it works with. */
 export interface ShardPlace {
