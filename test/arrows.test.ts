@@ -119,7 +119,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
   },
   "compute/parallel": {
     rank: ["blocks"],
-    shard: ["blocks"],
+    owned: ["blocks"],
     blocks: ["layout", "tensor-parallel"],
     "tensor-parallel": ["tape"],
     tape: [],

@@ -618,7 +618,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "buffers become the sum of what was written to them",
-    file: "src/compute/parallel/shard/mean-of-writes.ts",
+    file: "src/compute/parallel/owned/mean-of-writes.ts",
     from: ".div(count);",
     to: ";",
     caughtBy: [
@@ -1139,14 +1139,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a delta's base keeps masters",
-    file: "src/compute/parallel/shard/block-state.ts",
+    file: "src/compute/parallel/owned/block-state.ts",
     from: "this.#keepsMaster = this.#isLowPrecision && !layout.base;",
     to: "this.#keepsMaster = this.#isLowPrecision;",
     caughtBy: [by(deltas, "keeps no master and no optimizer state of its base in bfloat16, to the byte")],
   },
   {
     name: "a delta's base is saved each time",
-    file: "src/compute/parallel/shard/owned-range.ts",
+    file: "src/compute/parallel/owned/owned-range.ts",
     from: "return !layout.base && sendsPart(layout, rank);",
     to: "return sendsPart(layout, rank);",
     caughtBy: [by(deltas, "the delta alone, by peft's names")],

@@ -46,7 +46,7 @@ const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, me
     "contribute",
   ],
   reduce: async () => [
-    (await import("../../../src/compute/parallel/shard/shard-store.ts")).ShardStore.prototype,
+    (await import("../../../src/compute/parallel/owned/shard-store.ts")).ShardStore.prototype,
     "reduce",
   ],
   update: async () => [
