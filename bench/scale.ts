@@ -7,7 +7,7 @@
 // (docs/concepts/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
 import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
-import { rowLength } from "../src/actors/engine/shard/index.ts";
+import { rowLength } from "../src/actors/shard/index.ts";
 import { simulateControl } from "../src/tools/planner/index.ts";
 import { meetingsAt } from "./scale/meetings.ts";
 import { measuredPrices, NUM_ADDRESSES, NUM_ASKERS, storeSeconds } from "./scale/prices.ts";

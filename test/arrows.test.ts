@@ -38,7 +38,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "tools/sinks": ["runtime/access"],
   "actors/trainer": ["actors", "actors/launch", "job/dashboard", "job/options"],
   "actors/launch": ["runtime", "compute/collectives"],
-  actors: ["actors/engine/rank", "actors/engine/shard", "actors/engine/conductor", "actors/engine/relay"],
+  actors: ["actors/engine/rank", "actors/shard", "actors/engine/conductor", "actors/engine/relay"],
   "actors/engine/conductor": ["job", "actors/protocols", "actors/inspect", "actors/state/saving"],
   "actors/engine/relay": ["actors/protocols"],
   "actors/engine/rank": [
@@ -48,8 +48,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     "actors/state/saving",
     "library/models",
   ],
-  "actors/engine/shard": ["actors/inspect", "actors/state/store"],
-  "actors/state/store": ["actors/state/initial", "actors/state/paging", "actors/inspect"],
+  "actors/shard": ["actors/inspect", "actors/shard/store"],
+  "actors/shard/store": ["actors/state/initial", "actors/state/paging", "actors/inspect"],
   "actors/state/initial": ["actors/state/saving"],
   "actors/state/saving": ["actors/protocols", "library/checkpoint"],
   "actors/inspect": ["actors/state/paging"],
@@ -119,7 +119,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
   },
   "compute/parallel": {
     rank: ["blocks"],
-    shard: ["blocks"],
+    owned: ["blocks"],
     blocks: ["layout", "tensor-parallel"],
     "tensor-parallel": ["tape"],
     tape: [],
@@ -150,6 +150,15 @@ const within: Readonly<Record<string, typeof arrows>> = {
     event: ["kinds"],
     kinds: ["error-report"],
     "error-report": [],
+  },
+  "actors/shard": {
+    shard: ["place-blocks", "shard-step", "frozen-flags"],
+    "place-blocks": ["group"],
+    "shard-step": ["reduce"],
+    reduce: ["group", "update"],
+    update: [],
+    group: [],
+    "frozen-flags": [],
   },
   "actors/trainer": {
     runtime: ["run", "interruption"],
@@ -268,9 +277,11 @@ function importsOf(path: string): Import[] {
   });
 }
 
-/** `compute/nn/layers/linear.ts` belongs to `compute/nn`, `actors/rank.ts` to `actors`. */
+/** `compute/nn/layers/linear.ts` belongs to `compute/nn`, `actors/shard.ts`, beside a folder of its name, to `actors`. */
 function roomOf(path: string, rooms = arrows): string {
-  const parts = path.replace(/\.ts$/, "").split(sep);
+  const name = path.replace(/\.ts$/, "");
+  const isBeside = rooms === arrows && existsSync(join(source, name));
+  const parts = (isBeside ? dirname(path) : name).split(sep);
   const folders = parts.map((_, index) => parts.slice(0, parts.length - index).join("/"));
   return folders.find((folder) => folder in rooms) ?? parts[0] ?? "";
 }

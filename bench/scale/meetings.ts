@@ -1,6 +1,6 @@
 // Which ranks meet where, by the product's own rules.
 
-import { groupsOfShard, meetingsOf } from "../../src/actors/engine/shard/index.ts";
+import { groupsOfShard, meetingsOf } from "../../src/actors/shard/index.ts";
 import { type GroupPlan, mustMeet, rendezvousOf } from "../../src/compute/collectives/index.ts";
 import {
   layoutBlock,

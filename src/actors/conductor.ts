@@ -1,5 +1,5 @@
 import type { GroupPlan } from "../compute/collectives/index.ts";
-import { StepBarrier } from "../compute/parallel/index.ts";
+import { StepCounter } from "../compute/parallel/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
 import type { TrainerState } from "../library/checkpoint/index.ts";
@@ -77,9 +77,6 @@ const FOR_EVER_MS = 2 ** 31 - 1;
 const WEIGH =
   "add to the job weigh: ({ labels }) => labels.ne(-100).sum().item(), with the name of your labels";
 
-/** The one thing that a conductor counts. */
-const STEPS = 0;
-
 /**
  * Owns the step clock of a run: grants steps to the ranks, a few ahead, and tells what came of them in order. What
  * happens between two steps (evaluation, snapshots) is asked for in the order in which it is to happen, so that every
@@ -101,8 +98,8 @@ export class Conductor {
   readonly #ended = Promise.withResolvers<never>();
   readonly #review: AnomalyReview;
   readonly #report: StepReport;
-  /** Of {@link STEPS}, how many were made and found to be in order. */
-  readonly #sound = new StepBarrier();
+  /** The number of steps that were made and reviewed without an anomaly. */
+  readonly #reviewedSteps = new StepCounter();
   readonly #training = new AgreedTraining();
   readonly #losses: AgreedLosses;
   #saving: Saving | undefined;
@@ -124,7 +121,7 @@ export class Conductor {
     const deadlineMs = options.plan.execution.deadlineMs * STEPS_AHEAD;
     this.#deadline = { deadlineMs };
     this.#all = new Broadcast(group, options.plan.layout.groups.hosts ?? [], deadlineMs);
-    this.#sound.reach(STEPS, options.plan.initial.step);
+    this.#reviewedSteps.reach(options.plan.initial.step);
     // Whoever waits hears of it.
     this.#ended.promise.catch(() => {});
   }
@@ -170,7 +167,7 @@ export class Conductor {
   end(): void {
     const reason = new Error("the run has ended");
     this.#ended.reject(reason);
-    this.#sound.abort(reason);
+    this.#reviewedSteps.abort(reason);
     this.#saving?.end();
   }
 
@@ -355,7 +352,7 @@ export class Conductor {
         generation: plan.generation,
         ...this.#deadline,
         stateAt,
-        sound: (step) => this.#sound.until(STEPS, step),
+        reviewed: (step) => this.#reviewedSteps.until(step),
         emit,
         listener,
       })
@@ -439,7 +436,7 @@ export class Conductor {
   #endAt(step: number, why: EndReason): void {
     this.#options.control.endAt(step, why);
     this.#saving?.endAt(step);
-    this.#sound.endAt(step);
+    this.#reviewedSteps.endAt(step);
   }
 
   #newRequests(): InspectionRequest[] {
@@ -455,7 +452,7 @@ export class Conductor {
       this.#isReviewed = true;
       throw error;
     }
-    this.#sound.reach(STEPS, step);
+    this.#reviewedSteps.reach(step);
     this.#tellUneven(step, done.ranks);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
   }

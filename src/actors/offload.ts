@@ -21,8 +21,8 @@ import {
   type OffloadProtocol,
   sentTo,
 } from "./protocols/index.ts";
+import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } from "./shard/store/index.ts";
 import { RemotePaging } from "./state/paging/index.ts";
-import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } from "./state/store/index.ts";
 
 export default defineActor<OffloadProtocol>({
   concurrent: ["update", "settle"],

@@ -29,7 +29,7 @@ export default defineActor<RankProtocol, RankInit>({
           chargeThreadTo(ownerOf(plan.layout.groups.run, init.rank), "activations");
           const job = await loadJob(plan.job.url);
           runner = new ModelRunner(context, init, plan, peers, job);
-          loop = new RankLoop(context, runner, job);
+          loop = new RankLoop(runner);
           return runner.declared;
         },
         prepare: () => declared().prepare(),

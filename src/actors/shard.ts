@@ -10,11 +10,9 @@ import {
   shareRef,
   type TensorRef,
 } from "../compute/tensor/index.ts";
-import { TroupeError } from "../errors/index.ts";
 import { type ActorContext, type ActorRef, type Down, defineActor } from "../runtime/index.ts";
 import { bindRank } from "./bind-rank.ts";
-import { type KnownMembers, passOn } from "./engine/relay/index.ts";
-import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "./engine/shard/index.ts";
+import { answerRelay, type KnownMembers } from "./engine/relay/index.ts";
 import { ownerOf } from "./inspect/index.ts";
 import {
   type Joined,
@@ -25,6 +23,7 @@ import {
   type ShardProtocol,
   sentTo,
 } from "./protocols/index.ts";
+import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "./shard/index.ts";
 import { ShardPaging } from "./state/paging/index.ts";
 
 export default defineActor<ShardProtocol, ShardInit>({
@@ -55,24 +54,22 @@ export default defineActor<ShardProtocol, ShardInit>({
         begin: ({ step, ...begun }) => member.shard.begin(step, begun),
         agree: ({ step }) => member.agree(step),
         frozen: async ({ step }) => ({ frozen: await member.shard.flags.at(step) }),
-        scored: ({ step, ...scored }) => unlessAborted(member.shard.scored(step, scored)),
+        scored: ({ step, ...scored }) => member.shard.scored(step, scored),
         gather: ({ step, block }) => member.shard.gather(step, block),
         release: ({ block }) => member.shard.release(block),
         pin: (use) => member.paging.pinFor(use),
         unpin: (use) => member.paging.unpinFor(use),
         reduce: ({ step, block, gradient }) =>
-          unlessAborted(
-            member.shard.reduce(
-              step,
-              block,
-              hold(() => attach(gradient)),
-            ),
+          member.shard.reduce(
+            step,
+            block,
+            hold(() => attach(gradient)),
           ),
         own: (given) => member.groups.owned(given),
         contribute: (value) => member.groups.contributed(value),
         share: (message) => member.share(message),
         finish: ({ step }) => member.shard.finish(step),
-        snapshot: ({ step, checkpointer }) => unlessAborted(member.shard.snapshot(step, checkpointer)),
+        snapshot: ({ step, checkpointer }) => member.shard.snapshot(step, checkpointer),
         noted: () => ({}),
         left: ({ step }) => member.shard.left(step),
       },
@@ -113,10 +110,10 @@ class ShardMember {
   }
 
   relay(relay: Relay): Promise<Relayed> {
-    if (relay.kind !== "join") return passOn(relay, this.#known);
+    if (relay.kind !== "join") return answerRelay(relay, this.#known);
     const { peers, ranks } = relay.message as ShardProtocol["join"]["in"];
     this.#known = { shards: peers, ranks };
-    const passedOn = passOn(relay, this.#known);
+    const passedOn = answerRelay(relay, this.#known);
     this.#store = keepStore();
     return passedOn;
   }
@@ -177,17 +174,5 @@ class ShardMember {
     this.#aborted ??= reason;
     this.#shard?.abort(reason);
     this.#paging?.abort(reason);
-  }
-}
-
-const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];
-
-/** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */
-async function unlessAborted(work: Promise<void>): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    const isAborted = error instanceof TroupeError && ABORTED.includes(error.code);
-    if (!isAborted) throw error;
   }
 }

@@ -3,7 +3,7 @@ import { TroupeError } from "../errors/index.ts";
 import type { Batch, DatasetFacts } from "../library/data/index.ts";
 import type { Job, JobDefinition } from "./job.ts";
 import type { JobConfig } from "./job-config.ts";
-import type { Loop, RankContext } from "./rank-context.ts";
+import type { Loop } from "./rank-context.ts";
 
 /** A job with a training loop of its own. */
 export interface LoopDefinition<
@@ -64,16 +64,6 @@ function notSynchronous(got: string): TroupeError {
     got,
     hint: "leave out async and await: calls of rank block until they are done",
   });
-}
-
-/** The job's own training loop, or one whose steps are the job's loss of all micro-batches. */
-export function loopOf(job: Job): (rank: RankContext) => void {
-  return (
-    job.loop ??
-    ((rank) => {
-      for (const _ of rank.steps()) rank.trainStep((batch) => job.loss(rank.model, batch, rank));
-    })
-  );
 }
 
 /** @throws {TroupeError} `JOB_INVALID` for a loop that was declared without a loss */

@@ -1,6 +1,6 @@
 export type { Axis } from "./axis.ts";
 export { checkGiven } from "./check-given.ts";
-export { checkReturned, defineLoop, type LoopDefinition, loopOf, requireLoss } from "./define-loop.ts";
+export { checkReturned, defineLoop, type LoopDefinition, requireLoss } from "./define-loop.ts";
 export { exampleRates } from "./example-rates.ts";
 export {
   type BestRule,

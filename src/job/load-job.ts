@@ -8,7 +8,6 @@ import { explainImport } from "./explain-import.ts";
 import { importQuietly } from "./import-quietly.ts";
 import type { Job } from "./job.ts";
 import { checkLosses } from "./losses.ts";
-import { refusingExit } from "./refusing-exit.ts";
 
 /** What a job cannot be without. */
 const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
@@ -114,6 +113,33 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job
   noteWritten(told, call);
   // How much a job asks for is read off its functions: `training(config)` needs no data.
   return Object.defineProperty(told, "length", { value: call.length });
+}
+
+/**
+ * Has `process.exit` throw for as long as a function of a job runs: on the main thread, where model and training are called
+ * before any rank is, the program would end without a word of why.
+ * @param name - of the function
+ * @throws {TroupeError} `ACTOR_EXIT` where it calls `process.exit`; what it throws
+ */
+function refusingExit<T>(name: string, call: () => T): T {
+  const { exit } = process;
+  process.exit = (code) => {
+    throw new TroupeError(
+      "ACTOR_EXIT",
+      {
+        where: "process.exit",
+        expected: `${name}(…) of the job to return or to throw`,
+        got: `process.exit(${code ?? ""})`,
+        hint: "to end the run, throw an error",
+      },
+      { fields: { code } },
+    );
+  };
+  try {
+    return call();
+  } finally {
+    process.exit = exit;
+  }
 }
 
 /** A job as its user names it: the path from the working directory where its URL is a file's, else the URL. */

@@ -99,7 +99,7 @@ describe("the checkpointer", () => {
       generation: 0,
       deadlineMs,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null }),
-      sound: (step) => (step === 1 ? judged.promise : Promise.resolve()),
+      reviewed: (step) => (step === 1 ? judged.promise : Promise.resolve()),
       emit: (event) => events.push(event),
       listener: { saveBegun() {}, saved() {}, saveFailed() {} },
     });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { gatherByRows, rowLength, ShardCarriers, ShardGroups } from "../../src/actors/engine/shard/index.ts";
 import type { ShardGroupProtocol } from "../../src/actors/protocols/index.ts";
+import { gatherByRows, rowLength, ShardCarriers, ShardGroups } from "../../src/actors/shard/index.ts";
 import type { GroupPlan } from "../../src/compute/collectives/index.ts";
 import { hold, liveTensors, tensor } from "../../src/compute/tensor/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";

@@ -37,7 +37,7 @@ class SlowDisk {
   readonly saving: Saving;
   readonly #pending: PromiseWithResolvers<unknown>[] = [];
 
-  constructor(changed: Partial<SavingRules> = {}, sound = async (_step: number) => {}) {
+  constructor(changed: Partial<SavingRules> = {}, reviewed = async (_step: number) => {}) {
     const { orderedAt } = this;
     const ask = (at: unknown, order: SaveOrder) => {
       orderedAt.push(at);
@@ -53,7 +53,7 @@ class SlowDisk {
       generation: 0,
       deadlineMs: 1000,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
-      sound,
+      reviewed,
       emit: (event) => this.events.push(event),
       listener: {
         saveBegun: (step) => this.heard.push(`begun ${step}`),

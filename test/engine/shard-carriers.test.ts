@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { groupsOfShard, meetingsOf } from "../../src/actors/engine/shard/index.ts";
+import { groupsOfShard, meetingsOf } from "../../src/actors/shard/index.ts";
 import type { GroupPlan } from "../../src/compute/collectives/index.ts";
 import type { OptimizerSpec } from "../../src/compute/optim/index.ts";
 import { layoutBlock, Mesh, type MeshShape, replicas } from "../../src/compute/parallel/index.ts";

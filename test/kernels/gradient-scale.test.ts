@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { sumOfSquares } from "../../src/actors/shard/reduce/gradient-norm.ts";
 import { clipFactor } from "../../src/compute/optim/index.ts";
-import { type FlatBlock, SLICE_ALIGNMENT, sumOfSquares } from "../../src/compute/parallel/index.ts";
+import { type FlatBlock, SLICE_ALIGNMENT } from "../../src/compute/parallel/index.ts";
 import { ops, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 import { expectSame, normal } from "./inputs.ts";

@@ -258,7 +258,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a state's copy is sent before the device has made it",
-    file: "src/actors/state/store/block-copy.ts",
+    file: "src/actors/shard/store/block-copy.ts",
     from: "  await Promise.all(copies.map((copy) => copy.arrived()));\n",
     to: "",
     caughtBy: [by(simTraining, "after a rank has died and the run went on from its last state")],
@@ -349,14 +349,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a device's losses are waited for before backward",
-    file: "src/actors/engine/rank/micro-batches.ts",
-    from: "return { nats: readLater(loss), onDevice };",
-    to: "const nats = loss.item();\n  return { nats: () => nats, onDevice };",
+    file: "src/actors/engine/rank/step-losses.ts",
+    from: "return { nats: readLater(loss), onDevice,",
+    to: "const nats = loss.item();\n  return { nats: () => nats, onDevice,",
     caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
   },
   {
     name: "a device's statistics are waited for",
-    file: "src/actors/engine/shard/gradient-statistics.ts",
+    file: "src/actors/shard/reduce/gradient-statistics.ts",
     from: "this.isLate ? onHost(all) : Promise.resolve(all)",
     to: "Promise.resolve(all)",
     caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
@@ -546,7 +546,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "micro-batches are not averaged",
-    file: "src/actors/engine/shard/optimizer-clock.ts",
+    file: "src/actors/shard/update/optimizer-clock.ts",
     from: "return ofStep * (this.before(step)",
     to: "return 1 * (this.before(step)",
     caughtBy: [
@@ -618,7 +618,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "buffers become the sum of what was written to them",
-    file: "src/compute/parallel/shard/mean-of-writes.ts",
+    file: "src/compute/parallel/owned/mean-of-writes.ts",
     from: ".div(count);",
     to: ";",
     caughtBy: [
@@ -945,9 +945,9 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "every replica draws alike",
-    file: "src/actors/engine/rank/micro-batches.ts",
-    from: "randomness.microBatch = place.dp * microBatchesAt(step) + microBatch;",
-    to: "randomness.microBatch = microBatch;",
+    file: "src/actors/engine/rank/granted-step.ts",
+    from: "return place.dp * ofReplica + microBatch + repeat",
+    to: "return microBatch + repeat",
     caughtBy: [
       by(
         training,
@@ -1139,14 +1139,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a delta's base keeps masters",
-    file: "src/compute/parallel/shard/block-state.ts",
+    file: "src/compute/parallel/owned/block-state.ts",
     from: "this.#keepsMaster = this.#isLowPrecision && !layout.base;",
     to: "this.#keepsMaster = this.#isLowPrecision;",
     caughtBy: [by(deltas, "keeps no master and no optimizer state of its base in bfloat16, to the byte")],
   },
   {
     name: "a delta's base is saved each time",
-    file: "src/compute/parallel/shard/owned-range.ts",
+    file: "src/compute/parallel/owned/owned-range.ts",
     from: "return !layout.base && sendsPart(layout, rank);",
     to: "return sendsPart(layout, rank);",
     caughtBy: [by(deltas, "the delta alone, by peft's names")],
@@ -1173,14 +1173,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a rank's own frozen parameters are unknown where ranks agree on them",
-    file: "src/actors/engine/shard/shard.ts",
+    file: "src/actors/shard/shard.ts",
     from: "return [rank, await this.flags.at(step)] as const;",
     to: "return [rank, []] as const;",
     caughtBy: [by("test/trainer/training/thawing.test.ts", "have the same bits under %o")],
   },
   {
     name: "the smallest of the ranks' largest gradients clips",
-    file: "src/actors/engine/shard/gradient-statistics.ts",
+    file: "src/actors/shard/reduce/gradient-statistics.ts",
     from: "const largest = Math.max(...ofReplicas",
     to: "const largest = Math.min(...ofReplicas",
     caughtBy: [by(optimizers, "by the inf norm takes a rank whose slice of a block is empty")],
@@ -1218,7 +1218,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a shard takes a peer's message before it knows what carries tensors",
-    file: "src/actors/engine/shard/shard-groups.ts",
+    file: "src/actors/shard/group/shard-groups.ts",
     from: "if (this.#early === undefined) take();",
     to: "if (this.#rank >= 0) take();",
     caughtBy: [by("test/engine/shard-groups.test.ts", "waits for that, and is taken")],
@@ -1345,8 +1345,8 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "of losses of one name the last is told",
-    file: "src/actors/engine/rank/granted-step.ts",
-    from: "sums[name] = (sums[name] ?? 0) + value;",
+    file: "src/actors/engine/rank/step-losses.ts",
+    from: "sums[name] = name in sums ? (sums[name] as number) + value : value;",
     to: "sums[name] = value;",
     caughtBy: [by(loops, "tells the sum of losses that have one name")],
   },

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { CheckpointerProtocol } from "../../src/actors/protocols/checkpointer.ts";
 import type { SavePart } from "../../src/actors/protocols/snapshot.ts";
-import { Snapshot } from "../../src/actors/state/store/snapshot.ts";
+import { Snapshot } from "../../src/actors/shard/store/snapshot.ts";
 import { attach, hold, liveRefs, liveTensors, memory, scope } from "../../src/compute/tensor/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { type SplitParameter, SpreadState } from "../fixtures/spread-state.ts";

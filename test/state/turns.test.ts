@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Turns } from "../../src/actors/state/store/turns.ts";
+import { Turns } from "../../src/actors/shard/store/turns.ts";
 
 describe("Turns", () => {
   it("deals one a turn, of those that wait the lowest place first, of equals the one that came first", async () => {

@@ -1,6 +1,6 @@
 // What a step's gradient is multiplied by, made of the sums of squares of its parts where those are, so that no host waits for
 // them: the norm, what it is clipped by, and whether the step is to be left out. Every operation is the host's own, in float64
-// and in its order (src/compute/parallel/shard/gradient-norm.ts, src/compute/optim/clip.ts): a device's step has the host's bits.
+// and in its order (src/actors/shard/reduce/gradient-norm.ts, src/compute/optim/clip.ts): a device's step has the host's bits.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>

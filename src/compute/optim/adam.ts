@@ -1,5 +1,5 @@
 import type { NamesOf } from "../../errors/index.ts";
-import { ops, scope } from "../tensor/index.ts";
+import { OpenScope, ops } from "../tensor/index.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
@@ -128,24 +128,23 @@ export function adamRule(spec: AdamSpec): UpdateRule {
       const isHeld = step.updateIndex <= holdSteps;
       for (const stretch of stretches) {
         const { ends, learningRates, weightDecays } = segmentsOf(stretch, groups, step);
-        scope(() => {
-          kernels[kind](
-            stretch.master,
-            stateTensor(stretch, "exp_avg"),
-            stateTensor(stretch, "exp_avg_sq"),
-            stretch.gradient,
-            stretch.lowPrecision,
-            ends,
-            isHeld ? learningRates.map(() => 0) : learningRates,
-            weightDecays,
-            betas[0],
-            betas[1],
-            eps,
-            step.updateIndex,
-            maximize ? -step.gradientScale : step.gradientScale,
-            step.scale,
-          );
-        });
+        using _ = new OpenScope();
+        kernels[kind](
+          stretch.master,
+          stateTensor(stretch, "exp_avg"),
+          stateTensor(stretch, "exp_avg_sq"),
+          stretch.gradient,
+          stretch.lowPrecision,
+          ends,
+          isHeld ? learningRates.map(() => 0) : learningRates,
+          weightDecays,
+          betas[0],
+          betas[1],
+          eps,
+          step.updateIndex,
+          maximize ? -step.gradientScale : step.gradientScale,
+          step.scale,
+        );
       }
     },
   };

@@ -11,39 +11,33 @@ export interface BackwardOptions {
   readonly inputs?: readonly TensorHandle[];
 }
 
-/** Who walks back what this thread computes. */
-let walker: string | undefined;
+/** How many {@link refuseBackward} are in force in this thread. */
+let numRefusals = 0;
 
 /**
- * Runs a body whose result somebody else walks back, which uses its graph up: until it is over {@link backward} is refused in this
- * thread. `grad` gives gradients there too.
- * @param who - in words
+ * Has {@link backward} throw in this thread, until what is returned is disposed: the run makes the backward pass of what is
+ * computed meanwhile, and uses its graph up. `grad` gives gradients there too.
  */
-export function walkedBackBy<T>(who: string, body: () => T): T {
-  const before = walker;
-  walker = who;
-  try {
-    return body();
-  } finally {
-    walker = before;
-  }
+export function refuseBackward(): Disposable {
+  numRefusals += 1;
+  return { [Symbol.dispose]: () => void numRefusals-- };
 }
 
 /**
  * Adds d(Σ outputs · gradients)/d(leaf) to `.grad` of the leaves, in this thread, before it returns.
  * @param outputs - one or several tensors that require grad
  * @param gradients - one for each output, of its shape; may be left out for outputs of one element
- * @throws {TroupeError} `BACKWARD_WITHIN` in a forward that somebody else walks back; what libtorch refuses
+ * @throws {TroupeError} `BACKWARD_WITHIN` in a forward whose backward pass the run makes; what libtorch refuses
  */
 export function backward(
   outputs: TensorHandle | readonly TensorHandle[],
   gradients?: TensorHandle | readonly (TensorHandle | undefined)[],
   options: BackwardOptions = {},
 ): void {
-  if (walker !== undefined)
+  if (numRefusals > 0)
     throw new TroupeError("BACKWARD_WITHIN", {
       where: "backward",
-      expected: `to be left to ${walker}, which walks back what is computed here`,
+      expected: "to be left to the run, which walks back what is computed here",
       got: "a call of its own",
       hint: "leave it out; gradients that a forward needs itself are given by grad(outputs, inputs)",
     });

@@ -4,7 +4,7 @@ import "./summary/show-tensor.ts"; // says how console.log shows a Tensor
 
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
-export { type BackwardOptions, backward, walkedBackBy } from "./backward.ts";
+export { type BackwardOptions, backward, refuseBackward } from "./backward.ts";
 export { type BesideCopy, copyBeside, emptyPinned, onHost } from "./copies/beside.ts";
 export { copyOffThread } from "./copies/copy-off-thread.ts";
 export { overHost } from "./copies/over-host.ts";

@@ -40,21 +40,21 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
 
 /** Where the product comes to a phase in which no job's code runs. */
 const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
-  gather: async () => [(await import("../../../src/actors/engine/shard/shard.ts")).Shard.prototype, "gather"],
+  gather: async () => [(await import("../../../src/actors/shard/shard.ts")).Shard.prototype, "gather"],
   backward: async () => [
     (await import("../../../src/compute/parallel/rank/gradient-buckets.ts")).GradientBuckets.prototype,
     "contribute",
   ],
   reduce: async () => [
-    (await import("../../../src/compute/parallel/shard/shard-store.ts")).ShardStore.prototype,
+    (await import("../../../src/compute/parallel/owned/shard-store.ts")).ShardStore.prototype,
     "reduce",
   ],
   update: async () => [
-    (await import("../../../src/actors/state/store/state-store.ts")).MemoryStateStore.prototype,
+    (await import("../../../src/actors/shard/store/state-store.ts")).MemoryStateStore.prototype,
     "update",
   ],
   snapshot: async () => [
-    (await import("../../../src/actors/state/store/block-copy.ts")).BlockCopy.prototype,
+    (await import("../../../src/actors/shard/store/block-copy.ts")).BlockCopy.prototype,
     "finish",
   ],
   write: async () => [

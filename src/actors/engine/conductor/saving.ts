@@ -35,7 +35,7 @@ export interface SavingOptions {
   /** What a checkpoint keeps beside tensors, after `step` updates; asked for once those are made and told. */
   readonly stateAt: (step: number) => TrainerState;
   /** Resolves once `step` steps were made and found in order, or it is known that so many are not made. @throws where they never will be */
-  readonly sound: (step: number) => Promise<void>;
+  readonly reviewed: (step: number) => Promise<void>;
   /** Takes what becomes of a save, also once this generation of the group is over: what had come by then may be whole. */
   readonly emit: (event: TroupeEventBody) => void;
   /** Hears of the same, before. */
@@ -112,7 +112,7 @@ export class Saving {
   }
 
   /**
-   * The state after `step` updates and later ones has more in it. To be called before the step is found to be sound.
+   * The state after `step` updates and later ones has more in it. To be called before the step is reviewed.
    * @param saved - what each rank's shard sends from then on, in rank order; undefined where that is as before
    * @throws {TroupeError} `CHECKPOINT_STAGING` where a save would copy more than it may
    */
@@ -260,9 +260,9 @@ export class Saving {
   }
 
   async #save(step: number, aim: SaveAim, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
-    const { rules, generation, deadlineMs, stateAt, sound, emit, listener } = this.#options;
+    const { rules, generation, deadlineMs, stateAt, reviewed, emit, listener } = this.#options;
     try {
-      await sound(step);
+      await reviewed(step);
       if (step > this.#lastStep) return this.#leaveOut(step, aim.write);
     } catch {
       // It was not in order, or this generation has ended before that was known: neither kept nor written.

@@ -1,19 +1,20 @@
 import { writeSync } from "node:fs";
 
 /**
- * Runs `body`, in which what this thread writes to standard output and error is written at once. A thread's streams go by way
- * of its main thread, which answers each piece: a body that does not come back to its event loop would be heard after its end.
+ * Has what this thread writes to standard output and error written at once, until what is returned is disposed. A thread's
+ * streams go by way of its main thread, which answers each piece: code that does not come back to its event loop would be
+ * heard after its end.
  */
-export function withDirectOutput<R>(body: () => R): R {
+export function directOutput(): Disposable {
   const { stdout, stderr } = process;
   const before = [stdout.write, stderr.write] as const;
   stdout.write = writerOf(1);
   stderr.write = writerOf(2);
-  try {
-    return body();
-  } finally {
-    [stdout.write, stderr.write] = before;
-  }
+  return {
+    [Symbol.dispose]: () => {
+      [stdout.write, stderr.write] = before;
+    },
+  };
 }
 
 /** Writes text to a descriptor at once, however full its pipe is. */

@@ -1,40 +1,26 @@
 import { evaluating, wrapForward } from "../../../compute/nn/index.ts";
-import type { BlockEngine, MeshPlace } from "../../../compute/parallel/index.ts";
 import { scope, Tensor } from "../../../compute/tensor/index.ts";
-import { type Job, valuesOf } from "../../../job/index.ts";
+import { valuesOf } from "../../../job/index.ts";
 import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
-import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
-import type { BatchSource } from "./batch-source.ts";
-import type { MicroBatches } from "./micro-batches.ts";
-import type { PredictionLink } from "./prediction-link.ts";
-import type { RankModel } from "./rank-model.ts";
-import type { Gather } from "./shard-link.ts";
-import type { StageLink } from "./stage-link.ts";
+import type { BatchRequest, EvaluatedBatch, RankEvaluated } from "../../protocols/index.ts";
+import type { ModelRunner } from "./model-runner.ts";
+import { PredictionLink } from "./prediction-link.ts";
 
-/** What a model is read with. */
-export interface ReadModel {
-  readonly plan: RankPlan;
-  readonly job: Job;
-  readonly model: RankModel;
-  readonly place: MeshPlace;
-  readonly engine: BlockEngine<Gather>;
-  readonly batches: BatchSource;
-  readonly stages: StageLink;
-  readonly microBatches: MicroBatches;
-  readonly predictions: PredictionLink;
-}
-
-/** What a rank's model computes without being trained. Each is a pass that the runner has begun. */
+/** What a rank's model computes without being trained. */
 export class ModelReadings {
-  readonly #read: ReadModel;
+  readonly #runner: ModelRunner;
+  readonly #predictions: PredictionLink;
 
-  constructor(read: ReadModel) {
-    this.#read = read;
+  constructor(runner: ModelRunner) {
+    const { context, feeder, plan } = runner;
+    this.#runner = runner;
+    this.#predictions = new PredictionLink(context, feeder, plan.execution.deadlineMs);
   }
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
-    const { plan, job, model, place, batches: source, microBatches } = this.#read;
+    const { plan, job, model, place, batches: source, reportsLosses } = this.#runner;
+    this.#runner.begin(step, "evaluate");
     const { dp, ep } = plan.layout.mesh;
     const batches: EvaluatedBatch[] = [];
     evaluating(model.module, () => {
@@ -45,8 +31,8 @@ export class ModelReadings {
         const { batch, ...counts } = source.fetch(request ?? (requests[first] as BatchRequest));
         scope(() => {
           const pass = passOf("evaluate", step, requests[first] as BatchRequest);
-          const losses = microBatches.throughChunks(pass, () => model.lossesOf(batch));
-          if (losses === undefined || !microBatches.reports || request === undefined) return;
+          const losses = this.#throughChunks(pass, () => model.lossesOf(batch));
+          if (losses === undefined || !reportsLosses || request === undefined) return;
           const values = losses instanceof Tensor ? losses.item() : valuesOf(losses);
           batches.push({ losses: values, ...counts });
         });
@@ -54,24 +40,25 @@ export class ModelReadings {
         disposeBatch(batch);
       }
     });
-    this.#read.predictions.settle();
+    this.#predictions.settle();
     return { batches };
   }
 
   /** @param request - whose rows are sent; none where others only compute along */
   #predict(step: number, batch: TensorBatch, first: BatchRequest, request: BatchRequest | undefined): void {
-    const { job, model, microBatches, predictions } = this.#read;
+    const { job, model, reportsLosses } = this.#runner;
     scope(() => {
       const pass = passOf("predict", step, first);
-      const rows = microBatches.throughChunks(pass, () => job.predict?.(model.module, batch));
-      if (rows !== undefined && microBatches.reports && request !== undefined)
-        predictions.send(step, request, rows);
+      const rows = this.#throughChunks(pass, () => job.predict?.(model.module, batch));
+      if (rows !== undefined && reportsLosses && request !== undefined)
+        this.#predictions.send(step, request, rows);
     });
   }
 
   /** What the job shows of its model. */
   sample(step: number): { text: string } {
-    const { plan, job, model, engine } = this.#read;
+    const { plan, job, model, engine } = this.#runner;
+    this.#runner.begin(step, "sample");
     const { config, facts } = plan.job;
     const { seed } = plan.training;
     const restore = plan.layout.mesh.pp > 1 ? this.#stageForward(step) : () => {};
@@ -87,15 +74,35 @@ export class ModelReadings {
 
   /** Lets every call of the model pass through all stages and give its result on each of them. */
   #stageForward(step: number): () => void {
-    const { model, stages, microBatches } = this.#read;
+    const { model, stages } = this.#runner;
     let numCalls = 0;
     return wrapForward(model.module, (forward, inputs) => {
       const pass = `sample ${step} ${numCalls++}`;
-      const result = microBatches.throughChunks(pass, () => forward(...inputs));
+      const result = this.#throughChunks(pass, () => forward(...inputs));
       if (result === undefined) return stages.receiveResult(pass) as never;
       stages.sendResult(pass, result);
       return result as never;
     });
+  }
+
+  /**
+   * Forward through all chunks without recording.
+   * @param pass - a name that all stages give it
+   * @returns what `body` returns on the last stage, undefined on the others
+   */
+  #throughChunks<R>(pass: string, body: () => R): R | undefined {
+    const { engine, stages, plan } = this.#runner;
+    let result: R | undefined;
+    for (let chunk = 0; chunk < plan.layout.numChunks; chunk++) {
+      const key = { microBatch: 0, chunk };
+      const received = stages.isFirst(chunk) ? [] : stages.receiveActivations(pass, key);
+      const forwarded = engine.evaluateChunk(chunk, body, received);
+      const { sent } = forwarded;
+      if (forwarded.result === undefined) stages.sendActivations(pass, key, sent);
+      else result = forwarded.result;
+      for (const tensor of [...received, ...sent]) tensor.dispose();
+    }
+    return result;
   }
 }
 

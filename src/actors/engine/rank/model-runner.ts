@@ -4,7 +4,6 @@ import {
   BlockEngine,
   Mesh,
   type MeshPlace,
-  type Offloader,
   type PipelineAction,
   pagedBlocks,
   pipelineSchedule,
@@ -17,20 +16,13 @@ import { reportActivity } from "../../inspect/index.ts";
 import {
   type BatchRequest,
   type DeclaredModel,
-  type RankEvaluated,
   type RankInit,
   type RankPlan,
   type RankProtocol,
   recipientName,
-  type StateHome,
-  type StepOrder,
 } from "../../protocols/index.ts";
 import { BatchSource } from "./batch-source.ts";
-import { GrantedStep, type StepParts } from "./granted-step.ts";
-import { MicroBatches } from "./micro-batches.ts";
-import { ModelReadings } from "./model-readings.ts";
 import { planShard } from "./plan-shard.ts";
-import { PredictionLink } from "./prediction-link.ts";
 import { RankModel } from "./rank-model.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink } from "./stage-link.ts";
@@ -39,115 +31,49 @@ import { StageLink } from "./stage-link.ts";
 export class ModelRunner {
   readonly rank: number;
   readonly plan: RankPlan;
+  readonly job: Job;
+  readonly place: MeshPlace;
+  readonly feeder: RankInit["feeder"];
+  readonly batches: BatchSource;
   readonly model: RankModel;
   readonly stages: StageLink;
-  readonly #context: ActorContext<RankProtocol>;
-  readonly #init: RankInit;
-  readonly #place: MeshPlace;
-  readonly #shard: ShardLink;
-  readonly #engine: BlockEngine<Gather>;
-  readonly #batches: BatchSource;
-  readonly #parts: StepParts;
-  readonly #readings: ModelReadings;
+  readonly shard: ShardLink;
+  readonly engine: BlockEngine<Gather>;
+  readonly context: ActorContext<RankProtocol>;
+  /** By the number of micro-batches. */
+  readonly #schedules = new Map<number, readonly PipelineAction[]>();
 
   constructor(
     context: ActorContext<RankProtocol>,
-    init: RankInit,
+    { rank, shard, feeder }: RankInit,
     plan: RankPlan,
     peers: readonly ActorRef<RankProtocol>[],
     job: Job,
   ) {
-    const { rank } = init;
-    const { sampler, accumulation, microBatchSize } = plan.training;
-    const { numChunks, schedule } = plan.layout;
-    const { deadlineMs, prefetchBytes, devices } = plan.execution;
-    const device = devices[rank] as Device;
-    const { collective: line } = context.board;
+    const { numChunks } = plan.layout;
+    const { deadlineMs, devices } = plan.execution;
     const mesh = new Mesh(plan.layout.mesh);
-    this.#context = context;
-    this.#init = init;
     this.rank = rank;
     this.plan = plan;
-    this.#place = mesh.placeOf(rank);
-    this.#batches = new BatchSource(
-      context,
-      init.feeder,
-      { sampler, accumulation, microBatchSize, replica: this.#place.dp },
-      { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp, deadlineMs, device },
-    );
-    this.model = new RankModel(job, plan, rank, this.#batches, line.memory);
-    const { blocks, groups, randomness } = this.model;
-    const numMicroBatches = (step: number) => microBatchesAt(sampler, accumulation, step);
-    const schedules = new Map<number, readonly PipelineAction[]>();
-    const actionsAt = (step: number) => {
-      const count = numMicroBatches(step);
-      const shape = { numStages: mesh.shape.pp, numMicroBatches: count, numChunks };
-      const actions = schedules.get(count) ?? pipelineSchedule(schedule, this.#place.pp, shape);
-      schedules.set(count, actions);
-      return actions;
-    };
-    this.stages = new StageLink(
-      context,
-      peers,
-      { mesh, rank, numChunks },
-      groups.stages,
-      deadlineMs,
-      (beginMs) => this.#report("wait", {}, beginMs),
-    );
-    const { weights: dtype, autocast } = plan.precision;
-    const { trace } = plan.telemetry;
-    const { activations, parameters } = plan.offload;
-    const paged = parameters === undefined ? [] : pagedBlocks(blocks);
-    this.#shard = new ShardLink(context, init.shard, {
-      deadlineMs,
-      trace,
-      paged,
-      // The line is one: what ranks compute together is where they wait for each other.
-      line: groups.isEmpty ? line : undefined,
-    });
-    const offloader = activations && offloaderTo(activations, deadlineMs);
-    const engineOptions = { dtype, autocast, prefetchBytes, randomness, offloader, paged };
-    this.#engine = new BlockEngine(blocks, this.#shard, engineOptions);
-    const microBatches = new MicroBatches({
-      engine: this.#engine,
-      batches: this.#batches,
-      stages: this.stages,
-      shard: this.#shard,
-      randomness,
-      place: this.#place,
-      microBatchesAt: numMicroBatches,
-      numChunks,
-      metrics: this.model.metrics,
-    });
-    this.#parts = {
-      plan,
-      place: this.#place,
-      model: this.model,
-      numMicroBatches,
-      actionsAt,
-      engine: this.#engine,
-      shard: this.#shard,
-      shardRef: init.shard,
-      stages: this.stages,
-      batches: this.#batches,
-      microBatches,
-      report: (activity, of, beginMs) => this.#report(activity, of, beginMs),
-    };
-    this.#readings = new ModelReadings({
-      plan,
-      job,
-      model: this.model,
-      place: this.#place,
-      engine: this.#engine,
-      batches: this.#batches,
-      stages: this.stages,
-      microBatches,
-      predictions: new PredictionLink(context, init.feeder, deadlineMs),
-    });
+    this.job = job;
+    this.context = context;
+    this.feeder = feeder;
+    this.place = mesh.placeOf(rank);
+    const reader = { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp };
+    const device = devices[rank] as Device;
+    const dealing = { ...plan.training, replica: this.place.dp };
+    this.batches = new BatchSource(context, feeder, dealing, { ...reader, deadlineMs, device });
+    this.model = new RankModel(job, plan, rank, this.batches, context.board.collective.memory);
+    const position = { mesh, rank, numChunks };
+    const carrier = this.model.groups.stages;
+    const onWaited = (beginMs: number) => this.report("wait", undefined, beginMs);
+    this.stages = new StageLink(context, peers, position, carrier, deadlineMs, onWaited);
+    this.shard = shardLinkOf(context, shard, plan, this.model);
+    this.engine = engineOf(plan, this.model, this.shard);
   }
 
   get #name(): string {
-    return recipientName(this.#context.self.address);
+    return recipientName(this.context.self.address);
   }
 
   /** What the conductor learns of the model. */
@@ -158,78 +84,103 @@ export class ModelRunner {
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<Record<string, never>> {
     const { deadlineMs } = this.plan.execution;
-    const { blocks, optimizers } = this.model;
-    const shardPlan = planShard(this.plan, this.#init.rank, this.#name, blocks, optimizers);
-    const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
-    this.#engine.bind(fulls.map(attach));
-    const { module } = this.model;
+    const { blocks, optimizers, module } = this.model;
+    const shardPlan = planShard(this.plan, this.rank, this.#name, blocks, optimizers);
+    const { fulls } = await this.shard.ref.ask("prepare", shardPlan, { deadlineMs });
+    this.engine.bind(fulls.map(attach));
     const transient = [...module.namedBuffers().values()].filter(({ persistent }) => !persistent);
     await loadInitializers(transient.map(({ init }) => init));
     materializeTransient(module, this.plan.training.seed);
     return {};
   }
 
-  /** A step is granted: what follows is of it, until its end. */
-  begin(order: StepOrder): GrantedStep {
-    this.#begin(order.step, "step");
-    return new GrantedStep(this.#parts, order);
+  /**
+   * What follows is computed on the parameters that `step` updates have made.
+   * @param pass - "step", "evaluate", ...: passes of one name need the same blocks in the same order
+   */
+  begin(step: number, pass: string): void {
+    this.context.board.set(pass, "", step);
+    this.model.randomness.step = step;
+    this.shard.begin(step);
+    this.stages.waitedMs = 0;
+    this.batches.waitedMs = 0;
+    this.engine.begin(pass);
+  }
+
+  /** Micro-batches of one replica in a step. */
+  numMicroBatches(step: number): number {
+    const { sampler, accumulation } = this.plan.training;
+    return microBatchesAt(sampler, accumulation, step);
+  }
+
+  /** What this stage does in a step, in order. */
+  schedule(step: number): readonly PipelineAction[] {
+    const { mesh, numChunks, schedule } = this.plan.layout;
+    const numMicroBatches = this.numMicroBatches(step);
+    const shape = { numStages: mesh.pp, numMicroBatches, numChunks };
+    const actions = this.#schedules.get(numMicroBatches) ?? pipelineSchedule(schedule, this.place.pp, shape);
+    this.#schedules.set(numMicroBatches, actions);
+    return actions;
+  }
+
+  /** Whether this rank reports the losses of its replica, where it computes them: tensor-parallel neighbours compute the same. */
+  get reportsLosses(): boolean {
+    return this.place.tp === 0;
+  }
+
+  /** Reports what was done since `beginMs`, if the run is traced. @param microBatch - that it was done to, if it was to one */
+  report(activity: "wait" | "forward" | "backward", microBatch: number | undefined, beginMs: number): void {
+    if (!this.plan.telemetry.trace) return;
+    const of = microBatch === undefined ? {} : { microBatch };
+    reportActivity(this.context, activity, { step: this.model.randomness.step, ...of }, beginMs);
   }
 
   /** Runs `body` on the present parameters without recording. */
   evaluateBody<R>(body: () => R): R {
-    return evaluating(this.model.module, () => this.#engine.evaluate(body));
+    return evaluating(this.model.module, () => this.engine.evaluate(body));
   }
 
   /** The same between the steps: on the parameters that `step` updates have made. */
   measure<R>(step: number, body: () => R): R {
-    this.#begin(step, "evaluate");
+    this.begin(step, "evaluate");
     return this.evaluateBody(body);
   }
 
   /** @returns samples of any split; the caller's to dispose */
   read(request: BatchRequest): TensorBatch {
-    return this.#batches.fetch(request).batch;
-  }
-
-  /** Held-out loss of this replica's share of the batches: every `dp`-th. */
-  evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
-    this.#begin(step, "evaluate");
-    return this.#readings.evaluate(step, requests);
-  }
-
-  /** What the job shows of its model. */
-  sample(step: number): { text: string } {
-    this.#begin(step, "sample");
-    return this.#readings.sample(step);
-  }
-
-  /** The loop has returned after `step` steps, and makes no more. */
-  left(step: number): void {
-    this.#init.shard.tell("left", { step });
+    return this.batches.fetch(request).batch;
   }
 
   /** Leaves the groups that it computes with. */
   leave(): void {
     this.model[Symbol.dispose]();
   }
-
-  #report(activity: "wait" | "forward" | "backward", of: { microBatch?: number }, beginMs: number): void {
-    if (this.plan.telemetry.trace)
-      reportActivity(this.#context, activity, { step: this.model.randomness.step, ...of }, beginMs);
-  }
-
-  #begin(step: number, pass: string): void {
-    this.#context.board.set(pass, "", step);
-    this.model.randomness.step = step;
-    this.#shard.begin(step);
-    this.stages.waitedMs = 0;
-    this.#batches.waitedMs = 0;
-    this.#engine.begin(pass);
-  }
 }
 
-function offloaderTo(home: StateHome, deadlineMs: number): Offloader {
-  return home.kind === "host"
-    ? new HostActivations()
-    : new ActivationOffloader(home.directory, { deadlineMs });
+function shardLinkOf(
+  context: ActorContext<RankProtocol>,
+  shard: RankInit["shard"],
+  { execution, telemetry, offload }: RankPlan,
+  { groups, blocks }: RankModel,
+): ShardLink {
+  return new ShardLink(context, shard, {
+    deadlineMs: execution.deadlineMs,
+    trace: telemetry.trace,
+    paged: offload.parameters === undefined ? [] : pagedBlocks(blocks),
+    // The line is one: what ranks compute together is where they wait for each other.
+    line: groups.isEmpty ? context.board.collective : undefined,
+  });
+}
+
+function engineOf(plan: RankPlan, { blocks, randomness }: RankModel, shard: ShardLink): BlockEngine<Gather> {
+  const { weights: dtype, autocast } = plan.precision;
+  const { prefetchBytes, deadlineMs } = plan.execution;
+  const { activations, parameters } = plan.offload;
+  const paged = parameters === undefined ? [] : pagedBlocks(blocks);
+  const offloader =
+    activations &&
+    (activations.kind === "host"
+      ? new HostActivations()
+      : new ActivationOffloader(activations.directory, { deadlineMs }));
+  return new BlockEngine(blocks, shard, { dtype, autocast, prefetchBytes, randomness, offloader, paged });
 }

@@ -5,26 +5,21 @@ import {
   type BackwardOptions,
   checkReturned,
   type ForwardResult,
-  type Job,
   type JobConfig,
   type Losses,
-  loopOf,
   type RankContext,
   type SaveName,
 } from "../../../job/index.ts";
 import { isStateName } from "../../../library/checkpoint/index.ts";
-import {
-  type DatasetFacts,
-  disposeBatch,
-  microBatchesAt,
-  type TensorBatch,
-} from "../../../library/data/index.ts";
-import type { ActorContext, Received } from "../../../runtime/index.ts";
+import { type DatasetFacts, disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
+import type { Received } from "../../../runtime/index.ts";
 import type { RankProtocol, RankStepped } from "../../protocols/index.ts";
-import { withDirectOutput } from "./direct-output.ts";
-import type { GrantedStep } from "./granted-step.ts";
+import { directOutput } from "./direct-output.ts";
+import { GrantedStep } from "./granted-step.ts";
+import { LoopMicroBatch } from "./loop-micro-batch.ts";
 import { loopOrder } from "./loop-order.ts";
 import { MeshRank } from "./mesh-rank.ts";
+import { ModelReadings } from "./model-readings.ts";
 import type { ModelRunner } from "./model-runner.ts";
 
 const ORDERS = ["step", "evaluate", "sample", "verdict", "end"] as const;
@@ -48,9 +43,8 @@ interface Owed {
  * order, and what is asked between two steps is answered there.
  */
 export class RankLoop extends MeshRank implements RankContext {
-  readonly #context: Pick<ActorContext<RankProtocol>, "receive">;
   readonly #runner: ModelRunner;
-  readonly #job: Job;
+  readonly #readings: ModelReadings;
   #numSteps: number;
   #granted: Granted | undefined;
   #owed: Owed | undefined;
@@ -65,20 +59,18 @@ export class RankLoop extends MeshRank implements RankContext {
   #isOver = false;
   #hasFailed: { readonly error: unknown } | undefined;
 
-  constructor(context: Pick<ActorContext<RankProtocol>, "receive">, runner: ModelRunner, job: Job) {
+  constructor(runner: ModelRunner) {
     const { groups, metrics, randomness } = runner.model;
     super(groups, runner.rank, metrics, randomness);
-    this.#context = context;
     this.#runner = runner;
-    this.#job = job;
+    this.#readings = new ModelReadings(runner);
     this.#numSteps = runner.plan.initial.step;
   }
 
   /** Runs the loop to its end. What it throws is the answer to the order that it is at, or to the next that comes. */
   run(): void {
     try {
-      const returned: unknown = withDirectOutput(() => loopOf(this.#job)(this));
-      checkReturned(returned);
+      checkReturned(this.#loop());
       this.#leave();
     } catch (error) {
       this.#noteModule(error);
@@ -90,13 +82,23 @@ export class RankLoop extends MeshRank implements RankContext {
     }
   }
 
+  /** The job's own loop; by default one whose steps are the job's loss of all micro-batches. */
+  #loop(): unknown {
+    using _ = directOutput();
+    const { job } = this.#runner;
+    if (job.loop !== undefined) return job.loop(this);
+    for (const _ of this.steps()) this.trainStep((batch) => job.loss(this.model, batch, this));
+    return undefined;
+  }
+
   /** Ends the loop's work when it has returned. Steps that are still granted are not made; inspections are answered with the present state. */
   #leave(): void {
     this.#isOver = true;
     const granted = this.#granted;
     this.#granted = undefined;
-    if (this.#end === undefined) this.#runner.left(this.#numSteps);
-    granted?.step.abandon();
+    if (this.#end === undefined) this.#runner.shard.ref.tell("left", { step: this.#numSteps });
+    this.#at?.abandon();
+    granted?.step[Symbol.dispose]();
     granted?.order.reply({ left: this.#numSteps });
     if (this.#end === undefined) this.#next();
     this.#end?.reply({});
@@ -126,8 +128,7 @@ export class RankLoop extends MeshRank implements RankContext {
   }
 
   get accumulation(): number {
-    const { sampler, accumulation } = this.#runner.plan.training;
-    return microBatchesAt(sampler, accumulation, this.numSteps);
+    return this.#runner.numMicroBatches(this.numSteps);
   }
 
   get microBatch(): number {
@@ -177,24 +178,24 @@ export class RankLoop extends MeshRank implements RankContext {
 
   forward<R extends ForwardResult>(body: () => R): R {
     this.#refusePipeline("rank.forward");
-    return this.#stepAt("rank.forward").forward(body);
+    return this.#microBatchAt("rank.forward").forward(body);
   }
 
   backward(loss: ForwardResult, options: BackwardOptions = {}): void {
     this.#refusePipeline("rank.backward");
-    this.#stepAt("rank.backward").backward(loss, options);
+    this.#microBatchAt("rank.backward").backward(loss, options);
   }
 
   step(): void {
     this.#refusePipeline("rank.step");
     const step = this.#stepAt("rank.step");
-    if (!step.isTrained)
+    if (!this.#at?.isTrained)
       throw loopOrder(
         "rank.backward before rank.step()",
         "none on this batch",
         "walk a loss backwards first",
       );
-    step.endMicroBatch();
+    this.#at.end();
     if (!this.isLastMicroBatch) return;
     step.handOn();
     this.#answer(step);
@@ -269,6 +270,8 @@ export class RankLoop extends MeshRank implements RankContext {
   }
 
   #microBatch = 0;
+  /** The micro-batch that the loop goes through itself. */
+  #at: LoopMicroBatch | undefined;
   /** Micro-batches that the loop goes through in the present step. */
   #numMicroBatches = 1;
 
@@ -277,14 +280,16 @@ export class RankLoop extends MeshRank implements RankContext {
     const step = this.#stepAt("rank.batches()");
     this.#microBatch = microBatch;
     using _ = new OpenScope();
-    yield step.beginMicroBatch(microBatch);
-    if (!step.isTrained)
+    const at = new LoopMicroBatch(step, this.#runner, microBatch);
+    this.#at = at;
+    yield at.batch;
+    if (!at.isTrained)
       throw loopOrder(
         "rank.backward of a loss of each batch",
         "the next batch without one",
         "walk a loss of it backwards",
       );
-    step.endMicroBatch();
+    at.end();
   }
 
   /** Blocks until the next step is granted; answers meanwhile what else is asked. @returns undefined where none follows */
@@ -303,7 +308,9 @@ export class RankLoop extends MeshRank implements RankContext {
           order.reply({ left: this.#numSteps });
           continue;
         }
-        this.#granted = { order, step: this.#runner.begin(order.message) };
+        this.#at = undefined;
+        this.#runner.begin(order.message.step, "step");
+        this.#granted = { order, step: new GrantedStep(this.#runner, order.message) };
         return order.message.step;
       }
       if (order.kind === "end") {
@@ -311,9 +318,9 @@ export class RankLoop extends MeshRank implements RankContext {
         return undefined;
       }
       try {
-        if (order.kind === "sample") order.reply(this.#runner.sample(order.message.step));
+        if (order.kind === "sample") order.reply(this.#readings.sample(order.message.step));
         else if (order.message.step > this.#numSteps) order.reply({ batches: [] });
-        else order.reply(this.#runner.evaluate(order.message.step, order.message.requests));
+        else order.reply(this.#readings.evaluate(order.message.step, order.message.requests));
       } catch (error) {
         this.#noteModule(error);
         order.fail(error);
@@ -346,7 +353,7 @@ export class RankLoop extends MeshRank implements RankContext {
   }
 
   #receive<K extends Order["kind"] | "wanted" | "heard">(kinds: readonly K[]): Received<RankProtocol, K> {
-    return this.#context.receive(kinds, { deadlineMs: Number.POSITIVE_INFINITY });
+    return this.#runner.context.receive(kinds, { deadlineMs: Number.POSITIVE_INFINITY });
   }
 
   #stepAt(call: string): GrantedStep {
@@ -356,6 +363,12 @@ export class RankLoop extends MeshRank implements RankContext {
       "a call between two steps",
       "each step is answered once; call it inside `for (const batch of rank.batches())`",
     );
+  }
+
+  #microBatchAt(call: string): LoopMicroBatch {
+    this.#stepAt(call);
+    if (this.#at !== undefined && !this.#at.isOver) return this.#at;
+    throw loopOrder(`${call} on a batch of rank.batches()`, "none at hand", "call it inside the loop");
   }
 
   #refusePipeline(call: string): void {

@@ -22,7 +22,7 @@ export interface Gather {
 /** An engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
 export class ShardLink implements ShardPort<Gather> {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">;
-  readonly #shard: ActorRef<ShardProtocol>;
+  readonly ref: ActorRef<ShardProtocol>;
   readonly #deadline: { readonly deadlineMs: number };
   readonly #trace: boolean;
   readonly #paged: ReadonlySet<number>;
@@ -40,7 +40,7 @@ export class ShardLink implements ShardPort<Gather> {
    */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">,
-    shard: ActorRef<ShardProtocol>,
+    ref: ActorRef<ShardProtocol>,
     {
       deadlineMs,
       trace,
@@ -54,7 +54,7 @@ export class ShardLink implements ShardPort<Gather> {
     },
   ) {
     this.#context = context;
-    this.#shard = shard;
+    this.ref = ref;
     this.#deadline = { deadlineMs };
     this.#trace = trace;
     this.#paged = new Set(paged);
@@ -84,7 +84,7 @@ export class ShardLink implements ShardPort<Gather> {
       step: this.#step,
       block,
       startedAtMs: systemClock.now(),
-      answer: this.#context.request(this.#shard, "gather", { step: this.#step, block }, this.#deadline),
+      answer: this.#context.request(this.ref, "gather", { step: this.#step, block }, this.#deadline),
     };
   }
 
@@ -103,7 +103,7 @@ export class ShardLink implements ShardPort<Gather> {
 
   /** On one host gathered parameters are the shards' own memory, lent: what is not offloaded stays where it is. */
   release(block: number): void {
-    if (this.#paged.has(block)) this.#shard.tell("release", { block });
+    if (this.#paged.has(block)) this.ref.tell("release", { block });
   }
 
   /**
@@ -111,12 +111,12 @@ export class ShardLink implements ShardPort<Gather> {
    * @throws {TroupeError} `PARAMETER_TRAINABLE` where they have not
    */
   agree(): void {
-    this.#context.wait(this.#context.request(this.#shard, "agree", { step: this.#step }, this.#deadline));
+    this.#context.wait(this.#context.request(this.ref, "agree", { step: this.#step }, this.#deadline));
   }
 
   reduce(block: number, gradient: Tensor): void {
     this.#line?.enter("reduce", `block ${block}`, ++this.#numReductions);
-    const ref = moveRef(gradient, sentTo(this.#shard));
-    this.#shard.tell("reduce", { step: this.#step, block, gradient: ref });
+    const ref = moveRef(gradient, sentTo(this.ref));
+    this.ref.tell("reduce", { step: this.#step, block, gradient: ref });
   }
 }

@@ -1,5 +1,12 @@
 import type { Parameter, Randomness } from "../../nn/index.ts";
-import { type AutocastDType, hold, noGrad, scope, type Tensor, walkedBackBy } from "../../tensor/index.ts";
+import {
+  type AutocastDType,
+  hold,
+  noGrad,
+  OpenScope,
+  refuseBackward,
+  type Tensor,
+} from "../../tensor/index.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import { BlockTape } from "../tape/block-tape.ts";
 import type { Offloader } from "../tape/offloader.ts";
@@ -22,6 +29,8 @@ export interface EngineOptions extends GatherOptions {
 export interface PassKey {
   readonly microBatch: number;
   readonly chunk: number;
+  /** Forwards of the micro-batch before this one. Default: 0. */
+  readonly repeat?: number;
 }
 
 /** A forward pass that waits for its backward. */
@@ -109,9 +118,10 @@ export class BlockEngine<Ticket> {
     const checks = this.#checked ? undefined : this.#plan.units.length;
     const options = { received: leaves, checks, offloader: this.#offloader };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
-    const walked = () => walkedBackBy("the run", body);
     try {
-      const forwarded = this.#writes.counted(() => this.#blocks.run(key.chunk, walked, received, tape));
+      using _backward = refuseBackward();
+      using _writes = this.#writes.count();
+      const forwarded = this.#blocks.run(key.chunk, body, received, tape);
       const { result: loss, sent } = forwarded;
       const roots = loss === undefined ? sent : [hold(loss.alias())];
       this.#open.set(nameOf(key), { tape, roots, received });
@@ -143,14 +153,13 @@ export class BlockEngine<Ticket> {
     const units = this.#plan.chunkUnits[key.chunk] as ReadonlySet<number>;
     this.#gradients.begin(units, completion, only);
     try {
-      return scope(() => {
-        const asking = roots.filter((root) => root.requiresGrad);
-        const answers = tape.backward(asking, gradients);
-        this.#gradients.end();
-        if (completion.step) this.#writes.handOn();
-        this.#checked = true;
-        return answers;
-      });
+      using _ = new OpenScope();
+      const asking = roots.filter((root) => root.requiresGrad);
+      const answers = tape.backward(asking, gradients);
+      this.#gradients.end();
+      if (completion.step) this.#writes.handOn();
+      this.#checked = true;
+      return answers;
     } catch (error) {
       tape.clear();
       this.#gradients.clear();
@@ -221,4 +230,4 @@ export class BlockEngine<Ticket> {
   };
 }
 
-const nameOf = ({ microBatch, chunk }: PassKey) => `${microBatch}.${chunk}`;
+const nameOf = ({ microBatch, chunk, repeat = 0 }: PassKey) => `${microBatch}.${chunk}.${repeat}`;

@@ -41,14 +41,14 @@ export class BufferWrites {
     for (const parameter of absent) if (parameter instanceof Buffer) parameter.writeThrough(() => {});
   }
 
-  /** Runs a forward whose writes count. */
-  counted<R>(forward: () => R): R {
+  /** The writes of the forward that runs until what is returned is disposed count. */
+  count(): Disposable {
     this.#counts = true;
-    try {
-      return forward();
-    } finally {
-      this.#counts = false;
-    }
+    return {
+      [Symbol.dispose]: () => {
+        this.#counts = false;
+      },
+    };
   }
 
   /** No further forward of the step follows. */

@@ -23,7 +23,6 @@ export interface Forwarded<Result> {
 export class WrappedBlocks {
   readonly #plan: BlockPlan;
   readonly #gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">;
-  readonly #autocast: AutocastDType | undefined;
   readonly #randomness: Randomness | undefined;
   readonly #parts = new RecomputedParts();
   readonly #unwrap: (() => void)[] = [];
@@ -45,7 +44,8 @@ export class WrappedBlocks {
   ) {
     this.#plan = plan;
     this.#gathers = gathers;
-    this.#autocast = options.autocast;
+    const dtype = options.autocast;
+    this.cast = dtype === undefined ? (body) => body() : (body) => autocast(dtype, body);
     this.#randomness = options.randomness;
   }
 
@@ -102,7 +102,7 @@ export class WrappedBlocks {
   }
 
   /** Computes `body` as forward does: operators cast to what they were told to. */
-  readonly cast = <R>(body: () => R): R => autocast(this.#autocast, body);
+  readonly cast: <R>(body: () => R) => R;
 
   /** One call of a block or a part of one, which backward may run again: it casts and draws as it did in forward. */
   readonly #computing = (forward: (...args: unknown[]) => unknown): ((...args: unknown[]) => unknown) => {

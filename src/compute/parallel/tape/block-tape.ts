@@ -9,7 +9,7 @@ import {
   type PartTape,
 } from "./block-call.ts";
 import type { Offloader } from "./offloader.ts";
-import { type Contribute, OuterGraph } from "./outer-graph.ts";
+import { OuterGraph } from "./outer-graph.ts";
 import { refuseForeign, TapeChecks } from "./tape-checks.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
@@ -83,8 +83,7 @@ export class BlockTape {
     this.#offloader = options.offloader;
     const { checks } = options;
     this.#checks = checks === undefined ? undefined : new TapeChecks(this.#calls, root, checks, leavesOf);
-    const ofRoot: Contribute = (leaves, gradients) => hooks.contribute(root, leaves, gradients);
-    this.#outer = new OuterGraph(() => leavesOf(root), ofRoot, this.#checks);
+    this.#outer = new OuterGraph(() => leavesOf(root), this.#checks);
     this.#outer.open(this.#received);
   }
 
@@ -145,7 +144,7 @@ export class BlockTape {
     this.#hooks.need(this.#root);
     roots.forEach((root, index) => {
       const gradient = gradients?.[index];
-      if (gradient !== null) this.#outer.pull(root, gradient);
+      if (gradient !== null) this.#pull(root, gradient);
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
       this.#placing(call, () => this.#backwardCall(call));
@@ -154,7 +153,7 @@ export class BlockTape {
       for (const input of new Set(call.inputs)) {
         if (firstUse.get(input) !== call || this.#outer.ends.has(input)) continue;
         const gradient = this.#outer.take(input);
-        if (gradient !== undefined) this.#outer.pull(input, gradient);
+        if (gradient !== undefined) this.#pull(input, gradient);
         gradient?.dispose();
         this.#forgetInput(input);
       }
@@ -172,6 +171,14 @@ export class BlockTape {
       for (const input of call.inputs) this.#forgetInput(input);
     }
     this.#outer.clear();
+  }
+
+  /** Follows a gradient through the outer graph, and adds what it comes to at the root's parameters. */
+  #pull(output: Tensor, gradient: Tensor | undefined): void {
+    const ofRoot = this.#outer.pull(output, gradient);
+    if (ofRoot === undefined) return;
+    this.#hooks.contribute(this.#root, ofRoot.leaves, ofRoot.gradients);
+    for (const tensor of ofRoot.gradients) tensor?.dispose();
   }
 
   /** Notes the block's name with an error of its backward, whose stack no longer shows the lines of forward. */

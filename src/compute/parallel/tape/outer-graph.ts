@@ -2,8 +2,11 @@ import { grad, ops, type Tensor } from "../../tensor/index.ts";
 import { refuseForeign, type TapeChecks } from "./tape-checks.ts";
 import { TensorGradients } from "./tensor-gradients.ts";
 
-/** Adds gradients of leaves, in their order; `null` where one was not used. */
-export type Contribute = (leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) => void;
+/** Gradients of leaves, in their order; `null` where one was not used. */
+export interface LeafGradients {
+  readonly leaves: readonly Tensor[];
+  readonly gradients: readonly (Tensor | null)[];
+}
 
 /**
  * What lies between the blocks of one pass (embeddings, the loss): ordinary autograd from the roots and from the blocks'
@@ -12,20 +15,15 @@ export type Contribute = (leaves: readonly Tensor[], gradients: readonly (Tensor
  */
 export class OuterGraph {
   readonly #rootLeaves: () => readonly Tensor[];
-  readonly #contribute: Contribute;
   readonly #checks: TapeChecks | undefined;
   /** Leaves at which autograd ends: what blocks that are not walked yet have returned, and what was received. */
   readonly #ends = new Set<Tensor>();
   /** Of those leaves and of the blocks' inputs. */
   readonly #gradients = new TensorGradients();
 
-  /**
-   * @param rootLeaves - parameters that no block owns and that are trainable now
-   * @param contribute - adds to the gradients of these; what it is given is not its own
-   */
-  constructor(rootLeaves: () => readonly Tensor[], contribute: Contribute, checks: TapeChecks | undefined) {
+  /** @param rootLeaves - parameters that no block owns and that are trainable now */
+  constructor(rootLeaves: () => readonly Tensor[], checks: TapeChecks | undefined) {
     this.#rootLeaves = rootLeaves;
-    this.#contribute = contribute;
     this.#checks = checks;
   }
 
@@ -57,31 +55,31 @@ export class OuterGraph {
   /**
    * Follows a gradient from `output` to the ends.
    * @param gradient - of the output, still the caller's; left out for a scalar loss
+   * @returns the gradients of the root's parameters, the caller's to dispose; undefined where they have none
    * @throws {TroupeError} `BLOCK_TENSOR` where it would pass the ends, if that is checked
    */
-  pull(output: Tensor, gradient: Tensor | undefined): void {
+  pull(output: Tensor, gradient: Tensor | undefined): LeafGradients | undefined {
     if (this.#ends.has(output)) {
       this.#gradients.add(output, gradient === undefined ? ops.onesLike(output) : gradient.alias());
-      return;
+      return undefined;
     }
     const ends = [...this.#ends];
     const rootLeaves = this.#rootLeaves();
     const own = [...ends, ...rootLeaves];
     const foreign = this.#checks?.foreignTo(undefined, []) ?? [];
     // A parameter of the root that was a block's input, and is frozen by now, has no gradient.
-    if (own.length + foreign.length === 0 || !output.requiresGrad) return;
+    if (own.length + foreign.length === 0 || !output.requiresGrad) return undefined;
     // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.
     const gradients = grad([output], [...own, ...foreign], gradient && [gradient], {
       allowUnused: true,
       retainGraph: true,
     });
     refuseForeign(gradients.splice(own.length), "outside the blocks");
-    const ofRoot = gradients.slice(ends.length);
-    if (ofRoot.length > 0) this.#contribute(rootLeaves, ofRoot);
-    for (const tensor of ofRoot) tensor?.dispose();
     ends.forEach((end, index) => {
       this.#gradients.add(end, gradients[index]);
     });
+    const ofRoot = gradients.slice(ends.length);
+    return ofRoot.length === 0 ? undefined : { leaves: rootLeaves, gradients: ofRoot };
   }
 
   /** Forgets a pass. */

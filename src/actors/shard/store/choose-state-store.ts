@@ -3,7 +3,7 @@ import { BlockState, type FlatBlock, keepsState, offloadedBlocks } from "../../.
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
 import type { OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
-import type { ParameterPaging } from "../paging/index.ts";
+import type { ParameterPaging } from "../../state/paging/index.ts";
 import { RemoteStateStore } from "./remote-state-store.ts";
 import {
   MemoryStateStore,

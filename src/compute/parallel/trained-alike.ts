@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { TroupeError } from "../../errors/index.ts";
 
 /**
  * Ranks that make a step together train the same parameters in it, or they would wait for each other for ever.

@@ -1,4 +1,4 @@
-import { type FlatBlock, SLICE_ALIGNMENT } from "../blocks/flat-block.ts";
+import { type FlatBlock, SLICE_ALIGNMENT } from "../../../compute/parallel/index.ts";
 
 /** @returns the name of the first block with a sum that is not finite, if any; for arguments see {@link sumOfSquares} */
 export function firstNotFinite(

@@ -1,6 +1,6 @@
-import { BusyTime, type FlatBlock, type ShardStore } from "../../../compute/parallel/index.ts";
-import type { Tensor } from "../../../compute/tensor/index.ts";
-import { heldBy, ShardHistograms, ShardInspection } from "../../inspect/index.ts";
+import { BusyTime, type FlatBlock, type ShardStore } from "../../compute/parallel/index.ts";
+import type { Tensor } from "../../compute/tensor/index.ts";
+import { heldBy, ShardHistograms, ShardInspection } from "../inspect/index.ts";
 import type {
   BlockUpdated,
   HistogramPart,
@@ -8,9 +8,9 @@ import type {
   InspectedUpdate,
   StepBegun,
   StepUpdated,
-} from "../../protocols/index.ts";
-import type { ParameterPaging } from "../../state/paging/index.ts";
-import type { JudgedGradient } from "./gradient-statistics.ts";
+} from "../protocols/index.ts";
+import type { ParameterPaging } from "../state/paging/index.ts";
+import type { JudgedGradient } from "./reduce/gradient-statistics.ts";
 
 /** What one shard knows of one step until all its updates are done. */
 export class ShardStep {

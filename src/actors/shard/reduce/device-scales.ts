@@ -3,8 +3,8 @@ import { type FlatBlock, SLICE_ALIGNMENT } from "../../../compute/parallel/index
 import { hold, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { maySkip, type StepAnomaly } from "../../../job/anomalies/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
-import { gatherByRows } from "./gather-by-rows.ts";
-import type { ShardGroups } from "./shard-groups.ts";
+import { gatherByRows } from "../group/gather-by-rows.ts";
+import type { ShardGroups } from "../group/shard-groups.ts";
 
 /**
  * Whether a device can decide on updates that wait for the gradient's norm: what is clipped, and that a gradient which is not

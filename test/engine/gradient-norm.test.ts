@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { sumOfSquares } from "../../src/actors/shard/reduce/gradient-norm.ts";
 import { ones } from "../../src/compute/nn/index.ts";
-import { layoutBlock, replicas, SLICE_ALIGNMENT, sumOfSquares } from "../../src/compute/parallel/index.ts";
+import { layoutBlock, replicas, SLICE_ALIGNMENT } from "../../src/compute/parallel/index.ts";
 
 /** Sums of 1,024 elements each, in the order of the parameters, dealt out as `numRanks` shards would have them. */
 function dealt(numRanks: number, chunksOf: readonly (readonly number[])[]) {

@@ -1,17 +1,13 @@
 import { clipFactor, type DeviceScales } from "../../../compute/optim/index.ts";
-import {
-  type FlatBlock,
-  firstNotFinite,
-  type ShardStore,
-  sumOfSquares,
-} from "../../../compute/parallel/index.ts";
+import { type FlatBlock, type ShardStore } from "../../../compute/parallel/index.ts";
 import { hold, onHost, ops, Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { type StepFinding, StepJudge } from "../../../job/anomalies/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
+import { gatherByRows } from "../group/gather-by-rows.ts";
+import type { ShardGroups } from "../group/shard-groups.ts";
+import { maySkipUpdates } from "../update/optimizer-clock.ts";
 import { decidesOnDevice, scalesOnDevice } from "./device-scales.ts";
-import { gatherByRows } from "./gather-by-rows.ts";
-import { maySkipUpdates } from "./optimizer-clock.ts";
-import type { ShardGroups } from "./shard-groups.ts";
+import { firstNotFinite, sumOfSquares } from "./gradient-norm.ts";
 
 /** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
 export interface ClipFactors {

@@ -4,8 +4,8 @@ import { hold, type Tensor, tagMemory, zeros } from "../../../compute/tensor/ind
 import { type Addressed, systemClock } from "../../../runtime/index.ts";
 import { UpdateInspection } from "../../inspect/index.ts";
 import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../../protocols/index.ts";
-import { openValues } from "../initial/index.ts";
-import { NOTHING_PAGED, type ParameterPaging, whilePinned } from "../paging/index.ts";
+import { openValues } from "../../state/initial/index.ts";
+import { NOTHING_PAGED, type ParameterPaging, whilePinned } from "../../state/paging/index.ts";
 import { Snapshots } from "./snapshots.ts";
 
 /** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */

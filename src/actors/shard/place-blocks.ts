@@ -1,13 +1,13 @@
-import type { Gathered } from "../../../compute/collectives/index.ts";
-import type { PagingPlan } from "../../../compute/offload/index.ts";
-import { type FlatBlock, ShardStore } from "../../../compute/parallel/index.ts";
-import { hold, type Tensor } from "../../../compute/tensor/index.ts";
-import { systemClock } from "../../../runtime/index.ts";
-import type { ShardPlan } from "../../protocols/index.ts";
-import type { ShardPaging } from "../../state/paging/index.ts";
-import { Turns } from "../../state/store/index.ts";
-import { sliceFor } from "./shard-group.ts";
-import type { ShardGroups } from "./shard-groups.ts";
+import type { Gathered } from "../../compute/collectives/index.ts";
+import type { PagingPlan } from "../../compute/offload/index.ts";
+import { type FlatBlock, ShardStore } from "../../compute/parallel/index.ts";
+import { hold, type Tensor } from "../../compute/tensor/index.ts";
+import { systemClock } from "../../runtime/index.ts";
+import type { ShardPlan } from "../protocols/index.ts";
+import type { ShardPaging } from "../state/paging/index.ts";
+import { sliceFor } from "./group/shard-group.ts";
+import type { ShardGroups } from "./group/shard-groups.ts";
+import { Turns } from "./store/index.ts";
 
 /** What places a shard's parameters in memory. */
 export interface PlacingShard {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Access } from "../../../compute/offload/index.ts";
-import type { DeviceScales } from "../../../compute/optim/index.ts";
+import type { Access } from "../../compute/offload/index.ts";
+import type { DeviceScales } from "../../compute/optim/index.ts";
 import {
   checkTrainedAlike,
   type FlatBlock,
@@ -9,12 +9,13 @@ import {
   offloadedBlocks,
   ranksOfWhole,
   type ShardStore,
-  StepBarrier,
+  StepCounter,
   savesPart,
-} from "../../../compute/parallel/index.ts";
-import { attach, hold, shareRef, Tensor, type TensorRef } from "../../../compute/tensor/index.ts";
-import { type ActorContext, type ActorRef, systemClock } from "../../../runtime/index.ts";
-import { reportActivity } from "../../inspect/index.ts";
+} from "../../compute/parallel/index.ts";
+import { attach, hold, shareRef, Tensor, type TensorRef } from "../../compute/tensor/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
+import { reportActivity } from "../inspect/index.ts";
 import type {
   BlockUpdate,
   Gathered,
@@ -25,15 +26,19 @@ import type {
   StepBegun,
   StepScored,
   StepUpdated,
-} from "../../protocols/index.ts";
-import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
-import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
+} from "../protocols/index.ts";
+import { type ShardPaging, whilePinned } from "../state/paging/index.ts";
 import { FrozenFlags } from "./frozen-flags.ts";
-import { type ClipFactors, GlobalGradientStatistics, type JudgedGradient } from "./gradient-statistics.ts";
-import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";
+import type { ShardGroups } from "./group/shard-groups.ts";
 import { placeBlocks } from "./place-blocks.ts";
-import type { ShardGroups } from "./shard-groups.ts";
+import {
+  type ClipFactors,
+  GlobalGradientStatistics,
+  type JudgedGradient,
+} from "./reduce/gradient-statistics.ts";
 import { type ShardStep, ShardSteps } from "./shard-step.ts";
+import { type OptimizerStateStore, stateStoreOf, Turns } from "./store/index.ts";
+import { maySkipUpdates, OptimizerClock } from "./update/optimizer-clock.ts";
 
 /** Where a shard stands, and whom it works with. */
 export interface ShardPlace {
@@ -46,9 +51,6 @@ export interface ShardPlace {
 }
 
 const NOT_CLIPPED: ClipFactors = { all: 1 };
-
-/** The key of what is counted for all blocks together. */
-const ALL_BLOCKS = -1;
 
 /**
  * One rank's share of the model through its steps. A gradient comes in block by block while backward goes on, and is reduced
@@ -71,11 +73,11 @@ export class Shard {
   readonly #clock: OptimizerClock;
   readonly #steps: ShardSteps;
   /** By block, the step whose parameters every rank has written. */
-  readonly #complete = new StepBarrier();
+  readonly #complete: readonly StepCounter[];
   /** What the rank has frozen in each step. */
   readonly flags = new FrozenFlags();
-  /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
-  readonly #ended = new StepBarrier();
+  /** The number of steps whose updates are all made here and whose norm is known. */
+  readonly #ended = new StepCounter();
   /** In which reductions end, where each is put off on purpose. */
   readonly #delayed: Turns | undefined;
   /** Of which the optimizers keep something, where that was declared frozen: by index. */
@@ -100,6 +102,7 @@ export class Shard {
     this.#steps = steps;
     this.#statistics = new GlobalGradientStatistics(plan, rank, store, groups);
     this.#clock = new OptimizerClock(plan);
+    this.#complete = plan.layouts.map(() => new StepCounter());
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
     const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
     const kept = plan.layouts.filter((layout) => keepsState(layout, progress));
@@ -128,7 +131,7 @@ export class Shard {
   async fill(): Promise<TensorRef[]> {
     const { initial, layouts, reader } = this.#plan;
     await this.#stateStore.fill(initial, this.#context.self);
-    this.#ended.reach(ALL_BLOCKS, initial.step);
+    this.#ended.reach(initial.step);
     await Promise.all(layouts.map(({ index }) => this.#announce(index, initial.step)));
     return layouts.map(({ index }) => shareRef(this.#store.full(index), { owner: reader }));
   }
@@ -157,7 +160,7 @@ export class Shard {
 
   /** Answered once the block's parameters of `step` are complete, and in memory. */
   async gather(step: number, block: number): Promise<Gathered> {
-    await this.#complete.until(block, step);
+    await this.#completed(block).until(step);
     const layout = this.#layoutOf(block);
     if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
@@ -169,7 +172,11 @@ export class Shard {
   }
 
   /** @param gradient - the rank's flat gradient of a whole block, or what it has written to one of buffers; ownership passes */
-  async reduce(step: number, block: number, gradient: Tensor): Promise<void> {
+  reduce(step: number, block: number, gradient: Tensor): Promise<void> {
+    return unlessAborted(this.#reduce(step, block, gradient));
+  }
+
+  async #reduce(step: number, block: number, gradient: Tensor): Promise<void> {
     const progress = this.#steps.at(step);
     const layout = this.#layoutOf(block);
     this.#context.board.set("reduce", layout.name, step);
@@ -190,7 +197,11 @@ export class Shard {
   }
 
   /** The rank's forwards of a step are made: its losses, where it tells them, and what the step trains. */
-  async scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
+  scored(step: number, scored: StepScored): Promise<void> {
+    return unlessAborted(this.#scored(step, scored));
+  }
+
+  async #scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
     const progress = this.#steps.at(step);
     if (frozen !== undefined) this.#clock.freeze(step, frozen);
     this.#clock.scored(step);
@@ -208,8 +219,8 @@ export class Shard {
 
   /** Answered when every block has been updated for `step`. */
   async finish(step: number): Promise<StepUpdated | undefined> {
-    await this.#ended.until(ALL_BLOCKS, step + 1);
-    if (!this.#ended.has(ALL_BLOCKS, step + 1)) return undefined;
+    await this.#ended.until(step + 1);
+    if (!this.#ended.has(step + 1)) return undefined;
     const progress = this.#steps.at(step);
     const lossScale = this.#clock.before(step).lossScale?.scale;
     this.#steps.forget(step);
@@ -230,12 +241,12 @@ export class Shard {
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
     // One rank tells it for all.
     if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);
-    if (this.#ended.has(ALL_BLOCKS, step + 1)) await this.#stateStore.settle(step);
+    if (this.#ended.has(step + 1)) await unlessAborted(this.#stateStore.settle(step));
   }
 
   /** Whoever waits here, now or later, gets `reason`. */
   abort(reason: Error): void {
-    this.#complete.abort(reason);
+    for (const complete of this.#complete) complete.abort(reason);
     this.#ended.abort(reason);
     this.flags.abort(reason);
   }
@@ -265,7 +276,7 @@ export class Shard {
     if (scales !== undefined) disposeScales(scales);
     await progress.lookAtParameters(this.#plan.layouts, divisor, this.#paging);
     if (isLate) this.#hasJudged(step, progress, await judge());
-    this.#ended.reach(ALL_BLOCKS, step + 1);
+    this.#ended.reach(step + 1);
     await this.#stateStore.settle(step);
   }
 
@@ -297,8 +308,9 @@ export class Shard {
       if (updated.includes(layout)) continue;
       const { index } = layout;
       // The rank may not have read it in this step: the last one's update may still be under way.
-      this.#complete.until(index, step).then(
-        () => this.#complete.reach(index, step + 1),
+      const complete = this.#completed(index);
+      complete.until(step).then(
+        () => complete.reach(step + 1),
         () => {}, // aborted: so is whoever waits for it
       );
     }
@@ -370,7 +382,11 @@ export class Shard {
     // At level 0 a rank has its own replica and reads nothing of its peers.
     if (zero !== 0)
       await this.#groups.of(group).gather(`gathered/${step}/${name}`, this.#store.gathered(block));
-    this.#complete.reach(block, step);
+    this.#completed(block).reach(step);
+  }
+
+  #completed(block: number): StepCounter {
+    return this.#complete[block] as StepCounter;
   }
 
   #layoutOf(block: number): FlatBlock {
@@ -391,6 +407,18 @@ async function shareUpdate(
   const ranks = ranksOfWhole(layout, rank);
   if (ranks.length === 1) return [value];
   return groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
+}
+
+const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];
+
+/** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */
+async function unlessAborted(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    const isAborted = error instanceof TroupeError && ABORTED.includes(error.code);
+    if (!isAborted) throw error;
+  }
 }
 
 /** What a step's gradient is multiplied by, where the host knows what it is clipped by. @param divisor - of its sum */

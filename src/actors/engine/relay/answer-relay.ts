@@ -17,10 +17,10 @@ type Anyone = ActorRef<Record<string, { in: object; out: unknown }>>;
 const PATIENCE_MS = 2_000;
 
 /**
- * Passes something on to the ranks of a host, or its shards, and to the hosts below it: all of it is sent before this returns. Answers for
- * all of them once each has; what one of them fails with is its answer, not this shard's end.
+ * Sends a message to the ranks of a host, or its shards, and to the hosts below it: all of it is sent before this returns.
+ * @returns the answers of all, once each has answered; the failure of one is the answer, not this shard's end
  */
-export async function passOn(relay: Relay, known: KnownMembers): Promise<Relayed> {
+export async function answerRelay(relay: Relay, known: KnownMembers): Promise<Relayed> {
   try {
     return { kind: "made", answers: await sendDown(relay, known) };
   } catch (error) {

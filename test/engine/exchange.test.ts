@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Exchange } from "../../src/compute/parallel/index.ts";
+import { Exchange } from "../../src/actors/shard/group/exchange.ts";
 
 describe("Exchange", () => {
   it("gives every rank's value in rank order, however they came", async () => {

@@ -5,7 +5,7 @@ import type {
   ProcessGroup,
   Reduction,
 } from "../../../compute/collectives/index.ts";
-import { Exchange, type FlatBlock, ownedRange } from "../../../compute/parallel/index.ts";
+import { type FlatBlock, ownedRange } from "../../../compute/parallel/index.ts";
 import {
   attach,
   empty,
@@ -22,6 +22,7 @@ import {
 import { TroupeError } from "../../../errors/index.ts";
 import type { ActorRef, Addressed, Down } from "../../../runtime/index.ts";
 import { type ShardGroupProtocol, sentTo } from "../../protocols/index.ts";
+import { Exchange } from "./exchange.ts";
 
 /** A split block's memory as one rank has it. */
 export interface SharedBlock {

@@ -1,0 +1,21 @@
+import type { Module } from "../../../compute/nn/index.ts";
+import { Tensor } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import type { Losses } from "../../../job/index.ts";
+
+/** Whether a gradient of these leads anywhere. A loss without values reads what another stage has, and is refused as that. */
+export function needGradient(losses: Losses): boolean {
+  const each = losses instanceof Tensor ? [losses] : Object.values(losses);
+  return each.some((loss) => loss.requiresGrad || loss.device === "meta");
+}
+
+/** @throws {TroupeError} `LOSS_INVALID` where parameters are to be trained by losses that do not depend on them */
+export function refuseDetached(model: Module, where: string): void {
+  if (!model.parameters().some(({ trainable }) => trainable)) return;
+  throw new TroupeError("LOSS_INVALID", {
+    where,
+    expected: "a loss that depends on the model's parameters",
+    got: "one that needs no gradient",
+    hint: "compute it from what the model returns, without detach, noGrad or item()",
+  });
+}
