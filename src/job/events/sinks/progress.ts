@@ -1,5 +1,5 @@
 import type { EventOf } from "../event.ts";
-import { formatBytes, formatCount, formatDuration, formatNamed } from "../words/figures.ts";
+import { formatBytes, formatCount, formatDuration, formatNamed } from "../words/format.ts";
 
 /** Weight of the newest step in the smoothed duration of a step. */
 const smoothing = 0.05;

@@ -10,7 +10,7 @@ import {
   formatMeasure,
   formatNamed,
   printable,
-} from "./figures.ts";
+} from "./format.ts";
 
 /** How an event strikes the eye. */
 export type Tone = "plain" | "good" | "bad";
