@@ -145,7 +145,8 @@ const within: Readonly<Record<string, typeof arrows>> = {
   "job/events": {
     sinks: ["hub"],
     hub: ["words", "event-kinds"],
-    words: ["event"],
+    words: ["figures"],
+    figures: ["event"],
     "event-kinds": ["event"],
     event: ["kinds"],
     kinds: ["error-report"],

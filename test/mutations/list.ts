@@ -1393,7 +1393,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the console's steps leave out what has a name",
     file: "src/job/events/sinks/progress.ts",
-    from: "formatNamed({ ...step.losses, ...step.metrics })",
+    from: "formatNamed({ [labels.name]: value })",
     to: "formatNamed({})",
     caughtBy: [
       by(
