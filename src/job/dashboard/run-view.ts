@@ -110,30 +110,25 @@ export class RunView {
   }
 
   #follow(event: TroupeEvent): void {
-    const { timeMs } = event;
-    switch (event.kind) {
-      case "step.finished":
-        return this.#stepped(event);
-      case "evaluation.finished":
-        return this.#evaluated(event);
-      case "memory.measured":
-        return this.#measured(event);
-      case "text.generated":
-        this.#set({ sample: { step: event.step, text: event.text } });
-        return this.#advance({ progressAtMs: timeMs });
-      case "run.restored": {
-        // Steps after the state that it goes on from are made again.
-        this.#rewind(event.step + 1);
-        const numRestarts = this.#parts.run.numRestarts + 1;
-        return this.#advance({ state: "restarting", step: event.step, numRestarts, progressAtMs: timeMs });
-      }
-      case "run.finished":
-        return this.#advance({ state: "finished", step: event.steps, endedAtMs: timeMs });
-      case "run.failed":
-        return this.#advance({ state: "failed", endedAtMs: timeMs, error: event.error.message });
-      case "actor.failed":
-        // The loss of any other actor restarts all ranks.
-        if (event.actor !== "checkpointer") this.#advance({ state: "restarting" });
+    const { kind, timeMs } = event;
+    if (kind === "step.finished") this.#stepped(event);
+    else if (kind === "evaluation.finished") this.#evaluated(event);
+    else if (kind === "memory.measured") this.#measured(event);
+    else if (kind === "text.generated") {
+      this.#set({ sample: { step: event.step, text: event.text } });
+      this.#advance({ progressAtMs: timeMs });
+    } else if (kind === "run.restored") {
+      // Steps after the state that it goes on from are made again.
+      this.#rewind(event.step + 1);
+      const numRestarts = this.#parts.run.numRestarts + 1;
+      this.#advance({ state: "restarting", step: event.step, numRestarts, progressAtMs: timeMs });
+    } else if (kind === "run.finished") {
+      this.#advance({ state: "finished", step: event.steps, endedAtMs: timeMs });
+    } else if (kind === "run.failed") {
+      this.#advance({ state: "failed", endedAtMs: timeMs, error: event.error.message });
+    } else if (kind === "actor.failed" && event.actor !== "checkpointer") {
+      // The loss of any other actor restarts all ranks.
+      this.#advance({ state: "restarting" });
     }
   }
 
@@ -160,7 +155,7 @@ export class RunView {
   #stepped(event: EventOf<"step.finished">): void {
     const { step, numSamples, numTokens = 0, lossNats, durationMs, timeMs } = event;
     const { run } = this.#parts;
-    this.#tables.steps.append({ ...columnsOf(event), step } as StepRow);
+    this.#tables.steps.append(rowOf(event) as StepRow);
     const mean = Number.isNaN(run.stepMs) ? durationMs : run.stepMs;
     this.#advance({
       state: "running",
@@ -176,19 +171,19 @@ export class RunView {
   #evaluated(event: EventOf<"evaluation.finished">): void {
     const { step, split, lossNats, timeMs } = event;
     const { evaluations } = this.#tables;
-    const columns = columnsOf(event);
     // Several splits are evaluated after one step: the first has the held-out loss, the others add columns to its row.
     const { last } = evaluations;
     if (last?.step !== step) {
-      evaluations.append({ step, ...columns });
+      evaluations.append(rowOf(event));
       this.#advance({ evaluationLossNats: lossNats, progressAtMs: timeMs });
       return;
     }
-    const others = Object.entries(columns).map(([column, value]) => [
-      column === "lossNats" ? `loss/${split}` : column.replace("/", () => `/${split} `),
-      value,
-    ]);
-    evaluations.append({ ...last, step, ...Object.fromEntries(others) });
+    const row = { ...last, step };
+    for (const [column, value] of Object.entries(rowOf(event))) {
+      const [kind, name] = column.split(/\/(.*)/s);
+      if (name !== undefined) Object.assign(row, { [`${kind}/${split} ${name}`]: value });
+    }
+    evaluations.append({ ...row, [`loss/${split}`]: lossNats });
     this.#advance({ progressAtMs: timeMs });
   }
 
@@ -196,12 +191,11 @@ export class RunView {
   #measured(event: EventOf<"memory.measured">): void {
     const { memory } = this.#tables;
     const { step } = event;
-    const sums: Record<string, number> & { step: number } = {
-      ...(memory.last?.step === step ? memory.last : {}),
-      step,
-    };
-    for (const [kind, bytes] of Object.entries(columnsOf(event))) sums[kind] = (sums[kind] ?? 0) + bytes;
-    memory.append(sums);
+    const before = memory.last?.step === step ? memory.last : {};
+    const row = rowOf(event);
+    for (const kind of Object.keys(before))
+      if (kind !== "step") row[kind] = (row[kind] ?? 0) + (before[kind] ?? 0);
+    memory.append(row);
   }
 
   #rewind(step: number): void {
@@ -221,12 +215,14 @@ export class RunView {
 
 type StepRow = Readonly<Record<"step" | "lossNats" | "gradientNorm" | "samplesPerSecond", number>>;
 
-/** The figures of an event that the page has, by column. */
-function columnsOf(event: TroupeEvent): Record<string, number> {
-  const columns = figuresOf(event.kind)
-    .filter(({ page }) => page)
-    .flatMap(({ name, read }) => read(event).map(({ value, labels }) => [fillIn(name, labels), value]));
-  return Object.fromEntries(columns);
+/** The figures of an event that the page has over steps, by column. */
+function rowOf(
+  event: TroupeEvent & { readonly step: number },
+): Record<string, number> & { readonly step: number } {
+  const row: Record<string, number> & { readonly step: number } = { step: event.step };
+  for (const { page, name, read } of figuresOf(event.kind))
+    if (page) for (const { value, labels } of read(event)) row[fillIn(name, labels)] = value;
+  return row;
 }
 
 function factsOf(run: EventOf<"run.started">): RunFacts {

@@ -21,8 +21,8 @@ export interface Figure {
   readonly kind: "gauge" | "counter" | "info";
   readonly events: readonly EventKind[];
   readonly read: (event: TroupeEvent) => readonly Reading[];
-  /** TensorBoard's tag `group/name`; OpenTelemetry's metric is `troupe.group.name`. A label `rank` goes between the two. */
-  readonly curve?: string;
+  /** TensorBoard's tag is `group/name`, OpenTelemetry's metric `troupe.group.name`. A label `rank` goes between the two. */
+  readonly curve?: { readonly group: string; readonly name: string };
   /** Prometheus' metric; rows of one metric have different events or labels, and the first has the help. */
   readonly metric?: string;
   readonly help?: string;
@@ -34,10 +34,14 @@ export interface Figure {
   readonly hasGaps?: boolean;
 }
 
-interface Row<Kind extends EventKind> extends Omit<Figure, "unit" | "kind" | "events" | "read"> {
+const noLabels: Labels = {};
+
+interface Row<Kind extends EventKind> extends Omit<Figure, "unit" | "kind" | "events" | "read" | "curve"> {
   readonly unit?: Unit;
   readonly kind?: Figure["kind"];
   readonly labels?: Labels;
+  /** As `group/name`. */
+  readonly curve?: string;
   readonly read?: (event: EventOf<Kind>) => readonly Reading[];
 }
 
@@ -130,19 +134,34 @@ export function figuresOf(kind?: EventKind): readonly Figure[] {
   return kind === undefined ? figures : (byEvent.get(kind) ?? none);
 }
 
+/** Names cut at their braces: every second part is a label. */
+const cut = new Map<string, readonly string[]>();
+
 /** @returns a name of a figure, with a label's value for each `{label}` */
 export function fillIn(name: string, labels: Labels): string {
-  return name.includes("{") ? name.replace(/\{(\w+)\}/g, (_, label: string) => String(labels[label])) : name;
+  const parts = cut.get(name) ?? name.split(/[{}]/);
+  cut.set(name, parts);
+  let filled = parts[0] as string;
+  for (let at = 1; at < parts.length; at += 2) filled += `${labels[parts[at] as string]}${parts[at + 1]}`;
+  return filled;
 }
 
 /** The rows of some kinds of events. A row without a `read` reads the field of its name, where an event has it. */
 function of<Kind extends EventKind>(events: readonly Kind[], ...rows: readonly Row<Kind>[]): Figure[] {
-  return rows.map(({ labels = {}, read, ...row }) => {
+  return rows.map(({ labels = noLabels, read, curve, ...row }) => {
     const field = (event: TroupeEvent) => {
       const value = (event as unknown as Readonly<Record<string, number | undefined>>)[row.name];
       return value === undefined ? [] : [{ value, labels }];
     };
-    return { unit: "", kind: "gauge", ...row, events, read: (read as Figure["read"] | undefined) ?? field };
+    const [group, name] = curve?.split("/") ?? [];
+    return {
+      unit: "",
+      kind: "gauge",
+      ...row,
+      ...(group !== undefined && name !== undefined && { curve: { group, name } }),
+      events,
+      read: (read as Figure["read"] | undefined) ?? field,
+    };
   });
 }
 

@@ -12,16 +12,15 @@ export interface Point {
 
 /** The points that an event adds to curves over steps. */
 export function pointsOf(event: TroupeEvent): readonly Point[] {
-  return figuresOf(event.kind).flatMap(({ curve, read, hasGaps }) => {
-    if (curve === undefined) return [];
-    const [group = "", name = ""] = curve.split("/");
-    return read(event)
-      .filter(({ value }) => !(hasGaps && Number.isNaN(value)))
-      .map(({ value, labels }) => ({
-        group: fillIn(group, labels),
-        name: fillIn(name, labels),
-        rank: labels.rank as number | undefined,
-        value,
-      }));
-  });
+  const points: Point[] = [];
+  for (const { curve, read, hasGaps } of figuresOf(event.kind)) {
+    if (curve === undefined) continue;
+    const { group, name } = curve;
+    for (const { value, labels } of read(event)) {
+      if (hasGaps && Number.isNaN(value)) continue;
+      const rank = labels.rank as number | undefined;
+      points.push({ group: fillIn(group, labels), name: fillIn(name, labels), rank, value });
+    }
+  }
+  return points;
 }
