@@ -106,7 +106,7 @@ async function service(onSocket: boolean): Promise<Open> {
 const doors: readonly (readonly [name: string, file: string, open: () => Promise<Open>])[] = [
   [
     "Prometheus's",
-    "tools/sinks/prometheus/sink.ts",
+    "job/http.ts",
     async () => {
       const sink = await prometheusSink({ port: 0 });
       onTestFinished(() => sink.close());
@@ -115,7 +115,7 @@ const doors: readonly (readonly [name: string, file: string, open: () => Promise
   ],
   [
     "the dashboard's",
-    "job/dashboard/dashboard.ts",
+    "job/http.ts",
     async () => {
       const dashboard = await Dashboard.open({ port: 0 });
       onTestFinished(() => dashboard.close());
@@ -123,8 +123,8 @@ const doors: readonly (readonly [name: string, file: string, open: () => Promise
       return http({ port: Number(port) }, "/stream", hash.replace("#token=", ""));
     },
   ],
-  ["the checkpoint service's port", "tools/service/http/checkpoint-server.ts", () => service(false)],
-  ["the checkpoint service's socket", "tools/service/http/checkpoint-server.ts", () => service(true)],
+  ["the checkpoint service's port", "job/http.ts", () => service(false)],
+  ["the checkpoint service's socket", "job/http.ts", () => service(true)],
   ["the hosts'", "runtime/transport/tcp/tcp-door.ts", () => hub(() => new TcpDoor({ host }), overNetwork)],
   [
     "the hosts' with TLS",

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { type ConsoleSinkOptions, consoleSink } from "../../src/job/events/sinks/console-sink.ts";
-import { formatBytes, formatCount, formatDuration, printable } from "../../src/job/events/words/figures.ts";
+import { formatBytes, formatCount, formatDuration, printable } from "../../src/job/events/words/format.ts";
 import { stamped } from "./samples.ts";
 
 class Screen {

@@ -491,9 +491,9 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "Adam minimizes what is to be maximized",
-    file: "src/compute/optim/adam.ts",
-    from: "maximize ? -step.gradientScale : step.gradientScale,",
-    to: "maximize ? step.gradientScale : step.gradientScale,",
+    file: "src/compute/optim/update-rule.ts",
+    from: "maximize ? -step.gradientScale : step.gradientScale }",
+    to: "step.gradientScale }",
     caughtBy: [by(bmtrainOptim, "maximizes what it is told to, whatever the other optimizers do")],
   },
   {
@@ -1037,8 +1037,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the second moment is corrected as if the run had just begun",
     file: "src/compute/optim/adam.ts",
-    from: "            step.updateIndex,\n",
-    to: '            kind === "bmtrain-adam" ? 1 : step.updateIndex,\n',
+    from: "        step.updateIndex,\n",
+    to: '        kind === "bmtrain-adam" ? 1 : step.updateIndex,\n',
     caughtBy: [
       by(
         bmtrainOptim,
@@ -1393,7 +1393,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the console's steps leave out what has a name",
     file: "src/job/events/sinks/progress.ts",
-    from: "formatNamed({ ...step.losses, ...step.metrics })",
+    from: "formatNamed({ [labels.name]: value })",
     to: "formatNamed({})",
     caughtBy: [
       by(

@@ -1,12 +1,14 @@
-import { hold, ops, scope, tensor } from "../tensor/index.ts";
+import { hold, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
 import { type AdafactorSpec, relativeStepOf } from "./adafactor.ts";
 import { type Matrices, matricesOf, placesIn, stateOf } from "./adafactor-state.ts";
 import { FactoredSums } from "./factored-sums.ts";
+import { kept, rootMeanSquare } from "./local-updates.ts";
 import {
+  type OptimizerKind,
   type OwnedStretch,
+  type OwnRule,
   segmentsOf,
   stateTensor,
-  type UpdateRule,
   type UpdateShare,
   type UpdateStep,
 } from "./update-rule.ts";
@@ -25,9 +27,8 @@ import {
  * that owns something of a matrix keeps all of its row and column means; they are a few numbers beside the matrix. Four
  * exchanges a block: largest magnitudes, sums over rows and columns, and the same for the size of the update.
  */
-export function adafactorRule(spec: AdafactorSpec): UpdateRule {
+function rule(spec: AdafactorSpec): OwnRule {
   return {
-    groups: spec.groups,
     exchanges: true,
     updatesPartOf: { layers: false, experts: false },
     stateOf: (stretch) => stateOf(spec, stretch),
@@ -58,6 +59,40 @@ export function adafactorRule(spec: AdafactorSpec): UpdateRule {
     },
   };
 }
+
+/** Adafactor: the rule of a shard, and its formulas. */
+export const adafactor: OptimizerKind<AdafactorSpec> = {
+  rule,
+  reference(spec, update) {
+    const { value, gradient, weightDecay, step } = update;
+    const beta2 = 1 - step ** spec.decayRate;
+    const squares = gradient.square().add(spec.eps[0]);
+    const towards = (state: Tensor, mean: Tensor) => state.mul_(beta2).add_(mean, 1 - beta2);
+    const { shape } = value;
+    let direction: Tensor;
+    if (shape.length < 2) {
+      direction = gradient.div(towards(kept(update, "exp_avg_sq"), squares).sqrt());
+    } else {
+      const columnShape = [...shape.slice(0, -2), ...shape.slice(-1)];
+      const rows = towards(kept(update, "exp_avg_sq_row", shape.slice(0, -1)), squares.mean([-1]));
+      const columns = towards(kept(update, "exp_avg_sq_col", columnShape), squares.mean([-2]));
+      const ofRows = rows
+        .div(rows.mean([-1], true))
+        .rsqrt()
+        .unsqueeze(-1);
+      direction = ofRows.mul(columns.unsqueeze(-2).rsqrt()).mul(gradient);
+    }
+    const size = spec.scaleParameter ? Math.max(spec.eps[1], rootMeanSquare(value)) : 1;
+    const lr = update.lr * relativeStepOf(spec, step) * size;
+    direction = direction.mul(lr / Math.max(1, rootMeanSquare(direction) / spec.clipThreshold));
+    if (spec.beta1 !== undefined) {
+      direction = kept(update, "exp_avg")
+        .mul_(spec.beta1)
+        .add_(direction, 1 - spec.beta1);
+    }
+    value.mul_(1 - lr * weightDecay).sub_(direction);
+  },
+};
 
 /** Takes the step, through the first moment where one is kept. */
 function take(

@@ -1,8 +1,12 @@
-import type { NamesOf } from "../../errors/index.ts";
 import { atLeastZero, decayRate } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
+import {
+  CommonOptimizer,
+  type CommonSpec,
+  type Defaults,
+  type OptimizerOptions,
+} from "./parameter-options.ts";
 
 /** Options of {@link Adafactor}; the defaults of fairseq and transformers. */
 export interface AdafactorOptions extends OptimizerOptions {
@@ -24,16 +28,18 @@ export interface AdafactorOptions extends OptimizerOptions {
   readonly warmupInit?: boolean;
 }
 
-const NAMES: NamesOf<AdafactorOptions> = {
-  ...commonNames,
-  eps: true,
-  clipThreshold: true,
-  decayRate: true,
-  beta1: true,
+const defaults = {
+  lr: 1,
+  weightDecay: 0,
+  decay: "every parameter",
+  eps: [1e-30, 1e-3],
+  clipThreshold: 1,
+  decayRate: -0.8,
+  beta1: undefined,
   scaleParameter: true,
-  relativeStep: true,
-  warmupInit: true,
-};
+  relativeStep: undefined,
+  warmupInit: false,
+} as const satisfies Defaults<AdafactorOptions>;
 
 /** {@link Adafactor} as plain data. */
 export interface AdafactorSpec extends CommonSpec {
@@ -68,15 +74,15 @@ export class Adafactor extends CommonOptimizer implements AdafactorSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range, warm-up without relative steps, or neither of them nor `lr`
    */
   constructor(parameters: NamedShapes, options: AdafactorOptions = {}) {
-    super(parameters, { decay: "every parameter", ...options }, { lr: 1, weightDecay: 0, names: NAMES });
-    const [eps1, eps2] = options.eps ?? [1e-30, 1e-3];
+    super(parameters, options, defaults);
+    const [eps1, eps2] = options.eps ?? defaults.eps;
     this.eps = [atLeastZero("eps", eps1), atLeastZero("eps", eps2)];
-    this.clipThreshold = atLeastZero("clipThreshold", options.clipThreshold ?? 1);
-    this.decayRate = options.decayRate ?? -0.8;
+    this.clipThreshold = atLeastZero("clipThreshold", options.clipThreshold ?? defaults.clipThreshold);
+    this.decayRate = options.decayRate ?? defaults.decayRate;
     this.beta1 = options.beta1 === undefined ? undefined : decayRate("beta1", options.beta1);
-    this.scaleParameter = options.scaleParameter ?? true;
+    this.scaleParameter = options.scaleParameter ?? defaults.scaleParameter;
     this.relativeStep = options.relativeStep ?? options.lr === undefined;
-    this.warmupInit = options.warmupInit ?? false;
+    this.warmupInit = options.warmupInit ?? defaults.warmupInit;
     if (!(this.clipThreshold > 0)) throw optionError("clipThreshold", "> 0", this.clipThreshold);
     if (!(this.decayRate < 0)) throw optionError("decayRate", "< 0", this.decayRate);
     if (!this.relativeStep && options.lr === undefined)

@@ -1,10 +1,15 @@
-import type { NamesOf } from "../../errors/index.ts";
-import { OpenScope, ops } from "../tensor/index.ts";
+import { ops, type Tensor } from "../tensor/index.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
+import { kept, type LocalUpdate } from "./local-updates.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import {
+  CommonOptimizer,
+  type CommonSpec,
+  type Defaults,
+  type OptimizerOptions,
+} from "./parameter-options.ts";
+import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of Adam in its forms. */
 export interface AdamOptions extends OptimizerOptions {
@@ -23,8 +28,18 @@ export interface BMTrainAdamOptions extends AdamOptions {
   readonly holdSteps?: number;
 }
 
-const NAMES: NamesOf<AdamOptions> = { ...commonNames, betas: true, eps: true };
-const BMTRAIN_NAMES: NamesOf<BMTrainAdamOptions> = { ...NAMES, holdSteps: true };
+const adamDefaults = {
+  lr: 1e-3,
+  weightDecay: 0,
+  betas: [0.9, 0.999],
+  eps: 1e-8,
+} as const satisfies Defaults<AdamOptions>;
+const adamWDefaults = { ...adamDefaults, weightDecay: 0.01 } as const;
+const bmtrainDefaults = {
+  ...adamDefaults,
+  decay: "every parameter",
+  holdSteps: 0,
+} as const satisfies Defaults<BMTrainAdamOptions>;
 
 /**
  * Adam as plain data: what a shard, which holds the parameters and the moments, needs to update its slice.
@@ -53,15 +68,10 @@ abstract class AnyAdam extends CommonOptimizer implements AdamSpec {
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws `OPTIMIZER_OPTION` for an option out of range, or that it does not have
    */
-  constructor(
-    parameters: NamedShapes,
-    options: AdamOptions,
-    weightDecay: number,
-    names: Readonly<Record<string, true>> = NAMES,
-  ) {
-    super(parameters, options, { lr: 1e-3, weightDecay, names });
-    this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
-    this.eps = atLeastZero("eps", options.eps ?? 1e-8);
+  constructor(parameters: NamedShapes, options: AdamOptions, defaults: Defaults<AdamOptions>) {
+    super(parameters, options, defaults);
+    this.betas = checkBetas(options.betas ?? adamDefaults.betas);
+    this.eps = atLeastZero("eps", options.eps ?? adamDefaults.eps);
   }
 }
 
@@ -75,7 +85,7 @@ export class AdamW extends AnyAdam implements AdamWSpec {
   readonly kind = "adamw";
 
   constructor(parameters: NamedShapes, options: AdamWOptions = {}) {
-    super(parameters, options, 0.01);
+    super(parameters, options, adamWDefaults);
   }
 }
 
@@ -87,7 +97,7 @@ export class Adam extends AnyAdam {
   readonly kind = "adam";
 
   constructor(parameters: NamedShapes, options: AdamOptions = {}) {
-    super(parameters, options, 0);
+    super(parameters, options, adamDefaults);
   }
 }
 
@@ -102,10 +112,10 @@ export class BMTrainAdam extends AnyAdam {
   readonly holdSteps: number;
 
   constructor(parameters: NamedShapes, form: "half" | "single", options: BMTrainAdamOptions = {}) {
-    super(parameters, { decay: "every parameter", ...options }, 0, BMTRAIN_NAMES);
+    super(parameters, options, bmtrainDefaults);
     if (form !== "half" && form !== "single") throw optionError("form", "half or single", form);
     this.kind = form === "half" ? "bmtrain-adam" : "adam";
-    this.holdSteps = atLeastZero("holdSteps", options.holdSteps ?? 0);
+    this.holdSteps = atLeastZero("holdSteps", options.holdSteps ?? bmtrainDefaults.holdSteps);
   }
 }
 
@@ -115,37 +125,52 @@ const kernels = {
   "bmtrain-adam": ops.troupe.bmtrainAdam_,
 } as const;
 
-/** Adam in one pass of the fused kernel. */
-export function adamRule(spec: AdamSpec): UpdateRule {
-  const { kind, groups, betas, eps, maximize, holdSteps = 0 } = spec;
-  return {
-    groups,
-    exchanges: false,
-    takesScale: true,
-    updatesPartOf: ALL_PARTS,
-    stateOf: (stretch) => elementwise(["exp_avg", "exp_avg_sq"], stretch),
-    *update({ stretches }, step) {
+/** Adam in its three forms: the state is both moments. */
+export const adam: OptimizerKind<AdamSpec> = {
+  rule: (spec) => {
+    const { kind, betas, eps, holdSteps = 0 } = spec;
+    const kinds = ["exp_avg", "exp_avg_sq"];
+    return fusedRule(spec, kinds, (stretch, { ends, learningRates, weightDecays }, step) => {
       const isHeld = step.updateIndex <= holdSteps;
-      for (const stretch of stretches) {
-        const { ends, learningRates, weightDecays } = segmentsOf(stretch, groups, step);
-        using _ = new OpenScope();
-        kernels[kind](
-          stretch.master,
-          stateTensor(stretch, "exp_avg"),
-          stateTensor(stretch, "exp_avg_sq"),
-          stretch.gradient,
-          stretch.lowPrecision,
-          ends,
-          isHeld ? learningRates.map(() => 0) : learningRates,
-          weightDecays,
-          betas[0],
-          betas[1],
-          eps,
-          step.updateIndex,
-          maximize ? -step.gradientScale : step.gradientScale,
-          step.scale,
-        );
-      }
-    },
-  };
+      kernels[kind](
+        stretch.master,
+        stateTensor(stretch, "exp_avg"),
+        stateTensor(stretch, "exp_avg_sq"),
+        stretch.gradient,
+        stretch.lowPrecision,
+        ends,
+        isHeld ? learningRates.map(() => 0) : learningRates,
+        weightDecays,
+        betas[0],
+        betas[1],
+        eps,
+        step.updateIndex,
+        step.gradientScale,
+        step.scale,
+      );
+    });
+  },
+  reference(spec, update) {
+    const { value, gradient, weightDecay } = update;
+    const lr = update.step <= (spec.holdSteps ?? 0) ? 0 : update.lr;
+    if (spec.kind === "adam") {
+      value.sub_(adamDirection(update, gradient.add(value, weightDecay), spec), lr);
+    } else {
+      value.mul_(1 - lr * weightDecay).sub_(adamDirection(update, gradient, spec), lr);
+    }
+  },
+};
+
+/** Moves both moments towards the gradient. @returns Adam's direction, both corrected for their start at zero */
+export function adamDirection(
+  update: LocalUpdate,
+  gradient: Tensor,
+  { betas: [beta1, beta2], eps }: { readonly betas: readonly [number, number]; readonly eps: number },
+): Tensor {
+  const expAvg = kept(update, "exp_avg");
+  const expAvgSq = kept(update, "exp_avg_sq");
+  expAvg.mul_(beta1).add_(gradient, 1 - beta1);
+  expAvgSq.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
+  const root = expAvgSq.div(1 - beta2 ** update.step).sqrt();
+  return expAvg.div(1 - beta1 ** update.step).div(root.add(eps));
 }

@@ -24,7 +24,7 @@ export {
   type TorchLossScale,
 } from "./loss-scale.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
-export { defineOptimizer, loadOptimizers, type OwnRule, type OwnSpec } from "./own-optimizer.ts";
+export { defineOptimizer, loadOptimizers, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
 export type { OptimizerOptions } from "./parameter-options.ts";
 export {
@@ -60,6 +60,7 @@ export type {
   DeviceScales,
   FlatPiece,
   OwnedStretch,
+  OwnRule,
   Segments,
   StateLayout,
   StochasticRounding,

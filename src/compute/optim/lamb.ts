@@ -1,9 +1,22 @@
-import type { NamesOf } from "../../errors/index.ts";
 import { ops, scope } from "../tensor/index.ts";
+import { adamDirection } from "./adam.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
+import { norm } from "./local-updates.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import { elementwise, type Segments, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import {
+  CommonOptimizer,
+  type CommonSpec,
+  type Defaults,
+  type OptimizerOptions,
+} from "./parameter-options.ts";
+import {
+  elementwise,
+  type OptimizerKind,
+  type OwnRule,
+  type Segments,
+  segmentsOf,
+  stateTensor,
+} from "./update-rule.ts";
 import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./whole-parameter.ts";
 
 /** Options of {@link LAMB}; defaults: lr 1e-3, weightDecay 0.01. */
@@ -14,7 +27,12 @@ export interface LAMBOptions extends OptimizerOptions {
   readonly eps?: number;
 }
 
-const NAMES: NamesOf<LAMBOptions> = { ...commonNames, betas: true, eps: true };
+const defaults = {
+  lr: 1e-3,
+  weightDecay: 0.01,
+  betas: [0.9, 0.999],
+  eps: 1e-6,
+} as const satisfies Defaults<LAMBOptions>;
 
 /** {@link LAMB} as plain data. */
 export interface LAMBSpec extends CommonSpec {
@@ -38,17 +56,16 @@ export class LAMB extends CommonOptimizer implements LAMBSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range
    */
   constructor(parameters: NamedShapes, options: LAMBOptions = {}) {
-    super(parameters, options, { lr: 1e-3, weightDecay: 0.01, names: NAMES });
-    this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
-    this.eps = atLeastZero("eps", options.eps ?? 1e-6);
+    super(parameters, options, defaults);
+    this.betas = checkBetas(options.betas ?? defaults.betas);
+    this.eps = atLeastZero("eps", options.eps ?? defaults.eps);
   }
 }
 
 /** LAMB: the direction in one pass, two exchanges for the norms of whole parameters, the step in another pass. */
-export function lambRule(spec: LAMBSpec): UpdateRule {
+function rule(spec: LAMBSpec): OwnRule {
   const { groups, betas, eps, maximize } = spec;
   return {
-    groups,
     exchanges: true,
     updatesPartOf: { layers: true, experts: false },
     stateOf: (stretch) => elementwise(["exp_avg", "exp_avg_sq"], stretch),
@@ -104,7 +121,17 @@ export function lambRule(spec: LAMBSpec): UpdateRule {
   };
 }
 
+/** LAMB: the rule of a shard, and its formulas. */
+export const lamb: OptimizerKind<LAMBSpec> = {
+  rule,
+  reference(spec, update) {
+    const { value, gradient, lr, weightDecay } = update;
+    const direction = adamDirection(update, gradient, spec).add(value, weightDecay);
+    value.sub_(direction, lr * trustRatio(norm(value), norm(direction)));
+  },
+};
+
 /** @returns by how much the direction is stretched to be as long as the parameter */
-export function trustRatio(parameterNorm: number, directionNorm: number): number {
+function trustRatio(parameterNorm: number, directionNorm: number): number {
   return parameterNorm > 0 && directionNorm > 0 ? parameterNorm / directionNorm : 1;
 }

@@ -1,9 +1,14 @@
-import type { NamesOf } from "../../errors/index.ts";
-import { ops, scope } from "../tensor/index.ts";
+import { ops } from "../tensor/index.ts";
 import { checkBetas } from "./checks.ts";
+import { kept } from "./local-updates.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import {
+  CommonOptimizer,
+  type CommonSpec,
+  type Defaults,
+  type OptimizerOptions,
+} from "./parameter-options.ts";
+import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of {@link Lion}; the paper's defaults: lr 1e-4, weightDecay 0. */
 export interface LionOptions extends OptimizerOptions {
@@ -11,7 +16,7 @@ export interface LionOptions extends OptimizerOptions {
   readonly betas?: readonly [number, number];
 }
 
-const NAMES: NamesOf<LionOptions> = { ...commonNames, betas: true };
+const defaults = { lr: 1e-4, weightDecay: 0, betas: [0.9, 0.99] } as const satisfies Defaults<LionOptions>;
 
 /** {@link Lion} as plain data. */
 export interface LionSpec extends CommonSpec {
@@ -33,39 +38,39 @@ export class Lion extends CommonOptimizer implements LionSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range
    */
   constructor(parameters: NamedShapes, options: LionOptions = {}) {
-    super(parameters, options, { lr: 1e-4, weightDecay: 0, names: NAMES });
-    this.betas = checkBetas(options.betas ?? [0.9, 0.99]);
+    super(parameters, options, defaults);
+    this.betas = checkBetas(options.betas ?? defaults.betas);
   }
 }
 
-/** Lion in one pass of the fused kernel. */
-export function lionRule(spec: LionSpec): UpdateRule {
-  const { groups, betas, maximize } = spec;
-  return {
-    groups,
-    exchanges: false,
-    takesScale: true,
-    updatesPartOf: ALL_PARTS,
-    stateOf: (stretch) => elementwise(["exp_avg"], stretch),
-    *update({ stretches }, step) {
-      for (const stretch of stretches) {
-        const { ends, learningRates, weightDecays } = segmentsOf(stretch, groups, step);
-        scope(() => {
-          ops.troupe.lion_(
-            stretch.master,
-            stateTensor(stretch, "exp_avg"),
-            stretch.gradient,
-            stretch.lowPrecision,
-            ends,
-            learningRates,
-            weightDecays,
-            betas[0],
-            betas[1],
-            maximize ? -step.gradientScale : step.gradientScale,
-            step.scale,
-          );
-        });
-      }
-    },
-  };
-}
+/** Lion: its state is the momentum. */
+export const lion: OptimizerKind<LionSpec> = {
+  rule: (spec) => {
+    const { betas } = spec;
+    return fusedRule(spec, ["exp_avg"], (stretch, { ends, learningRates, weightDecays }, step) => {
+      ops.troupe.lion_(
+        stretch.master,
+        stateTensor(stretch, "exp_avg"),
+        stretch.gradient,
+        stretch.lowPrecision,
+        ends,
+        learningRates,
+        weightDecays,
+        betas[0],
+        betas[1],
+        step.gradientScale,
+        step.scale,
+      );
+    });
+  },
+  reference({ betas: [beta1, beta2] }, update) {
+    const { value, gradient, lr, weightDecay } = update;
+    const expAvg = kept(update, "exp_avg");
+    const direction = expAvg
+      .mul(beta1)
+      .add(gradient, 1 - beta1)
+      .sign();
+    value.mul_(1 - lr * weightDecay).sub_(direction, lr);
+    expAvg.mul_(beta2).add_(gradient, 1 - beta2);
+  },
+};

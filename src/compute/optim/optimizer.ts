@@ -1,18 +1,37 @@
 import type { AdafactorSpec } from "./adafactor.ts";
-import { adafactorRule } from "./adafactor-rule.ts";
-import { type AdamSpec, adamRule } from "./adam.ts";
-import { type LAMBSpec, lambRule } from "./lamb.ts";
-import { type LionSpec, lionRule } from "./lion.ts";
+import { adafactor } from "./adafactor-rule.ts";
+import { type AdamSpec, adam } from "./adam.ts";
+import { type LAMBSpec, lamb } from "./lamb.ts";
+import { type LionSpec, lion } from "./lion.ts";
 import { optionError } from "./option-error.ts";
-import { type OwnSpec, ownRule } from "./own-optimizer.ts";
-import { type SGDSpec, sgdRule } from "./sgd.ts";
-import type { StochasticRounding, UpdateRule } from "./update-rule.ts";
+import { type OwnSpec, own } from "./own-optimizer.ts";
+import { type SGDSpec, sgd } from "./sgd.ts";
+import type { OptimizerKind, StochasticRounding, UpdateRule } from "./update-rule.ts";
 
 /** An optimizer as plain data: what a job names, what messages carry, what a shard makes an {@link UpdateRule} of. */
 export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | AdafactorSpec | OwnSpec) & {
   /** How the ranks' narrow parameters are rounded; to nearest where left out. Set by the run, not by the job. */
   readonly rounding?: StochasticRounding | undefined;
 };
+
+type Kind = OptimizerSpec["kind"];
+
+/** Every kind, by the name that its specs and a checkpoint's recipe have. */
+const kinds: { readonly [K in Kind]: OptimizerKind<Extract<OptimizerSpec, { kind: K }>> } = {
+  adamw: adam,
+  adam,
+  "bmtrain-adam": adam,
+  sgd,
+  lion,
+  lamb,
+  adafactor,
+  own,
+};
+
+/** @returns the kind of a spec */
+export function kindOf<Spec extends OptimizerSpec>({ kind }: Spec): OptimizerKind<Spec> {
+  return kinds[kind] as OptimizerKind<Spec>;
+}
 
 /**
  * Makes sure that every parameter has one optimizer, and one that can update it.
@@ -50,32 +69,12 @@ export function checkOptimizers(
   return specs;
 }
 
-function nameOf(spec: OptimizerSpec): string {
+/** @returns what an error calls an optimizer */
+export function nameOf(spec: OptimizerSpec): string {
   return spec.kind === "own" ? spec.name : spec.kind;
 }
 
 /** @returns what a shard does for an optimizer; one of a job's own is to be loaded, see `loadOptimizers` */
 export function updateRuleOf(spec: OptimizerSpec): UpdateRule {
-  return { ...ruleOf(spec), rounding: spec.rounding };
-}
-
-function ruleOf(spec: OptimizerSpec): UpdateRule {
-  switch (spec.kind) {
-    case "adamw":
-    case "adam":
-    case "bmtrain-adam":
-      return adamRule(spec);
-    case "sgd":
-      return sgdRule(spec);
-    case "lion":
-      return lionRule(spec);
-    case "lamb":
-      return lambRule(spec);
-    case "adafactor":
-      return adafactorRule(spec);
-    case "own":
-      return ownRule(spec);
-    default:
-      return spec satisfies never;
-  }
+  return { ...kindOf(spec).rule(spec), groups: spec.groups, rounding: spec.rounding };
 }

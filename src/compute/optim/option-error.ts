@@ -4,7 +4,7 @@ import { TroupeError, unknownNames } from "../../errors/index.ts";
  * Refuses what no option is called.
  * @throws {TroupeError} `OPTIMIZER_OPTION`
  */
-export function refuseUnknown(given: object, names: Readonly<Record<string, true>>): void {
+export function refuseUnknown(given: object, names: Readonly<Record<string, unknown>>): void {
   const unknown = unknownNames(given, names);
   if (unknown === undefined) return;
   const { expected, got, hint } = unknown;

@@ -1,8 +1,8 @@
 import { callUser, describeValue, TroupeError } from "../../errors/index.ts";
 import { type DefinedIn, Definitions } from "../definitions/index.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import type { UpdateRule } from "./update-rule.ts";
+import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import type { OptimizerKind, OwnRule } from "./update-rule.ts";
 
 /** An optimizer of a job's own, as plain data. */
 export interface OwnSpec<Settings = unknown> extends CommonSpec, DefinedIn {
@@ -10,9 +10,6 @@ export interface OwnSpec<Settings = unknown> extends CommonSpec, DefinedIn {
   /** Plain data: what it is told beside what every optimizer is. */
   readonly settings: Settings;
 }
-
-/** What an optimizer of one's own does on a shard, and what it needs for that; the groups are those of its spec. */
-export type OwnRule = Omit<UpdateRule, "groups" | "rounding">;
 
 const defined = new Definitions<(spec: OwnSpec<never>) => OwnRule>("optimizer");
 
@@ -23,7 +20,7 @@ class OwnOptimizer<Settings> extends CommonOptimizer implements OwnSpec<Settings
   readonly settings: Settings;
 
   constructor(where: DefinedIn, parameters: NamedShapes, options: OptimizerOptions, settings: Settings) {
-    super(parameters, options, { lr: 1e-3, weightDecay: 0, names: commonNames });
+    super(parameters, options, { lr: 1e-3, weightDecay: 0 });
     this.module = where.module;
     this.name = where.name;
     this.settings = settings;
@@ -60,17 +57,18 @@ export async function loadOptimizers(specs: Iterable<{ readonly kind: string }>)
   for (const spec of specs) if (spec.kind === "own") await defined.load(spec as OwnSpec);
 }
 
-/** @returns the rule of an optimizer whose module this thread has imported */
-export function ownRule(spec: OwnSpec): UpdateRule {
-  const { name } = spec;
-  const own = callUser(`the rule of optimizer ${name}`, () => defined.get(spec)(spec as OwnSpec<never>));
-  return {
-    ...own,
-    stateOf: (stretch) => callUser(`stateOf(…) of optimizer ${name}`, () => own.stateOf(stretch)),
-    update: (share, step) => watched(`update(…) of optimizer ${name}`, () => own.update(share, step)),
-    groups: spec.groups,
-  };
-}
+/** All optimizers of jobs: the rule is that of the module and name, which this thread has imported. */
+export const own: OptimizerKind<OwnSpec> = {
+  rule: (spec) => {
+    const { name } = spec;
+    const rule = callUser(`the rule of optimizer ${name}`, () => defined.get(spec)(spec as OwnSpec<never>));
+    return {
+      ...rule,
+      stateOf: (stretch) => callUser(`stateOf(…) of optimizer ${name}`, () => rule.stateOf(stretch)),
+      update: (share, step) => watched(`update(…) of optimizer ${name}`, () => rule.update(share, step)),
+    };
+  },
+};
 
 /** Wraps a generator so that each of its turns counts as a call into the user's code. */
 function* watched<T, Next>(what: string, begin: () => Generator<T, void, Next>): Generator<T, void, Next> {

@@ -32,8 +32,7 @@ export interface OptimizerOptions {
   readonly only?: RegExp;
 }
 
-/** The names of what every optimizer may be told; each has its own beside them. */
-export const commonNames: NamesOf<OptimizerOptions> = {
+const commonNames: NamesOf<OptimizerOptions> = {
   lr: true,
   weightDecay: true,
   decay: true,
@@ -43,13 +42,12 @@ export const commonNames: NamesOf<OptimizerOptions> = {
   only: true,
 };
 
-/** What an optimizer is before it is told anything. */
-interface Kind {
+/** An optimizer's values of options that are left out. All that it takes besides the options of every optimizer is named here. */
+export type Defaults<Options extends OptimizerOptions> = {
   readonly lr: number;
   readonly weightDecay: number;
-  /** Of its options. */
-  readonly names: Readonly<Record<string, true>>;
-}
+  readonly decay?: Decay;
+} & { readonly [Name in Exclude<keyof Options, keyof OptimizerOptions>]-?: Options[Name] | undefined };
 
 /** What every optimizer says, as plain data. */
 export interface CommonSpec {
@@ -70,15 +68,15 @@ export abstract class CommonOptimizer implements CommonSpec {
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws {TroupeError} `OPTIMIZER_OPTION` for an option out of range, or that it does not have
    */
-  constructor(parameters: NamedShapes, options: OptimizerOptions, kind: Kind) {
+  constructor(parameters: NamedShapes, options: OptimizerOptions, defaults: Defaults<OptimizerOptions>) {
     const given = checkNamedShapes(parameters);
-    refuseUnknown(options, kind.names);
-    const { only, decay = "matrices", groups: rules = [] } = options;
+    refuseUnknown(options, { ...commonNames, ...defaults });
+    const { only, decay = defaults.decay ?? "matrices", groups: rules = [] } = options;
     if (!DECAYS.includes(decay))
       throw optionError("decay", DECAYS.map((each) => `"${each}"`).join(" or "), decay);
-    const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? kind.weightDecay);
+    const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? defaults.weightDecay);
     const mine = only === undefined ? given : [...given].filter(([name]) => only.test(name));
-    this.lr = atLeastZero("lr", options.lr ?? kind.lr);
+    this.lr = atLeastZero("lr", options.lr ?? defaults.lr);
     this.groups = groupParameters(mine, { weightDecay, decay, rules });
     this.maximize = options.maximize ?? false;
     this.clipNorm = clipRuleOf(options.clipNorm)?.max;

@@ -1,10 +1,15 @@
-import type { NamesOf } from "../../errors/index.ts";
-import { ops, scope } from "../tensor/index.ts";
+import { ops } from "../tensor/index.ts";
 import { atLeastZero } from "./checks.ts";
+import { kept } from "./local-updates.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import {
+  CommonOptimizer,
+  type CommonSpec,
+  type Defaults,
+  type OptimizerOptions,
+} from "./parameter-options.ts";
+import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of {@link SGD}; torch's defaults: lr 1e-3, weightDecay 0. */
 export interface SGDOptions extends OptimizerOptions {
@@ -16,7 +21,13 @@ export interface SGDOptions extends OptimizerOptions {
   readonly nesterov?: boolean;
 }
 
-const NAMES: NamesOf<SGDOptions> = { ...commonNames, momentum: true, dampening: true, nesterov: true };
+const defaults = {
+  lr: 1e-3,
+  weightDecay: 0,
+  momentum: 0,
+  dampening: 0,
+  nesterov: false,
+} as const satisfies Defaults<SGDOptions>;
 
 /** {@link SGD} as plain data. */
 export interface SGDSpec extends CommonSpec {
@@ -41,47 +52,48 @@ export class SGD extends CommonOptimizer implements SGDSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range, or Nesterov's form without momentum or with dampening
    */
   constructor(parameters: NamedShapes, options: SGDOptions = {}) {
-    super(parameters, options, { lr: 1e-3, weightDecay: 0, names: NAMES });
-    this.momentum = atLeastZero("momentum", options.momentum ?? 0);
-    this.dampening = options.dampening ?? 0;
-    this.nesterov = options.nesterov ?? false;
+    super(parameters, options, defaults);
+    this.momentum = atLeastZero("momentum", options.momentum ?? defaults.momentum);
+    this.dampening = options.dampening ?? defaults.dampening;
+    this.nesterov = options.nesterov ?? defaults.nesterov;
     if (!Number.isFinite(this.dampening)) throw optionError("dampening", "a number", this.dampening);
     if (this.nesterov && (this.momentum === 0 || this.dampening !== 0))
       throw optionError("nesterov", "used with momentum and no dampening", true);
   }
 }
 
-/** SGD in one pass of the fused kernel; its state is the momentum, where there is one. */
-export function sgdRule(spec: SGDSpec): UpdateRule {
-  const { groups, momentum, dampening, nesterov, maximize } = spec;
-  const kinds = momentum === 0 ? [] : ["momentum_buffer"];
-  return {
-    groups,
-    exchanges: false,
-    takesScale: true,
-    updatesPartOf: ALL_PARTS,
-    stateOf: (stretch) => elementwise(kinds, stretch),
-    *update({ stretches }, step) {
-      for (const stretch of stretches) {
-        const { ends, learningRates, weightDecays } = segmentsOf(stretch, groups, step);
-        scope(() => {
-          ops.troupe.sgd_(
-            stretch.master,
-            momentum === 0 ? undefined : stateTensor(stretch, "momentum_buffer"),
-            stretch.gradient,
-            stretch.lowPrecision,
-            ends,
-            learningRates,
-            weightDecays,
-            momentum,
-            dampening,
-            nesterov,
-            step.updateIndex,
-            maximize ? -step.gradientScale : step.gradientScale,
-            step.scale,
-          );
-        });
-      }
-    },
-  };
-}
+/** SGD: its state is the momentum, if there is one. */
+export const sgd: OptimizerKind<SGDSpec> = {
+  rule: (spec) => {
+    const { momentum, dampening, nesterov } = spec;
+    const kinds = momentum === 0 ? [] : ["momentum_buffer"];
+    return fusedRule(spec, kinds, (stretch, { ends, learningRates, weightDecays }, step) => {
+      ops.troupe.sgd_(
+        stretch.master,
+        momentum === 0 ? undefined : stateTensor(stretch, "momentum_buffer"),
+        stretch.gradient,
+        stretch.lowPrecision,
+        ends,
+        learningRates,
+        weightDecays,
+        momentum,
+        dampening,
+        nesterov,
+        step.updateIndex,
+        step.gradientScale,
+        step.scale,
+      );
+    });
+  },
+  reference({ momentum, dampening, nesterov }, update) {
+    const { value, lr, weightDecay, step } = update;
+    const gradient = update.gradient.add(value, weightDecay);
+    if (momentum === 0) {
+      value.sub_(gradient, lr);
+      return;
+    }
+    const buffer = kept(update, "momentum_buffer");
+    buffer.mul_(momentum).add_(gradient, step === 1 ? 1 : 1 - dampening);
+    value.sub_(nesterov ? gradient.add(buffer, momentum) : buffer, lr);
+  },
+};

@@ -1,7 +1,8 @@
 import { noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { type ClipRule, clipGradNorm } from "./clip.ts";
-import { type LocalState, type LocalUpdate, updateLocal } from "./local-updates.ts";
-import type { OptimizerSpec } from "./optimizer.ts";
+import type { LocalState, LocalUpdate } from "./local-updates.ts";
+import { kindOf, nameOf, type OptimizerSpec } from "./optimizer.ts";
+import { optionError } from "./option-error.ts";
 
 /** Options of one local step. */
 export interface StepLocalOptions {
@@ -26,6 +27,13 @@ export function stepLocal(
   step: number,
   options: StepLocalOptions = {},
 ): number {
+  const { reference } = kindOf(spec);
+  if (reference === undefined)
+    throw optionError(
+      "optimizer",
+      "one of this package for a local step, whose formulas it knows",
+      nameOf(spec),
+    );
   return noGrad(() =>
     scope(() => {
       const gradients = gradientsOf(parameters);
@@ -37,7 +45,7 @@ export function stepLocal(
           const gradient = gradients.get(name);
           if (value === undefined || gradient === undefined) continue;
           const update: LocalUpdate = { name, value, gradient, state, lr, weightDecay, step };
-          scope(() => updateLocal(spec, spec.maximize ? { ...update, gradient: gradient.neg() } : update));
+          scope(() => reference(spec, spec.maximize ? { ...update, gradient: gradient.neg() } : update));
           gradient.zero_();
         }
       }

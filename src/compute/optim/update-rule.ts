@@ -1,5 +1,7 @@
-import type { Tensor } from "../tensor/index.ts";
+import { scope, type Tensor } from "../tensor/index.ts";
+import type { LocalUpdate } from "./local-updates.ts";
 import type { ParameterGroup } from "./parameter-groups.ts";
+import type { CommonSpec } from "./parameter-options.ts";
 
 /** A parameter's elements within a flat stretch of memory. Plain data. */
 export interface FlatPiece {
@@ -115,6 +117,42 @@ export interface UpdateRule {
   stateOf<Piece extends FlatPiece>(stretch: Stretch<Piece>): readonly StateLayout<Piece>[];
   /** Updates what is owned of one block, in place; may overwrite the gradient. */
   update(share: UpdateShare, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]>;
+}
+
+/** What the optimizer itself says of its rule; its spec has the rest. */
+export type OwnRule = Omit<UpdateRule, "groups" | "rounding">;
+
+/** A kind of optimizer: how its specs become updates. */
+export interface OptimizerKind<Spec> {
+  readonly rule: (spec: Spec) => OwnRule;
+  /**
+   * The formulas in plain tensor operations: updates one parameter in place, on one device. Temporaries are the caller's scope's.
+   * The rule is tested against it; a job's own optimizers have none.
+   */
+  readonly reference?: (spec: Spec, update: LocalUpdate) => void;
+}
+
+/**
+ * The rule of an optimizer that updates each element by itself, in one pass of a fused kernel.
+ * @param kinds - of its state, each of the parameters' shape
+ * @param kernel - updates a stretch; the step's gradient scale is negative if the optimizer maximizes
+ */
+export function fusedRule(
+  { groups, maximize }: CommonSpec,
+  kinds: readonly string[],
+  kernel: (stretch: OwnedStretch, segments: Segments, step: UpdateStep) => void,
+): OwnRule {
+  return {
+    exchanges: false,
+    takesScale: true,
+    updatesPartOf: ALL_PARTS,
+    stateOf: (stretch) => elementwise(kinds, stretch),
+    *update({ stretches }, step) {
+      const signed = { ...step, gradientScale: maximize ? -step.gradientScale : step.gradientScale };
+      for (const stretch of stretches)
+        scope(() => kernel(stretch, segmentsOf(stretch, groups, step), signed));
+    },
+  };
 }
 
 /** Of a rule that treats every element by itself. */

@@ -1,9 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { toJson } from "../events/index.ts";
+import { eventText, SentEvents } from "../http.ts";
 import type { BoardFrame, Frame } from "./frame.ts";
-import { Listener } from "./listener.ts";
-import { Replay } from "./replay.ts";
 
 /** Where frames come from. */
 export interface FrameSource {
@@ -15,7 +13,8 @@ export interface FrameSource {
 
 /** Frames are sent at most this often, with the board where there is one: each write costs more than what is in it. */
 const flushMs = 200;
-const beatMs = 10_000;
+/** What a browser may leave unread before it is sent nothing more, until it has caught up. */
+const maxUnreadBytes = 1 << 20;
 const replayCharacters = 4 << 20;
 const reconnectMs = 1000;
 
@@ -28,17 +27,15 @@ export class Broadcast {
   readonly #epoch = randomUUID();
   readonly #replay = new Replay(replayCharacters);
   /** Pages, and the last frame that each was sent. */
-  readonly #listeners = new Map<Listener, number>();
-  readonly #beat: NodeJS.Timeout;
+  readonly #listeners = new Map<SentEvents, number>();
+  readonly #onGivenUp: () => void;
   #number = 0;
   #flush: NodeJS.Timeout | undefined;
 
   /** @param onGivenUp - told of each page that has read nothing for so long that it was let go */
   constructor(source: FrameSource, onGivenUp: () => void = () => {}) {
     this.#source = source;
-    this.#beat = setInterval(() => {
-      for (const listener of this.#listeners.keys()) if (!listener.beat()) onGivenUp();
-    }, beatMs).unref();
+    this.#onGivenUp = onGivenUp;
   }
 
   get numListeners(): number {
@@ -52,14 +49,14 @@ export class Broadcast {
    * @param board - what there is to see now
    */
   join(response: ServerResponse, lastEventId: string | undefined, board: BoardFrame): void {
-    response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" });
-    const listener = new Listener(response, () => this.#catchUp(listener));
+    const onCaughtUp = () => this.#catchUp(listener);
+    const listener = new SentEvents(response, { maxUnreadBytes, onCaughtUp, onGivenUp: this.#onGivenUp });
     this.#send();
     this.#listeners.set(listener, this.#numberOf(lastEventId));
     response.on("close", () => this.#listeners.delete(listener));
     listener.send(`retry: ${reconnectMs}\n\n`);
     this.#catchUp(listener);
-    listener.send(message("board", board));
+    listener.send(eventText("board", board));
   }
 
   /** Says that there is something new to tell. Where no page listens it is told to the next one that does. */
@@ -69,11 +66,10 @@ export class Broadcast {
 
   /** Sends what is of worth now only, behind what is new: it is not repeated to who missed it. */
   sendNow(board: BoardFrame): void {
-    this.#send(message("board", board));
+    this.#send(eventText("board", board));
   }
 
   close(): void {
-    clearInterval(this.#beat);
     this.#send();
     for (const listener of this.#listeners.keys()) listener.end();
   }
@@ -94,16 +90,16 @@ export class Broadcast {
     const frame = this.#source.takeChange();
     if (frame === undefined) return "";
     this.#number++;
-    const text = message("frame", frame, this.#id());
+    const text = eventText("frame", frame, this.#id());
     this.#replay.push(this.#number, text);
     return text;
   }
 
-  #catchUp(listener: Listener): void {
+  #catchUp(listener: SentEvents): void {
     const seen = this.#listeners.get(listener);
     if (seen === undefined) return;
     const missed = this.#replay.since(seen, this.#number) ?? [
-      message("frame", this.#source.whole(), this.#id()),
+      eventText("frame", this.#source.whole(), this.#id()),
     ];
     this.#listeners.set(listener, this.#number);
     if (missed.length > 0) listener.send(missed.join(""));
@@ -120,7 +116,32 @@ export class Broadcast {
   }
 }
 
-/** One server-sent event. JSON has no line breaks, so that it is one line. */
-function message(event: string, data: object, id?: string): string {
-  return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${toJson(data)}\n\n`;
+/** What was sent last, in bounded memory, for pages that come back. */
+class Replay {
+  readonly #maxCharacters: number;
+  #texts: { readonly number: number; readonly text: string }[] = [];
+  #numCharacters = 0;
+
+  constructor(maxCharacters: number) {
+    this.#maxCharacters = maxCharacters;
+  }
+
+  /** @param number - rises by one with each text */
+  push(number: number, text: string): void {
+    this.#texts.push({ number, text });
+    this.#numCharacters += text.length;
+    let numGone = 0;
+    while (this.#numCharacters > this.#maxCharacters && numGone < this.#texts.length) {
+      this.#numCharacters -= this.#texts[numGone++]?.text.length ?? 0;
+    }
+    if (numGone > 0) this.#texts = this.#texts.slice(numGone);
+  }
+
+  /** @returns what came after text `number`, up to `latest`; undefined where some of it is gone */
+  since(number: number, latest: number): readonly string[] | undefined {
+    if (number === latest) return [];
+    if (number > latest || (this.#texts[0]?.number ?? Number.POSITIVE_INFINITY) > number + 1)
+      return undefined;
+    return this.#texts.filter((entry) => entry.number > number).map(({ text }) => text);
+  }
 }

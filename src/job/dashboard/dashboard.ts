@@ -1,17 +1,5 @@
-import { once } from "node:events";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import type { Duplex } from "node:stream";
 import { TroupeError } from "../../errors/index.ts";
-import {
-  Callers,
-  callerLimits,
-  Gate,
-  inUrl,
-  keepToken,
-  makeToken,
-  type Refusal,
-} from "../../runtime/access/index.ts";
+import { Gate, inUrl, keepToken, makeToken } from "../../runtime/access/index.ts";
 import {
   type EventSink,
   type OutputFailed,
@@ -19,6 +7,7 @@ import {
   type TellTrouble,
   type TroupeEvent,
 } from "../events/index.ts";
+import { type Call, HttpServer, Refused, reply } from "../http.ts";
 import { assetAt } from "./assets.ts";
 import { Broadcast } from "./broadcast.ts";
 import type { ActorStatus, BoardFrame } from "./frame.ts";
@@ -57,16 +46,13 @@ const pageGivenUp: OutputFailed = {
   error: { message: "it read nothing for half a minute, and is let go" },
 };
 
-/** On every answer. `connect-src` and all the others are the page's own address only; nothing is kept, framed or guessed. */
+/** On every answer, besides those of every server: the page may load and call its own address only. */
 const headers = {
-  "Content-Security-Policy":
+  "content-security-policy":
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
-  "X-Frame-Options": "DENY",
-  "X-Content-Type-Options": "nosniff",
-  "Referrer-Policy": "no-referrer",
-  "Cross-Origin-Resource-Policy": "same-origin",
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cache-Control": "no-store",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
 } as const;
 
 /**
@@ -78,9 +64,7 @@ const headers = {
 export class Dashboard implements EventSink, AsyncDisposable {
   /** Where a browser finds it, the token behind `#`, which browsers keep to themselves. */
   readonly url: string;
-  readonly #server: Server;
-  readonly #callers: Callers;
-  readonly #gate: Gate;
+  readonly #server: HttpServer;
   readonly #view: RunView;
   readonly #broadcast: Broadcast;
   readonly #spans = new SpanLog();
@@ -90,22 +74,15 @@ export class Dashboard implements EventSink, AsyncDisposable {
   #board: NodeJS.Timeout;
   #closed = false;
 
-  private constructor(server: Server, token: string, host: string, sources: DashboardSources) {
-    const { port } = server.address() as AddressInfo;
-    this.url = `http://${inUrl(host)}:${port}/#token=${token}`;
+  private constructor(server: HttpServer, url: string, sources: DashboardSources) {
+    this.url = url;
     this.#server = server;
-    this.#callers = new Callers(server);
-    this.#gate = new Gate({ host, token });
     this.#clock = sources.clock ?? stampMs;
     this.#inspect = sources.inspect ?? (() => undefined);
     this.#view = new RunView(this.#clock);
     this.#broadcast = new Broadcast(this.#view, () => this.#tell(pageGivenUp));
     this.#board = setTimeout(() => this.#sendBoard(), boardMs).unref();
-    server.on("request", (request, response) => this.#answer(request, response));
-    // A socket that wants to be something else than HTTP: there is nothing else here.
-    for (const event of ["upgrade", "connect"]) server.on(event, refuseSocket);
-    server.on("connection", (socket) => socket.unref());
-    server.unref();
+    server.serve((call) => this.#answer(call));
   }
 
   /**
@@ -115,11 +92,10 @@ export class Dashboard implements EventSink, AsyncDisposable {
   static async open(options: DashboardOptions = {}, sources: DashboardSources = {}): Promise<Dashboard> {
     const { host = "127.0.0.1", port, tokenFile } = options;
     const token = tokenFile === undefined ? makeToken() : await keepToken(tokenFile);
-    const server =
-      port === undefined
-        ? await listen(host, usualPort).catch(() => listen(host, 0))
-        : await listen(host, port);
-    return new Dashboard(server, token, host, sources);
+    const server = await HttpServer.open({ gate: new Gate({ host, token }), headers, refusesUpgrades: true });
+    const listen = (port: number) => server.listen(host, port, (cause) => notFree(host, port, cause));
+    const listened = port === undefined ? await listen(usualPort).catch(() => listen(0)) : await listen(port);
+    return new Dashboard(server, `http://${inUrl(host)}:${listened}/#token=${token}`, sources);
   }
 
   attach(tell: TellTrouble): void {
@@ -150,38 +126,35 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.#closed = true;
     clearTimeout(this.#board);
     this.#broadcast.close();
-    const closed = once(this.#server, "close");
-    this.#server.close();
-    // For a browser that does not take the end of its stream.
-    const force = setTimeout(() => this.#server.closeAllConnections(), closeMs);
-    await closed;
-    clearTimeout(force);
+    // Some browsers do not take the end of their stream.
+    await this.#server.close(closeMs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
-    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    const refusal = this.#gate.refuse(request);
-    const [path = ""] = (request.url ?? "").split("?");
-    if (refusal !== undefined) refuse(response, refusal);
-    else if (path === "/stream") this.#stream(request, response);
-    else serveAsset(path, request.method, response);
+  #answer(call: Call): void {
+    if (call.path === "/stream") {
+      this.#stream(call);
+      return;
+    }
+    const asset = assetAt(call.path);
+    if (asset === undefined) throw new Refused(404, "there is nothing here");
+    reply(call, asset.contentType, asset.body);
   }
 
-  #stream(request: IncomingMessage, response: ServerResponse): void {
-    const refusal = this.#gate.refuseUnauthenticated(request);
-    if (refusal !== undefined) refuse(response, refusal);
-    else if (request.method === "HEAD") response.writeHead(200).end();
-    else if (this.#broadcast.numListeners >= maxListeners) {
-      refuse(response, { status: 503, reason: "too many pages listen already" });
-    } else {
-      this.#callers.admit(request.socket);
-      const lastEventId = request.headersDistinct["last-event-id"]?.[0];
-      this.#broadcast.join(response, lastEventId, this.#look(this.#spans.latest()));
+  #stream(call: Call): void {
+    const { request, response } = call;
+    call.authenticate();
+    if (request.method === "HEAD") {
+      response.writeHead(200).end();
+      return;
     }
+    if (this.#broadcast.numListeners >= maxListeners) throw new Refused(503, "too many pages listen already");
+    call.admit();
+    const lastEventId = request.headersDistinct["last-event-id"]?.[0];
+    this.#broadcast.join(response, lastEventId, this.#look(this.#spans.latest()));
   }
 
   /** Looks only while someone is there to see it. */
@@ -199,51 +172,9 @@ export class Dashboard implements EventSink, AsyncDisposable {
   }
 }
 
-function serveAsset(path: string, method: string | undefined, response: ServerResponse): void {
-  const asset = assetAt(path);
-  if (asset === undefined) {
-    refuse(response, { status: 404, reason: "there is nothing here" });
-    return;
-  }
-  response.writeHead(200, { "Content-Type": asset.contentType, "Content-Length": asset.body.length });
-  response.end(method === "HEAD" ? undefined : asset.body);
-}
-
-function refuse(
-  response: ServerResponse,
-  { status, reason }: Refusal | { status: 404 | 503; reason: string },
-): void {
-  response.setHeader("Content-Type", "text/plain; charset=utf-8");
-  if (status === 405) response.setHeader("Allow", "GET, HEAD");
-  // What a refused request still sends is not read.
-  response.setHeader("Connection", "close");
-  response.writeHead(status).end(`${reason}\n`);
-}
-
-function refuseSocket(_request: IncomingMessage, socket: Duplex): void {
-  socket.on("error", () => {});
-  socket.end("HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-}
-
-async function listen(host: string, port: number): Promise<Server> {
-  // Loaded where it serves: every actor's thread imports this module with the job.
-  const { createServer } = await import("node:http");
-  const server = createServer({ ...callerLimits, requestTimeout: 10_000 });
-  try {
-    server.listen(port, host);
-    await once(server, "listening");
-    return server;
-  } catch (error) {
-    const got = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new TroupeError(
-      "DASHBOARD_PORT",
-      {
-        where: "dashboard",
-        expected: `to listen on ${host}, port ${port}`,
-        got,
-        hint: "choose another port, 0 for any, or an address of this machine",
-      },
-      { fields: { host, port }, cause: error },
-    );
-  }
+function notFree(host: string, port: number, cause: NodeJS.ErrnoException): TroupeError {
+  const expected = `to listen on ${host}, port ${port}`;
+  const hint = "choose another port, 0 for any, or an address of this machine";
+  const operands = { where: "dashboard", expected, got: cause.code ?? String(cause), hint };
+  return new TroupeError("DASHBOARD_PORT", operands, { fields: { host, port }, cause });
 }

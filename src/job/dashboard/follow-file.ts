@@ -29,7 +29,7 @@ export interface FileReader {
 export async function findEventFile(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory()) return join(path, eventFileName);
-  const folder = await stat(resolve(path, "../..")).catch(() => undefined);
+  const folder = await stat(resolve(path, "..")).catch(() => undefined);
   if (found?.isFile() || (found === undefined && path.endsWith(".jsonl") && folder?.isDirectory()))
     return path;
   const got = found === undefined ? "no such file or folder" : "neither";

@@ -1,13 +1,22 @@
-import type { EventOf, TroupeEvent } from "../events/index.ts";
-import { ActorRoll } from "./actor-roll.ts";
-import { CheckpointLog } from "./checkpoint-log.ts";
-import type { Frame, RunFacts, RunPart } from "./frame.ts";
+import { describeEvent, type EventOf, figuresOf, fillIn, type TroupeEvent } from "../events/index.ts";
+import type {
+  ActorPart,
+  CheckpointPart,
+  CheckpointsPart,
+  Frame,
+  Incident,
+  RunFacts,
+  RunPart,
+} from "./frame.ts";
 import { HistoryTable } from "./history-table.ts";
-import { IncidentLog } from "./incident-log.ts";
-import { MemoryHistory } from "./memory-history.ts";
 
 /** Weight of the newest step in the smoothed duration of a step, as in the console's progress line. */
 const smoothing = 0.05;
+const maxActors = 4096;
+const maxCheckpoints = 12;
+const maxIncidents = 100;
+
+type Parts = Required<Pick<Frame, "run" | "checkpoints" | "incidents" | "sample" | "actors">>;
 
 const waiting: RunPart = {
   state: "waiting",
@@ -22,76 +31,81 @@ const waiting: RunPart = {
   numRestarts: 0,
 };
 
-type Part = Exclude<keyof Frame, "timeMs">;
+const nothing: Parts = {
+  run: waiting,
+  checkpoints: { numSaved: 0, numFailed: 0, numSkipped: 0, latest: [] },
+  incidents: [],
+  sample: null,
+  actors: [],
+};
 
-/** What the events of a run amount to, in bounded memory: the parts of a {@link Frame}, and which of them changed. */
+/** The events of a run, folded in bounded memory into the parts of a {@link Frame}; knows which of them changed. */
 export class RunView {
   readonly #clock: () => number;
-  readonly #steps = new HistoryTable([
-    { field: "lossNats", of: "max" },
-    { field: "lossNats", of: "min" },
-    { field: "gradientNorm", of: "max" },
-    { field: "samplesPerSecond", of: "min" },
-  ]);
-  readonly #evaluations = new HistoryTable();
-  readonly #memory = new MemoryHistory();
-  readonly #checkpoints = new CheckpointLog();
-  readonly #incidents = new IncidentLog();
-  readonly #actors = new ActorRoll();
-  readonly #changed = new Set<Part>();
-  #run: RunPart = waiting;
-  #sample: { readonly step: number; readonly text: string } | null = null;
+  readonly #tables = {
+    steps: new HistoryTable([
+      { field: "lossNats", of: "max" },
+      { field: "lossNats", of: "min" },
+      { field: "gradientNorm", of: "max" },
+      { field: "samplesPerSecond", of: "min" },
+    ]),
+    evaluations: new HistoryTable(),
+    memory: new HistoryTable(),
+  };
+  readonly #changed = new Set<keyof Parts>();
+  #parts = nothing;
 
   /** @param clock - milliseconds since 1970 */
   constructor(clock: () => number) {
     this.#clock = clock;
   }
 
-  /** Takes up what happened. */
+  /** Adds an event. */
   apply(event: TroupeEvent): void {
     if (event.kind === "run.started") this.#begin(event);
-    if (this.#incidents.take(event, this.#run.step)) this.#changed.add("incidents");
-    if (this.#checkpoints.take(event)) this.#changed.add("checkpoints");
-    if (this.#actors.take(event)) this.#changed.add("actors");
+    const { run, incidents, checkpoints, actors } = this.#parts;
+    this.#set({
+      incidents: withIncident(incidents, event, run.step),
+      checkpoints: withCheckpoint(checkpoints, event),
+      actors: withActor(actors, event),
+    });
     this.#follow(event);
   }
 
-  /** The run goes on no more, and has not told its end. */
+  /** Shows a run that went on as silent: it has not reported its end. */
   fallSilent(heardAtMs: number): void {
-    if (this.#run.state === "running" || this.#run.state === "restarting")
+    const { state } = this.#parts.run;
+    if (state === "running" || state === "restarting")
       this.#advance({ state: "silent", endedAtMs: heardAtMs });
   }
 
   /** Forgets everything, for a run whose file was replaced. */
   reset(): void {
-    this.#run = waiting;
-    this.#sample = null;
-    for (const history of [this.#steps, this.#evaluations, this.#memory]) history.clear();
-    for (const log of [this.#checkpoints, this.#incidents, this.#actors]) log.clear();
-    for (const part of ["run", "sample", "checkpoints", "incidents", "actors"] as const)
-      this.#changed.add(part);
+    this.#parts = nothing;
+    for (const table of Object.values(this.#tables)) table.clear();
+    for (const part of Object.keys(nothing)) this.#changed.add(part as keyof Parts);
   }
 
+  /** The parts that changed since the last call; undefined if none did. */
   takeChange(): Frame | undefined {
-    const tables = {
-      steps: this.#steps.takeChange(),
-      evaluations: this.#evaluations.takeChange(),
-      memory: this.#memory.takeChange(),
-    };
-    const changed = Object.entries(tables).filter(([, change]) => change !== undefined);
-    if (changed.length === 0 && this.#changed.size === 0) return undefined;
-    const parts = Object.entries(this.#parts()).filter(([part]) => this.#changed.has(part as Part));
+    const tables = Object.entries(this.#tables)
+      .map(([name, table]) => [name, table.takeChange()] as const)
+      .filter(([, change]) => change !== undefined);
+    if (tables.length === 0 && this.#changed.size === 0) return undefined;
+    const parts = [...this.#changed].map((part) => [part, this.#parts[part]]);
     this.#changed.clear();
-    return { timeMs: this.#clock(), ...Object.fromEntries([...changed, ...parts]) };
+    return { timeMs: this.#clock(), ...Object.fromEntries([...tables, ...parts]) };
   }
 
+  /** Every part. */
   whole(): Frame {
+    const { steps, evaluations, memory } = this.#tables;
     return {
       timeMs: this.#clock(),
-      ...this.#parts(),
-      steps: this.#steps.whole(),
-      evaluations: this.#evaluations.whole(),
-      memory: this.#memory.whole(),
+      ...this.#parts,
+      steps: steps.whole(),
+      evaluations: evaluations.whole(),
+      memory: memory.whole(),
     };
   }
 
@@ -99,32 +113,31 @@ export class RunView {
     const { kind, timeMs } = event;
     if (kind === "step.finished") this.#stepped(event);
     else if (kind === "evaluation.finished") this.#evaluated(event);
-    else if (kind === "memory.measured") this.#memory.measured(event);
-    else if (kind === "text.generated") this.#wrote(event);
-    else if (kind === "run.restored") this.#restored(event);
-    else if (kind === "run.finished") {
+    else if (kind === "memory.measured") this.#measured(event);
+    else if (kind === "text.generated") {
+      this.#set({ sample: { step: event.step, text: event.text } });
+      this.#advance({ progressAtMs: timeMs });
+    } else if (kind === "run.restored") {
+      // Steps after the state that it goes on from are made again.
+      this.#rewind(event.step + 1);
+      const numRestarts = this.#parts.run.numRestarts + 1;
+      this.#advance({ state: "restarting", step: event.step, numRestarts, progressAtMs: timeMs });
+    } else if (kind === "run.finished") {
       this.#advance({ state: "finished", step: event.steps, endedAtMs: timeMs });
     } else if (kind === "run.failed") {
       this.#advance({ state: "failed", endedAtMs: timeMs, error: event.error.message });
-    } else if (kind === "actor.failed" && isOfTheGroup(event.actor)) this.#advance({ state: "restarting" });
-  }
-
-  #parts() {
-    return {
-      run: this.#run,
-      checkpoints: this.#checkpoints.part(),
-      incidents: this.#incidents.part(),
-      sample: this.#sample,
-      actors: this.#actors.part(),
-    } satisfies Partial<Record<Part, unknown>>;
+    } else if (kind === "actor.failed" && event.actor !== "checkpointer") {
+      // The loss of any other actor restarts all ranks.
+      this.#advance({ state: "restarting" });
+    }
   }
 
   /** A run that goes on from a checkpoint keeps the steps up to it, where it is the one that is shown. */
   #begin(event: EventOf<"run.started">): void {
-    const goesOn = event.firstStep > 0 && event.job === this.#run.facts?.job;
+    const goesOn = event.firstStep > 0 && event.job === this.#parts.run.facts?.job;
     if (!goesOn) this.reset();
     this.#rewind(event.firstStep + 1);
-    const { lossNats, evaluationLossNats } = goesOn ? this.#run : waiting;
+    const { lossNats, evaluationLossNats } = goesOn ? this.#parts.run : waiting;
     this.#advance({
       ...waiting,
       state: "running",
@@ -140,28 +153,16 @@ export class RunView {
   }
 
   #stepped(event: EventOf<"step.finished">): void {
-    const { step, numSamples, numTokens = 0, durationMs, timeMs } = event;
-    this.#steps.append({
-      step,
-      lossNats: event.lossNats,
-      learningRate: event.learningRate,
-      gradientNorm: event.gradientNorm,
-      samplesPerSecond: event.samplesPerSecond,
-      ...(event.tokensPerSecond === undefined ? {} : { tokensPerSecond: event.tokensPerSecond }),
-      durationMs,
-      overlap: event.overlap,
-      exposedMs: event.exposedMs,
-      dataMs: event.dataMs,
-      residentBytes: event.residentBytes,
-      ...columnsOf(event),
-    });
-    const mean = Number.isNaN(this.#run.stepMs) ? durationMs : this.#run.stepMs;
+    const { step, numSamples, numTokens = 0, lossNats, durationMs, timeMs } = event;
+    const { run } = this.#parts;
+    this.#tables.steps.append(rowOf(event) as StepRow);
+    const mean = Number.isNaN(run.stepMs) ? durationMs : run.stepMs;
     this.#advance({
       state: "running",
       step,
-      numSamples: this.#run.numSamples + numSamples,
-      numTokens: this.#run.numTokens + numTokens,
-      lossNats: event.lossNats,
+      numSamples: run.numSamples + numSamples,
+      numTokens: run.numTokens + numTokens,
+      lossNats,
       stepMs: mean + smoothing * (durationMs - mean),
       progressAtMs: timeMs,
     });
@@ -169,60 +170,59 @@ export class RunView {
 
   #evaluated(event: EventOf<"evaluation.finished">): void {
     const { step, split, lossNats, timeMs } = event;
-    // Several parts of the data are evaluated after one step: the first is the held-out loss, and all stand in its row.
-    const { last } = this.#evaluations;
+    const { evaluations } = this.#tables;
+    // Several splits are evaluated after one step: the first has the held-out loss, the others add columns to its row.
+    const { last } = evaluations;
     if (last?.step !== step) {
-      this.#evaluations.append({ step, lossNats, ...columnsOf(event) });
+      evaluations.append(rowOf(event));
       this.#advance({ evaluationLossNats: lossNats, progressAtMs: timeMs });
       return;
     }
-    const others = columnsOf({
-      losses: { [split]: lossNats, ...under(split, event.losses) },
-      metrics: under(split, event.metrics),
-    });
-    this.#evaluations.append({ ...last, step, lossNats: last.lossNats ?? lossNats, ...others });
+    const row = { ...last, step };
+    for (const [column, value] of Object.entries(rowOf(event))) {
+      const [kind, name] = column.split(/\/(.*)/s);
+      if (name !== undefined) Object.assign(row, { [`${kind}/${split} ${name}`]: value });
+    }
+    evaluations.append({ ...row, [`loss/${split}`]: lossNats });
     this.#advance({ progressAtMs: timeMs });
   }
 
-  #wrote({ step, text, timeMs }: EventOf<"text.generated">): void {
-    this.#sample = { step, text };
-    this.#changed.add("sample");
-    this.#advance({ progressAtMs: timeMs });
-  }
-
-  /** Steps after the state that it goes on from are made again. */
-  #restored({ step, timeMs }: EventOf<"run.restored">): void {
-    this.#rewind(step + 1);
-    const numRestarts = this.#run.numRestarts + 1;
-    this.#advance({ state: "restarting", step, numRestarts, progressAtMs: timeMs });
+  /** Adds a rank's memory to the row of its step, which is the sum over the ranks. */
+  #measured(event: EventOf<"memory.measured">): void {
+    const { memory } = this.#tables;
+    const { step } = event;
+    const before = memory.last?.step === step ? memory.last : {};
+    const row = rowOf(event);
+    for (const kind of Object.keys(before))
+      if (kind !== "step") row[kind] = (row[kind] ?? 0) + (before[kind] ?? 0);
+    memory.append(row);
   }
 
   #rewind(step: number): void {
-    for (const history of [this.#steps, this.#evaluations, this.#memory]) history.rewind(step);
+    for (const table of Object.values(this.#tables)) table.rewind(step);
   }
 
   #advance(change: Partial<RunPart>): void {
-    this.#run = { ...this.#run, ...change };
-    this.#changed.add("run");
+    this.#set({ run: { ...this.#parts.run, ...change } });
+  }
+
+  #set(parts: Partial<Parts>): void {
+    for (const part of Object.keys(parts) as (keyof Parts)[])
+      if (parts[part] !== this.#parts[part]) this.#changed.add(part);
+    this.#parts = { ...this.#parts, ...parts };
   }
 }
 
-/** What has a name of the job's or the dataset's own, each in a column. */
-function columnsOf({
-  losses = {},
-  metrics = {},
-}: Pick<EventOf<"step.finished">, "losses" | "metrics">): Readonly<Record<string, number>> {
-  const column = (kind: string, values: Readonly<Record<string, number>>) =>
-    Object.entries(values).map(([name, value]) => [`${kind}/${name}`, value] as const);
-  return Object.fromEntries([...column("loss", losses), ...column("metric", metrics)]);
-}
+type StepRow = Readonly<Record<"step" | "lossNats" | "gradientNorm" | "samplesPerSecond", number>>;
 
-/** Figures by their names in one part of the data: "test accuracy". */
-function under(
-  split: string,
-  values: Readonly<Record<string, number>> = {},
-): Readonly<Record<string, number>> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${split} ${name}`, value]));
+/** The figures of an event that the page has over steps, by column. */
+function rowOf(
+  event: TroupeEvent & { readonly step: number },
+): Record<string, number> & { readonly step: number } {
+  const row: Record<string, number> & { readonly step: number } = { step: event.step };
+  for (const { page, name, read } of figuresOf(event.kind))
+    if (page) for (const { value, labels } of read(event)) row[fillIn(name, labels)] = value;
+  return row;
 }
 
 function factsOf(run: EventOf<"run.started">): RunFacts {
@@ -230,7 +230,103 @@ function factsOf(run: EventOf<"run.started">): RunFacts {
   return facts;
 }
 
-/** Whether an actor's loss means that all ranks are started again. */
-function isOfTheGroup(actor: string): boolean {
-  return actor !== "checkpointer";
+// Each of these returns the part as an event leaves it: the same object if the event changes nothing.
+
+const actorStates = {
+  "actor.started": "started",
+  "actor.failed": "failed",
+  "actor.stopped": "stopped",
+} as const;
+
+function withActor(actors: readonly ActorPart[], event: TroupeEvent): readonly ActorPart[] {
+  switch (event.kind) {
+    case "actor.started":
+    case "actor.failed":
+    case "actor.stopped": {
+      const { kind, actor, role, incarnation, timeMs } = event;
+      const known = actors.findIndex((each) => each.actor === actor);
+      const now = { actor, role, incarnation, state: actorStates[kind], sinceMs: timeMs };
+      if (known >= 0) return actors.with(known, now);
+      return actors.length < maxActors ? [...actors, now] : actors;
+    }
+    default:
+      return actors;
+  }
+}
+
+function withCheckpoint(checkpoints: CheckpointsPart, event: TroupeEvent): CheckpointsPart {
+  const { latest, numSaved, numFailed, numSkipped } = checkpoints;
+  const note = (checkpoint: Partial<CheckpointPart>, counts: Partial<CheckpointsPart> = {}) => {
+    const { step, timeMs } = event as EventOf<"checkpoint.started">;
+    const started =
+      event.kind !== "checkpoint.started" &&
+      latest.find((one) => one.step === step && one.state === "saving");
+    const now = { ...(started || { step, state: "saving" as const, startedAtMs: timeMs }), ...checkpoint };
+    // Steps rise, except in a run that was set back, which saves its steps again.
+    const others = latest.filter((one) => one.step !== step);
+    return { ...checkpoints, ...counts, latest: [...others, now].slice(-maxCheckpoints) };
+  };
+  switch (event.kind) {
+    case "checkpoint.started":
+      return note({});
+    case "checkpoint.progressed":
+      return note({ writtenBytes: event.writtenBytes, totalBytes: event.totalBytes });
+    case "checkpoint.saved": {
+      const { path, sizeBytes, durationMs } = event;
+      const sizes = { writtenBytes: sizeBytes, totalBytes: sizeBytes };
+      return note({ state: "saved", path, durationMs, ...sizes }, { numSaved: numSaved + 1 });
+    }
+    case "checkpoint.failed":
+      return note({ state: "failed", reason: event.error.message }, { numFailed: numFailed + 1 });
+    case "checkpoint.skipped":
+      return note({ state: "skipped", reason: event.reason }, { numSkipped: numSkipped + 1 });
+    case "run.failed":
+    case "run.finished": {
+      // A save that was under way when its run ended is never completed.
+      const ended = latest.filter(({ state }) => state !== "saving");
+      return ended.length < latest.length ? { ...checkpoints, latest: ended } : checkpoints;
+    }
+    default:
+      return checkpoints;
+  }
+}
+
+const restarted = /^(\d+) actors? started again$/;
+
+/** @param step - steps done so far */
+function withIncident(incidents: readonly Incident[], event: TroupeEvent, step: number): readonly Incident[] {
+  const { timeMs } = event;
+  const latest = incidents.at(-1);
+  const others = incidents.slice(0, -1);
+  if (event.kind === "actor.restarted") {
+    // A group is started again actor by actor: that is one incident.
+    const count = 1 + Number(restarted.exec(latest?.text ?? "")?.[1] ?? 0);
+    const text = count === 1 ? "1 actor started again" : `${count} actors started again`;
+    const incident: Incident = { timeMs, step, tone: "plain", text, count: 1, restart: false };
+    return [...(count === 1 ? incidents : others), incident].slice(-maxIncidents);
+  }
+  const described = describe(event);
+  if (described === undefined) return incidents;
+  if (latest?.text === described.text) return [...others, { ...latest, count: latest.count + 1 }];
+  const atStep = event.kind === "anomaly.detected" ? event.step : step;
+  const restart = event.kind === "run.restored";
+  return [...incidents, { timeMs, step: atStep, ...described, count: 1, restart }].slice(-maxIncidents);
+}
+
+/** An event in the console's words, unless it has a place of its own on the page. */
+function describe(event: TroupeEvent): Pick<Incident, "text" | "tone"> | undefined {
+  switch (event.kind) {
+    case "step.finished":
+      return event.skipped
+        ? { text: "update left out: the gradient was not finite", tone: "plain" }
+        : undefined;
+    case "checkpoint.saved":
+    case "evaluation.finished":
+    case "run.finished":
+    case "run.started":
+    case "text.generated":
+      return undefined;
+    default:
+      return describeEvent(event, { consequences: true });
+  }
 }

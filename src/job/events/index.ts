@@ -15,6 +15,7 @@ export {
   type TroupeEvent,
   type TroupeEventBody,
 } from "./event.ts";
+export { type Figure, figuresOf, fillIn, type Labels } from "./figures.ts";
 export { EventHub, type EventHubOptions, type EventStreamOptions } from "./hub/event-hub.ts";
 export { type EventListener, EventListeners } from "./hub/event-listeners.ts";
 export { EventStream } from "./hub/event-stream.ts";

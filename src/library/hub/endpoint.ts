@@ -238,5 +238,5 @@ function tokenIn(environment: Environment): string | undefined {
 
 /** Whether a file's name leads nowhere else: it comes from a server. */
 function isInside(file: string): boolean {
-  return file !== "" && !file.startsWith("/") && !file.includes("\\") && !file.split("/").includes("../..");
+  return file !== "" && !file.startsWith("/") && !file.includes("\\") && !file.split("/").includes("..");
 }

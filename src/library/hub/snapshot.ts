@@ -24,7 +24,7 @@ export interface FetchOptions {
 export function repositoryNamed(kind: RepositoryKind, name: string): Repository | undefined {
   const [, repository, revision = "main"] =
     /^([\w-][\w.-]*(?:\/[\w-][\w.-]*)?)(?:@([\w./-]+))?$/.exec(name) ?? [];
-  return repository === undefined || revision.includes("../..")
+  return repository === undefined || revision.includes("..")
     ? undefined
     : { kind, name: repository, revision };
 }

@@ -6,7 +6,8 @@ import { sameToken } from "./token.ts";
 export interface GateOptions {
   /** The address that is listened on; undefined for a Unix socket, whose callers are on this machine and call no name. */
   readonly host?: string | undefined;
-  readonly token: string;
+  /** What {@link Gate.refuseUnauthenticated} asks for; undefined lets everyone in who is not refused otherwise. */
+  readonly token?: string | undefined;
   /** Methods that are served at all: GET and HEAD, unless told. */
   readonly methods?: readonly string[];
 }
@@ -15,6 +16,7 @@ export interface GateOptions {
 export interface Refusal {
   readonly status: 400 | 401 | 403 | 405;
   readonly reason: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
@@ -29,7 +31,7 @@ export class Gate {
   readonly #methods: readonly string[];
   /** Undefined: any. */
   readonly #hosts: ReadonlySet<string> | undefined;
-  readonly #token: string;
+  readonly #token: string | undefined;
 
   constructor({ host, token, methods = ["GET", "HEAD"] }: GateOptions) {
     this.#methods = methods;
@@ -43,7 +45,8 @@ export class Gate {
   /** @returns why a request is refused on any path, token or not; undefined where it is not */
   refuse({ method = "", headers, headersDistinct }: IncomingMessage): Refusal | undefined {
     if (!this.#methods.includes(method)) {
-      return { status: 405, reason: `only ${this.#methods.join(", ")} are served` };
+      const allow = this.#methods.join(", ");
+      return { status: 405, reason: `only ${allow} are served`, headers: { allow } };
     }
     if ((headersDistinct.host?.length ?? 0) !== 1) return { status: 400, reason: "one Host is needed" };
     const host = (headers.host as string).toLowerCase();
@@ -51,7 +54,9 @@ export class Gate {
       return { status: 403, reason: "this server is not known by that name (Host)" };
     }
     const origins = headersDistinct.origin ?? [];
-    if (!origins.every((origin) => origin === `http://${host}` || origin === `https://${host}`)) {
+    // No page reaches a Unix socket: what calls itself one is refused there.
+    const own = this.#hosts === undefined ? [] : [`http://${host}`, `https://${host}`];
+    if (!origins.every((origin) => own.includes(origin))) {
       return { status: 403, reason: "pages of other sites are not served (Origin)" };
     }
     return undefined;
@@ -59,6 +64,7 @@ export class Gate {
 
   /** @returns why a request, not refused otherwise, may not have what the token guards; undefined where it may */
   refuseUnauthenticated({ headers }: IncomingMessage): Refusal | undefined {
+    if (this.#token === undefined) return undefined;
     const [, given = ""] = /^Bearer (\S+)$/i.exec(headers.authorization ?? "") ?? [];
     if (sameToken(given, this.#token)) return undefined;
     return { status: 401, reason: "the token is needed, as Authorization: Bearer TOKEN" };

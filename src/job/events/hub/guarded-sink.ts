@@ -2,7 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { type ErrorReport, reportError } from "../error-report.ts";
 import type { TroupeEvent } from "../event.ts";
 import type { SubscriberFailed } from "../kinds/delivery.ts";
-import { formatDuration } from "../words/figures.ts";
+import { formatDuration } from "../words/format.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
 import { callSubscriber } from "./call-subscriber.ts";
 import type { EventSink } from "./sink.ts";

@@ -1,5 +1,6 @@
 import type { EventOf } from "../event.ts";
-import { formatBytes, formatCount, formatDuration, formatNamed } from "../words/figures.ts";
+import { figuresOf } from "../figures.ts";
+import { formatDuration, formatFigure, formatNamed } from "../words/format.ts";
 
 /** Weight of the newest step in the smoothed duration of a step. */
 const smoothing = 0.05;
@@ -30,13 +31,14 @@ export class Progress {
       total === undefined
         ? `step ${step.step}`
         : `step ${String(step.step).padStart(String(total).length)}/${total}`,
-      `loss ${step.lossNats.toFixed(4)}${formatNamed({ ...step.losses, ...step.metrics })}`,
-      step.tokensPerSecond === undefined
-        ? `${formatCount(step.samplesPerSecond)} samples/s`
-        : `${formatCount(step.tokensPerSecond)} tokens/s`,
-      `overlap ${Math.round(100 * step.overlap)} %`,
-      formatBytes(step.residentBytes),
     ];
+    for (const { line, unit, read } of figuresOf(step.kind)) {
+      if (line === undefined || (unit === "samples/s" && step.tokensPerSecond !== undefined)) continue;
+      for (const { value, labels } of read(step)) {
+        if (labels.name === undefined) parts.push(`${line} ${formatFigure(value, unit)}`.trimStart());
+        else parts.push(`${parts.pop()}${formatNamed({ [labels.name]: value })}`);
+      }
+    }
     if (total !== undefined) {
       parts.push(`ETA ${formatDuration(Math.max(0, total - step.step) * (this.#meanDurationMs ?? 0))}`);
     }

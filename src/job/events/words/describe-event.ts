@@ -3,14 +3,7 @@ import type { EventOf, TroupeEvent } from "../event.ts";
 import type { ReachedCollective } from "../kinds/actor.ts";
 import type { EndReason } from "../kinds/run.ts";
 import { describeError, describeFrames, type ErrorDepth } from "./describe-error.ts";
-import {
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatMeasure,
-  formatNamed,
-  printable,
-} from "./figures.ts";
+import { formatBytes, formatCount, formatDuration, formatMeasure, formatNamed, printable } from "./format.ts";
 
 /** How an event strikes the eye. */
 export type Tone = "plain" | "good" | "bad";

@@ -1,12 +1,13 @@
 import { rm } from "node:fs/promises";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { TroupeError } from "../../../errors/index.ts";
-import { Callers, callerLimits, Gate, keepToken } from "../../../runtime/access/index.ts";
+import { HttpServer, Refused } from "../../../job/http.ts";
+import { Gate, keepToken } from "../../../runtime/access/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { Content } from "./content.ts";
 import { OpenSaves } from "./open-saves.ts";
-import { Refused, replyError } from "./reply.ts";
+import { replyError } from "./reply.ts";
 import { route, servedMethods } from "./routes.ts";
 import { listenOnSocket } from "./unix-socket.ts";
 
@@ -31,12 +32,11 @@ const maxHeaderBytes = 16_384;
 export class CheckpointServer implements AsyncDisposable {
   /** `http://127.0.0.1:PORT`, or `unix:PATH`. */
   readonly address: string;
-  readonly #server: Server;
+  readonly #server: HttpServer;
   readonly #saves: OpenSaves;
-
   readonly #socket: string | undefined;
 
-  private constructor(address: string, server: Server, saves: OpenSaves, socket?: string) {
+  private constructor(address: string, server: HttpServer, saves: OpenSaves, socket?: string) {
     this.address = address;
     this.#socket = socket;
     this.#server = server;
@@ -52,36 +52,39 @@ export class CheckpointServer implements AsyncDisposable {
     const { socket, port, tokenFile, idleMs = 300_000 } = options;
     const onSocket = socket !== undefined;
     if (onSocket === (port !== undefined) || onSocket === (tokenFile !== undefined)) throw wrongPlace();
-    const gate = tokenFile === undefined ? undefined : await loopbackGate(tokenFile);
+    // A Unix socket needs no token: only this user can open it.
+    const token = tokenFile === undefined ? undefined : await keepToken(tokenFile);
+    const gate = new Gate({ host: onSocket ? undefined : host, token, methods: servedMethods });
+    const contents = new WeakMap<ServerResponse, Content>();
+    const server = await HttpServer.open({
+      gate,
+      maxHeaderSize: maxHeaderBytes,
+      requestTimeout: 0,
+      keepsProcess: true,
+      fail: (response, error) => replyError(response, error, contents.get(response)?.read ?? false),
+    });
     const saves = new OpenSaves(service, idleMs);
     const clients = new Set<Socket>();
-    const answer = (request: IncomingMessage, response: ServerResponse) => {
-      const content = new Content(request, response, idleMs);
-      const admit = () => {
-        const { socket } = request;
-        if (clients.has(socket)) return;
+    server.serve(async (call) => {
+      const { socket } = call.request;
+      const content = new Content(call.request, call.response, idleMs);
+      contents.set(call.response, content);
+      call.authenticate();
+      if (!clients.has(socket)) {
         if (clients.size >= maxClients) throw new Refused(503, `${maxClients} clients are served already`);
         clients.add(socket);
         socket.once("close", () => clients.delete(socket));
-        callers.admit(socket);
-      };
-      serve({ request, response, content, service, saves }, gate, admit).catch((error: unknown) => {
-        replyError(response, error, content.read);
-      });
-    };
-    const { createServer } = await import("node:http");
-    const server = createServer(
-      { ...callerLimits, maxHeaderSize: maxHeaderBytes, requestTimeout: 0 },
-      answer,
-    );
-    const callers = new Callers(server);
-    // Content is asked for only once everything else was found good.
-    server.on("checkContinue", answer);
+        call.admit();
+      }
+      await route({ ...call, content, service, saves });
+    });
     try {
-      if (socket === undefined)
-        return new CheckpointServer(await listenOnPort(server, port ?? 0), server, saves);
-      await listenOnSocket(server, socket);
-      return new CheckpointServer(`unix:${socket}`, server, saves, socket);
+      if (socket !== undefined) {
+        await listenOnSocket(server.server, socket);
+        return new CheckpointServer(`unix:${socket}`, server, saves, socket);
+      }
+      const listened = await server.listen(host, port ?? 0, (cause) => notFree(port ?? 0, cause));
+      return new CheckpointServer(`http://${host}:${listened}`, server, saves);
     } catch (error) {
       saves.close();
       throw error;
@@ -90,9 +93,7 @@ export class CheckpointServer implements AsyncDisposable {
 
   /** Ends every connection and gives up the saves that were not committed. */
   async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeAllConnections();
-    await closed;
+    await this.#server.close();
     if (this.#socket !== undefined) await rm(this.#socket, { force: true });
     this.#saves.close();
   }
@@ -102,49 +103,11 @@ export class CheckpointServer implements AsyncDisposable {
   }
 }
 
-/** @param admit - lets the caller's connection stand from now on */
-async function serve(
-  call: Parameters<typeof route>[0],
-  gate: Gate | undefined,
-  admit: () => void,
-): Promise<void> {
-  const { request } = call;
-  if (gate === undefined) {
-    // Browsers reach no Unix socket: what still calls itself a page is none of ours.
-    if (request.headers.origin !== undefined) throw new Refused(403, "pages are not served (Origin)");
-    if (!servedMethods.includes(request.method ?? ""))
-      throw new Refused(405, `only ${servedMethods.join(", ")} are served`);
-  }
-  const refusal = gate?.refuse(request) ?? gate?.refuseUnauthenticated(request);
-  if (refusal !== undefined) throw new Refused(refusal.status, refusal.reason);
-  admit();
-  await route(call);
-}
-
-async function loopbackGate(tokenFile: string): Promise<Gate> {
-  return new Gate({ host, token: await keepToken(tokenFile), methods: servedMethods });
-}
-
-function listenOnPort(server: Server, port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (cause) => {
-      reject(
-        new TroupeError(
-          "CHECKPOINT_SERVE",
-          {
-            where: "checkpoint serve",
-            expected: `to listen on port ${port}`,
-            got: `"${cause.message}"`,
-            hint: "choose another, or 0 for any",
-          },
-          { cause },
-        ),
-      );
-    });
-    server.listen(port, host, () => {
-      resolve(`http://${host}:${(server.address() as AddressInfo).port}`);
-    });
-  });
+function notFree(port: number, cause: Error): TroupeError {
+  const expected = `to listen on port ${port}`;
+  const got = `"${cause.message}"`;
+  const operands = { where: "checkpoint serve", expected, got, hint: "choose another, or 0 for any" };
+  return new TroupeError("CHECKPOINT_SERVE", operands, { cause });
 }
 
 function wrongPlace(): TroupeError {

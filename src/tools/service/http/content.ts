@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Refused } from "../../../job/http.ts";
 import { type JsonObject, parseJsonObject } from "../../../library/checkpoint/index.ts";
-import { Refused } from "./reply.ts";
 
 const maxJsonBytes = 1 << 20;
 

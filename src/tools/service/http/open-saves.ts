@@ -1,6 +1,6 @@
+import { Refused } from "../../../job/http.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import type { StagedSave } from "../staged-save.ts";
-import { Refused } from "./reply.ts";
 
 interface OpenSave {
   readonly staged: StagedSave;

@@ -1,52 +1,12 @@
 import type { ServerResponse } from "node:http";
 import { type ErrorCode, TroupeError } from "../../../errors/index.ts";
-
-/** What of a request is answered instead of what was asked for. */
-export class Refused extends Error {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-
-  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
-    super(message);
-    this.name = "Refused";
-    this.status = status;
-    this.headers = headers;
-  }
-}
-
-/** Nothing that is answered is to be kept, guessed at or framed by a browser. */
-const guardingHeaders = {
-  "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-} as const;
+import { failure, Refused } from "../../../job/http.ts";
 
 /** Answers with one JSON object. */
 export function replyJson(response: ServerResponse, status: number, body: object): void {
   const text = Buffer.from(`${JSON.stringify(body)}\n`);
-  begin(response, status, { "content-type": "application/json", "content-length": String(text.length) });
-  response.end(text);
-}
-
-/** Begins an answer whose content follows. */
-export function begin(
-  response: ServerResponse,
-  status: number,
-  headers: Readonly<Record<string, string>>,
-): void {
-  response.writeHead(status, { ...guardingHeaders, ...headers });
-}
-
-/** Resolves when more of an answer can be written, also when nobody will read it. */
-export function drained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      response.off("drain", done).off("close", done);
-      resolve();
-    };
-    response.once("drain", done).once("close", done);
-  });
+  const headers = { "content-type": "application/json", "content-length": String(text.length) };
+  response.writeHead(status, headers).end(text);
 }
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
@@ -71,13 +31,12 @@ export function replyError(response: ServerResponse, error: unknown, contentRead
     return;
   }
   if (!contentRead) response.shouldKeepAlive = false;
-  if (error instanceof Refused) {
-    for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
-    replyJson(response, error.status, { code: "REQUEST_REFUSED", message: error.message });
-  } else if (error instanceof TroupeError) {
+  if (error instanceof TroupeError) {
     replyJson(response, statusOf[error.code] ?? 500, { code: error.code, message: error.message });
-  } else {
-    replyJson(response, 500, { code: "INTERNAL", message: "the service failed; its own output says how" });
-    process.emitWarning(error instanceof Error ? error : String(error));
+    return;
   }
+  const [code, refused] =
+    error instanceof Refused ? ["REQUEST_REFUSED", error] : ["INTERNAL", failure(error)];
+  for (const [name, value] of Object.entries(refused.headers)) response.setHeader(name, value);
+  replyJson(response, refused.status, { code, message: refused.message });
 }

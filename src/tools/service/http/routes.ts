@@ -1,26 +1,24 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { numelOf } from "../../../compute/tensor/index.ts";
+import { type Call, drained, Refused } from "../../../job/http.ts";
 import { type JsonObject, tensorSizeBytes } from "../../../library/checkpoint/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { checkSlice, wholeOf } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";
 import type { Content } from "./content.ts";
 import type { OpenSaves } from "./open-saves.ts";
-import { begin, drained, Refused, replyJson } from "./reply.ts";
+import { replyJson } from "./reply.ts";
 import { streamEvents } from "./server-sent-events.ts";
 import { partsOf, plainFacts, summaryOf } from "./stored-tensor.ts";
 import { factsIn, headersOf, sliceIn } from "./tensor-headers.ts";
 
 /** One request, and what it is to be served with. */
-export interface Call {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+export interface ServiceCall extends Call {
   readonly content: Content;
   readonly service: CheckpointService;
   readonly saves: OpenSaves;
 }
 
-type Handler = (call: Call, ...captured: string[]) => Promise<void>;
+type Handler = (call: ServiceCall, ...captured: string[]) => Promise<void>;
 
 interface Route {
   readonly path: RegExp;
@@ -48,10 +46,9 @@ export const servedMethods: readonly string[] = [
 ];
 
 /** Finds who serves a request. @throws {Refused} 404 for an unknown path, 405 for a method that it has not */
-export function route(call: Call): Promise<void> {
-  const path = (call.request.url ?? "").replace(/\?.*$/s, "");
+export function route(call: ServiceCall): Promise<void> {
   for (const { path: pattern, methods } of routes) {
-    const match = pattern.exec(path);
+    const match = pattern.exec(call.path);
     if (match === null) continue;
     const handler = Object.hasOwn(methods, call.request.method ?? "")
       ? methods[call.request.method ?? ""]
@@ -64,26 +61,29 @@ export function route(call: Call): Promise<void> {
   throw new Refused(404, "no such path: see docs/concepts/checkpoint-service.md");
 }
 
-async function list({ response, service, saves }: Call): Promise<void> {
+async function list({ response, service, saves }: ServiceCall): Promise<void> {
   replyJson(response, 200, { checkpoints: (await service.list()).map(plainFacts), open: saves.steps });
 }
 
-async function describe({ response, service }: Call, step: string): Promise<void> {
+async function describe({ response, service }: ServiceCall, step: string): Promise<void> {
   await using checkpoint = await service.read(Number(step));
   replyJson(response, 200, summaryOf(checkpoint));
 }
 
-async function verify({ response, service }: Call, step: string): Promise<void> {
+async function verify({ response, service }: ServiceCall, step: string): Promise<void> {
   const damages = await service.verify(Number(step));
   replyJson(response, 200, { step: Number(step), whole: damages.length === 0, damages });
 }
 
-async function giveUp({ response, saves }: Call, step: string): Promise<void> {
+async function giveUp({ response, saves }: ServiceCall, step: string): Promise<void> {
   saves.giveUp(Number(step));
   replyJson(response, 200, { step: Number(step), open: false });
 }
 
-async function putTensor({ request, response, content, saves }: Call, ...path: string[]): Promise<void> {
+async function putTensor(
+  { request, response, content, saves }: ServiceCall,
+  ...path: string[]
+): Promise<void> {
   const [step, group, name] = named(path);
   const facts = factsIn(request, group, name);
   const slice = sliceIn(request);
@@ -102,7 +102,7 @@ async function putTensor({ request, response, content, saves }: Call, ...path: s
   replyJson(response, 201, { step, name });
 }
 
-async function commit({ response, content, service, saves }: Call, step: string): Promise<void> {
+async function commit({ response, content, service, saves }: ServiceCall, step: string): Promise<void> {
   const { metadata = {}, config = {}, ...unknown } = await content.json();
   if (!isObject(metadata) || !isObject(config) || Object.keys(unknown).length > 0) {
     throw new Refused(400, "expected objects `metadata` and `config`, and nothing else");
@@ -113,14 +113,14 @@ async function commit({ response, content, service, saves }: Call, step: string)
   replyJson(response, 200, saved);
 }
 
-async function getTensor({ request, response, service }: Call, ...path: string[]): Promise<void> {
+async function getTensor({ request, response, service }: ServiceCall, ...path: string[]): Promise<void> {
   const [step, , name] = named(path);
   await using checkpoint = await service.read(step);
   const { dtype, shape } = checkpoint.entry(name);
   const slice = sliceIn(request) ?? wholeOf(shape);
   checkSlice(name, shape, slice);
   const itemBytes = tensorSizeBytes(dtype, [1]) ?? 0;
-  begin(response, 200, {
+  response.writeHead(200, {
     ...headersOf(dtype, shape),
     "content-type": "application/octet-stream",
     "content-length": String(numelOf(slice.shape) * itemBytes),
@@ -135,7 +135,7 @@ async function getTensor({ request, response, service }: Call, ...path: string[]
   response.end();
 }
 
-async function events(call: Call): Promise<void> {
+async function events(call: ServiceCall): Promise<void> {
   await streamEvents(call.response, call.service.events());
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
+import { Refused } from "../../../job/http.ts";
 import type { Box, SafetensorsDType } from "../../../library/checkpoint/index.ts";
 import type { TensorFacts, TensorGroup } from "../staged-save.ts";
-import { Refused } from "./reply.ts";
 
 // What a tensor is stands in headers: Troupe-Dtype: BF16, Troupe-Shape: 1024,768 (empty for a single number), and for a
 // slice of it Troupe-Offset: 0,384 and Troupe-Slice-Shape: 1024,384.

@@ -1,3 +1,5 @@
+import type { Unit } from "../figures.ts";
+
 /** 12345678 → "12.3M": three digits and a letter for the thousands. */
 export function formatCount(count: number): string {
   if (!Number.isFinite(count)) return "?";
@@ -19,6 +21,25 @@ export function formatBytes(sizeBytes: number): string {
   const count = formatCount(sizeBytes);
   const letter = /[kMGT]$/.exec(count)?.[0] ?? "";
   return `${letter === "" ? count : count.slice(0, -1)} ${letter}B`;
+}
+
+/** A value with its unit, for people: "3.1416" nats, "12.3k tokens/s", "87 %", "1.29 GB". */
+export function formatFigure(value: number, unit: Unit): string {
+  switch (unit) {
+    case "nats":
+      return value.toFixed(4);
+    case "bytes":
+      return formatBytes(value);
+    case "share":
+      return `${Math.round(100 * value)} %`;
+    case "samples/s":
+    case "tokens/s":
+      return `${formatCount(value)} ${unit}`;
+    case "ms":
+      return `${formatMeasure(value)} ms`;
+    case "":
+      return formatMeasure(value);
+  }
 }
 
 /** 0.81254 → "0.8125": four digits that count. */
