@@ -8,7 +8,7 @@ const pages = globSync(["*.md", "docs/**/*.md"], { cwd: root }).sort();
 
 /** In backticks, a path of the repository without a placeholder: `src/actors/rank.ts`. */
 const named = /`((?:src|native|test|examples|bench|scripts|docs|bin)\/[\w./-]*)`/g;
-/** A link to a page beside this one: [tour](docs/tour.md). */
+/** A link to a page beside this one: [tour](docs/internals/tour.md). */
 const linked = /\]\((?!https?:|#)([^)#]+)/g;
 
 describe("documentation", () => {
