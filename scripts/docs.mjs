@@ -1,25 +1,58 @@
-// node scripts/docs-api.mjs: the pages of every export, made of the doc comments. A link that leads nowhere fails it.
-import { existsSync } from "node:fs";
+// node scripts/docs.mjs: the pages as a site with search, and the API of every entry by its doc comments, in build/site. A link
+// that leads nowhere fails either.
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { readArguments } from "./arguments.mjs";
 import { capture, handOver } from "./setup/child.mjs";
 import { productNode, root } from "./setup/layout.mjs";
 import { main, SetupError, step } from "./setup/say.mjs";
 
-const tool = join(root, "scripts", "api-pages");
+const tool = join(root, "scripts", "site");
+const programs = join(tool, "node_modules");
+const pages = join(root, "build", "pages");
 
-readArguments("usage: npm run docs:api\n\nMakes build/api/index.html of the doc comments", {});
+const { values } = readArguments(
+  `usage: npm run docs [-- --only WHAT]
+
+Makes build/site/index.html of docs/ and of the doc comments
+
+  --only pages|api   one of the two`,
+  { only: { type: "string" } },
+);
+
 await main(async () => {
-  if (!existsSync(join(tool, "node_modules"))) {
-    await step("typedoc", "npm ci, 46 MB and 10 s", async () => {
+  if (!existsSync(programs)) {
+    await step("VitePress and typedoc", "npm ci, 150 MB and 20 s", async () => {
       const { ok, tail } = await capture("npm", ["ci", "--loglevel=error"], { cwd: tool });
       if (!ok)
         throw new SetupError(
-          { where: "npm ci", expected: "typedoc and its compiler", got: "a failure of npm" },
+          { where: "npm ci", expected: "VitePress, typedoc and its compiler", got: "a failure of npm" },
           tail,
         );
     });
   }
-  process.chdir(tool); // where typedoc looks for its options
-  process.exitCode = await handOver(productNode(), [join("node_modules", "typedoc", "bin", "typedoc")]);
+  process.chdir(tool);
+  if (values.only !== "api") {
+    copyPages();
+    process.exitCode = await handOver(productNode(), [join(programs, "vitepress", "bin", "vitepress.js"), "build"]);
+    if (process.exitCode !== 0) return;
+  }
+  if (values.only === "pages") return;
+  const entries = join(root, "src", "entries");
+  const files = readdirSync(entries).filter((file) => file.endsWith(".ts") && !file.endsWith(".d.ts"));
+  const options = files.flatMap((file) => ["--entryPoints", join(entries, file)]);
+  process.exitCode = await handOver(productNode(), [join(programs, "typedoc", "bin", "typedoc"), ...options]);
 });
+
+/** VitePress reads one folder: a copy of docs/ and of the pages that it links to, at their paths. */
+function copyPages() {
+  rmSync(pages, { recursive: true, force: true });
+  mkdirSync(pages, { recursive: true });
+  symlinkSync(programs, join(pages, "node_modules")); // where what is made of a page finds Vue
+  for (const path of ["docs", "CONTRIBUTING.md"]) cpSync(join(root, path), join(pages, path), { recursive: true });
+  for (const name of readdirSync(join(root, "examples")))
+    for (const file of ["README.md", "loss.svg"]) {
+      const path = join("examples", name, file);
+      if (existsSync(join(root, path))) cpSync(join(root, path), join(pages, path));
+    }
+}
