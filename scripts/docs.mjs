@@ -34,7 +34,10 @@ await main(async () => {
   process.chdir(tool);
   if (values.only !== "api") {
     copyPages();
-    process.exitCode = await handOver(productNode(), [join(programs, "vitepress", "bin", "vitepress.js"), "build"]);
+    process.exitCode = await handOver(productNode(), [
+      join(programs, "vitepress", "bin", "vitepress.js"),
+      "build",
+    ]);
     if (process.exitCode !== 0) return;
   }
   if (values.only === "pages") return;
@@ -49,7 +52,8 @@ function copyPages() {
   rmSync(pages, { recursive: true, force: true });
   mkdirSync(pages, { recursive: true });
   symlinkSync(programs, join(pages, "node_modules")); // where what is made of a page finds Vue
-  for (const path of ["docs", "CONTRIBUTING.md"]) cpSync(join(root, path), join(pages, path), { recursive: true });
+  for (const path of ["docs", "CONTRIBUTING.md"])
+    cpSync(join(root, path), join(pages, path), { recursive: true });
   for (const name of readdirSync(join(root, "examples")))
     for (const file of ["README.md", "loss.svg"]) {
       const path = join("examples", name, file);

@@ -29,8 +29,7 @@ interface Step {
 /** The changes of a recipe, in order: each block of code behind a comment belongs to the file of the heading above it. */
 function stepsOf(page: string): Step[] {
   let path = "";
-  const parts =
-    /^### \d+\. `([^`]+)`|^<!-- (new|(?:before|instead of): .*?) -->\n\n```ts\n([\s\S]*?)```/gm;
+  const parts = /^### \d+\. `([^`]+)`|^<!-- (new|(?:before|instead of): .*?) -->\n\n```ts\n([\s\S]*?)```/gm;
   return [...readFileSync(join(root, page), "utf8").matchAll(parts)].flatMap(([, heading, where, code]) => {
     path = heading ?? path;
     return where === undefined || code === undefined ? [] : [{ path, where, code }];
@@ -88,11 +87,19 @@ describe("what a recipe adds to a copy of the tree", () => {
   beforeAll(() => {
     mkdirSync(tree);
     for (const name of ["src", "bin", "scripts", "examples", "test/fixtures/docs", "docs/reference"])
-      cpSync(join(root, name), join(tree, name), { recursive: true, filter: (path) => !/site\/node_modules/.test(path) });
+      cpSync(join(root, name), join(tree, name), {
+        recursive: true,
+        filter: (path) => !/site\/node_modules/.test(path),
+      });
     for (const name of ["package.json", "tsconfig.json", "README.md"])
       cpSync(join(root, name), join(tree, name), { recursive: true });
-    for (const name of ["node_modules", "build", ".libtorch"]) symlinkSync(join(root, name), join(tree, name));
-    const config = { extends: "./tsconfig.json", include: ["src", "test/actors"], exclude: ["src/job/dashboard/page"] };
+    for (const name of ["node_modules", "build", ".libtorch"])
+      symlinkSync(join(root, name), join(tree, name));
+    const config = {
+      extends: "./tsconfig.json",
+      include: ["src", "test/actors"],
+      exclude: ["src/job/dashboard/page"],
+    };
     writeFileSync(join(tree, "recipe.json"), JSON.stringify(config));
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -103,11 +110,24 @@ describe("what a recipe adds to a copy of the tree", () => {
   });
 
   it("an optimizer of a job's own trains on two ranks as on one", async () => {
-    const job = ["bin/troupe.mjs", "run", "test/fixtures/docs/sign-descent.ts", "--checkpoint", "none", "--json"];
+    const job = [
+      "bin/troupe.mjs",
+      "run",
+      "test/fixtures/docs/sign-descent.ts",
+      "--checkpoint",
+      "none",
+      "--json",
+    ];
     const [one, two] = await Promise.all(
-      [["--accumulation", "2"], ["--ranks", "2", "--zero", "3"]].map(async (layout) => {
+      [
+        ["--accumulation", "2"],
+        ["--ranks", "2", "--zero", "3"],
+      ].map(async (layout) => {
         const { stdout } = await node(...job, "--set", "steps=10", ...layout);
-        const events = stdout.trim().split("\n").map((line) => JSON.parse(line) as { kind: string; lossNats: number });
+        const events = stdout
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line) as { kind: string; lossNats: number });
         return events.filter(({ kind }) => kind === "step.finished").map(({ lossNats }) => lossNats);
       }),
     );
@@ -125,7 +145,17 @@ describe("what a recipe adds to a copy of the tree", () => {
     expect(await types()).toBe("");
     expect((await node("test/actors/ask-size.ts")).stdout).toMatch(/^train has [1-9]\d* samples\n$/);
     const tally = join(folder, "tally.json");
-    await node("bin/troupe.mjs", "run", "examples/hello/job.ts", "--steps", "3", "--checkpoint", "none", "--tally", tally);
+    await node(
+      "bin/troupe.mjs",
+      "run",
+      "examples/hello/job.ts",
+      "--steps",
+      "3",
+      "--checkpoint",
+      "none",
+      "--tally",
+      tally,
+    );
     expect(JSON.parse(readFileSync(tally, "utf8"))).toMatchObject({ "step.finished": 3, "run.finished": 1 });
   });
 });

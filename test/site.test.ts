@@ -41,7 +41,9 @@ function serve(): Server {
     const path = pathname.endsWith("/") ? `${pathname}index.html` : pathname;
     try {
       const body = readFileSync(join(site, decodeURIComponent(path)));
-      response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" }).end(body);
+      response
+        .writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" })
+        .end(body);
     } catch {
       response.writeHead(404).end();
     }

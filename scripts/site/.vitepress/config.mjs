@@ -19,7 +19,10 @@ function sidebar() {
 
 /** As GitHub makes them, whose links the pages use. */
 const slugify = (/** @type {string} */ heading) =>
-  heading.toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replace(/ /g, "-");
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_\- ]/gu, "")
+    .replace(/ /g, "-");
 
 /**
  * Angle brackets are text, as in `runs/<job>`; comments show nothing; a link to a file that is no page, such as an example,
@@ -37,7 +40,8 @@ function asOnGitHub(/** @type {import("markdown-it").default} */ markdown) {
       for (const token of children ?? []) {
         if (token.type === "link_open") {
           const [path = ""] = (token.attrGet("href") ?? "").split("#");
-          isDropped = path.startsWith(".") && !(path.endsWith(".md") && existsSync(join(dirname(env.path), path)));
+          isDropped =
+            path.startsWith(".") && !(path.endsWith(".md") && existsSync(join(dirname(env.path), path)));
           if (isDropped) Object.assign(token, { type: "text", tag: "", content: "", nesting: 0 });
         } else if (token.type === "link_close" && isDropped) {
           Object.assign(token, { type: "text", tag: "", content: "", nesting: 0 });
