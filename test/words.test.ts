@@ -1,0 +1,218 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Words that a stranger would need a glossary for, and what to say instead. */
+const retired: readonly (readonly [words: RegExp, instead: string])[] = [
+  [/\b(whoever|whomever|whosoever|somebody|everybody)\b/gi, "name the caller, the rank, the user"],
+  [/\bwhole\b(?! numbers?\b)/gi, "complete, gathered, all of"],
+  [/\b(is|are|was|were|be|been|being|gets?) told\b(?! apart)/gi, "reported; X learns, hears, receives"],
+  [/\b(meets?|met|meeting)\b/gi, "joins; rendezvous"],
+  [/\b(born|births?)\b/gi, "started, start"],
+  [/\banew\b/gi, "again"],
+  [/\bso-many-th\b/gi, "every n-th"],
+  [/\bsigns? of life\b/gi, "heartbeat"],
+  [/\bnarrow (copy|copies|parameters?|weights?)\b/gi, "low-precision"],
+  [/\b(understudy|keepers?|milestones?|shelters?|vessels?|whereabouts)\b/gi, "see section 15 of the design"],
+  [/\b(walkedBackBy|passOn|ALL_BLOCKS|shelf|census)\b/g, "a name that says what it does"],
+];
+
+/** A comment starts with its subject: a clause that begins with one of these has lost it. */
+const stiffBeginning = /^(What|Who|Whoever|Whose|Whom|Of) [a-z`{]/;
+
+/** Rooms that have not had their reading yet. A room that is clean must leave the list. */
+const unread: readonly string[] = [
+  "bench",
+  "bench/checkpoint",
+  "bench/collectives",
+  "bench/events",
+  "bench/generate",
+  "bench/gpu",
+  "bench/learning",
+  "bench/messages",
+  "bench/overlap",
+  "bench/scale",
+  "docs",
+  "docs/concepts",
+  "docs/reference",
+  "examples/lemmas",
+  "examples/own",
+  "examples/stream",
+  "native/binding",
+  "native/comm",
+  "native/core",
+  "native/devices",
+  "native/io",
+  "native/kernels",
+  "scripts",
+  "scripts/operators",
+  "scripts/package",
+  "scripts/setup",
+  "scripts/trace-picture",
+  "src/actors",
+  "src/actors/engine",
+  "src/actors/inspect",
+  "src/actors/launch",
+  "src/actors/protocols",
+  "src/actors/state",
+  "src/actors/trainer",
+  "src/compute",
+  "src/compute/collectives",
+  "src/compute/definitions",
+  "src/compute/nn",
+  "src/compute/offload",
+  "src/compute/optim",
+  "src/compute/parallel",
+  "src/compute/tensor",
+  "src/errors",
+  "src/job",
+  "src/job/anomalies",
+  "src/job/dashboard",
+  "src/job/events",
+  "src/job/options",
+  "src/job/rapidformer",
+  "src/job/tasks",
+  "src/library/checkpoint",
+  "src/library/convert",
+  "src/library/data",
+  "src/library/deltas",
+  "src/library/hub",
+  "src/library/metrics",
+  "src/library/models",
+  "src/runtime",
+  "src/runtime/access",
+  "src/runtime/actor",
+  "src/runtime/hosting",
+  "src/runtime/inspection",
+  "src/runtime/mailbox",
+  "src/runtime/messaging",
+  "src/runtime/protocol",
+  "src/runtime/supervision",
+  "src/runtime/system",
+  "src/runtime/transport",
+  "src/tools/bench",
+  "src/tools/cli",
+  "src/tools/planner",
+  "src/tools/service",
+  "src/tools/sinks",
+  "test",
+  "test/acceptance",
+  "test/access",
+  "test/actors",
+  "test/anomalies",
+  "test/chaos",
+  "test/checkpoint",
+  "test/cli",
+  "test/collectives",
+  "test/config",
+  "test/convert",
+  "test/dashboard",
+  "test/data",
+  "test/deltas",
+  "test/devices",
+  "test/engine",
+  "test/events",
+  "test/fixtures",
+  "test/golden",
+  "test/gpu",
+  "test/hub",
+  "test/joined",
+  "test/kernels",
+  "test/launch",
+  "test/matrix",
+  "test/models",
+  "test/mutations",
+  "test/nn",
+  "test/offload",
+  "test/optim",
+  "test/package",
+  "test/parallel",
+  "test/planner",
+  "test/runtime",
+  "test/setup",
+  "test/sinks",
+  "test/state",
+  "test/tasks",
+  "test/tensor",
+  "test/trainer",
+  "the root",
+];
+
+interface Finding {
+  readonly room: string;
+  readonly text: string;
+}
+
+const files = globSync(
+  ["{src,test,bench,examples,scripts}/**/*.{ts,mjs,js}", "native/**/*.{cc,h,cu}", "docs/**/*.md", "*.md"],
+  { cwd: root },
+)
+  .filter((path) => !/\.generated\.ts$|^test\/words\.test\.ts$|^test\/golden\/states\//.test(path))
+  .toSorted();
+
+describe("plain words", () => {
+  const byRoom = Map.groupBy(files.flatMap(findings), ({ room }) => room);
+
+  it.each([...new Set(files.map(roomOf))].filter((room) => !unread.includes(room)))("in %s", (room) => {
+    expect((byRoom.get(room) ?? []).map(({ text }) => text)).toEqual([]);
+  });
+
+  it("keeps no room on the list that is clean", () => {
+    expect(unread.filter((room) => !byRoom.has(room))).toEqual([]);
+  });
+
+  it("sees a retired word and a stiff beginning", () => {
+    expect(proseOf("a.ts", '/** Of it. */ const a = "told";').map(({ words }) => words)).toEqual([
+      "Of it.",
+      "told",
+    ]);
+    expect(stiffBeginning.test("Of it.")).toBe(true);
+  });
+});
+
+function findings(path: string): Finding[] {
+  const room = roomOf(path);
+  const text = readFileSync(join(root, path), "utf8");
+  return proseOf(path, text).flatMap(({ words, line, isComment }) => {
+    const stiff = isComment && stiffBeginning.test(words) ? [`begins with ${words.split(" ")[0]}`] : [];
+    const old = retired.flatMap(([pattern, instead]) =>
+      [...words.matchAll(pattern)].map(([word]) => `"${word}" (${instead})`),
+    );
+    return [...stiff, ...old].map((what) => ({ room, text: `${path}:${line} ${what}` }));
+  });
+}
+
+interface Prose {
+  readonly words: string;
+  /** From 1. */
+  readonly line: number;
+  readonly isComment: boolean;
+}
+
+/** Comments, and texts of more than one word; of a page all but its code. */
+function proseOf(path: string, text: string): Prose[] {
+  const lineAt = (index: number) => text.slice(0, index).split("\n").length;
+  if (path.endsWith(".md")) {
+    const prose = text.replace(/```[\s\S]*?```|`[^`\n]*`/g, (code) => code.replace(/[^\n]/g, " "));
+    return prose.split("\n").map((words, index) => ({ words, line: index + 1, isComment: false }));
+  }
+  const pieces =
+    /\/\*[\s\S]*?\*\/|(?:^[ \t]*\/\/[^\n]*\n?)+|(?<=[;,{}() \t])\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/gm;
+  return [...text.matchAll(pieces)].flatMap(({ 0: piece, index }) => {
+    const isComment = /^\s*\//.test(piece);
+    if (!isComment && !/\s|^"\w+"$/.test(piece)) return [];
+    const words = isComment
+      ? piece.replace(/^\s*\/[*/]+|\*\/\s*$/g, "").replace(/\n\s*(\*|\/\/+)/g, "\n")
+      : piece.slice(1, -1);
+    return [{ words: words.trim(), line: lineAt(index), isComment }];
+  });
+}
+
+/** `src/compute/nn`, `src/actors`, `test/trainer`, `docs`. */
+function roomOf(path: string): string {
+  const folders = path.split("/").slice(0, -1);
+  return folders.slice(0, folders[0] === "src" ? 3 : 2).join("/") || "the root";
+}
