@@ -57,6 +57,7 @@ const classes: readonly (readonly [pattern: RegExp, class_: Class])[] = [
   [/troupe plan .*--simulate --(tp|zero) /, "elsewhere"], // test/cli/scale-page.test.ts
   [/troupe finetune /, "elsewhere"], // test/cli/model-folders.test.ts
   [/troupe rapidformer run\.sh/, "elsewhere"], // test/cli/rapidformer-runs.test.ts
+  [/troupe run .*--resume /, "reads"],
   [/troupe plan /, "run"],
   [/troupe doctor/, "reads"],
   [/troupe (generate|dashboard|bench|preprocess|checkpoint) /, "reads"],

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-const build = join(import.meta.dirname, "..", "..", "..", "build");
-const pages = join(build, "pages");
+/** Where scripts/docs.mjs copies this folder, and the pages. */
+const tool = join(import.meta.dirname, "..");
+const pages = join(tool, "pages");
 
 /** The ways of docs/index.md, with the pages that each names. */
 function sidebar() {
@@ -57,8 +58,8 @@ export default {
   srcDir: pages,
   // The index of the search is large.
   vite: { build: { chunkSizeWarningLimit: 4000 } },
-  outDir: join(build, "site"),
-  cacheDir: join(build, "site-cache"),
+  outDir: join(tool, "..", "site"),
+  cacheDir: join(tool, "cache"),
   rewrites: { "docs/:path(.*)": ":path" },
   markdown: { anchor: { slugify }, config: asOnGitHub, html: false },
   metaChunk: true,
