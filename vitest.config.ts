@@ -27,6 +27,9 @@ const slow = [
   "test/launch/namespaces.test.ts",
   "test/launch/torchrun.test.ts",
   "test/dashboard/page.test.ts",
+  "test/site.test.ts",
+  // A copy of the tree, compiled and run.
+  "test/recipes.test.ts",
   "test/cli/own-lines.test.ts",
   "test/cli/stuck.test.ts",
   "test/trainer/signals.test.ts",

@@ -4,7 +4,7 @@
 //
 // Measures on this machine what messages between processes over TCP, births, signs of life, connections and requests to a store of
 // c10d cost those that make them, and runs the control of 8 to 1,024 ranks in virtual time with these prices
-// (docs/concepts/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
+// (docs/internals/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
 import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { rowLength } from "../src/actors/shard/index.ts";

@@ -33,7 +33,7 @@ export function eventsPage(): string {
   return `# Events
 
 What \`runtime.events$\`, \`runtime.events()\` and the sinks carry; every event also has \`timeMs\`, when it was told, in milliseconds since
-1970, and \`schemaVersion\`, which is raised when a field changes its meaning or goes. [Events](../concepts/events.md) says how to use them.
+1970, and \`schemaVersion\`, which is raised when a field changes its meaning or goes. [Events](../guide/watch.md) says how to use them.
 Made from \`src/job/events/kinds/\` by \`npm run docs:events\`.
 
 ${events

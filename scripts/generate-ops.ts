@@ -10,5 +10,6 @@ import { generateFiles } from "./operators/emit-files.ts";
 readArguments("usage: npm run generate:ops\n\nWrites src/compute/tensor/*.generated.ts", {});
 const lines = [...native().schemas("aten"), ...native().schemas("troupe")];
 const { texts, numAten, numTroupe } = generateFiles(lines, native().nativeInfo().torch);
-for (const [name, text] of texts) writeFileSync(new URL(`../src/tensor/${name}`, import.meta.url), text);
+for (const [name, text] of texts)
+  writeFileSync(new URL(`../src/compute/tensor/${name}`, import.meta.url), text);
 console.log(`${numAten} operators of libtorch, ${numTroupe} of Troupe`);

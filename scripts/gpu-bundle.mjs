@@ -1,5 +1,5 @@
 // node scripts/gpu-bundle.mjs FILE.tar: carries Troupe to a Linux machine that has a GPU, a CUDA libtorch, nvcc, cmake and
-// ninja, but neither Node nor npm nor a network (docs/reference/gpu.md). There:
+// ninja, but neither Node nor npm nor a network (docs/guide/gpus.md). There:
 //
 //   tar xf FILE.tar && bash troupe-gpu/gpu.sh [COMMAND]
 import { execFileSync } from "node:child_process";

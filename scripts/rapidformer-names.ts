@@ -75,6 +75,6 @@ export const scriptNames: readonly ScriptName[] = [
   {
     theirs: "load_metric",
     here: "accuracy",
-    meaning: "a function of plain lists, as `f1Score` and the other [metrics](../concepts/tasks.md)",
+    meaning: "a function of plain lists, as `f1Score` and the other [metrics](../guide/tasks.md)",
   },
 ];

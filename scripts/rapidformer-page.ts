@@ -28,10 +28,10 @@ is made of \`src/job/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\`
 | variable | what |
 | --- | --- |
 | \`CUDA_VISIBLE_DEVICES\` | as many ranks as it lists devices; \`--ranks\` goes before |
-| \`NNODES\`, \`NODE_RANK\` | the same command on each of so many hosts, each with its place from 0; as many ranks on every one ([hosts](../concepts/hosts.md)) |
+| \`NNODES\`, \`NODE_RANK\` | the same command on each of so many hosts, each with its place from 0; as many ranks on every one ([hosts](../guide/several-hosts.md)) |
 | \`MASTER_ADDR\`, \`MASTER_PORT\` | where hosts meet; without effect on one, whose ranks find each other |
 | \`TROUPE_HUB\` | the file with names of models and data, in place of \`troupe-hub.toml\` of the working directory |
-| \`HF_ENDPOINT\`, \`HF_TOKEN\`, \`HF_HUB_OFFLINE\`, \`HF_HOME\`, \`HF_HUB_CACHE\` | where names are downloaded from, with whose rights, whether at all, and where to ([hubs](../concepts/hubs.md)) |
+| \`HF_ENDPOINT\`, \`HF_TOKEN\`, \`HF_HUB_OFFLINE\`, \`HF_HOME\`, \`HF_HUB_CACHE\` | where names are downloaded from, with whose rights, whether at all, and where to ([hubs](../guide/hubs.md)) |
 
 A **setting** is one of the job's: \`--set lr=1e-4\` gives it too, and a template reads it as \`getArgs().lr\`. An **option** is the
 runtime's. A flag **without effect** is told with its reason when a run begins; a flag that is **refused** stops it before it does.

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
 const options = join(folder, "run.toml");
 writeFileSync(options, "ranks = 2\n");
 const pages = globSync(["*.md", "docs/**/*.md", "examples/*/README.md"], { cwd: root })
-  .filter((page) => page !== "CHANGELOG.md" && page !== "docs/decisions.md")
+  .filter((page) => page !== "CHANGELOG.md" && page !== "docs/internals/decisions/index.md")
   .sort();
 
 interface Block {
@@ -57,6 +57,7 @@ const classes: readonly (readonly [pattern: RegExp, class_: Class])[] = [
   [/troupe plan .*--simulate --(tp|zero) /, "elsewhere"], // test/cli/scale-page.test.ts
   [/troupe finetune /, "elsewhere"], // test/cli/model-folders.test.ts
   [/troupe rapidformer run\.sh/, "elsewhere"], // test/cli/rapidformer-runs.test.ts
+  [/troupe run .*--resume /, "reads"],
   [/troupe plan /, "run"],
   [/troupe doctor/, "reads"],
   [/troupe (generate|dashboard|bench|preprocess|checkpoint) /, "reads"],

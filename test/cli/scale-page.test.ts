@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { describeBytes } from "../../src/tools/planner/index.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const page = readFileSync(new URL("../../docs/concepts/scale.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../docs/internals/scale.md", import.meta.url), "utf8");
 
 /** The table behind each block of commands: a row for each, in their order. */
 const rows = [...page.matchAll(/```sh\n([^`]*)```\n\n((?:\|.*\n)+)/g)].flatMap(

@@ -28,8 +28,8 @@ async function train(name: string): Promise<number[]> {
 }
 
 describe("examples/hello/loop.ts", () => {
-  it("is what the README shows, in at most 20 lines", () => {
-    expect(readFileSync(join(root, "README.md"), "utf8")).toContain(`\`\`\`ts\n${source}\`\`\``);
+  it("is what the guide to loops shows, in at most 20 lines", () => {
+    expect(readFileSync(join(root, "docs/guide/own-loop.md"), "utf8")).toContain(`\`\`\`ts\n${source}\`\`\``);
     expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(20);
   });
 

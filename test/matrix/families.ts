@@ -85,11 +85,12 @@ export function familiesPage(cells: readonly Cell[]): string {
     `| ${row.map((text, at) => text.padEnd(widths[at] ?? 0)).join(" | ")} |`;
   return `# Families and parallelism
 
-Written by \`npm run matrix -- --families\`, which trains every cell: ${STEPS} steps of a tiny model of the family (two layers, 32 wide; each
-tower's or stack's where it has two) on two ranks, beside one rank in the same precision that makes the same two micro-batches a step.
-\`=\` means that every loss has the bits of the one rank; else the largest difference of a loss in nats stands there: where a layer or a sum is
-split, sums are made in another order. \`–\`: there are no experts. ZeRO 3 stands below what is recomputed, offloaded (the optimizer's
-state, to the host), narrow or in processes.
+Written by \`npm run matrix -- --families\`, which trains every cell: ${STEPS} steps of a tiny model of the family, two layers of width 32. Two ranks
+train it, beside one rank in the same precision with the same two micro-batches a step.
+
+\`=\` means that every loss has the bits of the one rank. A number is the largest difference of a loss, in nats: a split layer or sum is added in
+another order. \`–\` means that there are no experts. ZeRO 3 is on with recomputation, offload (the optimizer's state, to the host), bf16, fp16 and
+processes.
 
 ${rows.map(line).join("\n")}
 `;

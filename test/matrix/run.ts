@@ -24,7 +24,7 @@ ${names.join(", ")}
   --device    where they train: sim:0, or sim, spread over all, with the CPU's bits; cuda:0, with its own
   --shard     the K-th, from 1, of N parts of them, as of several machines or of a run by pieces
   --families  trains every family under every parallelism instead, or the one that FAMILY names, and writes
-              docs/reference/families.md where it was all of them: ${familyNames.join(", ")}
+              docs/reference/family-layouts.md where it was all of them: ${familyNames.join(", ")}
   --memory    plans the memory of every family, or of one, and trains it beside: the planned peak over the ledger's`;
 const options = {
   device: { type: "string" },
@@ -100,7 +100,7 @@ async function trainFamilies(only: string | undefined): Promise<void> {
   const numBroken = cells.filter((cell) => !cellHolds(cell)).length;
   process.stdout.write(`${cells.length - numBroken} of ${cells.length} cells hold\n`);
   process.exitCode = numBroken === 0 ? 0 : 1;
-  const page = new URL("../../docs/reference/families.md", import.meta.url);
+  const page = new URL("../../docs/reference/family-layouts.md", import.meta.url);
   if (only === undefined && numBroken === 0) writeFileSync(page, familiesPage(cells));
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-const promisesPage = new URL("../../docs/concepts/delivery.md", import.meta.url);
+const promisesPage = new URL("../../docs/internals/delivery.md", import.meta.url);
 const measured = ["DL-22"];
 
 /** The ids of promises in `text`, each once, in the order of their numbers. */
@@ -10,7 +10,7 @@ function idsIn(text: string): string[] {
   return [...ids].toSorted((left, right) => Number(left.slice(3)) - Number(right.slice(3)));
 }
 
-test("every promise of docs/concepts/delivery.md is made once, and kept by a test or a measurement", () => {
+test("every promise of docs/internals/delivery.md is made once, and kept by a test or a measurement", () => {
   const page = readFileSync(promisesPage, "utf8");
   const made = page.match(/^\*\*DL-\d+/gm)?.map((heading) => heading.slice(2)) ?? [];
   expect(new Set(made).size).toBe(made.length);

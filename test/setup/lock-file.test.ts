@@ -10,7 +10,7 @@ const read = (path: string): Readonly<Record<string, Entry>> =>
   JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")).packages;
 const packages = read("package-lock.json");
 
-it.each(["package-lock.json", "scripts/api-pages/package-lock.json"])(
+it.each(["package-lock.json", "scripts/site/package-lock.json"])(
   "%s names no registry, so that npm ci works behind every mirror",
   (path) => {
     const packages = read(path);

@@ -82,7 +82,7 @@ export function requireSequenceEntry(plan: TensorPlan): void {
     where: "sequenceParallel",
     expected: 'a tensor plan with sequence({ input: "whole" }), where positions begin to be shared',
     got: `one without, of ${Object.keys(plan).join(", ")}`,
-    hint: "leave --sequence-parallel out, or give the plan such rules: docs/concepts/tensor-parallel.md",
+    hint: "leave --sequence-parallel out, or give the plan such rules: docs/guide/split-layers.md",
   });
 }
 

@@ -55,7 +55,7 @@ const h100 = {
 export const clusters = {
   /**
    * One core of a server CPU with AVX-512 BF16 and no AMX a rank, as measured on an EPYC of 2024 with 16 MiB of the last cache a core
-   * (docs/concepts/planning.md); messages between threads.
+   * (docs/internals/planner.md); messages between threads.
    */
   cpu: {
     name: "cpu",

@@ -27,7 +27,7 @@ interface Route {
 
 const readBytes = 8 << 20;
 
-/** The protocol: every path, and what each of its methods does. `docs/concepts/checkpoint-service.md` has it as a table. */
+/** The protocol: every path, and what each of its methods does. `docs/guide/serve-checkpoints.md` has it as a table. */
 const routes: readonly Route[] = [
   { path: /^\/checkpoints$/, methods: { GET: list } },
   { path: /^\/checkpoints\/(\d{1,15})$/, methods: { GET: describe, DELETE: giveUp } },
@@ -58,7 +58,7 @@ export function route(call: ServiceCall): Promise<void> {
       allow: Object.keys(methods).join(", "),
     });
   }
-  throw new Refused(404, "no such path: see docs/concepts/checkpoint-service.md");
+  throw new Refused(404, "no such path: see docs/guide/serve-checkpoints.md");
 }
 
 async function list({ response, service, saves }: ServiceCall): Promise<void> {

@@ -30,7 +30,7 @@ import type { Bytes } from "./wire.ts";
  * are written. Each sink begins a new file in the folder and never appends to one that a crash may have torn.
  * @param folder - of one run; created if missing
  * @throws the file system's error if nothing can be written there
- * @see docs/concepts/events.md
+ * @see docs/guide/watch.md
  */
 export function tensorBoardSink(folder: string): EventSink {
   return new TensorBoardSink(folder);
