@@ -8,6 +8,9 @@ import { join } from "node:path";
 const folder = process.env.JOINED_SOURCES;
 const sources = process.env.JOINED_OF ?? new URL("../../src/", import.meta.url).href;
 
+/** What is JavaScript in src/entries only names other modules. */
+const isShim = (url) => url.startsWith(`${sources}entries/`) && url.endsWith(".js");
+
 if (folder) {
   registerHooks({
     resolve(specifier, context, next) {
@@ -16,8 +19,7 @@ if (folder) {
       return { url: new URL(specifier, context.parentURL).href, format: "module", shortCircuit: true };
     },
     load(url, context, next) {
-      // The one module that is JavaScript already only names another.
-      if (!url.startsWith(sources) || url === `${sources}entries/index.js`) return next(url, context);
+      if (!url.startsWith(sources) || isShim(url)) return next(url, context);
       const file = join(folder, url.slice(sources.length).replace(/\.ts$/, ".js"));
       return { format: "module", source: readFileSync(file, "utf8"), shortCircuit: true };
     },

@@ -26,7 +26,7 @@ describe("without libtorch", () => {
   });
 
   it("tokenizes text", () => {
-    const script = `const { ByteTokenizer } = await import("troupe"); console.log(new ByteTokenizer().encode("ab").join())`;
+    const script = `const { tokenizerFromSpec } = await import("troupe/data"); console.log(tokenizerFromSpec({ kind: "byte" }).encode("ab").join())`;
     expect(runWithoutAddon("--input-type=module", "-e", script)).toMatchObject({
       status: 0,
       stdout: "97,98\n",

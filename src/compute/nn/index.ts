@@ -58,7 +58,7 @@ export { type CtcOptions, ctcLoss } from "./losses/ctc-loss.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./losses/loss.ts";
 export type { ClassShare, LossOptions } from "./losses/weighed-rows.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./module/blocks.ts";
-export { Buffer, type BufferOptions } from "./module/buffer.ts";
+export { type BufferOptions, ModuleBuffer } from "./module/buffer.ts";
 export { evaluating } from "./module/evaluating.ts";
 export { Identity } from "./module/identity.ts";
 export {
@@ -98,7 +98,7 @@ export { Sequential, type SequentialItem } from "./module/sequential.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
 export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
 export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
-export { Generator, rand, randint, randn } from "./random/random-tensors.ts";
+export { RandomGenerator, rand, randint, randn } from "./random/random-tensors.ts";
 export { Randomness, streamOf } from "./random/randomness.ts";
 export {
   joinNumbers,
