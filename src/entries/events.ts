@@ -8,7 +8,6 @@ export {
   consoleSink,
   type ErrorReport,
   type EventKind,
-  type EventListener,
   type EventOf,
   type EventSelection,
   type EventSink,

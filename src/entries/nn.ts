@@ -23,6 +23,8 @@ export {
   crossEntropy,
   ctcLoss,
   type DefinedInitializer,
+  type Draw,
+  Drawing,
   Dropout,
   defineInitializer,
   dematerialize,
@@ -37,6 +39,7 @@ export {
   type Initializer,
   type InitialRange,
   type InitialValuesOf,
+  init,
   joinHeads,
   LayerDrop,
   LayerNorm,
@@ -88,4 +91,3 @@ export {
   wrapForward,
 } from "../compute/nn/index.ts";
 export { type BlockOptions, block, type ZeroLevel, type ZeroName } from "../compute/parallel/index.ts";
-export * as init from "./init.ts";

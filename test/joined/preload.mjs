@@ -8,7 +8,7 @@ import { join } from "node:path";
 const folder = process.env.JOINED_SOURCES;
 const sources = process.env.JOINED_OF ?? new URL("../../src/", import.meta.url).href;
 
-/** What is JavaScript in src/entries only names other modules. */
+/** @param {string} url - of a module; those in src/entries that are JavaScript only name others */
 const isShim = (url) => url.startsWith(`${sources}entries/`) && url.endsWith(".js");
 
 if (folder) {

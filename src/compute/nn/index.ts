@@ -32,6 +32,7 @@ export {
   rotate,
 } from "./attention/rotary.ts";
 export { isFused, unfused } from "./fusion.ts";
+export * as init from "./init.ts";
 export { type ActivationName, activations } from "./layers/activation.ts";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/batch-norm.ts";
 export { Conv1d, Conv2d, type ConvolutionOptions } from "./layers/convolution.ts";
