@@ -13,6 +13,6 @@ it("every export has a page of its doc comment, whose links and parameters there
   const wrong = `${stdout}${stderr}`.split("\n").filter((line) => /warning|error/i.test(line));
   expect({ wrong, status }).toEqual({ wrong: [], status: 0 });
   const pages = join(root, "build", "api");
-  expect(existsSync(join(pages, "classes", "Runtime.html"))).toBe(true);
+  expect(existsSync(join(pages, "classes", "index.Runtime.html"))).toBe(true);
   expect(readFileSync(join(root, "README.md"), "utf8")).toContain("npm run docs:api");
 });
