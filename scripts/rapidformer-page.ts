@@ -46,7 +46,7 @@ of one document change places. \`casual_lm\`, \`--vocab\` and \`--dataset-name\`
 ${sections.join("\n")}
 ## Names in scripts
 
-What scripts import, by the names of the original and of Megatron's \`mpu\`; all from \`troupe/rapidformer\`.
+What scripts import, by the names of the original and of Megatron's \`mpu\`; from \`troupe/rapidformer\`, metrics from \`troupe/tasks\`.
 
 | there | here | what |
 | --- | --- | --- |

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { scriptNames } from "../../scripts/rapidformer-names.ts";
 import { rapidformerPage } from "../../scripts/rapidformer-page.ts";
 import * as entry from "../../src/entries/rapidformer.ts";
+import * as tasks from "../../src/entries/tasks.ts";
 import { defaultArguments, type Flag, flags } from "../../src/job/rapidformer/index.ts";
 import { planOf } from "../../src/job/rapidformer/run-parts.ts";
 import { readListing } from "../../src/tools/cli/rapidformer/listing.ts";
@@ -58,7 +59,7 @@ describe("Rapidformer's command line", () => {
   });
 
   it("has an export for every name that scripts import, and says outside of a rank where it is for", () => {
-    for (const { here } of scriptNames) expect(entry, here).toHaveProperty(here);
+    for (const { here } of scriptNames) expect({ ...entry, ...tasks }, here).toHaveProperty(here);
     expect(() => entry.mpu.getDataParallelRank()).toThrow(
       "expected a call in a training loop or a hook of a rank",
     );

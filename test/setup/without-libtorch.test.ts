@@ -40,7 +40,7 @@ describe("without libtorch", () => {
   });
 
   it("says at the first tensor what is missing and what to do", () => {
-    const script = `const { tensor } = await import("./src/tensor/index.ts");
+    const script = `const { tensor } = await import("troupe");
       try { tensor([1]) } catch ({ code, message }) { console.log(code, message) }`;
     const { stdout } = runWithoutAddon("--input-type=module", "-e", script);
     expect(stdout).toMatch(/^NATIVE_UNAVAILABLE .*npx troupe doctor/);
