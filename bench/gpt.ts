@@ -2,7 +2,9 @@
  * Trains the PyTorch peer script's GPT and prints one JSON line of the same shape, with the same flags:
  * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`. `--batch` is per rank.
  */
-import { nativeInfo, Runtime } from "troupe";
+
+import { Runtime } from "troupe";
+import { nativeInfo } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
 
 /** The peer's strategies as ZeRO levels. */

@@ -6,8 +6,10 @@
 import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { type MemoryMeasured, memory, Runtime, type RuntimeOptions, resetPeakMemory } from "troupe";
+import { type EventOf, Runtime, type RuntimeOptions } from "troupe";
+import { memory, resetPeakMemory } from "troupe/tensor";
 import { readArguments, refuse } from "../scripts/arguments.mjs";
+
 import { median } from "./median.ts";
 
 /** What is measured of one strategy. */
@@ -86,7 +88,7 @@ async function measure(name: string): Promise<Row> {
   const finishedAtMs: number[] = [];
   const exposedMs: number[] = [];
   const overlaps: number[] = [];
-  const heldByRank: MemoryMeasured["byKind"][] = [];
+  const heldByRank: EventOf<"memory.measured">["byKind"][] = [];
   runtime.events$.subscribe((event) => {
     if (event.kind === "memory.measured") heldByRank[event.rank] = event.byKind;
     if (event.kind !== "step.finished") return;
@@ -109,7 +111,7 @@ async function measure(name: string): Promise<Row> {
   };
 }
 
-function peaksOf(heldByRank: readonly MemoryMeasured["byKind"][]): Record<string, number> {
+function peaksOf(heldByRank: readonly EventOf<"memory.measured">["byKind"][]): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const held of heldByRank)
     for (const [kind, { peakBytes }] of Object.entries(held)) sums[kind] = (sums[kind] ?? 0) + peakBytes;

@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { ofKind, Runtime } from "../src/entries/index.ts";
+import { ofKind } from "../src/entries/events.ts";
+import { Runtime } from "../src/entries/index.ts";
 import { readArguments, refuse } from "./arguments.mjs";
 import { findChromium, launchChromium } from "./chromium.ts";
 

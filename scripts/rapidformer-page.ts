@@ -41,12 +41,12 @@ a template has all of them by \`getArgs()\`.
 What the original leaves open is settled so: a global batch that the replicas cannot share is refused with three ways out; so are
 more stages than ranks. Steps of an epoch are whole batches, and what is left of an epoch's samples begins the next.
 A run that is shorter than its warm-up ends in it. ZeRO 2 goes with a pipeline. "Next sentence" is Megatron's: the two parts
-of one document change places. \`casual_lm\`, \`--vocab\`, \`--dataset-name\` and \`Pretrainer\` are known as other spellings.
+of one document change places. \`casual_lm\`, \`--vocab\` and \`--dataset-name\` are known as other spellings.
 
 ${sections.join("\n")}
 ## Names in scripts
 
-What scripts import, by the names of the original and of Megatron's \`mpu\`; all from \`troupe\`.
+What scripts import, by the names of the original and of Megatron's \`mpu\`; from \`troupe/rapidformer\`, metrics from \`troupe/tasks\`.
 
 | there | here | what |
 | --- | --- | --- |

@@ -110,6 +110,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
   "compute/nn": {
     moe: ["layers"],
     attention: ["layers"],
+    init: ["module"],
     layers: ["module", "losses"],
     module: ["random"],
     random: [],

@@ -1,7 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Checkpoint, CheckpointDraft, empty, LocalFolder, openCheckpoint, type Tensor } from "troupe";
+import { empty, type Tensor } from "troupe";
+import { type Checkpoint, CheckpointDraft, LocalFolder, openCheckpoint } from "troupe/checkpoint";
 import { median } from "../median.ts";
 
 /** A save and a load of a checkpoint, and plain transfers of as many bytes, medians in milliseconds. */

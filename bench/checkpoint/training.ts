@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { memory, Runtime, resetPeakMemory, type TroupeEvent } from "troupe";
+import { Runtime, type TroupeEvent } from "troupe";
+import { memory, resetPeakMemory } from "troupe/tensor";
 import { median } from "../median.ts";
 
 /** Models to be saved: what the job of `bench gpt` is told. */

@@ -5,17 +5,15 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import type { EventSink, Runtime, RuntimeOptions } from "troupe";
 import {
   chromeTraceSink,
   consoleSink,
-  type EventSink,
   jsonLinesSink,
   openTelemetrySink,
   prometheusSink,
-  type Runtime,
-  type RuntimeOptions,
   tensorBoardSink,
-} from "troupe";
+} from "troupe/events";
 
 /** One way to tell. */
 export interface Telling {

@@ -1,4 +1,5 @@
-import { AdamW, BertForMaskedLM, type Dataset, defineJob, ops, type Tensor } from "troupe";
+import { AdamW, type Dataset, defineJob, ops, type Tensor } from "troupe";
+import { BertForMaskedLM } from "troupe/models";
 
 const MASK = 103;
 const SHARE_MASKED = 0.15;

@@ -2,7 +2,9 @@
  * Trains on one GPU by Runtime and prints one JSON line as peer.py does:
  * `node bench/gpu/train.ts --model gpt2 --batch 16 --sequence 1024 --steps 20`.
  */
-import { memory, nativeInfo, Runtime } from "troupe";
+
+import { Runtime } from "troupe";
+import { memory, nativeInfo } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../../scripts/arguments.mjs";
 
 const shapes = {

@@ -1,17 +1,8 @@
 // The original's MyFinetuner on MRPC, hook by hook.
 import { join } from "node:path";
-import {
-  BertForSequenceClassification,
-  Finetuner,
-  getArgs,
-  loadTokenizer,
-  ops,
-  RapidformerEngine,
-  readModelConfig,
-  readTable,
-  type Tensor,
-  tensor,
-} from "troupe";
+import { loadTokenizer, ops, readTable, type Tensor, tensor } from "troupe";
+import { BertForSequenceClassification } from "troupe/models";
+import { Finetuner, getArgs, RapidformerEngine, readModelConfig } from "troupe/rapidformer";
 
 interface Example {
   readonly ids: readonly number[];

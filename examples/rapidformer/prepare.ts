@@ -2,17 +2,10 @@
 // weights of a small BERT that has learnt nothing, and a registry that gives them the names of the original listings.
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  BertForPreTraining,
-  configOfFile,
-  dematerialize,
-  loadGpt2Tokenizer,
-  loadWordPiece,
-  materialize,
-  preprocess,
-  saveHuggingFaceFolder,
-  weightBytes,
-} from "troupe";
+import { saveHuggingFaceFolder } from "troupe/checkpoint";
+import { loadGpt2Tokenizer, loadWordPiece, preprocess } from "troupe/data";
+import { BertForPreTraining, configOfFile, weightBytes } from "troupe/models";
+import { dematerialize, materialize } from "troupe/nn";
 
 const who = ["the baker", "a sailor", "the old king", "my sister", "our teacher", "the doctor"];
 const did = ["sold", "found", "painted", "carried", "lost", "mended"];

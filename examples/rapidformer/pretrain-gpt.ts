@@ -1,13 +1,13 @@
 // The original's MegatronGPTPreTrainer without hubs: data, model and loss are this file's own.
+
+import { GPT2LMHeadModel, type Tensor } from "troupe";
 import {
   buildTrainValidTestDatasets,
-  GPT2LMHeadModel,
   getArgs,
   PreTrainer,
   paddedVocabulary,
   RapidformerEngine,
-  type Tensor,
-} from "troupe";
+} from "troupe/rapidformer";
 
 class MyGPTPreTrainer extends PreTrainer {
   override trainValidTestDatasetsProvider(trainValTestNumSamples: readonly [number, number, number]) {

@@ -1,7 +1,4 @@
-/// <reference types="node" preserve="true" />
-/// <reference lib="es2024" preserve="true" />
-/// <reference lib="esnext.disposable" preserve="true" />
-/** Troupe: an actor-model training runtime for big models. Importing it defines and starts nothing. */
+/** Troupe, an actor-model training runtime for big models: jobs, their run, and what most of them are made of. Importing it defines and starts nothing. */
 
 import "../errors/node-version.ts";
 
@@ -14,14 +11,35 @@ export {
   Runtime,
   type RuntimeOptions,
 } from "../actors/trainer/index.ts";
-export * from "../compute/nn/index.ts";
-export * from "../compute/optim/index.ts";
-export { type BlockOptions, block, type ZeroLevel, type ZeroName } from "../compute/parallel/index.ts";
-export * from "../compute/tensor/index.ts";
-// The initializers of the same names are `nn`'s own; a script means the tensors.
-export { ones, zeros } from "../compute/tensor/index.ts";
-export { type ErrorCode, errorTable, TroupeError } from "../errors/index.ts";
-export * from "../job/events/index.ts";
+export {
+  crossEntropy,
+  Dropout,
+  Embedding,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  Parameter,
+  Sequential,
+} from "../compute/nn/index.ts";
+export { AdamW, Cosine, LinearDecay, type OptimizerSpec, SGD } from "../compute/optim/index.ts";
+export {
+  arange,
+  type Device,
+  type DType,
+  empty,
+  full,
+  noGrad,
+  ones,
+  ops,
+  type Shape,
+  scope,
+  Tensor,
+  tensor,
+  zeros,
+} from "../compute/tensor/index.ts";
+export { type ErrorCode, TroupeError } from "../errors/index.ts";
+export type { EventKind, EventOf, EventSink, TroupeEvent } from "../job/events/index.ts";
 export {
   type Axis,
   type BackwardOptions,
@@ -42,74 +60,51 @@ export {
   type SampleContext,
   type TrainingPlan,
 } from "../job/index.ts";
+export { readModelConfig } from "../job/rapidformer/index.ts";
 export {
-  type Arguments,
-  type BertRecord,
-  buildTrainValidTestDatasets,
-  buildTrainValidTestDatasetsForHuggingface,
-  buildTrainValidTestDatasetsForT5,
-  type Composed,
-  type ComposedModel,
-  type Composition,
-  type DataLoader,
-  Finetuner,
-  type ForwardStep,
-  type GptRecord,
-  getArgs,
-  getLogger,
-  getTimers,
-  getTokenizer,
-  type LeftToRightRow,
-  type Logger,
-  leftToRightRows,
-  type ModelProvided,
-  mpu,
-  PreTrainer,
-  Pretrainer,
-  type PretrainingData,
-  paddedVocabulary,
-  RapidformerEngine,
-  readModelConfig,
-  type T5Record,
-  type Timer,
-  type Timers,
-} from "../job/rapidformer/index.ts";
-export * from "../job/tasks/index.ts";
-export * from "../library/checkpoint/index.ts";
-export * from "../library/data/index.ts";
+  audioClassification,
+  causalLm,
+  type DescribedPicture,
+  imageClassification,
+  imageText,
+  maskedLm,
+  questionAnswering,
+  type SpokenText,
+  seq2seqLm,
+  sequenceClassification,
+  speechPretraining,
+  speechRecognition,
+  taskModel,
+  tokenClassification,
+} from "../job/tasks/index.ts";
 export {
-  type AdapterOptions,
-  adapter,
-  applyDelta,
-  type BitFitOptions,
-  bitFit,
-  type Delta,
-  type DeltaJson,
-  deltaFrom,
-  deltaOf,
-  type Ia3Options,
-  ia3,
-  type LoraOptions,
-  loadDelta,
-  lora,
-  mergeDelta,
-  type PrefixOptions,
-  type PromptEncoderOptions,
-  prefix,
-  type SoftPromptOptions,
-  saveDelta,
-  softPrompt,
-  type Target,
-} from "../library/deltas/index.ts";
-export * from "../library/metrics/index.ts";
-export * from "../library/models/index.ts";
-export * from "../tools/service/index.ts";
+  type Batch,
+  type Dataset,
+  type DatasetFacts,
+  loadTokenizer,
+  type Picture,
+  type Rows,
+  readPng,
+  readTable,
+  type Scores,
+  sampleDataset,
+  stack,
+  type TensorBatch,
+  type TextBatch,
+  type TextDataset,
+  type Tokenizer,
+  type TokenizerSpec,
+  textDataset,
+  tokenizerFromSpec,
+} from "../library/data/index.ts";
+export { lora } from "../library/deltas/index.ts";
 export {
-  chromeTraceSink,
-  type OpenTelemetryOptions,
-  openTelemetrySink,
-  type PrometheusOptions,
-  type PrometheusSink,
-  prometheusSink,
-  tensorBoardSink,
-} from "../tools/sinks/index.ts";
+  autoModel,
+  type GPT2Config,
+  GPT2LMHeadModel,
+  generate,
+  type Task,
+  type TaskModel,
+} from "../library/models/index.ts";
+export type { ActorInspection } from "../runtime/index.ts";
+export { CheckpointService } from "../tools/service/index.ts";

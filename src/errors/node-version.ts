@@ -1,3 +1,7 @@
+// What the declarations of every entry need, whatever a user's project says.
+/// <reference types="node" preserve="true" />
+/// <reference lib="es2024" preserve="true" />
+/// <reference lib="esnext.disposable" preserve="true" />
 import { TroupeError } from "./index.ts";
 
 /** Major version of Node that Troupe needs. */

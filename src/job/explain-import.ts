@@ -5,6 +5,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { framesOf, nearestName, TroupeError, whatWasMeant } from "../errors/index.ts";
 import { fileStatus } from "../errors/untrusted/index.ts";
 
+/** This package, by the name that jobs import it by. */
+const PACKAGE = "troupe";
+
 /** Why a module could not be imported, in the words of a sentence. */
 interface Explained {
   readonly got: string;
@@ -70,9 +73,21 @@ function missingModule(cause: Error): Explained {
 async function missingExport(cause: Error, specifier: string, name: string): Promise<Explained> {
   const importer = framesOf(cause.stack)[0]?.file;
   const names = await exportsOf(specifier, importer);
+  const entry =
+    specifier === PACKAGE || specifier.startsWith(`${PACKAGE}/`) ? await entryOf(name) : undefined;
   const near = nearestName(name, names);
-  const hint = near === undefined ? "a type is imported with import type { … }" : whatWasMeant(name, names);
+  const other = near === undefined ? "a type is imported with import type { … }" : whatWasMeant(name, names);
+  const hint = entry === undefined ? other : `import it from ${entry}`;
   return { got: `an import of ${name}, which ${specifier} does not export`, hint };
+}
+
+/** The entry of this package that exports a value of this name. */
+async function entryOf(name: string): Promise<string | undefined> {
+  const files = filesIn(dirname(fileURLToPath(import.meta.resolve(PACKAGE))));
+  const modules = files.filter((file) => file.endsWith(".js")).map((file) => basename(file, ".js"));
+  for (const entry of modules.map((module) => (module === "index" ? PACKAGE : `${PACKAGE}/${module}`)))
+    if ((await exportsOf(entry, undefined)).includes(name)) return entry;
+  return undefined;
 }
 
 /** The names that a module exports; none where it cannot be imported from here. */
@@ -81,7 +96,7 @@ async function exportsOf(specifier: string, importer: string | undefined): Promi
     const isRelative = /^[./]/.test(specifier) && importer !== undefined;
     const url = isRelative
       ? new URL(specifier, pathToFileURL(importer)).href
-      : import.meta.resolve(specifier === "troupe" ? "#product" : specifier);
+      : import.meta.resolve(specifier);
     return Object.keys((await import(url)) as object);
   } catch {
     return [];

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { keepStore, Store } from "../../src/compute/collectives/index.ts";
-import { nativeInfo } from "../../src/entries/index.ts";
+import { nativeInfo } from "../../src/entries/tensor.ts";
 import { Dashboard } from "../../src/job/dashboard/index.ts";
 import { makeToken } from "../../src/runtime/access/index.ts";
 import { CheckpointServer, CheckpointService } from "../../src/tools/service/index.ts";

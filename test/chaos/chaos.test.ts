@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { nativeInfo } from "../../src/entries/index.ts";
+import { nativeInfo } from "../../src/entries/tensor.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
 import { killPrograms, stopRuns } from "./cycles.ts";

@@ -136,6 +136,11 @@ describe("an error of a job's own", () => {
       /got an import of Lineer, which troupe does not export \(did you mean Linear\?\)\n {2}at job\.ts:2:10/,
     ],
     [
+      "an export of another entry",
+      { top: `import { Lion } from "troupe/nn";` },
+      /got an import of Lion, which troupe\/nn does not export \(import it from troupe\/optim\)\n {2}at job\.ts:2:10/,
+    ],
+    [
       "a package that is not installed",
       { top: `import nothing from "trouppe";` },
       /got an import of trouppe, which is not installed \(did you mean troupe\?\)\n {2}at job\.ts:2:22/,
@@ -330,7 +335,7 @@ describe("an error of a job's own", () => {
 
   it("is a tensor plan that says nowhere where positions begin to be shared, before any rank starts", async () => {
     const parts = {
-      top: 'import { column, row } from "troupe";',
+      top: 'import { column, row } from "troupe/nn";',
       more: 'tensorPlan: () => ({ "transformer.h.*.mlp.c_fc": column(), "transformer.h.*.mlp.c_proj": row() }),',
     };
     const { code, err } = await run(parts, "--ranks", "2", "--tp", "2", "--sequence-parallel");

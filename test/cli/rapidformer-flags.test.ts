@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { scriptNames } from "../../scripts/rapidformer-names.ts";
 import { rapidformerPage } from "../../scripts/rapidformer-page.ts";
-import * as troupe from "../../src/entries/index.ts";
+import * as entry from "../../src/entries/rapidformer.ts";
+import * as tasks from "../../src/entries/tasks.ts";
 import { defaultArguments, type Flag, flags } from "../../src/job/rapidformer/index.ts";
 import { planOf } from "../../src/job/rapidformer/run-parts.ts";
 import { readListing } from "../../src/tools/cli/rapidformer/listing.ts";
@@ -58,14 +59,14 @@ describe("Rapidformer's command line", () => {
   });
 
   it("has an export for every name that scripts import, and says outside of a rank where it is for", () => {
-    for (const { here } of scriptNames) expect(troupe, here).toHaveProperty(here);
-    expect(() => troupe.mpu.getDataParallelRank()).toThrow(
+    for (const { here } of scriptNames) expect({ ...entry, ...tasks }, here).toHaveProperty(here);
+    expect(() => entry.mpu.getDataParallelRank()).toThrow(
       "expected a call in a training loop or a hook of a rank",
     );
-    expect(() => troupe.getLogger().info("x")).toThrow(
+    expect(() => entry.getLogger().info("x")).toThrow(
       "expected a call in a training loop or a hook of a rank",
     );
-    const timer = troupe.getTimers()("a");
+    const timer = entry.getTimers()("a");
     expect(() => timer.stop()).toThrow('[getTimers()("a")] expected a timer that runs, got one that stands');
     timer.start();
     expect(() => timer.start()).toThrow("expected a timer that stands, got one that runs");

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type RuntimeOptions, stepFolder } from "../../src/entries/index.ts";
+import { stepFolder } from "../../src/entries/checkpoint.ts";
+import type { RuntimeOptions } from "../../src/entries/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { holds, Matrix } from "../matrix/matrix.ts";
 import { switches } from "../matrix/switches.ts";

@@ -18,7 +18,7 @@ import {
   tensor,
   zeros,
 } from "../../src/compute/tensor/index.ts";
-import { grad } from "../../src/entries/index.ts";
+import { grad } from "../../src/entries/tensor.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 const SIM = "sim:0";

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Runtime, type RuntimeOptions, SafetensorsFile } from "../../src/entries/index.ts";
+import { SafetensorsFile } from "../../src/entries/checkpoint.ts";
+import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import {
   bareNames,
   declareGolden,

@@ -1,19 +1,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Module, type TaskModel, type Tensor } from "troupe";
+import { SafetensorsFile, saveHuggingFaceFolder } from "troupe/checkpoint";
 import {
-  below,
   type ModelOutputs,
-  Module,
   type NamedState,
-  SafetensorsFile,
   type StateNaming,
-  saveHuggingFaceFolder,
-  type TaskModel,
-  type Tensor,
-  type TensorPlan,
   type WeightBytes,
   weightBytes,
-} from "troupe";
+} from "troupe/models";
+import { below, type TensorPlan } from "troupe/nn";
 import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
 import { tensor } from "../../src/compute/tensor/index.ts";
 import { batchOf, declareGolden, type GoldenFolder, loadGolden, outputsOf, questionOf } from "./golden.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Head, type Launch, takePart } from "../../src/actors/launch/index.ts";
-import { nativeInfo } from "../../src/entries/index.ts";
+import { nativeInfo } from "../../src/entries/tensor.ts";
 import { freePort } from "./launched-hosts.ts";
 
 describe.skipIf(!nativeInfo().gloo)("a process that comes in a lost one's place just as the run ends", () => {

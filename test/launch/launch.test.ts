@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import { pipeline } from "node:stream";
 import { afterAll, describe, expect, it } from "vitest";
 import { keepStore } from "../../src/compute/collectives/index.ts";
-import { nativeInfo } from "../../src/entries/index.ts";
+import { nativeInfo } from "../../src/entries/tensor.ts";
 import {
   listCheckpoints,
   openCheckpoint,

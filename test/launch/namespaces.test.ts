@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { nativeInfo, type RuntimeOptions } from "../../src/entries/index.ts";
+import type { RuntimeOptions } from "../../src/entries/index.ts";
+import { nativeInfo } from "../../src/entries/tensor.ts";
 import { joinFolders } from "../../src/library/checkpoint/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { LaunchedRun } from "./launched-hosts.ts";

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, describe, expect, it } from "vitest";
-import { nativeInfo, type TroupeEvent } from "../../src/entries/index.ts";
+import type { TroupeEvent } from "../../src/entries/index.ts";
+import { nativeInfo } from "../../src/entries/tensor.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { childrenOf, freePort, LaunchedRun } from "./launched-hosts.ts";
 

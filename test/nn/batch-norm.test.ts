@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import {
   BatchNorm1d,
   BatchNorm2d,
-  Buffer,
   dematerialize,
+  ModuleBuffer,
   materialize,
   zeros,
 } from "../../src/compute/nn/index.ts";
@@ -148,9 +148,9 @@ test("a buffer is part of a module's state and none of its parameters, and takes
   expect([...norm.namedBuffers().keys()]).toEqual(["running_mean", "running_var", "num_batches_tracked"]);
   expect([...norm.namedState().keys()]).toHaveLength(5);
   expect(norm.numParameters).toBe(8);
-  const buffer = new Buffer([2], zeros);
+  const buffer = new ModuleBuffer([2], zeros);
   scope(() => {
     const refused = expect(() => buffer.write(tensor([1, 2, 3])));
-    refused.toThrow("[Buffer.write] expected a tensor of shape [2], got one of shape [3]");
+    refused.toThrow("[ModuleBuffer.write] expected a tensor of shape [2], got one of shape [3]");
   });
 });

@@ -1,23 +1,16 @@
 import { describe, expect, it } from "vitest";
 import {
-  activations,
   arange,
-  constant,
-  dematerialize,
-  Generator,
   Linear,
   ModuleList,
-  materialize,
   ones,
   Parameter,
-  rand,
-  randint,
-  randn,
   Sequential,
   scope,
   zeros,
-  zerosLike,
 } from "../../src/entries/index.ts";
+import { activations, dematerialize, init, materialize } from "../../src/entries/nn.ts";
+import { RandomGenerator, rand, randint, randn, zerosLike } from "../../src/entries/tensor.ts";
 
 const numbers = (values: ArrayLike<number | bigint>) => Array.from(values, Number);
 
@@ -42,7 +35,7 @@ describe("lists of modules", () => {
     const chain = new Sequential(first, activations.tanh, last);
     materialize(chain, { seed: 3 });
     scope(() => {
-      const x = randn([4, 3], new Generator(1));
+      const x = randn([4, 3], new RandomGenerator(1));
       expect(chain.forward(x).toTypedArray()).toEqual(last.forward(first.forward(x).tanh()).toTypedArray());
     });
     dematerialize(chain);
@@ -53,7 +46,7 @@ describe("random tensors", () => {
   it("follow from the seed and the number of draws, and are spread as they say", () => {
     scope(() => {
       const draw = (seed: number) => {
-        const generator = new Generator(seed);
+        const generator = new RandomGenerator(seed);
         const normal = randn([100, 100], generator);
         return { normal, even: rand(10_000, generator), dice: randint(-2, 4, [10_000], generator) };
       };
@@ -70,7 +63,7 @@ describe("random tensors", () => {
       expect(one.dice.dtype).toBe("int64");
       for (let face = -2; face < 4; face++)
         expect(Math.abs(dice.filter((each) => each === face).length - 10_000 / 6)).toBeLessThan(190);
-      expect(() => randint(3, 3, [1], new Generator(1))).toThrow(
+      expect(() => randint(3, 3, [1], new RandomGenerator(1))).toThrow(
         "[randint] expected whole numbers low < high",
       );
       expect(numbers(zerosLike(arange(3)).toTypedArray())).toEqual([0, 0, 0]);
@@ -80,8 +73,8 @@ describe("random tensors", () => {
 
 describe("the names of initializers and of tensor functions", () => {
   it("mean the initializer where one is meant", () => {
-    expect(new Parameter([2], ones).init).toEqual(constant(1));
-    expect(new Parameter([2], zeros).init).toEqual(constant(0));
+    expect(new Parameter([2], ones).init).toEqual(init.constant(1));
+    expect(new Parameter([2], zeros).init).toEqual(init.constant(0));
     expect(() => new Parameter([2], (() => 1) as never)).toThrow(
       "[Parameter] expected an initializer, got the function",
     );

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { InstalledPackage } from "./installed.ts";
@@ -38,6 +38,26 @@ export default defineJob({
 });
 `;
 
+const entries = globSync("*.txt", { cwd: join(root, "test", "entries") })
+  .map((file) => basename(file, ".txt"))
+  .sort();
+
+/** Takes every name of every entry: values are of a type that is not any, types can be written. */
+function takingAll(): string {
+  const lines = entries.flatMap((entry) => {
+    const from = `"troupe${entry === "index" ? "" : `/${entry}`}"`;
+    const names = read(`test/entries/${entry}.txt`).trim().split("\n");
+    const types = names.filter((line) => line.startsWith("type ")).map((line) => line.slice("type ".length));
+    const values = names.filter((line) => !line.startsWith("type "));
+    return [
+      `import * as ${entry} from ${from};`,
+      ...values.map((name) => `export const ${entry}_${name}: NotAny<typeof ${entry}.${name}> = true;`),
+      ...types.map((name) => `export type { ${name} as ${entry}_${name} } from ${from};`),
+    ];
+  });
+  return ["type NotAny<T> = 0 extends 1 & T ? false : true;", ...lines, ""].join("\n");
+}
+
 describe("the package", () => {
   const installed = new InstalledPackage();
   const strict = ["--ignoreConfig", "--noEmit", "--strict", "--skipLibCheck", "false", "--isolatedModules"];
@@ -51,6 +71,7 @@ describe("the package", () => {
     installed.write("README.md", text);
     installed.write("job.ts", read("examples/hello/job.ts"));
     installed.write("train.ts", read("examples/hello/train.ts"));
+    installed.write("entries.ts", takingAll());
     installed.write(
       "wrong.ts",
       'import { Runtime } from "troupe";\nRuntime.spawn({ ranks: "2" }).toFixed();\n',
@@ -76,10 +97,9 @@ describe("the package", () => {
     const files = ["CHANGELOG.md", "LICENSE", "README.md", "package.json"];
     const rooms = ["bin", "dist", "examples", "native", "scripts", "src"];
     expect([...folders].sort()).toEqual([...files, ...rooms].sort());
-    expect(installed.files.filter((path) => path.startsWith("src/"))).toEqual([
-      "src/entries/index.d.ts",
-      "src/entries/index.js",
-    ]);
+    expect(installed.files.filter((path) => path.startsWith("src/"))).toEqual(
+      entries.map((entry) => `src/entries/${entry}.js`),
+    );
     expect(installed.files.filter((path) => /^dist\/.*(?<!\.d)\.ts$/.test(path))).toEqual([]);
     expect(installed.sizeBytes).toBeLessThan(3e6);
     const { sources, sourcesContent } = JSON.parse(
@@ -127,12 +147,13 @@ describe("the package", () => {
 
   it.each([
     ["es2022", "nodenext", "nodenext"],
+    ["es2022", "node16", "node16"],
     ["es2020", "esnext", "bundler"],
   ])(
-    "is typed for a strict project that checks its libraries too: %s, %s",
+    "is typed, each entry of it, for a strict project that checks its libraries too: %s, %s",
     async (target, module, resolution) => {
       const how = ["--target", target, "--module", module, "--moduleResolution", resolution, "--types", ""];
-      const { code, out } = await check(...how, "job.ts", "train.ts", "wrong.ts");
+      const { code, out } = await check(...how, "job.ts", "train.ts", "entries.ts", "wrong.ts");
       expect(code).not.toBe(0);
       // All that is wrong is what is meant to be: what is exported has types.
       expect(out).toMatch(/^wrong\.ts\(2,17\): .*'string'.*'number'.*\nwrong\.ts\(2,31\): .*'toFixed'/s);
@@ -160,6 +181,10 @@ describe("the package", () => {
       expect(code).toBe(0);
     },
   );
+
+  it("gives every name of every entry to a script", async () => {
+    expect(await installed.run(process.execPath, ["entries.ts"])).toMatchObject({ code: 0, err: "" });
+  });
 
   it("sets itself up when it first needs the addon, and says what is in the way", async () => {
     const env = { TROUPE_LIBTORCH: join(installed.project, "nowhere") };

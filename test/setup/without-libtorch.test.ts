@@ -26,7 +26,7 @@ describe("without libtorch", () => {
   });
 
   it("tokenizes text", () => {
-    const script = `const { ByteTokenizer } = await import("troupe"); console.log(new ByteTokenizer().encode("ab").join())`;
+    const script = `const { tokenizerFromSpec } = await import("troupe/data"); console.log(tokenizerFromSpec({ kind: "byte" }).encode("ab").join())`;
     expect(runWithoutAddon("--input-type=module", "-e", script)).toMatchObject({
       status: 0,
       stdout: "97,98\n",
@@ -40,7 +40,7 @@ describe("without libtorch", () => {
   });
 
   it("says at the first tensor what is missing and what to do", () => {
-    const script = `const { tensor } = await import("./src/tensor/index.ts");
+    const script = `const { tensor } = await import("troupe");
       try { tensor([1]) } catch ({ code, message }) { console.log(code, message) }`;
     const { stdout } = runWithoutAddon("--input-type=module", "-e", script);
     expect(stdout).toMatch(/^NATIVE_UNAVAILABLE .*npx troupe doctor/);

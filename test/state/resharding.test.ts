@@ -7,7 +7,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import { StoredValues } from "../../src/actors/state/initial/stored-values.ts";
 import { PartCollection } from "../../src/actors/state/saving/part-collection.ts";
 import { writeParts } from "../../src/actors/state/saving/write-parts.ts";
-import { CHUNK_BYTES, LocalFolder } from "../../src/entries/index.ts";
+import { LocalFolder } from "../../src/entries/checkpoint.ts";
+import { CHUNK_BYTES } from "../../src/library/checkpoint/index.ts";
 import { fewParameters, type SplitParameter, type Spread, SpreadState } from "../fixtures/spread-state.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));

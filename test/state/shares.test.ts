@@ -13,7 +13,7 @@ import {
   writeShare,
   writeShares,
 } from "../../src/actors/state/saving/index.ts";
-import { LocalFolder } from "../../src/entries/index.ts";
+import { LocalFolder } from "../../src/entries/checkpoint.ts";
 import { joinFolders, openCheckpoint, verifyCheckpoint } from "../../src/library/checkpoint/index.ts";
 import { fewParameters, type Spread, SpreadState } from "../fixtures/spread-state.ts";
 

@@ -4,7 +4,7 @@ import { StateImage } from "../../src/actors/state/saving/state-image.ts";
 import { cutShape, zeros } from "../../src/compute/nn/index.ts";
 import { layoutBlock, type Piece, piecesIn, replicas, sliceOf } from "../../src/compute/parallel/index.ts";
 import { arange, hold, scope, type Tensor } from "../../src/compute/tensor/index.ts";
-import { liveTensors, memory } from "../../src/entries/index.ts";
+import { liveTensors, memory } from "../../src/entries/tensor.ts";
 
 /** How a parameter is spread: over ranks that split it, each one's share over ranks that split the block. */
 interface Spread {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { copyOffThread } from "../../src/compute/tensor/index.ts";
-import { arange, hold, liveTensors, memory, zeros } from "../../src/entries/index.ts";
+import { copyOffThread, hold } from "../../src/compute/tensor/index.ts";
+import { arange, zeros } from "../../src/entries/index.ts";
+import { liveTensors, memory } from "../../src/entries/tensor.ts";
 
 const numel = 100_003;
 

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openCheckpoint, type RunResult, Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
+import { openCheckpoint } from "../../src/entries/checkpoint.ts";
+import { type RunResult, Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import { lossesOf, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 12;

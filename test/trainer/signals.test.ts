@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { listCheckpoints } from "../../src/entries/checkpoint.ts";
 import {
   type EventKind,
-  listCheckpoints,
   type RunResult,
   Runtime,
   type RuntimeOptions,

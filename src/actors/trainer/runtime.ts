@@ -73,8 +73,9 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Checks the options and opens the dashboard, if there is one. Threads are started by {@link run}, after the job has been
-   * checked.
+   * Starts what needs no job: checks the options, loads what a run is made of, attaches the sinks and serves the dashboard, if
+   * there is one. Threads and processes of ranks are started by {@link run}, once the job's model, data and batch have been
+   * checked against the layout.
    * @param launched - set on the head of several hosts that a launcher started
    * @throws {TroupeError} `OPTION`, `OPTIMIZER_OPTION`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */

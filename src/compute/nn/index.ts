@@ -32,6 +32,7 @@ export {
   rotate,
 } from "./attention/rotary.ts";
 export { isFused, unfused } from "./fusion.ts";
+export * as init from "./init.ts";
 export { type ActivationName, activations } from "./layers/activation.ts";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/batch-norm.ts";
 export { Conv1d, Conv2d, type ConvolutionOptions } from "./layers/convolution.ts";
@@ -42,23 +43,16 @@ export { gated } from "./layers/gated.ts";
 export { GroupNorm } from "./layers/group-norm.ts";
 export { LayerDrop } from "./layers/layer-drop.ts";
 export { BareLayerNorm, LayerNorm } from "./layers/layer-norm.ts";
-export {
-  type AddedProduct,
-  Affine,
-  type AffineOptions,
-  Conv1D,
-  type FeatureScale,
-  Linear,
-} from "./layers/linear.ts";
+export { Affine, type AffineOptions, Conv1D, type FeatureScale, Linear } from "./layers/linear.ts";
 export { behindPrefix, PrefixHeads, type PrefixTable, setPrefix } from "./layers/prefix.ts";
 export { RMSNorm } from "./layers/rms-norm.ts";
 export { addedTo, type HeadRequest, lastPositions, VocabularyHead } from "./layers/vocabulary-head.ts";
-export { WeightNorm, WeightNormConv1d } from "./layers/weight-norm.ts";
+export { WeightNormConv1d } from "./layers/weight-norm.ts";
 export { type CtcOptions, ctcLoss } from "./losses/ctc-loss.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./losses/loss.ts";
 export type { ClassShare, LossOptions } from "./losses/weighed-rows.ts";
-export { type BlockCut, cutBlocks, type ModuleBlock } from "./module/blocks.ts";
-export { Buffer, type BufferOptions } from "./module/buffer.ts";
+export { cutBlocks } from "./module/blocks.ts";
+export { type BufferOptions, ModuleBuffer } from "./module/buffer.ts";
 export { evaluating } from "./module/evaluating.ts";
 export { Identity } from "./module/identity.ts";
 export {
@@ -87,18 +81,12 @@ export {
 export { failedModule, joinName, Module, wrapForward } from "./module/module.ts";
 export { ModuleList } from "./module/module-list.ts";
 export { Parameter, type ParameterRole } from "./module/parameter.ts";
-export {
-  cutShape,
-  type LogicalRun,
-  logicalRuns,
-  type ParameterSplit,
-  type SplitOptions,
-} from "./module/parameter-split.ts";
+export { cutShape, logicalRuns, type ParameterSplit, type SplitOptions } from "./module/parameter-split.ts";
 export { Sequential, type SequentialItem } from "./module/sequential.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
 export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
 export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
-export { Generator, rand, randint, randn } from "./random/random-tensors.ts";
+export { RandomGenerator, rand, randint, randn } from "./random/random-tensors.ts";
 export { Randomness, streamOf } from "./random/randomness.ts";
 export {
   joinNumbers,

@@ -28,7 +28,6 @@ export {
   type DeviceKind,
   deviceCount,
   enterDevice,
-  namesDevice,
   onDevice,
   parseDevice,
   readBacks,

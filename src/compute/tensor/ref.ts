@@ -21,7 +21,7 @@ export interface TensorRef {
   readonly isNear?: true;
 }
 
-/** Who answers for a ref: an actor's incarnation, by the name that {@link releaseRefsOf} will be given. */
+/** The actor that holds a ref, by the name of its incarnation: its refs are released when it ends. */
 export interface RefOptions {
   readonly owner?: string;
   /** Said where not all processes of a run share memory: the receiver's does with this one. */

@@ -29,4 +29,4 @@ export {
 } from "./pretraining-data.ts";
 export { readModelConfig } from "./run-parts.ts";
 export { getTimers, type Timer, type Timers } from "./timers.ts";
-export { Finetuner, type ForwardStep, type ModelProvided, PreTrainer, Pretrainer } from "./trainer.ts";
+export { Finetuner, type ForwardStep, type ModelProvided, PreTrainer } from "./trainer.ts";

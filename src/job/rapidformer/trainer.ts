@@ -222,7 +222,7 @@ export class Finetuner extends Trainer {
 }
 
 /**
- * The seed's `PreTrainer`, also spelled `Pretrainer`: as {@link Finetuner}, but trained by steps on samples in the order that
+ * The seed's `PreTrainer`: as {@link Finetuner}, but trained by steps on samples in the order that
  * their dataset gives them, and judged by its loss alone, every `--eval-interval` steps on `--eval-iters` batches.
  */
 export class PreTrainer extends Trainer {
@@ -289,9 +289,6 @@ export class PreTrainer extends Trainer {
     return job as unknown as Job;
   }
 }
-
-/** The same class, as the seed spells it once. */
-export const Pretrainer = PreTrainer;
 
 interface Facts {
   readonly source: string;

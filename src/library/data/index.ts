@@ -37,13 +37,7 @@ export {
   type Samples,
   sampleDataset,
 } from "./sample-dataset.ts";
-export {
-  batchSizeAt,
-  microBatchesAt,
-  passOver,
-  type SamplerState,
-  samplesBefore,
-} from "./sampler-state.ts";
+export { batchSizeAt, microBatchesAt, passOver, type SamplerState, samplesBefore } from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export {
   checkVocabulary,

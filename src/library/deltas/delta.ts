@@ -1,4 +1,4 @@
-import { Buffer, type Module, type Parameter } from "../../compute/nn/index.ts";
+import { type Module, ModuleBuffer, type Parameter } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 
@@ -81,7 +81,7 @@ export function hasBase(model: Module): boolean {
 
 /** Floats that forward writes are no base: they change, and are saved. */
 function roleOf(name: string, parameter: Parameter, delta: Delta, model: Module): Parameter["role"] {
-  const isWritten = parameter instanceof Buffer && parameter.dtype.includes("float");
+  const isWritten = parameter instanceof ModuleBuffer && parameter.dtype.includes("float");
   return isWritten || delta.trains(name, model) ? "model" : "base";
 }
 

@@ -1,4 +1,4 @@
-import { Buffer, type Module, type Parameter } from "../../compute/nn/index.ts";
+import { type Module, ModuleBuffer, type Parameter } from "../../compute/nn/index.ts";
 import { type DType, noGrad, scope, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 
@@ -253,7 +253,7 @@ function formatOf(
   source: Pick<WeightSource, "entry">,
 ) {
   const { dtype } = source.entry(entry);
-  if (dtype === "I64" && parameter instanceof Buffer) return counted;
+  if (dtype === "I64" && parameter instanceof ModuleBuffer) return counted;
   if (Object.hasOwn(weightDTypes, dtype)) return weightDTypes[dtype as keyof typeof weightDTypes];
   throw new TroupeError(
     "MODEL_WEIGHTS",

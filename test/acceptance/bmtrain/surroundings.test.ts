@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { gradEnabled, liveTensors, numThreads, Runtime } from "../../../src/entries/index.ts";
+import { Runtime } from "../../../src/entries/index.ts";
+import { gradEnabled, liveTensors, numThreads } from "../../../src/entries/tensor.ts";
 import { addRunCommand } from "../../../src/tools/cli/run.ts";
 
 // Appendix A 17.

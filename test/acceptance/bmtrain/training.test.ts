@@ -1,6 +1,7 @@
 // BMTrain's tests of whole training runs; it compares statistics of parameters to 1e-2, here they are equal to the bit.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { materialize, noGrad, type RuntimeOptions, scope } from "../../../src/entries/index.ts";
+import { noGrad, type RuntimeOptions, scope } from "../../../src/entries/index.ts";
+import { materialize } from "../../../src/entries/nn.ts";
 import { gpt, tokens } from "../../fixtures/acceptance/gpt.ts";
 import { gradientsOf, parametersOf, type Trained, train } from "../../fixtures/acceptance/train.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";

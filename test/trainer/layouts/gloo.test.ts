@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { nativeInfo, Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
+import { Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
+import { nativeInfo } from "../../../src/entries/tensor.ts";
 import { lossesOf, runTiny, type Told, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 6;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { nativeInfo, Runtime } from "../../../src/entries/index.ts";
+import { Runtime } from "../../../src/entries/index.ts";
+import { nativeInfo } from "../../../src/entries/tensor.ts";
 import { portsOf } from "../../chaos/leftovers.ts";
 import { atEachStep, lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 

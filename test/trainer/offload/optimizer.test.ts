@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { memory } from "../../../src/compute/tensor/index.ts";
-import { liveRefs, type RuntimeOptions, type TroupeEvent } from "../../../src/entries/index.ts";
+import { liveRefs, memory } from "../../../src/compute/tensor/index.ts";
+import type { RuntimeOptions, TroupeEvent } from "../../../src/entries/index.ts";
 import { atEachStep, lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 6;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type EventOf, openCheckpoint, type RuntimeOptions } from "../../../src/entries/index.ts";
+import { openCheckpoint } from "../../../src/entries/checkpoint.ts";
+import type { EventOf, RuntimeOptions } from "../../../src/entries/index.ts";
 import { runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 
 type Config = Readonly<Record<string, unknown>>;

@@ -3,7 +3,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, expect, it } from "vitest";
-import { openCheckpoint, type TroupeEvent } from "../../../src/entries/index.ts";
+import { openCheckpoint } from "../../../src/entries/checkpoint.ts";
+import type { TroupeEvent } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const struckJob = new URL("../../fixtures/jobs/struck.ts", import.meta.url);

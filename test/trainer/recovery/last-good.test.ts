@@ -1,6 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { liveRefs, type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
+import { liveRefs } from "../../../src/compute/tensor/index.ts";
+import { stepFolder } from "../../../src/entries/checkpoint.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 10;

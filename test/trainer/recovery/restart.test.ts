@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { liveRefs, stepFolder } from "../../../src/entries/index.ts";
+import { liveRefs } from "../../../src/compute/tensor/index.ts";
+import { stepFolder } from "../../../src/entries/checkpoint.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 12;

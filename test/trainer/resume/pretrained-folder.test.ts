@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { stepFolder } from "../../../src/entries/index.ts";
+import { stepFolder } from "../../../src/entries/checkpoint.ts";
 import { convert } from "../../../src/library/convert/index.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

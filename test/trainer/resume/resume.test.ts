@@ -1,7 +1,8 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
+import { stepFolder } from "../../../src/entries/checkpoint.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { lineLength } from "../../fixtures/jobs/counted.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { listCheckpoints, openStorage, ownerOf, Runtime, standingOf } from "../../../src/entries/index.ts";
+import { listCheckpoints, openStorage } from "../../../src/entries/checkpoint.ts";
+import { Runtime } from "../../../src/entries/index.ts";
 import { describeEvent } from "../../../src/job/events/index.ts";
+import { ownerOf, standingOf } from "../../../src/library/checkpoint/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 describe("a run's folder", () => {

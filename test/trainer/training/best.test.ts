@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { listCheckpoints, type TroupeEvent } from "../../../src/entries/index.ts";
+import { listCheckpoints } from "../../../src/entries/checkpoint.ts";
+import type { TroupeEvent } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();

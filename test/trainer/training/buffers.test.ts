@@ -1,12 +1,8 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  type RuntimeOptions,
-  SafetensorsFile,
-  stepFolder,
-  type TroupeEvent,
-} from "../../../src/entries/index.ts";
+import { SafetensorsFile, stepFolder } from "../../../src/entries/checkpoint.ts";
+import type { RuntimeOptions, TroupeEvent } from "../../../src/entries/index.ts";
 import { writeSafetensors } from "../../../src/library/checkpoint/index.ts";
 import { pointOf } from "../../fixtures/labelled-points.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";

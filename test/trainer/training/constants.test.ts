@@ -1,18 +1,9 @@
 // Constants of a model: buffers and parameters that keep their type.
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  Buffer,
-  constant,
-  dematerialize,
-  Linear,
-  materialize,
-  normal,
-  Parameter,
-  type RuntimeOptions,
-  SafetensorsFile,
-  stepFolder,
-} from "../../../src/entries/index.ts";
+import { SafetensorsFile, stepFolder } from "../../../src/entries/checkpoint.ts";
+import { Linear, Parameter, type RuntimeOptions } from "../../../src/entries/index.ts";
+import { dematerialize, init, ModuleBuffer, materialize } from "../../../src/entries/nn.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const job = new URL("../../fixtures/jobs/constants.ts", import.meta.url);
@@ -76,21 +67,21 @@ describe("constants", () => {
   });
 
   it("are refused as trained, written or drawn, in one sentence", () => {
-    const ids = new Buffer([2], constant(0), { dtype: "int64" });
+    const ids = new ModuleBuffer([2], init.constant(0), { dtype: "int64" });
     expect(() => (ids.trainable = true)).toThrow(
       "[Parameter] expected trainable to be set of a parameter of floats",
     );
-    expect(() => (new Parameter([2], constant(0), "int64").trainable = true)).toThrow(
+    expect(() => (new Parameter([2], init.constant(0), "int64").trainable = true)).toThrow(
       "it set of a int64 tensor",
     );
-    expect(() => new Parameter([2], normal(0, 1), "int32")).toThrow("got normal, which draws floats");
+    expect(() => new Parameter([2], init.normal(0, 1), "int32")).toThrow("got normal, which draws floats");
     const linear = Object.assign(new Linear(2, 2), { ids });
     materialize(linear, { seed: 1, dtype: "float64" });
     expect([ids.tensor.dtype, linear.weight.tensor.dtype]).toEqual(["int64", "float64"]);
     expect(() => ids.write(ids.tensor)).toThrow(
-      "[Buffer.write] expected a float32 buffer that is persistent",
+      "[ModuleBuffer.write] expected a float32 buffer that is persistent",
     );
     dematerialize(linear);
-    expect(new Buffer([], constant(1), { persistent: false }).isConstant).toBe(true);
+    expect(new ModuleBuffer([], init.constant(1), { persistent: false }).isConstant).toBe(true);
   });
 });

@@ -1,13 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import {
-  defineLoop,
-  listCheckpoints,
-  liveRefs,
-  type RuntimeOptions,
-  type TroupeEvent,
-} from "../../../src/entries/index.ts";
+import { liveRefs } from "../../../src/compute/tensor/index.ts";
+import { listCheckpoints } from "../../../src/entries/checkpoint.ts";
+import { defineLoop, type RuntimeOptions, type TroupeEvent } from "../../../src/entries/index.ts";
 import { stepFolder } from "../../../src/library/checkpoint/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime, SafetensorsFile } from "../../../src/entries/index.ts";
+import { SafetensorsFile } from "../../../src/entries/checkpoint.ts";
+import { Runtime } from "../../../src/entries/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 8;

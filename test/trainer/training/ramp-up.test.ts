@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { MegatronSchedule, type RuntimeOptions, stepFolder } from "../../../src/entries/index.ts";
+import { stepFolder } from "../../../src/entries/checkpoint.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
+import { MegatronSchedule } from "../../../src/entries/optim.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const job = new URL("../../fixtures/jobs/growing.ts", import.meta.url);

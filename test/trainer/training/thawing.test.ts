@@ -2,23 +2,18 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { stepFolder } from "../../../src/entries/checkpoint.ts";
 import {
-  Adafactor,
   AdamW,
-  backward,
-  dematerialize,
-  LAMB,
-  type LocalState,
-  materialize,
   noGrad,
   type OptimizerSpec,
   type RuntimeOptions,
-  releaseState,
   scope,
-  stepFolder,
-  stepLocal,
   type TroupeEvent,
 } from "../../../src/entries/index.ts";
+import { dematerialize, materialize } from "../../../src/entries/nn.ts";
+import { Adafactor, LAMB, type LocalState, releaseState, stepLocal } from "../../../src/entries/optim.ts";
+import { backward } from "../../../src/entries/tensor.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
 import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 import { isFrozen, Ladder, pointsAt } from "../../fixtures/thawing.ts";

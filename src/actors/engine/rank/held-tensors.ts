@@ -39,7 +39,7 @@ export class HeldTensors {
           where: moduleName,
           expected: `${property}, a tensor that the module holds, to stay as it was built`,
           got: "a change of it in a step",
-          hint: "declare it as a Buffer, which forward writes by write(…)",
+          hint: "declare it as a ModuleBuffer, which forward writes by write(…)",
         },
         { fields: { module: moduleName, property } },
       );

@@ -1,4 +1,4 @@
-import { Buffer, type Module } from "../../../compute/nn/index.ts";
+import { type Module, ModuleBuffer } from "../../../compute/nn/index.ts";
 import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
 import type { RunChange } from "../../../job/events/index.ts";
 import type { TrainerState } from "../../../library/checkpoint/index.ts";
@@ -87,7 +87,7 @@ function checkModel({ path, weights }: Resumed, model: Module, changes: readonly
   for (const [name, { shape }] of state) {
     const stored = weights.get(name);
     // Older versions kept buffers otherwise; who fills them says so.
-    if (stored === undefined && state.get(name) instanceof Buffer) continue;
+    if (stored === undefined && state.get(name) instanceof ModuleBuffer) continue;
     if (stored?.join() === shape.join()) continue;
     const is = stored === undefined ? `has no ${name}` : `has ${name} of shape [${stored}]`;
     throw mismatch(`the model of ${path}, which ${is}`, `one with ${name} of shape [${shape}]`, hint);

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { noGrad, ops, type Tensor } from "../../tensor/index.ts";
-import { Buffer } from "../module/buffer.ts";
+import { ModuleBuffer } from "../module/buffer.ts";
 import { ones, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
@@ -25,10 +25,10 @@ export interface BatchNormOptions {
 abstract class BatchNorm extends Module {
   readonly weight: Parameter;
   readonly bias: Parameter;
-  readonly running_mean: Buffer;
-  readonly running_var: Buffer;
+  readonly running_mean: ModuleBuffer;
+  readonly running_var: ModuleBuffer;
   /** Steps that have been averaged. Exact while these times a step's micro-batches are below 2^24. */
-  readonly num_batches_tracked: Buffer;
+  readonly num_batches_tracked: ModuleBuffer;
   readonly eps: number;
   readonly momentum: number | null;
   /** Dims that an input may have. */
@@ -40,9 +40,9 @@ abstract class BatchNorm extends Module {
     const { eps = 1e-5, momentum = 0.1 } = options;
     this.weight = new Parameter([channels], ones);
     this.bias = new Parameter([channels], zeros);
-    this.running_mean = new Buffer([channels], zeros);
-    this.running_var = new Buffer([channels], ones);
-    this.num_batches_tracked = new Buffer([], zeros);
+    this.running_mean = new ModuleBuffer([channels], zeros);
+    this.running_var = new ModuleBuffer([channels], ones);
+    this.num_batches_tracked = new ModuleBuffer([], zeros);
     this.eps = eps;
     this.momentum = momentum;
     this.#dims = dims;
@@ -64,7 +64,7 @@ abstract class BatchNorm extends Module {
       const count = this.num_batches_tracked.tensor.add(1);
       this.num_batches_tracked.write(count);
       [mean, variance].forEach((moved, index) => {
-        const average = averages[index] as Buffer;
+        const average = averages[index] as ModuleBuffer;
         const { tensor } = average;
         average.write(this.momentum === null ? tensor.add(moved.sub(tensor).div(count)) : moved);
       });

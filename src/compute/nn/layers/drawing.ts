@@ -9,7 +9,7 @@ export interface Draw {
   readonly stream: number;
 }
 
-/** A module that draws at random, as a pure function of the bound {@link Randomness} and its own name. */
+/** A module that draws at random, as a pure function of the bound `Randomness` and its own name. */
 export abstract class Drawing extends Module {
   #source: { randomness: Randomness; name: string } | undefined;
 

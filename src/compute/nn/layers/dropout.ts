@@ -14,7 +14,7 @@ export interface MaskSplit {
 
 /**
  * While training, zeroes each element with probability p and scales the others by 1/(1 − p). The mask is a pure
- * function of the bound {@link Randomness}, the module's name and how often it was called before in this forward, and is
+ * function of the bound `Randomness`, the module's name and how often it was called before in this forward, and is
  * drawn again in backward, never stored. Where {@link split} says that a rank masks a piece of a tensor, it draws that
  * piece of the whole tensor's mask.
  */

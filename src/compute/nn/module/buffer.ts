@@ -19,7 +19,7 @@ export interface BufferOptions {
  * A persistent float32 buffer may be written. It keeps its value through a whole step; at the end of the step it becomes the mean
  * of everything written in it, over micro-batches and replicas.
  */
-export class Buffer extends Parameter {
+export class ModuleBuffer extends Parameter {
   readonly persistent: boolean;
   #write: ((value: Tensor) => void) | undefined;
 
@@ -54,7 +54,7 @@ export class Buffer extends Parameter {
       throw new TroupeError(
         "PARAMETER_SHAPE",
         {
-          where: "Buffer.write",
+          where: "ModuleBuffer.write",
           expected: `a tensor of shape [${this.shape}]`,
           got: `one of shape [${shape}]`,
           hint: "all of it is written at once",
@@ -71,9 +71,9 @@ export class Buffer extends Parameter {
   }
 }
 
-function writtenConstant({ dtype, persistent }: Buffer): TroupeError {
+function writtenConstant({ dtype, persistent }: ModuleBuffer): TroupeError {
   return new TroupeError("MODULE_STATE", {
-    where: "Buffer.write",
+    where: "ModuleBuffer.write",
     expected: "a float32 buffer that is persistent",
     got: `${persistent ? "one" : "one that is not, and"} of ${dtype}`,
     hint: "others are constants: what forward writes is averaged over the ranks, and saved",

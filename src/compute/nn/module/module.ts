@@ -1,6 +1,6 @@
 import { describeValue, framesOf, nearestName, ownFrames, TroupeError } from "../../../errors/index.ts";
 import { scope } from "../../tensor/index.ts";
-import { Buffer } from "./buffer.ts";
+import { ModuleBuffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
 
 /** The innermost module that was computing when an error was thrown: its name is looked for where somebody wants it. */
@@ -73,19 +73,21 @@ export abstract class Module {
    * first.
    */
   namedState(prefix = ""): Map<string, Parameter> {
-    const isSaved = (parameter: Parameter) => !(parameter instanceof Buffer) || parameter.persistent;
+    const isSaved = (parameter: Parameter) => !(parameter instanceof ModuleBuffer) || parameter.persistent;
     return new Map([...this.#named(prefix)].filter(([, parameter]) => isSaved(parameter)));
   }
 
   /** All parameters by full name, tied ones once. */
   namedParameters(prefix = ""): Map<string, Parameter> {
-    return new Map([...this.#named(prefix)].filter(([, parameter]) => !(parameter instanceof Buffer)));
+    return new Map([...this.#named(prefix)].filter(([, parameter]) => !(parameter instanceof ModuleBuffer)));
   }
 
   /** All buffers by full name, shared ones once; also those that are not persistent. */
-  namedBuffers(prefix = ""): Map<string, Buffer> {
+  namedBuffers(prefix = ""): Map<string, ModuleBuffer> {
     return new Map(
-      [...this.#named(prefix)].filter((named): named is [string, Buffer] => named[1] instanceof Buffer),
+      [...this.#named(prefix)].filter(
+        (named): named is [string, ModuleBuffer] => named[1] instanceof ModuleBuffer,
+      ),
     );
   }
 

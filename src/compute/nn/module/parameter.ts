@@ -200,7 +200,7 @@ function notDrawn(kind: string, dtype: DType): TroupeError {
     "INITIALIZER",
     {
       where: "Parameter",
-      expected: `constant, fromValues or an initializer of one's own for ${dtype}`,
+      expected: `init.constant, init.fromValues or an initializer of one's own for ${dtype}`,
       got: `${kind}, which draws floats`,
     },
     { fields: { dtype } },
@@ -237,7 +237,7 @@ function notInitializer(given: unknown): TroupeError {
       where: "Parameter",
       expected: "an initializer",
       got: typeof given === "function" ? `the function ${name || "without a name"}` : String(given),
-      hint: "use normal, uniform, constant or fromValues, and defineInitializer for a function of your own",
+      hint: "use init.normal, init.uniform, init.constant or init.fromValues, and defineInitializer for a function of your own",
     },
     { fields: { name } },
   );

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { Buffer } from "./buffer.ts";
+import { ModuleBuffer } from "./buffer.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 import { Sequential } from "./sequential.ts";
@@ -42,7 +42,7 @@ function stateOf(module: Module): string[] {
 
 function aboutParameter(parameter: Parameter): string {
   const { dtype, shape, trainable } = parameter;
-  const kind = parameter instanceof Buffer ? " buffer" : trainable ? "" : " frozen";
+  const kind = parameter instanceof ModuleBuffer ? " buffer" : trainable ? "" : " frozen";
   return `${dtype === "float32" ? "" : dtype}[${shape.join(",")}]${kind}`;
 }
 

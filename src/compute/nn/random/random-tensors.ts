@@ -15,7 +15,7 @@ import { streamOf } from "./randomness.ts";
  * machine and for every number of threads. For data and scripts: a module that draws in forward is a `Drawing`, such as
  * `Dropout`, whose draws are the same where a block is computed again.
  */
-export class Generator {
+export class RandomGenerator {
   readonly seed: number;
   #numDraws = 0;
 
@@ -31,14 +31,14 @@ export class Generator {
 }
 
 /** Draws from the standard normal distribution. */
-export function randn(shape: Shape, generator: Generator, options: CreateOptions = {}): Tensor {
+export function randn(shape: Shape, generator: RandomGenerator, options: CreateOptions = {}): Tensor {
   return drawn(shape, options, (into) =>
     ops.troupe.philoxNormal_(into, 0, 1, generator.seed, generator.nextStream(), 0),
   );
 }
 
 /** Draws evenly from [0, 1). */
-export function rand(shape: Shape, generator: Generator, options: CreateOptions = {}): Tensor {
+export function rand(shape: Shape, generator: RandomGenerator, options: CreateOptions = {}): Tensor {
   return drawn(shape, options, (into) =>
     ops.troupe.philoxUniform_(into, 0, 1, generator.seed, generator.nextStream(), 0),
   );
@@ -55,7 +55,7 @@ export function randint(
   low: number,
   high: number,
   shape: Shape,
-  generator: Generator,
+  generator: RandomGenerator,
   { dtype = "int64" }: CreateOptions = {},
 ): Tensor {
   const count = high - low;

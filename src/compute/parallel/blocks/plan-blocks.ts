@@ -1,5 +1,5 @@
 import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
-import { Buffer, cutBlocks, type Module, type Parameter, specOf } from "../../nn/index.ts";
+import { cutBlocks, type Module, ModuleBuffer, type Parameter, specOf } from "../../nn/index.ts";
 import { blockOptionsOf, type Recompute } from "../layout/block-options.ts";
 import type { Mesh } from "../layout/mesh.ts";
 import { type BlockRange, rangesOf, type StageCut, wholeModel } from "../layout/stage-cut.ts";
@@ -149,14 +149,14 @@ class Planner {
 /** A block is one buffer of one dtype; what the model computes in is the run's to say. */
 function checkDType(name: string, parameter: Parameter): void {
   const { dtype } = parameter;
-  if (dtype === "float32" || parameter instanceof Buffer || !dtype.includes("float")) return;
+  if (dtype === "float32" || parameter instanceof ModuleBuffer || !dtype.includes("float")) return;
   throw new TroupeError(
     "PARAMETER_DTYPE",
     {
       where: name,
       expected: "a parameter declared in float32",
       got: dtype,
-      hint: "precision is an option of the run; a constant of another dtype is a Buffer",
+      hint: "precision is an option of the run; a constant of another dtype is a ModuleBuffer",
     },
     { fields: { name, dtype } },
   );
@@ -175,7 +175,7 @@ function sharingOf(
   // An expert's parameter is split over the ranks that experts are dealt to, and whole on those that split a layer.
   const split = parameter.split !== undefined && !parameter.expert;
   const constant = parameter.dtype !== "float32";
-  const written = parameter instanceof Buffer && !constant;
+  const written = parameter instanceof ModuleBuffer && !constant;
   const copied = mesh.shape.tp > 1 && !split;
   const base = parameter.role === "base";
   const words = [

@@ -1,5 +1,5 @@
 import { TroupeError } from "../../../errors/index.ts";
-import { Buffer, type Parameter } from "../../nn/index.ts";
+import { ModuleBuffer, type Parameter } from "../../nn/index.ts";
 import { hold, markOffloaded, ops, scope, sharesMemory, type Tensor } from "../../tensor/index.ts";
 import { constantIn } from "../blocks/constant-words.ts";
 import type { FlatBlock, FlatParameter } from "../blocks/flat-block.ts";
@@ -34,7 +34,7 @@ export class BoundParameters implements Disposable {
     const isComputed = ({ written, constant }: FlatBlock) => !written && !constant;
     const dtype = fulls.find((_, index) => isComputed(layouts[index] as FlatBlock))?.dtype ?? "float32";
     for (const parameter of absent) {
-      const keepsType = parameter.dtype !== "float32" || parameter instanceof Buffer;
+      const keepsType = parameter.dtype !== "float32" || parameter instanceof ModuleBuffer;
       const own = keepsType ? parameter.dtype : dtype;
       const placeholder = hold(() => ops.troupe.placeholder(parameter.shape, own));
       parameter.bind(placeholder);

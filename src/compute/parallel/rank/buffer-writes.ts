@@ -1,4 +1,4 @@
-import { Buffer } from "../../nn/index.ts";
+import { ModuleBuffer } from "../../nn/index.ts";
 import { emptyShared, hold, scope, type Tensor, tagMemory } from "../../tensor/index.ts";
 import { COUNT_NUMEL, type FlatBlock, type FlatParameter } from "../blocks/flat-block.ts";
 import type { BlockPlan } from "../blocks/plan-blocks.ts";
@@ -33,12 +33,12 @@ export class BufferWrites {
       });
       parameters.forEach((parameter, index) => {
         const { layout, place } = placed[index] as (typeof placed)[number];
-        if (layout.written && parameter instanceof Buffer)
+        if (layout.written && parameter instanceof ModuleBuffer)
           parameter.writeThrough((value) => this.#add(layout, place, value));
       });
     }
     // Another stage holds it, and computes what is written to it.
-    for (const parameter of absent) if (parameter instanceof Buffer) parameter.writeThrough(() => {});
+    for (const parameter of absent) if (parameter instanceof ModuleBuffer) parameter.writeThrough(() => {});
   }
 
   /** The writes of the forward that runs until what is returned is disposed count. */

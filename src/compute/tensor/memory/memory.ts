@@ -18,7 +18,7 @@ export interface MemoryUse {
   readonly residentBytes: number;
   /** Held now, by the tag under which it was allocated, of all owners together; "" is untagged. */
   readonly byTag: Readonly<Record<string, number>>;
-  /** By {@link chargeThreadTo owner} and tag. */
+  /** By owner, such as a rank, and tag. */
   readonly byOwner: Readonly<Record<string, Readonly<Record<string, TagUse>>>>;
   /** The most that was held at once under each tag, of several owners the sum of each one's most, since the start or the last {@link resetPeakMemory}. */
   readonly peakByTag: Readonly<Record<string, number>>;

@@ -1,8 +1,7 @@
 import type { TroupeEvent, TroupeEventBody } from "../event.ts";
 
 /**
- * Where events are written. A sink never slows or stops a run, whatever it does: see {@link EventHub}. Errors name it by its
- * class, or by `name`.
+ * Where events are written. A sink never slows or stops a run, whatever it does. Errors name it by its class, or by `name`.
  */
 export interface EventSink {
   /**

@@ -115,7 +115,7 @@ export class CheckpointDraft implements AsyncDisposable {
   /**
    * Writes the next bytes of a tensor. In each group, weights and optimizer, tensors come whole and in the plan's order
    * (wider dtypes first); one write after the other, and when the promise is fulfilled the memory may change again.
-   * @param entry - the tensor's name, of a part what {@link entryOf} says
+   * @param entry - the tensor's name, or a part's, as {@link order} has it
    * @throws {TroupeError} `SAFETENSORS_TENSOR` out of turn; `CHECKPOINT_SAVE_FAILED` with the first cause
    */
   async write(entry: string, bytes: Bytes): Promise<void> {

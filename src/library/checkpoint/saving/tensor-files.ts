@@ -28,7 +28,7 @@ export interface PlannedTensors {
 export interface FileSizes {
   /** Largest file of tensors, unless a single one is larger: 5 GiB by default, as Hugging Face has it. */
   readonly maxFileBytes?: number;
-  /** Bytes that one checksum answers for, {@link CHUNK_BYTES} by default; parts are read in whole chunks. */
+  /** Bytes that one checksum answers for, 1 MiB by default; parts are read in whole chunks. */
   readonly chunkBytes?: number;
 }
 

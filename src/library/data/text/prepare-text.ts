@@ -23,11 +23,11 @@ import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeToken
  */
 export type TokenizerChoice = string | TokenizerSpec;
 
-/** What {@link prepareText} is asked for. */
+/** The text that a dataset is made of, and how it is encoded. */
 export interface TextOptions {
   readonly source: TextSource;
   readonly tokenizer: TokenizerChoice;
-  /** Folder that keeps encoded texts; by default {@link defaultCacheDir}. */
+  /** Folder that keeps encoded texts; by default `$TROUPE_CACHE`, else `troupe` in the user's cache folder. */
   readonly cacheDir?: string;
 }
 

@@ -1,0 +1,1 @@
+export * from "#product/checkpoint"; // see index.js

@@ -1,0 +1,1 @@
+export * from "#product/events"; // see index.js

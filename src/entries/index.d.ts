@@ -1,2 +1,0 @@
-// The types of troupe.js.
-export * from "#product";

@@ -1,0 +1,1 @@
+export * from "#product/optim"; // see index.js

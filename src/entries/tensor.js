@@ -1,0 +1,1 @@
+export * from "#product/tensor"; // see index.js
