@@ -98,7 +98,8 @@ export class HttpServer {
       }
     };
     // A caller that asks whether to send its content is told so by the handler, once everything else was found good.
-    for (const event of ["request", "checkContinue"]) this.server.on(event, answer);
+    for (const event of ["request", "checkContinue"])
+      this.server.on(event, (...call: Parameters<typeof answer>) => void answer(...call));
   }
 
   /** @returns the port that it listens on. @throws what `refused` makes of the system's error */

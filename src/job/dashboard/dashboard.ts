@@ -11,8 +11,8 @@ import { type Call, HttpServer, Refused, reply } from "../http.ts";
 import { assetAt } from "./assets.ts";
 import { Broadcast } from "./broadcast.ts";
 import type { ActorStatus, BoardFrame } from "./frame.ts";
+import { RecentSpans } from "./recent-spans.ts";
 import { RunView } from "./run-view.ts";
-import { SpanLog } from "./span-log.ts";
 
 /** Where a dashboard is served. */
 export interface DashboardOptions {
@@ -67,7 +67,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
   readonly #server: HttpServer;
   readonly #view: RunView;
   readonly #broadcast: Broadcast;
-  readonly #spans = new SpanLog();
+  readonly #spans = new RecentSpans();
   readonly #inspect: () => readonly ActorStatus[] | undefined;
   readonly #clock: () => number;
   #tell: TellTrouble = () => {};

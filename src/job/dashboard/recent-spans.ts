@@ -12,8 +12,8 @@ interface Clocks {
   readonly clockMs: number;
 }
 
-/** What actors of a traced run did lately, in bounded memory. */
-export class SpanLog {
+/** The latest pieces of work of a traced run, in bounded memory. */
+export class RecentSpans {
   #kept: Span[] = [];
   #new: Span[] = [];
   /** Of the new ones, each so-many-th is taken. */
