@@ -32,6 +32,24 @@ function anchorsIn(path: string): string[] {
   );
 }
 
+/** The numbers of words in the sentences of a page; tables, headings and code are none. */
+function sentencesIn(text: string): number[] {
+  const prose = text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "\n\n").replaceAll(/<!--.*-->/g, "");
+  const items = prose
+    .split(/\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )/)
+    .map((item) =>
+      item
+        .trim()
+        .replaceAll(/`[^`]*`/g, "x")
+        .replaceAll(/\]\([^)]*\)/g, ""),
+    )
+    .filter((item) => !/^[|#!]/.test(item));
+  return items
+    .flatMap((item) => item.replaceAll(/\s+/g, " ").split(/(?<=[.!?]) (?=[A-Z*x([])/))
+    .map((sentence) => sentence.match(/[\p{L}\p{N}'’×-]+/gu)?.length ?? 0)
+    .filter((numWords) => numWords > 1);
+}
+
 describe("documentation", () => {
   it.each(pages)("names only files and headings that exist: %s", (page) => {
     const text = read(page);
@@ -60,6 +78,16 @@ describe("documentation", () => {
         blocks.filter(([, above = ""]) => !/^<!-- (code|new|before|instead of)\b.* -->$/.test(above)),
       ).toEqual([]);
       expect(blocks).toHaveLength(read(page).split("```ts\n").length - 1);
+    },
+  );
+
+  it.each(pages.filter((page) => /^(docs\/|README|CONTRIBUTING)/.test(page)))(
+    "has sentences of 20 words in the mean: %s",
+    (page) => {
+      const numWords = sentencesIn(read(page));
+      expect(numWords.reduce((sum, count) => sum + count, 0) / (numWords.length || 1)).toBeLessThanOrEqual(
+        20,
+      );
     },
   );
 

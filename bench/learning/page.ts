@@ -183,10 +183,10 @@ PyTorch is eager, with as many threads as there are cores. Apart: the largest di
 ${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do. Chance is what one has who learns
 nothing; where not both sides are clearly beyond it, it is said.
 
-Where roundings part two runs of one side, each seed is learnt from several starts, in which the last bit of every weight is drawn
-anew, and both sides have the same ones; in brackets are each seed's means then. By rounding: how far the scores of one seed and one
-side lie about their mean, a standard deviation, and behind ± the standard error that it leaves to the difference of the two means.
-The spread is then the mean over every choice of one start of each seed. Where two runs part, and why: [learning-roundings.md](../../bench/notes/learning-roundings.md).
+Where roundings part two runs of one side, each seed is learnt from several starts. A start draws the last bit of every weight again, and both
+sides have the same starts. In brackets are each seed's means. By rounding: the standard deviation of the scores of one seed and one side, and
+behind ± the standard error of the difference of the two means.
+The spread is then the mean over every choice of one start of each seed. Where two runs part, and why: [why runs part](../../bench/notes/learning-roundings.md).
 
 ${table(LEARNT_HEAD, learnt)}
 
@@ -194,7 +194,7 @@ ${started.map((each) => `${each}\n\n`).join("")}## How fast
 
 The fastest ten steps in a row, which judge, as others' work on a machine only ever slows one down; in brackets the medians. Both ways round in
 turn. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
-Where the time goes: [step-time.md](../../bench/notes/step-time.md).
+Where the time goes: [notes on step times](../../bench/notes/step-time.md).
 
 ${table(TIMED_HEAD, timed)}
 `;
