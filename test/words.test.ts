@@ -67,7 +67,6 @@ const unread: readonly string[] = [
   "src/compute/optim",
   "src/compute/parallel",
   "src/compute/tensor",
-  "src/errors",
   "src/job",
   "src/job/anomalies",
   "src/job/dashboard",
