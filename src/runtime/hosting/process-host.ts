@@ -31,14 +31,14 @@ interface Hosted {
   readonly boot: HostedBoot;
   readonly worker: WorkerHandle;
   readonly signal: Signal;
-  /** Brings the actor packets of the system's own. */
+  /** Sends the actor a packet of the system's own. */
   readonly tell: (packet: Packet, transfer: readonly MessagePort[]) => void;
   readonly routes: PortRoute[];
-  /** Where its system does not see it. */
+  /** Its board, if the system cannot read it. */
   readonly ownBoard: Uint8Array | undefined;
 }
 
-/** Does in a process of its own what its system orders: starts actors, each in a thread, joins them, and tells their ends. */
+/** Carries out the system's orders in a process: starts actors, each in a thread, links them, and reports their ends. */
 export class ProcessHost {
   readonly #birth: ProcessBirth;
   readonly #support: ProcessSupport | undefined;
@@ -132,7 +132,7 @@ export class ProcessHost {
     const actor = this.#actors.get(uid);
     this.#actors.delete(uid);
     if (actor === undefined) return;
-    // The system's own route last: its end follows everything the actor has said.
+    // The system's own route last, so that its end follows everything that the actor has sent.
     for (const route of actor.routes.toReversed()) route.close();
     this.#support?.onActorEnded?.(actor.boot.address);
     this.#report({ kind: "exited", uid, failure: error && toFailure(error) });
@@ -141,7 +141,7 @@ export class ProcessHost {
   #join(left: Joined, right: Joined): void {
     const leftActor = this.#actors.get(left.uid);
     const rightActor = this.#actors.get(right.uid);
-    // Of one that has ended, its system tells the other.
+    // The system reports the end of one to the other.
     if (leftActor === undefined || rightActor === undefined) return;
     const [leftEnd, rightEnd] = portLinkEnds(leftActor.signal, rightActor.signal);
     sendLink(rightActor, right, rightEnd);
@@ -151,7 +151,7 @@ export class ProcessHost {
   #openRoute(joined: Joined, end: RouteEnd): void {
     const actor = this.#actors.get(joined.uid);
     if (actor === undefined) {
-      // It has ended meanwhile: whoever waits for its last words has heard them.
+      // It has ended meanwhile, and its last messages have been delivered.
       this.#open.openRoute(end.id, { ...end, deliver: () => {} });
       this.#open.closeRoute(end.id);
       return;
@@ -179,9 +179,12 @@ export class ProcessHost {
     process.exit(0);
   }
 
-  /** Whoever started this process is gone, and nobody else will clear up. A thread in native code would hold up an exit. */
+  /**
+   * Ends this process because its system is gone, and cleans up, because no other process will. It kills itself, because a
+   * thread in native code would delay an exit.
+   */
   #endWithSystem(corrupted: Error | undefined): void {
-    // Of a system that was only misunderstood others live, and need it.
+    // After a corrupted frame the system still lives, and other processes need the folder.
     if (corrupted === undefined) removeOwnedFolder(this.#birth.folder);
     process.kill(process.pid, "SIGKILL");
   }

@@ -6,14 +6,14 @@ import { packControl } from "./packed-control.ts";
 import type { ProcessBirth } from "./process-orders.ts";
 import type { ProcessEnd, StartedProcess } from "./started-process.ts";
 
-/** A process of another host, as far as it has been told of. */
+/** The known state of a process on another host. */
 interface Told {
   pid: number | undefined;
   lastLines: string;
   readonly end: (end: ProcessEnd) => void;
 }
 
-/** Another host of the system, as its head sees it: it starts processes there. */
+/** Another host of the system, as seen by the head, which starts processes there. */
 export class RemoteHost {
   readonly card: HostCard;
   readonly index: number;
@@ -27,12 +27,12 @@ export class RemoteHost {
     this.#hub = hub;
   }
 
-  /** "host 1 (node-b)". */
+  /** Name for people, such as "host 1 (node-b)". */
   get title(): string {
     return titleOf(this.card);
   }
 
-  /** Starts a process there. */
+  /** Starts a process on the host. */
   start(name: string, birth: ProcessBirth): StartedProcess {
     const { promise: exited, resolve } = Promise.withResolvers<ProcessEnd>();
     const told: Told = { pid: undefined, lastLines: "", end: resolve };
@@ -57,12 +57,12 @@ export class RemoteHost {
     };
   }
 
-  /** Has it do something, after everything it was told before. */
+  /** Sends it an order; orders are carried out in sequence. */
   order(order: HostOrder): void {
     this.#hub.control(this.index, packControl(order));
   }
 
-  /** Takes in what became of one of its processes. */
+  /** Handles a message about one of its processes. */
   hear(news: Extract<HostNews, { readonly kind: "begun" | "unheard" | "over" }>): void {
     const told = this.#running.get(news.index);
     if (told === undefined) return;
@@ -75,7 +75,7 @@ export class RemoteHost {
     }
   }
 
-  /** It can be heard no more, and nothing of it: its processes are lost with it. */
+  /** Records the loss of the host, with all its processes. Returns the error. */
   lose(cause: Error | undefined): TroupeError {
     const lost = new TroupeError(
       "HOST_LOST",
@@ -99,7 +99,7 @@ export class RemoteHost {
   }
 }
 
-/** "host 1 (node-b)". */
+/** Returns the name of a host for people, such as "host 1 (node-b)". */
 export function titleOf({ place, name }: Pick<HostCard, "place" | "name">): string {
   return `host ${place} (${name})`;
 }

@@ -4,6 +4,6 @@ import type { ModuleTexts } from "../module-texts.ts";
 export interface ThreadBirth {
   /** Imported in this order. */
   readonly moduleUrls: readonly string[];
-  /** Modules that it loads from here, whatever has become of their files. */
+  /** Sources of modules that it loads instead of their files, which may have changed. */
   readonly modules: ModuleTexts | undefined;
 }

@@ -23,7 +23,7 @@ import { Census } from "./census.ts";
 import { DeathWatch } from "./death-watch.ts";
 import { Joiner } from "./joiner.ts";
 
-/** What a registry is made of. */
+/** Parts of a {@link Registry}. */
 export interface RegistryOptions {
   readonly clock: Clock;
   readonly codecs: CodecSet;
@@ -32,14 +32,14 @@ export interface RegistryOptions {
   readonly processes: ProcessPool;
   report(event: RuntimeEvent): void;
   onUndelivered(message: unknown): void;
-  /** A failure that nobody watched, asked for or supervised. */
+  /** Called for a failure of an actor that is not supervised, watched or owned. */
   onUnhandled(failure: Failure, actor: Address): void;
   /** Starts an actor that another one owns. */
   spawn(place: SpawnPlace, init: unknown, ownerUid: number): Promise<ActorRecord>;
   stop(record: ActorRecord, options: StopOptions): Promise<void>;
 }
 
-/** The system's own endpoint: takes in what actors tell and ask their system, joins them, and knows who lives. */
+/** The system's own endpoint. It receives what actors tell and ask their system, links actors, and keeps their records. */
 export class Registry implements Resident {
   readonly endpoint: Endpoint;
   readonly census = new Census();
@@ -75,7 +75,7 @@ export class Registry implements Resident {
     this.deathWatch = new DeathWatch({ ...options, endpoint, census, joiner: this.#joiner, sendTo });
   }
 
-  /** Runs `body` as the beginning of a trace, when its turn has come. */
+  /** Runs `body` as the root of a trace when its turn has come. */
   begin<T>(kind: string, body: () => T): T {
     return this.#tracer === undefined ? body() : this.#tracer.begin(kind, describe(systemAddress), body);
   }
@@ -86,8 +86,8 @@ export class Registry implements Resident {
   }
 
   /**
-   * Asks each actor that seems idle for a sign that its thread takes in what comes, unless it still owes one: who is stuck
-   * behind an `await` seems idle too. The price is one wake-up of each idle actor a look of the watchdog's.
+   * Sends a heartbeat probe to each actor that seems idle, unless it has one to answer: an actor that is stuck behind an
+   * `await` seems idle too. Each look of the watchdog thus wakes each idle actor once.
    */
   probe(): void {
     for (const record of this.census.living) this.#probe(record);
@@ -101,11 +101,11 @@ export class Registry implements Resident {
     this.sendTo(record, { type: RecordType.probe, body: record.probedMs });
   }
 
-  /** Enters a new incarnation and opens this side of its link to the system. */
+  /** Adds a new incarnation and opens this end of its link to the system. */
   enter(record: ActorRecord, end: LinkEnd): void {
     this.census.enter(record);
     this.endpoint.attach(record.address, end);
-    record.started.promise.catch(() => {}); // told to whoever spawns; a later end is told by `ended`
+    record.started.promise.catch(() => {}); // reported to the spawner; a later end is reported by `ended`
     void record.worker.exited.then((error) => this.#exited(record, error));
   }
 
@@ -140,7 +140,7 @@ export class Registry implements Resident {
     this.#options.report({ kind: "message.undelivered", ...letter });
   }
 
-  /** A living actor has its link to the system from the start, so this one has ended or never was. */
+  /** A living actor has a link to the system from the start, so this one has ended or never existed. */
   requestLink(to: Address): void {
     this.requestDown(to);
   }
@@ -175,7 +175,7 @@ export class Registry implements Resident {
       this.#joiner.notifyEnd(left, { uid: to.uid, down: this.census.endOf(to), isSibling: false });
       return;
     }
-    // Who has ended since it asked needs no link.
+    // An actor that has ended since it asked needs no link.
     if (left.down === undefined) this.#joiner.join(left, right);
   }
 

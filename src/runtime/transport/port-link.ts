@@ -9,10 +9,10 @@ import type { Link, LinkEnd, MessageOrder } from "./link.ts";
 import type { Packet } from "./packet.ts";
 import { Signal } from "./signal.ts";
 
-/** A packet as it comes, or with what its sender said beside it. */
+/** A packet, with the sender's {@link MessageOrder} value if there is one. */
 type Posted = Packet | { readonly place: number; readonly packet: Packet };
 
-/** A link between two threads of one process, over a message port; the receiver is rung after each post. */
+/** A link between two threads of one process, over a message port. Each post rings the receiver's signal. */
 export class PortLink implements Link {
   readonly credits: CreditCounters;
   readonly #port: MessagePort;
@@ -55,7 +55,7 @@ export class PortLink implements Link {
   }
 }
 
-/** What both ends of a new link between the threads with these doorbells need. */
+/** Makes both ends of a link between two threads, given their signals. */
 export function portLinkEnds(leftSignal: Signal, rightSignal: Signal): [LinkEnd, LinkEnd] {
   const { port1, port2 } = new MessageChannel();
   const credits = new SharedArrayBuffer(creditCountersBytes);
