@@ -7,7 +7,7 @@ import type { Invitation } from "../../src/runtime/hosting/host-agent.ts";
 import { firstHostIndex, type HostNews, unpackHostOrder } from "../../src/runtime/hosting/host-orders.ts";
 import { packControl } from "../../src/runtime/hosting/packed-control.ts";
 import { startOnMain } from "../../src/runtime/hosting/placement.ts";
-import { Post } from "../../src/runtime/hosting/post.ts";
+import { Post } from "../../src/runtime/hosting/head-proxy.ts";
 import { type News, type Order, unpackOrder } from "../../src/runtime/hosting/process-orders.ts";
 import { boardSizeBytes } from "../../src/runtime/inspection/status-board.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Broadcast } from "../../src/actors/engine/relay/broadcast.ts";
-import { type KnownMembers, passOn } from "../../src/actors/engine/relay/pass-on.ts";
+import { type KnownMembers, passOn } from "../../src/actors/engine/relay/answer-relay.ts";
 import type { RankGroup, Relay } from "../../src/actors/protocols/index.ts";
 import { TroupeError } from "../../src/errors/index.ts";
 

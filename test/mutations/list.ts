@@ -1440,7 +1440,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a sign of life counts from when it came",
-    file: "src/runtime/transport/hub/signs-of-life.ts",
+    file: "src/runtime/transport/hub/peer-liveness.ts",
     from: "this.#newestSentMs = sentMs;",
     to: "this.#newestSentMs = sentMs;\n    this.#knownAtMs = this.#time.nowMs;",
     caughtBy: [

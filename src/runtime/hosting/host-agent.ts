@@ -13,7 +13,7 @@ import {
 } from "./host-orders.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { packControl } from "./packed-control.ts";
-import { Post } from "./post.ts";
+import { Post } from "./head-proxy.ts";
 import { lastWordsMs, type StartedProcess, startProcess } from "./started-process.ts";
 import { within } from "./within.ts";
 

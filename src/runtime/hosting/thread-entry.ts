@@ -3,7 +3,7 @@ import { FRAMES_KEPT } from "../../errors/index.ts";
 import "../relative-imports.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import { refuseExit } from "./refuse-exit.ts";
-import type { ThreadBirth } from "./thread-birth.ts";
+import type { ThreadBirth } from "./thread-start.ts";
 
 // Entry of every actor's thread. It loads its modules and waits for its actor. Once the actor has ended, the thread exits by
 // itself while no native call is running; messages posted before still arrive.

@@ -3,7 +3,7 @@ import { compileCache } from "../../errors/untrusted/index.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";
-import type { ThreadBirth } from "./thread-birth.ts";
+import type { ThreadBirth } from "./thread-start.ts";
 import { stackOf } from "./thread-stack.ts";
 
 /** A handle to the thread or process of a running actor. */

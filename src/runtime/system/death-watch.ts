@@ -7,7 +7,7 @@ import { type Outgoing, RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "./actor-record.ts";
-import type { Census } from "./census.ts";
+import type { Census } from "./actor-table.ts";
 import type { Joiner } from "./joiner.ts";
 
 /** Parts of the system that {@link DeathWatch} uses. */

@@ -19,7 +19,7 @@ import type { LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
 import { Signal } from "../transport/signal.ts";
 import type { ActorRecord } from "./actor-record.ts";
-import { Census } from "./census.ts";
+import { Census } from "./actor-table.ts";
 import { DeathWatch } from "./death-watch.ts";
 import { Joiner } from "./joiner.ts";
 

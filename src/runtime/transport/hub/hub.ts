@@ -10,7 +10,7 @@ import {
   unauthenticated,
   unpackGreeting,
 } from "./greeting.ts";
-import { OwnTime, SignsOfLife } from "./signs-of-life.ts";
+import { OwnTime, SignsOfLife } from "./peer-liveness.ts";
 
 /** This process's end of a route to another process. */
 export interface Route {
