@@ -13,7 +13,7 @@ import {
 import { TroupeError } from "../errors/index.ts";
 import { type ActorContext, type ActorRef, type Down, defineActor } from "../runtime/index.ts";
 import { bindRank } from "./bind-rank.ts";
-import { type KnownMembers, passOn } from "./engine/relay/index.ts";
+import { answerRelay, type KnownMembers } from "./engine/relay/index.ts";
 import { groupsOfShard, Shard, ShardCarriers, ShardGroups } from "./engine/shard/index.ts";
 import { ownerOf } from "./inspect/index.ts";
 import {
@@ -113,12 +113,12 @@ class ShardMember {
   }
 
   relay(relay: Relay): Promise<Relayed> {
-    if (relay.kind !== "join") return passOn(relay, this.#known);
+    if (relay.kind !== "join") return answerRelay(relay, this.#known);
     const { peers, ranks } = relay.message as ShardProtocol["join"]["in"];
     this.#known = { shards: peers, ranks };
-    const passedOn = passOn(relay, this.#known);
+    const answered = answerRelay(relay, this.#known);
     this.#store = keepStore();
-    return passedOn;
+    return answered;
   }
 
   join(peers: readonly ActorRef<ShardProtocol>[]): Joined {

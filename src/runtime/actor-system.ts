@@ -152,7 +152,7 @@ export class ActorSystem {
 
   /** Stops one actor: messages that have arrived are handled, then its `stop` runs. After the deadline it is terminated. */
   async stopActor(ref: Addressed, options: StopOptions = {}): Promise<void> {
-    const record = this.#launcher.registry.census.record(ref.address.uid);
+    const record = this.#launcher.registry.actors.record(ref.address.uid);
     if (record !== undefined) await this.#launcher.stop(record, options);
   }
 
@@ -162,22 +162,22 @@ export class ActorSystem {
    *   halted
    */
   async stackOf(ref: Addressed): Promise<string | undefined> {
-    return await this.#launcher.registry.census.record(ref.address.uid)?.worker.stack?.();
+    return await this.#launcher.registry.actors.record(ref.address.uid)?.worker.stack?.();
   }
 
   /** Does as {@link stackOf}, for the present incarnation of a name. */
   async stackOfNamed(name: string): Promise<string | undefined> {
-    return await this.#launcher.registry.census.livingNamed(name)?.worker.stack?.();
+    return await this.#launcher.registry.actors.livingNamed(name)?.worker.stack?.();
   }
 
   /** Returns the number of the host that an actor lives on; 0 for this host, and if the actor has ended. */
   hostOf(ref: Addressed): number {
-    return this.#launcher.registry.census.record(ref.address.uid)?.hostPlace ?? 0;
+    return this.#launcher.registry.actors.record(ref.address.uid)?.hostPlace ?? 0;
   }
 
   /** Kills the process that an actor lives in, on any host. Does nothing if that is this process, or the actor has ended. */
   killProcessOf(ref: Addressed): void {
-    this.#launcher.registry.census.record(ref.address.uid)?.place.host?.kill();
+    this.#launcher.registry.actors.record(ref.address.uid)?.place.host?.kill();
   }
 
   /**
@@ -205,8 +205,8 @@ export class ActorSystem {
   /** Returns what every living actor is doing. It reads shared memory, so that it works also while actors are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;
-    return registry.census.living.map((record) =>
-      inspectActor(record, clock.now(), (uid) => registry.census.nameOf(uid)),
+    return registry.actors.living.map((record) =>
+      inspectActor(record, clock.now(), (uid) => registry.actors.nameOf(uid)),
     );
   }
 
@@ -240,7 +240,7 @@ export class ActorSystem {
     };
     for (const supervisor of this.#supervisors.toReversed()) await attempt(supervisor.stop(options));
     this.#launcher.refuseStarts();
-    for (const record of registry.census.running.toReversed())
+    for (const record of registry.actors.running.toReversed())
       await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
     await this.#launcher.close(failure && toFailure(failure));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { answerRelay, type KnownMembers } from "../../src/actors/engine/relay/answer-relay.ts";
 import { Broadcast } from "../../src/actors/engine/relay/broadcast.ts";
-import { type KnownMembers, passOn } from "../../src/actors/engine/relay/answer-relay.ts";
 import type { RankGroup, Relay } from "../../src/actors/protocols/index.ts";
 import { TroupeError } from "../../src/errors/index.ts";
 
@@ -28,7 +28,7 @@ class World {
   #member(what: string, rank: number) {
     const hear = async (kind: string, message: object) => {
       this.numMessages += 1;
-      if (kind === "relay") return await passOn(message as Relay, this.#known);
+      if (kind === "relay") return await answerRelay(message as Relay, this.#known);
       this.heard.push(`${what} ${rank}: ${kind} ${JSON.stringify(message)}`);
       if (what === "rank" && this.failure?.rank === rank) throw this.failure.error;
       return { from: `${what} ${rank}` };

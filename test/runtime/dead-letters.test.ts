@@ -21,7 +21,7 @@ test("DL-17 NoSuchActor: the address never belonged to anyone", async () => {
   const asked = relay.ask("relay", { to: nobody, message: 1 }, { deadlineMs });
   await expect(asked).rejects.toMatchObject({
     code: "ACTOR_DOWN",
-    message: expect.stringContaining("expected a living actor, got nobody#1, which never was ("),
+    message: expect.stringContaining("expected a living actor, got nobody#1, which never existed ("),
   });
   expect(await log.until(undelivered)).toMatchObject({
     reason: "NoSuchActor",

@@ -150,7 +150,7 @@ class BareHead extends TcpDoor {
       maxFrameBytes,
       onControl: (from, bytes) => {
         if (from < firstHostIndex) return; // a process
-        this.#hub?.knowBehind(theProcess, from);
+        this.#hub?.knowRelayed(theProcess, from);
         this.#host = from;
         this.news.push(unpackHostNews(bytes));
       },
@@ -188,8 +188,8 @@ test("a host that is let go stays until the one that leads has heard how its pro
   const head = new BareHead();
   const agent = await head.takeIn();
   const { token, maxFrameBytes } = head;
-  const birth = { index: theProcess, token, preloadUrl: undefined, maxFrameBytes };
-  head.order({ kind: "begin", name: "a", birth });
+  const start = { index: theProcess, token, preloadUrl: undefined, maxFrameBytes };
+  head.order({ kind: "begin", name: "a", start });
   const { pid } = await head.heard("begun");
   let isOver = false;
   void agent.over.then(() => {

@@ -29,7 +29,7 @@ export interface Boot {
   /** Encoded by the system's codecs. */
   readonly init: unknown;
   /** Whether `init` comes from another process. */
-  readonly isFromAfar?: boolean;
+  readonly isFromOtherProcess?: boolean;
   readonly settings: MessagingSettings;
   readonly systemLink: LinkEnd;
   readonly signal: SharedArrayBuffer;
@@ -56,7 +56,7 @@ export async function hostActor(boot: Boot, options: HostOptions): Promise<void>
     cell = makeCell(boot, preloaded, definition, options);
     options.onCell?.(cell);
     const context = createContext<unknown>(cell);
-    const init = boot.isFromAfar === true ? opener.ipc.decode(boot.init) : boot.init;
+    const init = boot.isFromOtherProcess === true ? opener.ipc.decode(boot.init) : boot.init;
     await cell.start(() => definition.start(context, codecs.decode(init)));
   } catch (error) {
     const failure = toFailure(error, `${boot.address.name}#${boot.address.incarnation}`);

@@ -5,8 +5,8 @@ import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
 /** Index of the head, which this hub stands in for. */
 const head = 0;
 
-/** Options of a {@link Post}. */
-export interface PostOptions {
+/** Options of a {@link HeadProxy}. */
+export interface HeadProxyOptions {
   /** How other processes reach this host. */
   readonly network: Network;
   readonly token: string;
@@ -21,28 +21,28 @@ export interface PostOptions {
  * Stands in for the head on another host: the processes there connect to it as if it were the head. Thus the head has one
  * connection to each host, not to each process, and receives heartbeats of hosts only; those of the processes end here.
  */
-export class Post {
+export class HeadProxy {
   readonly #gone = new Map<number, PromiseWithResolvers<void>>();
   #hub: Hub | undefined;
 
-  static async open({ network, token, maxFrameBytes, toHead, onLost }: PostOptions): Promise<Post> {
-    const post = new Post();
-    post.#hub = await Hub.open({
+  static async open({ network, token, maxFrameBytes, toHead, onLost }: HeadProxyOptions): Promise<HeadProxy> {
+    const proxy = new HeadProxy();
+    proxy.#hub = await Hub.open({
       index: head,
       door: new TcpDoor({ ...network, port: 0 }),
       token,
       maxFrameBytes,
       onControl: () => {},
-      passOn: (process, frame) => {
+      relay: (process, frame) => {
         toHead(frame, process);
         return true;
       },
       onLost: (process, error) => {
         onLost(process, error);
-        post.#goneOf(process).resolve();
+        proxy.#goneOf(process).resolve();
       },
     });
-    return post;
+    return proxy;
   }
 
   /** The address that processes call instead of the head's. */

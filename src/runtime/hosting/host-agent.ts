@@ -3,6 +3,7 @@ import { type Failure, toFailure } from "../protocol/failure.ts";
 import { defaultMessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { HeadProxy } from "./head-proxy.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import {
   firstHostIndex,
@@ -13,7 +14,6 @@ import {
 } from "./host-orders.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { packControl } from "./packed-control.ts";
-import { Post } from "./head-proxy.ts";
 import { lastWordsMs, type StartedProcess, startProcess } from "./started-process.ts";
 import { within } from "./within.ts";
 
@@ -65,7 +65,7 @@ export class HostAgent {
   readonly #welcome = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<Failure | undefined>();
   #hub: Hub | undefined;
-  #post: Post | undefined;
+  #proxy: HeadProxy | undefined;
   #isEnding = false;
   #failure: Failure | undefined;
 
@@ -99,20 +99,21 @@ export class HostAgent {
       token: this.#token,
       maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
     };
-    const post = await Post.open({
+    const proxy = await HeadProxy.open({
       network,
       ...trust,
       toHead: (frame, process) => this.#hub?.pass(head, frame, process),
-      onLost: (index, error) => this.#tell({ kind: "unheard", index, failure: error && toFailure(error) }),
+      onLost: (index, error) =>
+        this.#tell({ kind: "disconnected", index, failure: error && toFailure(error) }),
     });
-    this.#post = post;
+    this.#proxy = proxy;
     const hub = await Hub.open({
       index: firstHostIndex + number,
       door: new TcpDoor({ ...network, port: 0 }),
       ...trust,
       onControl: (_from, bytes) => this.#obey(unpackHostOrder(bytes)),
-      passOn: (_from, frame) => {
-        if (frame.of !== head) post.deliver(frame);
+      relay: (_from, frame) => {
+        if (frame.of !== head) proxy.deliver(frame);
         return frame.of !== head;
       },
       onLost: (index, error) => {
@@ -136,12 +137,12 @@ export class HostAgent {
     else this.#end(order.failure);
   }
 
-  #begin({ name, birth }: Extract<HostOrder, { readonly kind: "begin" }>): void {
-    const { index } = birth;
+  #begin({ name, start }: Extract<HostOrder, { readonly kind: "begin" }>): void {
+    const { index } = start;
     const network = { ...this.#options.network, port: 0 };
-    const systemAddress = this.#post?.address ?? "";
+    const systemAddress = this.#proxy?.address ?? "";
     const [folder, token] = [this.#folder, this.#token];
-    const started = startProcess(name, { ...birth, folder, network, systemAddress, token });
+    const started = startProcess(name, { ...start, folder, network, systemAddress, token });
     this.#running.set(index, started);
     if (started.pid !== undefined) this.#tell({ kind: "begun", index, pid: started.pid });
     void this.#untilOver(index, started);
@@ -150,7 +151,7 @@ export class HostAgent {
   async #untilOver(index: number, started: StartedProcess): Promise<void> {
     const { exitCode, signalCode, error } = await started.exited;
     await started.silent;
-    await within(lastWordsMs, this.#post?.gone(index) ?? started.silent);
+    await within(lastWordsMs, this.#proxy?.gone(index) ?? started.silent);
     this.#running.delete(index);
     sweepHostFolder(this.#folder, index);
     const failure = error && toFailure(error);
@@ -179,7 +180,7 @@ export class HostAgent {
     if (this.#running.size > 0) return;
     await this.#hub?.leave();
     this.#hub?.close();
-    this.#post?.close();
+    this.#proxy?.close();
     removeOwnedFolder(this.#folder);
     this.#welcome.reject(refusedBy(this.#failure));
     this.#over.resolve(this.#failure);

@@ -1,6 +1,6 @@
 import type { Failure } from "../protocol/failure.ts";
 import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.ts";
-import type { ProcessBirth } from "./process-orders.ts";
+import type { ProcessStart } from "./process-orders.ts";
 
 /** First index of the hubs of hosts; the hubs of processes are numbered from 0. */
 export const firstHostIndex = 2 ** 32;
@@ -13,7 +13,7 @@ export type HostOrder =
   | {
       readonly kind: "begin";
       readonly name: string;
-      readonly birth: Omit<ProcessBirth, "folder" | "network" | "systemAddress" | "token">;
+      readonly start: Omit<ProcessStart, "folder" | "network" | "systemAddress" | "token">;
     }
   /** Kills a process. */
   | { readonly kind: "kill"; readonly index: number }
@@ -30,7 +30,7 @@ export type HostNews =
    * The connection from a process has ended, and all its messages were relayed. `failure` if something else than its end
    * closed the call.
    */
-  | { readonly kind: "unheard"; readonly index: number; readonly failure: Failure | undefined }
+  | { readonly kind: "disconnected"; readonly index: number; readonly failure: Failure | undefined }
   /** A process has ended; `lastLines` are the last that it wrote. */
   | {
       readonly kind: "over";
@@ -79,7 +79,7 @@ export function unpackHostNews(bytes: Uint8Array): HostNews {
 
 const orders: Checks<HostOrder> = {
   welcome: () => true,
-  begin: ({ name, birth }) => typeof name === "string" && isRecord(birth) && isCount(birth.index),
+  begin: ({ name, start }) => typeof name === "string" && isRecord(start) && isCount(start.index),
   kill: ({ index }) => isCount(index),
   dismiss: ({ failure }) => failure === undefined || isRecord(failure),
 };
@@ -91,7 +91,7 @@ const news: Checks<HostNews> = {
     typeof isCompanion === "boolean" &&
     [name, about].every((text) => typeof text === "string"),
   begun: ({ index, pid }) => isCount(index) && isCount(pid),
-  unheard: ({ index, failure }) => isCount(index) && (failure === undefined || isRecord(failure)),
+  disconnected: ({ index, failure }) => isCount(index) && (failure === undefined || isRecord(failure)),
   over: ({ index, failure, lastLines }) =>
     isCount(index) && (failure === undefined || isRecord(failure)) && typeof lastLines === "string",
   signal: ({ signal }) => typeof signal === "string",

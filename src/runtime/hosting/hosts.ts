@@ -132,11 +132,7 @@ export class Hosts {
     const isFree = card.place > 0 && card.place < count && this.#at(card.place) === undefined;
     if (this.#isClosed) return refused("a run that goes on", `${title}, as the run ends`, "start it again");
     if (!isFree)
-      return refused(
-        `hosts 1 to ${count - 1}, each once`,
-        title,
-        "check how many hosts the launcher starts",
-      );
+      return refused(`hosts 1 to ${count - 1}, each once`, title, "check how many hosts the launcher starts");
     if (card.about === about) return undefined;
     return refused(`${title} to be started with ${about}`, card.about, "give every host the same command");
   }

@@ -18,7 +18,7 @@ import {
   type Joined,
   type News,
   type Order,
-  type ProcessBirth,
+  type ProcessStart,
   unpackOrder,
 } from "./process-orders.ts";
 import type { WorkerHandle } from "./thread.ts";
@@ -40,24 +40,24 @@ interface Hosted {
 
 /** Carries out the system's orders in a process: starts actors, each in a thread, links them, and reports their ends. */
 export class ProcessHost {
-  readonly #birth: ProcessBirth;
+  readonly #processStart: ProcessStart;
   readonly #support: ProcessSupport | undefined;
   readonly #actors = new Map<number, Hosted>();
   readonly #standbys = new WarmStandbys();
   #hub: Hub | undefined;
 
-  private constructor(birth: ProcessBirth, support: ProcessSupport | undefined) {
-    this.#birth = birth;
+  private constructor(start: ProcessStart, support: ProcessSupport | undefined) {
+    this.#processStart = start;
     this.#support = support;
   }
 
   /** Opens the process's door and reports it ready. */
-  static async open(birth: ProcessBirth, support: ProcessSupport | undefined): Promise<void> {
-    const host = new ProcessHost(birth, support);
-    support?.enter?.(birth.folder, birth.index);
-    if (birth.network !== undefined) support?.reachedAt?.(birth.network.host);
-    const { index, token, maxFrameBytes } = birth;
-    const door = doorOf(birth);
+  static async open(start: ProcessStart, support: ProcessSupport | undefined): Promise<void> {
+    const host = new ProcessHost(start, support);
+    support?.enter?.(start.folder, start.index);
+    if (start.network !== undefined) support?.reachedAt?.(start.network.host);
+    const { index, token, maxFrameBytes } = start;
+    const door = doorOf(start);
     host.#hub = await Hub.open({
       index,
       token,
@@ -70,7 +70,7 @@ export class ProcessHost {
         else if (error !== undefined) host.#report({ kind: "corrupted", index, failure: toFailure(error) });
       },
     });
-    host.#hub.know(system, birth.systemAddress);
+    host.#hub.know(system, start.systemAddress);
     host.#report({ kind: "ready", address: door.address });
   }
 
@@ -108,9 +108,9 @@ export class ProcessHost {
         address,
         hasThread: true,
         moduleUrl,
-        preloadUrl: this.#birth.preloadUrl,
+        preloadUrl: this.#processStart.preloadUrl,
         init,
-        isFromAfar: true,
+        isFromOtherProcess: true,
         settings,
         systemLink: this.#end(systemRoute, credits, port1),
         signal: signal.buffer,
@@ -163,7 +163,7 @@ export class ProcessHost {
   }
 
   #end({ side }: RouteEnd, credits: CreditsEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {
-    return { kind: "packed", side, credits, pipe, maxFrameBytes: this.#birth.maxFrameBytes };
+    return { kind: "packed", side, credits, pipe, maxFrameBytes: this.#processStart.maxFrameBytes };
   }
 
   get #open(): Hub {
@@ -185,7 +185,7 @@ export class ProcessHost {
    */
   #endWithSystem(corrupted: Error | undefined): void {
     // After a corrupted frame the system still lives, and other processes need the folder.
-    if (corrupted === undefined) removeOwnedFolder(this.#birth.folder);
+    if (corrupted === undefined) removeOwnedFolder(this.#processStart.folder);
     process.kill(process.pid, "SIGKILL");
   }
 }

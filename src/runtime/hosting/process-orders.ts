@@ -10,7 +10,7 @@ import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.
 import type { Warmup } from "./thread.ts";
 
 /** The data that a process for actors starts with. Plain data. */
-export interface ProcessBirth {
+export interface ProcessStart {
   readonly index: number;
   readonly folder: string;
   readonly token: string;
@@ -22,8 +22,8 @@ export interface ProcessBirth {
   readonly network: Network | undefined;
 }
 
-/** The environment variable that holds a process's {@link ProcessBirth}. */
-export const birthVariable = "TROUPE_PROCESS";
+/** The environment variable that holds a process's {@link ProcessStart}. */
+export const startVariable = "TROUPE_PROCESS";
 
 /** An actor to be started in another process. */
 export interface HostedBoot extends ThreadOptions {

@@ -253,7 +253,7 @@ export class ProcessPool {
   #start(name: string, { folder, hub, hosts }: Opened): HostProcess {
     this.#lastIndex += 1;
     const { preloadUrl, network, settings } = this.#options;
-    const birth = {
+    const start = {
       index: this.#lastIndex,
       folder,
       token: this.#token,
@@ -263,8 +263,8 @@ export class ProcessPool {
       // The port is this process's own; the new one takes a free port.
       network: network && { ...network, port: 0 },
     };
-    const started = hosts?.hostOf(name)?.start(name, birth) ?? startProcess(name, birth);
-    const host = new HostProcess(name, birth.index, hub, started);
+    const started = hosts?.hostOf(name)?.start(name, start) ?? startProcess(name, start);
+    const host = new HostProcess(name, start.index, hub, started);
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));
     return host;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { LastLines } from "./last-lines.ts";
 import { endingWithParent } from "./orphan.ts";
-import { birthVariable, type ProcessBirth } from "./process-orders.ts";
+import { type ProcessStart, startVariable } from "./process-orders.ts";
 import { workerEnv, workerFlags } from "./thread.ts";
 
 const processEntry = fileURLToPath(new URL("./process-entry.ts", import.meta.url));
@@ -38,10 +38,10 @@ export interface StartedProcess {
  * Starts a process on this host; its output is copied to this process's output.
  * @param name - name that precedes each of its lines
  */
-export function startProcess(name: string, birth: ProcessBirth): StartedProcess {
+export function startProcess(name: string, start: ProcessStart): StartedProcess {
   const [command, args] = endingWithParent(process.execPath, [...flags(), processEntry]);
   const child = spawn(command, args, {
-    env: { ...workerEnv(process.env), [birthVariable]: JSON.stringify(birth) },
+    env: { ...workerEnv(process.env), [startVariable]: JSON.stringify(start) },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const lines = new LastLines(name);

@@ -3,8 +3,8 @@ import { compileCache } from "../../errors/untrusted/index.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";
-import type { ThreadBirth } from "./thread-start.ts";
 import { stackOf } from "./thread-stack.ts";
+import type { ThreadStart } from "./thread-start.ts";
 
 /** A handle to the thread or process of a running actor. */
 export interface WorkerHandle {
@@ -40,7 +40,7 @@ export class ActorThread implements WorkerHandle {
     this.#worker = new Worker(new URL("./thread-entry.ts", import.meta.url), {
       name,
       env: workerEnv(process.env),
-      workerData: { moduleUrls, modules } satisfies ThreadBirth,
+      workerData: { moduleUrls, modules } satisfies ThreadStart,
       ...workerFlags(process.execArgv),
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB, ...resourceLimits },
     });

@@ -28,7 +28,7 @@ export class SupervisedChild {
     this.#spec = spec;
     this.#refs = refs;
     this.#onEnd = onEnd;
-    this.#target = { address: launcher.addresses.unborn(spec.name) };
+    this.#target = { address: launcher.addresses.unstarted(spec.name) };
     this.ref = launcher.refTo(this.#target);
   }
 

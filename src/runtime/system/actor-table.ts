@@ -3,7 +3,7 @@ import type { Down } from "../protocol/failure.ts";
 import type { ActorRecord } from "./actor-record.ts";
 
 /** The actors of a system: those that live, those that have ended but still run something, and how the others ended. */
-export class Census {
+export class ActorTable {
   readonly #records = new Map<number, ActorRecord>();
   /** The newest incarnation of each name: those before it have ended. */
   readonly #byName = new Map<string, ActorRecord>();

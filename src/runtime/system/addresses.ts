@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Address, systemAddress } from "../protocol/address.ts";
 
 // No actor has this uid, so that a message to an actor before its first start becomes a dead letter.
-const unbornUid = Number.MAX_SAFE_INTEGER;
+const unstartedUid = Number.MAX_SAFE_INTEGER;
 
 /** Gives out the addresses of one system, each only once. */
 export class Addresses {
@@ -25,7 +25,7 @@ export class Addresses {
   }
 
   /** Returns the address of an actor before its first incarnation. It reaches no actor. */
-  unborn(name: string): Address {
-    return { system: this.system, uid: unbornUid, name, incarnation: 0, lanes: {} };
+  unstarted(name: string): Address {
+    return { system: this.system, uid: unstartedUid, name, incarnation: 0, lanes: {} };
   }
 }

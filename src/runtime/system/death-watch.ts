@@ -7,14 +7,14 @@ import { type Outgoing, RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "./actor-record.ts";
-import type { Census } from "./actor-table.ts";
+import type { ActorTable } from "./actor-table.ts";
 import type { Joiner } from "./joiner.ts";
 
 /** Parts of the system that {@link DeathWatch} uses. */
 export interface DeathWatchOptions {
   /** The system's own endpoint. */
   readonly endpoint: Endpoint;
-  readonly census: Census;
+  readonly actors: ActorTable;
   readonly joiner: Joiner;
   readonly clock: Clock;
   /** Sends an actor a record of the runtime's own. */
@@ -38,10 +38,10 @@ export class DeathWatch {
 
   /** Notifies `watcher` when another actor ends, at once if it has. */
   watch(watcher: ActorRecord, of: Address): void {
-    const { census, joiner } = this.#options;
-    const record = census.livingRecord(of.uid);
+    const { actors, joiner } = this.#options;
+    const record = actors.livingRecord(of.uid);
     if (record !== undefined) record.watchers.add(watcher.address.uid);
-    else joiner.notifyEnd(watcher, { uid: of.uid, down: census.endOf(of), isSibling: false });
+    else joiner.notifyEnd(watcher, { uid: of.uid, down: actors.endOf(of), isSibling: false });
   }
 
   /** Notifies `watcher` when the first of its siblings ends, at once if one has. */
@@ -52,7 +52,7 @@ export class DeathWatch {
 
   /** Undoes {@link watch}. */
   unwatch(watcher: ActorRecord, of: Address): void {
-    this.#options.census.record(of.uid)?.watchers.delete(watcher.address.uid);
+    this.#options.actors.record(of.uid)?.watchers.delete(watcher.address.uid);
   }
 
   /** Records that an actor has stopped in order, or is being terminated. */
@@ -94,8 +94,8 @@ export class DeathWatch {
 
   /** Returns what an actor was doing that ended without a report: its board outlives it, even if its process was killed. */
   #lastDoing(record: ActorRecord): Record<string, unknown> {
-    const { census, clock } = this.#options;
-    const { state, pid, handling, op } = inspectActor(record, clock.now(), (uid) => census.nameOf(uid));
+    const { actors, clock } = this.#options;
+    const { state, pid, handling, op } = inspectActor(record, clock.now(), (uid) => actors.nameOf(uid));
     return state === "stopped" || state === "failed" ? {} : { state, pid, handling, op };
   }
 
@@ -105,18 +105,18 @@ export class DeathWatch {
   }
 
   #notifyOthers(record: ActorRecord, down: Down): void {
-    const { census, joiner } = this.#options;
+    const { actors, joiner } = this.#options;
     const { uid } = record.address;
     const siblings = new Set(record.siblings?.ended({ uid, down }));
     for (const listening of new Set([...record.watchers, ...record.linked.keys(), ...siblings])) {
-      const listener = census.livingRecord(listening);
+      const listener = actors.livingRecord(listening);
       if (listener !== undefined)
         joiner.notifyEnd(listener, { uid, down, isSibling: siblings.has(listening) });
     }
   }
 
   #stopOwned(owner: ActorRecord): void {
-    for (const record of this.#options.census.running.toReversed()) {
+    for (const record of this.#options.actors.running.toReversed()) {
       if (record.ownerUid !== owner.address.uid || record.down !== undefined) continue;
       void this.#options.stop(record, { reason: `${describe(owner.address)} has ended`, drain: false });
     }
@@ -129,7 +129,7 @@ export class DeathWatch {
       this.#options.onUnhandled(cause, record.address);
       return;
     }
-    const owner = this.#options.census.livingRecord(record.ownerUid);
+    const owner = this.#options.actors.livingRecord(record.ownerUid);
     if (owner !== undefined) this.#options.sendTo(owner, { type: RecordType.childFailed, body: cause });
   }
 }

@@ -219,7 +219,7 @@ export class Launcher {
   }
 
   #refuseTakenName(name: string): void {
-    const holder = this.registry.census.livingNamed(name);
+    const holder = this.registry.actors.livingNamed(name);
     if (holder !== undefined) throw nameTaken(name, holder.address);
   }
 

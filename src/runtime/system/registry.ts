@@ -19,7 +19,7 @@ import type { LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
 import { Signal } from "../transport/signal.ts";
 import type { ActorRecord } from "./actor-record.ts";
-import { Census } from "./actor-table.ts";
+import { ActorTable } from "./actor-table.ts";
 import { DeathWatch } from "./death-watch.ts";
 import { Joiner } from "./joiner.ts";
 
@@ -42,7 +42,7 @@ export interface RegistryOptions {
 /** The system's own endpoint. It receives what actors tell and ask their system, links actors, and keeps their records. */
 export class Registry implements Resident {
   readonly endpoint: Endpoint;
-  readonly census = new Census();
+  readonly actors = new ActorTable();
   readonly deadLetters = new DeadLetters();
   readonly deathWatch: DeathWatch;
   readonly signal = new Signal();
@@ -71,8 +71,8 @@ export class Registry implements Resident {
     });
     const sendTo = this.sendTo.bind(this);
     this.#joiner = new Joiner({ processes, isStrict: settings.freezeMessages, sendTo });
-    const { endpoint, census } = this;
-    this.deathWatch = new DeathWatch({ ...options, endpoint, census, joiner: this.#joiner, sendTo });
+    const { endpoint, actors } = this;
+    this.deathWatch = new DeathWatch({ ...options, endpoint, actors, joiner: this.#joiner, sendTo });
   }
 
   /** Runs `body` as the root of a trace when its turn has come. */
@@ -90,7 +90,7 @@ export class Registry implements Resident {
    * `await` seems idle too. Each look of the watchdog thus wakes each idle actor once.
    */
   probe(): void {
-    for (const record of this.census.living) this.#probe(record);
+    for (const record of this.actors.living) this.#probe(record);
   }
 
   #probe(record: ActorRecord): void {
@@ -103,7 +103,7 @@ export class Registry implements Resident {
 
   /** Adds a new incarnation and opens this end of its link to the system. */
   enter(record: ActorRecord, end: LinkEnd): void {
-    this.census.enter(record);
+    this.actors.enter(record);
     this.endpoint.attach(record.address, end);
     record.started.promise.catch(() => {}); // reported to the spawner; a later end is reported by `ended`
     void record.worker.exited.then((error) => this.#exited(record, error));
@@ -118,7 +118,7 @@ export class Registry implements Resident {
   }
 
   onSystemRecord(from: Connection, { type, body }: Envelope): void {
-    const record = this.census.record(from.peer.uid);
+    const record = this.actors.record(from.peer.uid);
     if (record === undefined) return;
     if (type === RecordType.started) this.#started(record, body as { address: Address; kinds: string[] });
     else if (type === RecordType.failed) this.deathWatch.failed(record, body as Failure);
@@ -146,7 +146,7 @@ export class Registry implements Resident {
   }
 
   requestDown(of: Address): void {
-    if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
+    if (this.actors.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.actors.endOf(of));
   }
 
   forgoDown(): void {}
@@ -165,14 +165,14 @@ export class Registry implements Resident {
 
   #exited(record: ActorRecord, error: Error | undefined): void {
     this.deathWatch.exited(record, error);
-    this.census.leave(record);
+    this.actors.leave(record);
     this.#options.processes.release(record.place);
   }
 
   #join(left: ActorRecord, to: Address): void {
-    const right = this.census.livingRecord(to.uid);
+    const right = this.actors.livingRecord(to.uid);
     if (right === undefined) {
-      this.#joiner.notifyEnd(left, { uid: to.uid, down: this.census.endOf(to), isSibling: false });
+      this.#joiner.notifyEnd(left, { uid: to.uid, down: this.actors.endOf(to), isSibling: false });
       return;
     }
     // An actor that has ended since it asked needs no link.

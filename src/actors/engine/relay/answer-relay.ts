@@ -20,7 +20,7 @@ const PATIENCE_MS = 2_000;
  * Passes something on to the ranks of a host, or its shards, and to the hosts below it: all of it is sent before this returns. Answers for
  * all of them once each has; what one of them fails with is its answer, not this shard's end.
  */
-export async function passOn(relay: Relay, known: KnownMembers): Promise<Relayed> {
+export async function answerRelay(relay: Relay, known: KnownMembers): Promise<Relayed> {
   try {
     return { kind: "made", answers: await sendDown(relay, known) };
   } catch (error) {

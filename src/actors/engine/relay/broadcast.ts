@@ -1,7 +1,7 @@
 import type { AskKind, In, Kind, Out } from "../../../runtime/index.ts";
 import type { HostNode, RankGroup, RankProtocol, ShardProtocol } from "../../protocols/index.ts";
-import { hostTree } from "./host-tree.ts";
 import { sendDown } from "./answer-relay.ts";
+import { hostTree } from "./host-tree.ts";
 
 /** Who is spoken to. */
 interface Members {

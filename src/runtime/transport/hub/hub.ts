@@ -10,7 +10,7 @@ import {
   unauthenticated,
   unpackGreeting,
 } from "./greeting.ts";
-import { OwnTime, SignsOfLife } from "./peer-liveness.ts";
+import { OwnTime, PeerLiveness } from "./peer-liveness.ts";
 
 /** This process's end of a route to another process. */
 export interface Route {
@@ -37,7 +37,7 @@ export interface HubOptions {
    * Receives frames to be relayed: those from and for processes that this hub relays for.
    * @returns whether it has relayed the frame; otherwise the frame is for this hub
    */
-  passOn?(from: number, frame: Frame): boolean;
+  relay?(from: number, frame: Frame): boolean;
   /** Called before each heartbeat is sent; messages sent in it go along. */
   onBeat?(): void;
   /**
@@ -58,7 +58,7 @@ interface Call {
 interface Caller {
   readonly socket: Socket;
   /** Undefined if the end of a process closes its sockets at once. */
-  readonly signs: SignsOfLife | undefined;
+  readonly liveness: PeerLiveness | undefined;
 }
 
 // Checks per heartbeat, so that an overdue peer is noticed before its next heartbeat would be due.
@@ -80,7 +80,7 @@ export class Hub {
   readonly #outbound = new Map<number, Call>();
   readonly #inbound = new Map<number, Caller>();
   /** By process: the hub that relays for it. */
-  readonly #behind = new Map<number, number>();
+  readonly #relays = new Map<number, number>();
   readonly #routes = new Map<number, Route>();
   /** Frames that arrived before their route was opened here. */
   readonly #early = new Map<number, Frame[]>();
@@ -120,8 +120,8 @@ export class Hub {
   }
 
   /** Records that another process is reached through a hub that relays for it. If the hub is lost, so is the process. */
-  knowBehind(index: number, hub: number): void {
-    this.#behind.set(index, hub);
+  knowRelayed(index: number, hub: number): void {
+    this.#relays.set(index, hub);
   }
 
   /** Sends a frame on unchanged. @param of - see {@link Frame.of} */
@@ -197,8 +197,9 @@ export class Hub {
     this.#time?.turn();
     this.#numLooks += 1;
     if (this.#numLooks % looksPerBeat === 0) this.#beat();
-    for (const { signs, socket } of this.#inbound.values())
-      if (signs !== undefined && signs.ageMs > everyMs * lostAfter) socket.destroy(silent(signs.ageMs));
+    for (const { liveness, socket } of this.#inbound.values())
+      if (liveness !== undefined && liveness.ageMs > everyMs * lostAfter)
+        socket.destroy(silent(liveness.ageMs));
   }
 
   /** Sends a heartbeat to every process that this one has called. */
@@ -208,12 +209,12 @@ export class Hub {
     this.#options.onBeat?.();
     for (const call of calls) writeFrame(call, controlRoute, frameFlag.beat, sentNow());
     for (const { socket } of calls) socket.uncork();
-    for (const { signs } of this.#inbound.values()) signs?.turn();
+    for (const { liveness } of this.#inbound.values()) liveness?.turn();
   }
 
   #write(to: number, route: number, flags: number, bytes: Uint8Array, of = 0): void {
     if (this.#lost.has(to)) return;
-    const hub = this.#behind.get(to);
+    const hub = this.#relays.get(to);
     if (hub === undefined) writeFrame(this.#outbound.get(to) ?? this.#call(to), route, flags, bytes, of);
     else this.#write(hub, route, flags, bytes, to);
   }
@@ -254,7 +255,7 @@ export class Hub {
     let isRefused = false;
     socket.on("data", (piece: Uint8Array) => {
       if (isRefused) return;
-      if (from !== undefined) this.#inbound.get(from)?.signs?.came(piece.length);
+      if (from !== undefined) this.#inbound.get(from)?.liveness?.countBytes(piece.length);
       try {
         reader.read(piece, (frame) => {
           if (isRefused) return;
@@ -264,7 +265,7 @@ export class Hub {
           if (from === undefined) return void socket.end(refusalFrame({ reason: "token" }));
           reader.allow(this.#options.maxFrameBytes);
           admit();
-          this.#inbound.set(from, { socket, signs: this.#newSigns() });
+          this.#inbound.set(from, { socket, liveness: this.#newLiveness() });
         });
       } catch (caught) {
         error = caught as Error;
@@ -294,18 +295,19 @@ export class Hub {
     return index;
   }
 
-  #newSigns(): SignsOfLife | undefined {
+  #newLiveness(): PeerLiveness | undefined {
     const { heartbeat } = this.#options.door;
-    return heartbeat && this.#time && new SignsOfLife(this.#time, heartbeat);
+    return heartbeat && this.#time && new PeerLiveness(this.#time, heartbeat);
   }
 
   #receive(from: number, frame: Frame): void {
-    if ((frame.flags & frameFlag.beat) !== 0) this.#inbound.get(from)?.signs?.sign(sentMsOf(frame.bytes));
-    else if (this.#options.passOn?.(from, frame) === true) return;
+    if ((frame.flags & frameFlag.beat) !== 0)
+      this.#inbound.get(from)?.liveness?.heartbeat(sentMsOf(frame.bytes));
+    else if (this.#options.relay?.(from, frame) === true) return;
     else if (frame.of === 0) this.#take(from, frame);
-    else if (this.#behind.get(frame.of) === from) this.#take(frame.of, frame);
+    else if (this.#relays.get(frame.of) === from) this.#take(frame.of, frame);
     // Frames of a lost process are dropped.
-    else if (!this.#lost.has(frame.of)) throw notBehind(frame.of);
+    else if (!this.#lost.has(frame.of)) throw notRelayed(frame.of);
   }
 
   #take(from: number, frame: Frame): void {
@@ -337,11 +339,11 @@ export class Hub {
     // Before its call is closed: a process that still lives would take that for the end of its system and clean up after it.
     this.#options.onLost(index, error);
     this.#inbound.delete(index);
-    this.#behind.delete(index);
+    this.#relays.delete(index);
     this.#outbound.get(index)?.socket.destroy();
     this.#outbound.delete(index);
     for (const [id, route] of this.#routes) if (route.peer === index) this.#finish(id);
-    for (const [process, hub] of this.#behind) if (hub === index) this.#lose(process, undefined);
+    for (const [process, hub] of this.#relays) if (hub === index) this.#lose(process, undefined);
   }
 }
 
@@ -354,7 +356,7 @@ function writeFrame(call: Call, route: number, flags: number, bytes: Uint8Array,
   call.numFrames += 1;
 }
 
-function notBehind(process: number): TroupeError {
+function notRelayed(process: number): TroupeError {
   return new TroupeError("FRAME_INVALID", {
     where: "hub",
     expected: "frames of the processes that it relays for",

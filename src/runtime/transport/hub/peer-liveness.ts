@@ -32,7 +32,7 @@ export class OwnTime {
  * their time of sending by the sender's clock; lag above the least lag of any counts as delay on the way. Thus a link that
  * has become too slow is noticed although something still arrives.
  */
-export class SignsOfLife {
+export class PeerLiveness {
   readonly #time: OwnTime;
   readonly #driftMs: number;
   /** Least difference between arrival by this process's clock and sending by the sender's. */
@@ -50,12 +50,12 @@ export class SignsOfLife {
   }
 
   /** Counts bytes that have arrived, those of heartbeats included. */
-  came(numBytes: number): void {
+  countBytes(numBytes: number): void {
     this.#numBytes += numBytes;
   }
 
   /** Records a heartbeat. @param sentMs - time of sending on its sender's clock */
-  sign(sentMs: number): void {
+  heartbeat(sentMs: number): void {
     this.#leastLagMs = Math.min(this.#leastLagMs, this.#time.nowMs - sentMs);
     this.#newestSentMs = sentMs;
   }
