@@ -259,7 +259,7 @@ describe("an error of a job's own", () => {
     [
       "walks itself back",
       "(model, { inputIds, targets }) => { const { loss } = model.forward(inputIds, { targets }); loss.backward(); return loss; }",
-      /\[backward\] expected to be left to the run, which walks back what is computed here, got a call of its own/,
+      /\[backward\] expected no call in a forward whose gradients the run computes, got one/,
     ],
     [
       "is of logits that nobody returned",

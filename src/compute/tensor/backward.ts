@@ -3,29 +3,28 @@ import { putOptionalTensors, putTensors } from "./frame.ts";
 import type { TensorHandle } from "./handle.ts";
 import { native } from "./native.ts";
 
-/** How {@link backward} treats the graph. */
+/** Options of {@link backward}. */
 export interface BackwardOptions {
-  /** Keeps the graph for another backward; false by default: its memory is freed as it is walked. */
+  /** Keeps the graph for another backward. False by default: its memory is freed during backward. */
   readonly retainGraph?: boolean;
   /** The only leaves to receive gradients; all by default. */
   readonly inputs?: readonly TensorHandle[];
 }
 
-/** Who walks back what this thread computes. */
-let walker: string | undefined;
+/** The owner of the backward pass of what this thread computes now. */
+let tapeOwner: string | undefined;
 
 /**
- * Runs a body whose result somebody else walks back, which uses its graph up: until it is over {@link backward} is refused in this
- * thread. `grad` gives gradients there too.
- * @param who - in words
+ * Runs `body` while the block tape owns its backward pass; calling {@link backward} inside throws. `grad` may be called.
+ * @param owner - name of the tape's owner, for the error
  */
-export function walkedBackBy<T>(who: string, body: () => T): T {
-  const before = walker;
-  walker = who;
+export function withTapeBackward<T>(owner: string, body: () => T): T {
+  const before = tapeOwner;
+  tapeOwner = owner;
   try {
     return body();
   } finally {
-    walker = before;
+    tapeOwner = before;
   }
 }
 
@@ -33,25 +32,25 @@ export function walkedBackBy<T>(who: string, body: () => T): T {
  * Adds d(Σ outputs · gradients)/d(leaf) to `.grad` of the leaves, in this thread, before it returns.
  * @param outputs - one or several tensors that require grad
  * @param gradients - one for each output, of its shape; may be left out for outputs of one element
- * @throws {TroupeError} `BACKWARD_WITHIN` in a forward that somebody else walks back; what libtorch refuses
+ * @throws {TroupeError} `BACKWARD_WITHIN` inside {@link withTapeBackward}; `TENSOR_OP_FAILED` if libtorch refuses
  */
 export function backward(
   outputs: TensorHandle | readonly TensorHandle[],
   gradients?: TensorHandle | readonly (TensorHandle | undefined)[],
   options: BackwardOptions = {},
 ): void {
-  if (walker !== undefined)
+  if (tapeOwner !== undefined)
     throw new TroupeError("BACKWARD_WITHIN", {
       where: "backward",
-      expected: `to be left to ${walker}, which walks back what is computed here`,
-      got: "a call of its own",
-      hint: "leave it out; gradients that a forward needs itself are given by grad(outputs, inputs)",
+      expected: `no call in a forward whose gradients ${tapeOwner} computes`,
+      got: "one",
+      hint: "leave it out; for gradients inside a forward use grad(outputs, inputs)",
     });
   putOperands(outputs, gradients, options.inputs ?? []);
   native().backward(options.retainGraph ?? false);
 }
 
-/** Writes what the autograd calls read from the frame. */
+/** Writes the operands of the autograd calls to the frame. */
 export function putOperands(
   outputs: TensorHandle | readonly TensorHandle[],
   gradients: TensorHandle | readonly (TensorHandle | undefined)[] | undefined,
@@ -62,7 +61,7 @@ export function putOperands(
   putTensors(next, inputs, "backward", "inputs");
 }
 
-/** A list of what was given, one or many. */
+/** Returns a list of one or many. */
 export function asList<T extends TensorHandle | undefined>(given: T | readonly T[]): readonly T[] {
   return Array.isArray(given) ? given : [given as T];
 }

@@ -1,5 +1,12 @@
 import type { Parameter, Randomness } from "../../nn/index.ts";
-import { type AutocastDType, hold, noGrad, scope, type Tensor, walkedBackBy } from "../../tensor/index.ts";
+import {
+  type AutocastDType,
+  hold,
+  noGrad,
+  scope,
+  type Tensor,
+  withTapeBackward,
+} from "../../tensor/index.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import { BlockTape } from "../tape/block-tape.ts";
 import type { Offloader } from "../tape/offloader.ts";
@@ -109,7 +116,7 @@ export class BlockEngine<Ticket> {
     const checks = this.#checked ? undefined : this.#plan.units.length;
     const options = { received: leaves, checks, offloader: this.#offloader };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
-    const walked = () => walkedBackBy("the run", body);
+    const walked = () => withTapeBackward("the run", body);
     try {
       const forwarded = this.#writes.counted(() => this.#blocks.run(key.chunk, walked, received, tape));
       const { result: loss, sent } = forwarded;
