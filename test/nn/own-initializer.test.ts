@@ -58,7 +58,7 @@ describe("an initializer of one's own", () => {
     );
     expect(() => defineInitializer("own.ts", "bare", () => [])).toThrow(/expected the import\.meta\.url/);
     expect(() => filled(new Parameter([2], short(undefined)))).toThrow(
-      /\[w\] expected the initializer short to give 2 numbers for elements 0 to 1, got 1/,
+      /\[w\] expected the initializer short to return 2 numbers for elements 0 to 1, got 1/,
     );
   });
 
