@@ -31,7 +31,7 @@ export interface SystemOptions {
   /** Receives the events of actors and messages; its errors become process warnings. */
   readonly onEvent?: (event: RuntimeEvent) => void;
   /**
-   * Called with an `ACTOR_UNHANDLED` error for a failure of an actor that is not supervised, watched or owned. By default the
+   * Called with an `ACTOR_UNHANDLED` error for a failure that reaches no supervisor, owner, watcher or asker. By default the
    * error is thrown, which ends the process with its message and an exit code other than 0.
    */
   readonly onUnhandled?: (error: Error) => void;

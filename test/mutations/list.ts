@@ -149,7 +149,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "messages of threads are taken without their place",
     file: "src/runtime/transport/port-link.ts",
-    from: "    this.#order()?.heard(posted.place);\n",
+    from: "    this.#order()?.incoming(posted.place);\n",
     to: "",
     caughtBy: [
       by(
@@ -343,8 +343,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "streams of a device know nothing of messages",
     file: "src/compute/tensor/device.ts",
-    from: "said: (): number => (hasStream ? native().sayPlace() : 0),",
-    to: "said: (): number => 0,",
+    from: "outgoing: (): number => (hasStream ? native().sayPlace() : 0),",
+    to: "outgoing: (): number => 0,",
     caughtBy: [by(fences, byMessages)],
   },
   {

@@ -234,7 +234,7 @@ test.each([
 test("between threads goes with each packet how far its sender is, and is heard before the packet is read", async () => {
   const log: unknown[] = [];
   let place = 7;
-  const order = { said: () => place, heard: (heard: number) => log.push(heard) };
+  const order = { outgoing: () => place, incoming: (heard: number) => log.push(heard) };
   const ordered = new LinkOpener(
     () => undefined,
     () => order,

@@ -17,16 +17,16 @@ import { finished, type Work } from "./work.ts";
  * Announces in a message a tensor whose bytes follow over a group, in the order of the messages between the two members.
  * Plain data.
  */
-export interface Parcel {
-  readonly kind: "parcel";
+export interface SentTensor {
+  readonly kind: "sent-tensor";
   readonly dtype: DType;
   readonly shape: readonly number[];
   /** Whether it is in host memory, at the sender and then at the receiver. */
-  readonly isOfHost: boolean;
+  readonly isOnHost: boolean;
 }
 
 /** The stand-in for a tensor in a message. */
-export type Carried = TensorRef | Parcel;
+export type Carried = TensorRef | SentTensor;
 
 /** The receiver of a tensor. */
 export interface Recipient extends RefOptions {
@@ -154,7 +154,7 @@ export class HostCarrier implements Carrier {
   }
 
   take(carried: Carried, from: number): Incoming {
-    return carried.kind === "parcel" ? this.#between.take(carried, from) : ALIAS.take(carried, from);
+    return carried.kind === "sent-tensor" ? this.#between.take(carried, from) : ALIAS.take(carried, from);
   }
 
   abort(reason: string): void {
@@ -203,24 +203,29 @@ export class SendingCarrier implements Carrier {
     return ranks.map((rank) => [rank]);
   }
 
-  share(tensor: Tensor, to: Recipient): Parcel {
+  share(tensor: Tensor, to: Recipient): SentTensor {
     // An error fails the group, so that the next `take` throws it.
     this.#group
       .send(tensor, this.#placeOf(to.rank))
       .ended()
       .catch(() => {});
-    return { kind: "parcel", dtype: tensor.dtype, shape: tensor.shape, isOfHost: tensor.device === "cpu" };
+    return {
+      kind: "sent-tensor",
+      dtype: tensor.dtype,
+      shape: tensor.shape,
+      isOnHost: tensor.device === "cpu",
+    };
   }
 
-  move(tensor: Tensor, to: Recipient): Parcel {
-    const parcel = this.share(tensor, to);
+  move(tensor: Tensor, to: Recipient): SentTensor {
+    const sent = this.share(tensor, to);
     tensor.dispose();
-    return parcel;
+    return sent;
   }
 
   take(carried: Carried, from: number): Incoming {
-    const { dtype, shape, isOfHost } = carried as Parcel;
-    const tensor = hold(() => empty(shape, isOfHost ? { dtype, device: "cpu" } : { dtype }));
+    const { dtype, shape, isOnHost } = carried as SentTensor;
+    const tensor = hold(() => empty(shape, isOnHost ? { dtype, device: "cpu" } : { dtype }));
     const work = this.#group.recv(tensor, this.#placeOf(from));
     return {
       work,

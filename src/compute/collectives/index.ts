@@ -4,8 +4,8 @@ export {
   type Carried,
   type Carrier,
   type Incoming,
-  type Parcel,
   type Recipient,
+  type SentTensor,
 } from "./carrier.ts";
 export {
   abortGroup,

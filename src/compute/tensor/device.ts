@@ -85,8 +85,8 @@ let hasStream = false;
  * too. A thread without a device sends 0.
  */
 export const streamOrder = {
-  said: (): number => (hasStream ? native().sayPlace() : 0),
-  heard(place: number): void {
+  outgoing: (): number => (hasStream ? native().sayPlace() : 0),
+  incoming(place: number): void {
     hasStream = true;
     native().followPlace(place);
   },

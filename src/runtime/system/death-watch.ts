@@ -20,14 +20,14 @@ export interface DeathWatchOptions {
   /** Sends an actor a record of the runtime's own. */
   sendTo(record: ActorRecord, message: Partial<Outgoing> & Pick<Outgoing, "type">): void;
   report(event: RuntimeEvent): void;
-  /** Called for a failure of an actor that is not supervised, watched or owned. */
+  /** Called for a failure that reaches no supervisor, owner, watcher or asker. */
   onUnhandled(failure: Failure, actor: Address): void;
   stop(record: ActorRecord, options: StopOptions): Promise<void>;
 }
 
 /**
  * Decides which actors have ended and why. It records each end once, by the first report of it. Then it notifies watchers and
- * linked actors, stops the actors that this one owned, and passes a failure on to the owner.
+ * linked actors, stops the actors that this one owned, and escalates a failure that no watcher or supervisor handles.
  */
 export class DeathWatch {
   readonly #options: DeathWatchOptions;

@@ -32,7 +32,7 @@ export interface RegistryOptions {
   readonly processes: ProcessPool;
   report(event: RuntimeEvent): void;
   onUndelivered(message: unknown): void;
-  /** Called for a failure of an actor that is not supervised, watched or owned. */
+  /** Called for a failure that reaches no supervisor, owner, watcher or asker. */
   onUnhandled(failure: Failure, actor: Address): void;
   /** Starts an actor that another one owns. */
   spawn(place: SpawnPlace, init: unknown, ownerUid: number): Promise<ActorRecord>;

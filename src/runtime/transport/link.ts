@@ -29,9 +29,9 @@ export interface Link {
  */
 export interface MessageOrder {
   /** Returns the value to send with the next packet; 0 for none. */
-  said(): number;
+  outgoing(): number;
   /** Called with the sender's value before the packet is read. */
-  heard(place: number): void;
+  incoming(place: number): void;
 }
 
 /** A packed packet on its way between an actor and the hub of its process, or an unpacked packet of the hub's own. */

@@ -27,7 +27,7 @@ export class PortLink implements Link {
   }
 
   post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
-    const place = this.#order()?.said() ?? 0;
+    const place = this.#order()?.outgoing() ?? 0;
     const posted: Posted = place === 0 ? packet : { place, packet };
     if (transfer.length === 0) this.#port.postMessage(posted);
     else this.#port.postMessage(posted, transfer);
@@ -50,7 +50,7 @@ export class PortLink implements Link {
 
   #taken(posted: Posted): Packet {
     if (Array.isArray(posted)) return posted;
-    this.#order()?.heard(posted.place);
+    this.#order()?.incoming(posted.place);
     return posted.packet;
   }
 }

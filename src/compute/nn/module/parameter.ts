@@ -11,7 +11,7 @@ export type ParameterRole = "model" | "base" | "delta";
 
 /**
  * A trainable tensor, declared without memory: shape, dtype and initializer. Memory is bound later, by `materialize` on one
- * device or by the parallel engine as views into flat blocks; who binds it owns it.
+ * device or by the parallel engine as views into flat blocks; the code that binds it owns it.
  */
 export class Parameter {
   #shape: readonly number[];
