@@ -42,7 +42,7 @@ export function tensor(
   return onDevice(device, () => fromArray(Float64Array.from(numbers), dtype ?? "float32", shape ?? nested));
 }
 
-/** Makes a tensor of uninitialised memory. */
+/** Makes a tensor of uninitialized memory. */
 export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
   return onDevice(options.device, () => ops.empty(sizes(shape), options.dtype ?? "float32"));
 }
@@ -53,7 +53,7 @@ export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
 }
 
 /**
- * Makes a tensor of uninitialised memory that can be sent to other processes of this host without a copy. It is ordinary
+ * Makes a tensor of uninitialized memory that can be sent to other processes of this host without a copy. It is ordinary
  * memory if there are no other processes, and device memory on a device. The ledger counts it once per host, in the process
  * that made it or that it was moved to.
  * @throws {TroupeError} `SHARED_MEMORY_FULL`

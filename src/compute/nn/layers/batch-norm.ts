@@ -6,7 +6,7 @@ import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/** Options of batch normalisation; defaults are torch.nn.BatchNorm's. */
+/** Options of batch normalization; defaults are torch.nn.BatchNorm's. */
 export interface BatchNormOptions {
   /** Added to variances. 1e-5 */
   readonly eps?: number;
@@ -15,7 +15,7 @@ export interface BatchNormOptions {
 }
 
 /**
- * Batch normalisation over all dims except the channels (dim 1), as torch.nn.BatchNorm: with the biased variance of the batch
+ * Batch normalization over all dims except the channels (dim 1), as torch.nn.BatchNorm: with the biased variance of the batch
  * in training, with the running averages in evaluation. The running variance is unbiased.
  *
  * A batch is the input of one forward: one micro-batch of one replica. Each updates the averages of before the step by its
@@ -72,7 +72,7 @@ abstract class BatchNorm extends Module {
     return normed; // x's shape
   }
 
-  /** Normalises with statistics, weight and bias in one dtype, which may be wider than the input's, as the kernel requires. */
+  /** Normalizes with statistics, weight and bias in one dtype, which may be wider than the input's, as the kernel requires. */
   #normalize(x: Tensor, mean: Tensor, variance: Tensor, training: boolean, momentum: number): Tensor {
     const [weight, bias] = [this.weight, this.bias].map(({ tensor }) => tensor.to(mean.dtype));
     return ops.batchNorm(x, weight, bias, mean, variance, training, momentum, this.eps, false);
@@ -96,7 +96,7 @@ abstract class BatchNorm extends Module {
   }
 }
 
-/** Batch normalisation of [batch, channels] or [batch, channels, length], as torch.nn.BatchNorm1d. */
+/** Batch normalization of [batch, channels] or [batch, channels, length], as torch.nn.BatchNorm1d. */
 export class BatchNorm1d extends BatchNorm {
   /** @param channels - size of dim 1 */
   constructor(channels: number, options: BatchNormOptions = {}) {
@@ -104,7 +104,7 @@ export class BatchNorm1d extends BatchNorm {
   }
 }
 
-/** Batch normalisation of [batch, channels, height, width], as torch.nn.BatchNorm2d. */
+/** Batch normalization of [batch, channels, height, width], as torch.nn.BatchNorm2d. */
 export class BatchNorm2d extends BatchNorm {
   /** @param channels - size of dim 1 */
   constructor(channels: number, options: BatchNormOptions = {}) {

@@ -5,7 +5,7 @@ import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
 /**
- * Layer normalisation over the last dim, with statistics in float32.
+ * Layer normalization over the last dim, with statistics in float32.
  * @see Ba et al. 2016, https://arxiv.org/abs/1607.06450
  */
 export class LayerNorm extends Module {
@@ -36,7 +36,7 @@ export class LayerNorm extends Module {
   }
 }
 
-/** Layer normalisation without scale and bias, and so without parameters. */
+/** Layer normalization without scale and bias, and so without parameters. */
 export class BareLayerNorm extends Module {
   readonly eps: number;
 

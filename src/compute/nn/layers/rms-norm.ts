@@ -5,7 +5,7 @@ import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
 /**
- * Root-mean-square normalisation over the last dim: x / √(mean(x²) + eps) · weight, with sums in float32. No mean is
+ * Root-mean-square normalization over the last dim: x / √(mean(x²) + eps) · weight, with sums in float32. No mean is
  * subtracted and no bias is added.
  * @see Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467
  */

@@ -11,7 +11,7 @@ import { Parameter } from "../module/parameter.ts";
 import { type ConvolutionOptions, convolve1d } from "./convolution.ts";
 
 /**
- * Weight normalisation: a weight as magnitude times direction, original0 · original1 / ‖original1‖, with norms over all dims
+ * Weight normalization: a weight as magnitude times direction, original0 · original1 / ‖original1‖, with norms over all dims
  * but one. The names are those of torch's `parametrizations.weight_norm`. The magnitude is initialized as the norm, so that
  * the weight begins as `init`.
  * @see Salimans and Kingma 2016, https://arxiv.org/abs/1602.07868

@@ -82,7 +82,7 @@ export function route(
     choiceOf(mask, positions, gates, capacity),
   );
   return {
-    choices: k === 1 ? choices : normalised(choices),
+    choices: k === 1 ? choices : normalized(choices),
     capacity,
     auxiliaryLoss: unevenness(gates, first.to("float32"), options.sequenceLength),
     counts: first.sum(0),
@@ -173,7 +173,7 @@ function choiceOf(mask: Tensor, positions: Tensor, gates: Tensor, capacity: numb
 }
 
 /** Divides the two gates of each token by their sum; a dropped choice leaves its share to the other. */
-function normalised(choices: readonly Choice[]): Choice[] {
+function normalized(choices: readonly Choice[]): Choice[] {
   const EPSILON = 2 ** -23; // of float32, as DeepSpeed has it
   const sum = choices.map(({ weights }) => weights).reduce((total, weights) => total.add(weights));
   // A meta tensor has no zeros to avoid, and the gradient of clamp has no shape rule.

@@ -4,7 +4,7 @@ import { hold } from "../scope.ts";
 import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /**
- * Makes a 1-D tensor in pinned host memory for {@link copyBeside}, uninitialised, with the dtype and the number of elements
+ * Makes a 1-D tensor in pinned host memory for {@link copyBeside}, uninitialized, with the dtype and the number of elements
  * of `like`.
  * @param like - a tensor of the device
  */

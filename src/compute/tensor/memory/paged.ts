@@ -3,7 +3,7 @@ import { frame, native } from "../native.ts";
 import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /**
- * Makes a 1-D tensor on memory pages of its own, uninitialised, whose memory {@link vacate} can return to the system for a
+ * Makes a 1-D tensor on memory pages of its own, uninitialized, whose memory {@link vacate} can return to the system for a
  * while. It can be sent to other processes of this host as a tensor of `emptyShared` can.
  * @returns a tensor with `numel` elements and those that fill the last page
  * @throws {TroupeError} `SHARED_MEMORY_FULL`

@@ -92,7 +92,7 @@ export function giveMemoryUp(aliases: readonly Tensor[]): boolean {
   return native().giveMemoryUp(inFrame(aliases, "giveMemoryUp"));
 }
 
-/** Gives tensors new memory after {@link giveMemoryUp}, uninitialised. */
+/** Gives tensors new memory after {@link giveMemoryUp}, uninitialized. */
 export function takeMemoryBack(aliases: readonly Tensor[]): void {
   native().takeMemoryBack(inFrame(aliases, "takeMemoryBack"));
 }
@@ -104,7 +104,7 @@ function inFrame(tensors: readonly Tensor[], op: string): number {
   return tensors.length;
 }
 
-/** Makes an uninitialised 1-D tensor whose memory begins at a page, for {@link ScratchFile}. */
+/** Makes an uninitialized 1-D tensor whose memory begins at a page, for {@link ScratchFile}. */
 export function pageAligned(numel: number, dtype: DType): Tensor {
   return adopt(native().pageAligned(dtypeCode(dtype), numel));
 }

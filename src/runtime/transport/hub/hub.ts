@@ -69,9 +69,9 @@ export const controlRoute = 0;
 
 /**
  * Carries bytes between this process and others, over one socket for each direction, and never looks into them. It writes
- * only to sockets that it has called and reads only from sockets that called it; only a refused call gets an answer. Thus two
- * processes that call each other at once do not collide, and the last messages of a killed process arrive: a socket that is
- * closed with unread data would drop what is under way. The hub runs on the main thread, which never computes.
+ * only on calls that it made and reads only from calls of others; only a refused call gets an answer. Thus two processes that
+ * call each other at once do not collide, and the last messages of a killed process arrive: a socket that is closed with
+ * unread data would drop what is under way. The hub runs on the main thread, which never computes.
  */
 export class Hub {
   readonly index: number;
