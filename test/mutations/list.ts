@@ -53,7 +53,7 @@ const weighted = "test/trainer/training/weighted-losses.test.ts";
 const samples = "test/data/sample-dataset.test.ts";
 const loops = "test/trainer/training/loop.test.ts";
 const toldToLinked =
-  "a process's end is told to each that is linked with it, though neither ever spoke to the other, and to no other";
+  "a process's end is reported to each process linked with it, even if they never spoke, and to no other";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -1274,7 +1274,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/nn/moe/mixture-of-experts.test.ts",
-        "asks of each sequence by itself that it be spread evenly where it is told to: the mean of what each has alone",
+        "balances each sequence by itself if asked to: the loss is the mean over sequences",
       ),
       by(
         weighted,

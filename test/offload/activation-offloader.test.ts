@@ -52,7 +52,7 @@ describe("ActivationOffloader", () => {
     }
   });
 
-  it("frees the memory at once, and what reads it until it is back is told so", () => {
+  it("frees the memory at once, and refuses reads until it is back", () => {
     const offloader = open();
     const held = memory().byTag[""] ?? 0;
     const aliases = pair(1);

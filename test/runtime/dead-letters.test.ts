@@ -90,7 +90,7 @@ test.each(["main", "thread"] as const)(
   },
 );
 
-test("DL-17 an answer that cannot be copied is told to the asker", async () => {
+test("DL-17 an answer that cannot be copied is reported to the asker", async () => {
   const { system } = startSystem();
   const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo") });
   await expect(echo.ask("echo", Symbol.iterator, { deadlineMs })).rejects.toMatchObject({

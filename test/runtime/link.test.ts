@@ -143,7 +143,7 @@ describe.each(Object.keys(makers))("%s", (name) => {
     left.post(packet("first"), [], false);
     left.post(packet("second"), [], false);
     let first = right.poll();
-    // What crosses processes is on its way for a moment.
+    // Packets between processes take a moment.
     while (first === undefined) {
       await new Promise(setImmediate);
       first = right.poll();

@@ -72,7 +72,7 @@ describe("a mixture of experts", () => {
     });
   });
 
-  test("asks of each sequence by itself that it be spread evenly where it is told to: the mean of what each has alone", () => {
+  test("balances each sequence by itself if asked to: the loss is the mean over sequences", () => {
     mixing({ dropTokens: false, balance: "sequence" }, (mixture) => {
       const x = random([3, 8, 6], 0);
       const lossOf = (part: Tensor) => mixture.eval().forward(part).auxiliaryLoss.item();
