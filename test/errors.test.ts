@@ -31,7 +31,7 @@ it("says what was expected, what came and what to do in one sentence", () => {
   expect(message).toBe('[run] expected a number, got "x" (write digits)');
 });
 
-it("takes whole sentences of errors that were made elsewhere only: in native code, in another thread, by a save", () => {
+it("relays complete sentences only from native code, another thread or a save", () => {
   const source = new URL("../src/", import.meta.url);
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) =>
     file.endsWith(".ts"),

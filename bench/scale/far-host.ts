@@ -3,11 +3,11 @@
 // of these hosts, and the module that every process preloads.
 import { loadPreload } from "../../src/runtime/actor/preload.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { HeadProxy } from "../../src/runtime/hosting/head-proxy.ts";
 import type { Invitation } from "../../src/runtime/hosting/host-agent.ts";
 import { firstHostIndex, type HostNews, unpackHostOrder } from "../../src/runtime/hosting/host-orders.ts";
 import { packControl } from "../../src/runtime/hosting/packed-control.ts";
 import { startOnMain } from "../../src/runtime/hosting/placement.ts";
-import { Post } from "../../src/runtime/hosting/post.ts";
 import { type News, type Order, unpackOrder } from "../../src/runtime/hosting/process-orders.ts";
 import { boardSizeBytes } from "../../src/runtime/inspection/status-board.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
@@ -27,7 +27,7 @@ for (const place of JSON.parse(places) as number[]) await join(place);
 /** A host: joins the head, passes on what its processes and the head say to each other, and begins them. */
 async function join(place: number): Promise<void> {
   const tell = (news: HostNews) => own.control(0, packControl(news));
-  const post = await Post.open({
+  const proxy = await HeadProxy.open({
     network: PATIENT,
     ...trust,
     toHead: (frame, process) => own.pass(0, frame, process),
@@ -41,11 +41,11 @@ async function join(place: number): Promise<void> {
       const order = unpackHostOrder(bytes);
       if (order.kind === "dismiss") process.exit(0);
       if (order.kind !== "begin") return;
-      tell({ kind: "begun", index: order.birth.index, pid: process.pid });
-      void live(order.birth.index, post.address);
+      tell({ kind: "begun", index: order.start.index, pid: process.pid });
+      void live(order.start.index, proxy.address);
     },
-    passOn: (_from, frame) => {
-      if (frame.of !== 0) post.deliver(frame);
+    relay: (_from, frame) => {
+      if (frame.of !== 0) proxy.deliver(frame);
       return frame.of !== 0;
     },
     onLost: () => process.exit(0),
@@ -91,7 +91,7 @@ async function live(index: number, systemAddress: string): Promise<void> {
     const { address, moduleUrl, init, settings, systemRoute } = order.boot;
     const [signal, board] = [new Signal(), new SharedArrayBuffer(boardSizeBytes)];
     const systemLink = endOf(systemRoute, signal);
-    const place = { hasThread: false, isFromAfar: true, signal: signal.buffer, board };
+    const place = { hasThread: false, isFromOtherProcess: true, signal: signal.buffer, board };
     startOnMain({ address, moduleUrl, preloadUrl, init, settings, systemLink, ...place }, systemClock);
     boards.set(address.uid, new Uint8Array(board));
   };

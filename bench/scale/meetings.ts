@@ -1,7 +1,7 @@
 // Which ranks meet where, by the product's own rules.
 
 import { groupsOfShard, meetingsOf } from "../../src/actors/shard/index.ts";
-import { type GroupPlan, mustMeet, rendezvousOf } from "../../src/compute/collectives/index.ts";
+import { type GroupPlan, needsRendezvous, rendezvousOf } from "../../src/compute/collectives/index.ts";
 import {
   layoutBlock,
   Mesh,
@@ -41,7 +41,7 @@ export function meetingsAt(shape: Partial<MeshShape>, ranksPerHost: number): Con
   };
   const ofRank = (rank: number) => [
     ...[tensor?.[rank] as Ranks].filter(({ length }) => length > 1),
-    ...[stages?.[rank] as Ranks].filter((ranks) => mustMeet(plan, ranks)),
+    ...[stages?.[rank] as Ranks].filter((ranks) => needsRendezvous(plan, ranks)),
   ];
   const ofShard = (rank: number) => {
     const pipeline = stages?.[rank] as Ranks;

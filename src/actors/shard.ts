@@ -113,9 +113,9 @@ class ShardMember {
     if (relay.kind !== "join") return answerRelay(relay, this.#known);
     const { peers, ranks } = relay.message as ShardProtocol["join"]["in"];
     this.#known = { shards: peers, ranks };
-    const passedOn = answerRelay(relay, this.#known);
+    const answered = answerRelay(relay, this.#known);
     this.#store = keepStore();
-    return passedOn;
+    return answered;
   }
 
   join(peers: readonly ActorRef<ShardProtocol>[]): Joined {

@@ -1,4 +1,4 @@
-/** Of V8's inspector: what it says of an object beside its properties. */
+/** An internal property of an object, as V8's inspector reports it. */
 interface InternalProperty {
   readonly name: string;
   readonly value?: { readonly value?: unknown };
@@ -12,8 +12,8 @@ interface FunctionLocation {
 }
 
 /**
- * Has an error tell where a function is written: what is wrong with what it returned has passed none of its lines.
- * @param name - of the function, as people call it
+ * Adds the place where a function is defined to an error's stack: an error about the function's result has none of its lines.
+ * @param name - name of the function, for the added line
  */
 export function addDefinition(error: Error, call: object, name: string): void {
   const place = definitionOf(call);
@@ -22,9 +22,9 @@ export function addDefinition(error: Error, call: object, name: string): void {
   error.stack = [message, `    at ${name} (${place})`, ...frames].join("\n");
 }
 
-/** @returns the file's URL with line and column, from 1; undefined where V8 does not tell */
+/** @returns the file's URL with line and column, from 1; undefined where V8 does not know them */
 function definitionOf(call: object): string | undefined {
-  // Loaded where something went wrong, and only for that. No port is opened.
+  // Loaded only when something went wrong. No port is opened.
   const inspector = process.getBuiltinModule("node:inspector");
   const session = new inspector.Session();
   const held = Symbol.for("troupe.definition");

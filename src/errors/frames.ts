@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** A place in a source that an error has passed. Plain data. */
+/** One line of an error's stack. Plain data. */
 export interface StackFrame {
-  /** Path of the file, or its URL where it is none. */
+  /** Path of the file, or its URL if it is not a file. */
   readonly file: string;
   /** From 1. */
   readonly line: number;
@@ -13,15 +13,18 @@ export interface StackFrame {
   readonly call?: string;
 }
 
-/** Frames that an error keeps in a thread where people's own code runs: between theirs stand several of ours for each module of a model. */
+/**
+ * Stack frames that an error keeps in a thread that runs users' code: each module of a model adds several of ours between
+ * theirs.
+ */
 export const FRAMES_KEPT = 200;
 
-// This package's sources, or what they were compiled to, and its command.
+// This package's sources, or their compiled files, and its command.
 const OURS = ["../", "../../bin/"].map((folder) => fileURLToPath(new URL(folder, import.meta.url)));
 
 /**
- * The frames of an error's stack, as V8 writes it, innermost first. Where a source could not be compiled, the place of the
- * mistake, which Node writes above the stack, is the first.
+ * Parses an error's stack as V8 writes it, innermost frame first. If a source could not be compiled, the first frame is the
+ * place of the mistake, which Node writes above the stack.
  */
 export function framesOf(stack: string | undefined): StackFrame[] {
   if (stack === undefined) return [];
@@ -30,12 +33,12 @@ export function framesOf(stack: string | undefined): StackFrame[] {
   return uncompiled === undefined ? frames : [uncompiled, ...frames];
 }
 
-/** Of these, those in sources of one's own: neither this package's nor another one's, nor Node's. */
+/** Keeps the frames in the user's own sources: none of this package, of other packages or of Node. */
 export function ownFrames(frames: readonly StackFrame[]): StackFrame[] {
   return frames.filter(({ file }) => !file.startsWith("node:") && !isForeign(file));
 }
 
-/** The same stack without the frames that are no {@link ownFrames}. */
+/** Removes from a stack the frames that {@link ownFrames} drops. */
 export function ownStack(stack: string): string {
   const isOwn = (line: string) => {
     const frame = frameOf(line);
@@ -44,7 +47,7 @@ export function ownStack(stack: string): string {
   return stack.split("\n").filter(isOwn).join("\n");
 }
 
-/** @returns the line of source that a frame stands on, without its end; undefined where the file cannot be read */
+/** Reads the line of source that a frame points to, without its end; undefined where the file cannot be read. */
 export function sourceLine({ file, line }: StackFrame): string | undefined {
   try {
     return readFileSync(file, "utf8").split(/\r?\n/)[line - 1];
@@ -72,13 +75,13 @@ function frameOf(text: string): StackFrame | undefined {
   };
 }
 
-/** "Object.loss" is loss, "Net.forward [as run]" Net.forward; what has no name of its own has none. */
+/** Turns "Object.loss" into "loss", "Net.forward [as run]" into "Net.forward"; an anonymous function has no name. */
 function nameOf(call: string): string | undefined {
   const name = call.replace(/ \[as .*\]$/, "").replace(/^Object\./, "");
   return name === "<anonymous>" ? undefined : name;
 }
 
-/** What Node puts before the stack: the file with its line, lines of source, and carets under the mistake. */
+/** Parses the head that Node puts before the stack: the file with its line, lines of source, and carets under the mistake. */
 function compilationFrame(stack: string): StackFrame | undefined {
   const [head = "", ...lines] = stack.split("\n", 12);
   const place = /^(?<file>(?:file:\/\/|[\\/]|[A-Za-z]:\\).*):(?<line>\d+)$/.exec(head)?.groups;

@@ -1,4 +1,7 @@
-/** Errors of one clear sentence: their table, the nearest name, the user's own line, and the call into a user's code that is awaited. */
+/**
+ * Errors of one clear sentence: the table of codes, the nearest name, the user's own line, and the user's function that is
+ * running.
+ */
 export { addDefinition } from "./definition.ts";
 export { describeValue } from "./describe-value.ts";
 export { FRAMES_KEPT, framesOf, ownFrames, ownStack, type StackFrame, sourceLine } from "./frames.ts";

@@ -3,9 +3,9 @@ import { sep } from "node:path";
 import { nearestName } from "./troupe-error.ts";
 
 /**
- * The path that was meant by one that leads nowhere: the first of its parts that is not there exchanged for the nearest of what
- * is beside it, where the whole then is there.
- * @param isMeant - whether an entry can be what the last part is to name; all before it are folders
+ * Corrects a path that does not exist: replaces its first missing part by the nearest name in the same folder. Undefined if
+ * the corrected path does not exist either.
+ * @param isMeant - whether an entry may stand for the last part; all parts before it are folders
  */
 export function nearestPath(
   path: string,
@@ -28,7 +28,7 @@ export function nearestPath(
   return existsSync(meant) ? meant : undefined;
 }
 
-/** @returns "did you mean …?" for a path that leads nowhere, where something of nearly that name is there */
+/** Says "did you mean …?" for a path that does not exist, if one of nearly the same name does. */
 export function whichPathWasMeant(path: string): string | undefined {
   const near = nearestPath(path);
   return near === undefined ? undefined : `did you mean ${near}?`;
@@ -38,6 +38,6 @@ function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
-    return []; // no folder, or not ours to read
+    return []; // not a folder, or not readable
   }
 }

@@ -4,10 +4,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { TroupeError } from "./index.ts";
 
-/** Major version of Node that Troupe needs. */
+/** Lowest major version of Node that Troupe runs on. */
 const floor = 24;
 
-// Imported before all else: what follows calls functions that an older Node does not have.
+// Imported before everything else, which calls functions that an older Node does not have.
 if (Number.parseInt(process.versions.node, 10) < floor) {
   throw new TroupeError("NODE_VERSION", {
     where: "troupe",

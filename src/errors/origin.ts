@@ -1,4 +1,4 @@
-/** Where of a job an error comes from, beside the lines of source. Plain data, so that it travels with the error. */
+/** The module and the function of a job that an error comes from. Plain data, so that it travels with the error. */
 export interface ErrorOrigin {
   /** Path of the module of the model that was computing, such as `layers.2.attn.q`. */
   readonly module?: string;
@@ -8,12 +8,12 @@ export interface ErrorOrigin {
 
 const origins = new WeakMap<object, ErrorOrigin>();
 
-/** Keeps with an error where it comes from; what is known of that already stays, since it was nearer. */
+/** Notes where an error comes from. A value noted before stays, because it was noted nearer to the mistake. */
 export function noteOrigin(error: unknown, origin: ErrorOrigin): void {
   if (typeof error === "object" && error !== null) origins.set(error, { ...origin, ...origins.get(error) });
 }
 
-/** @returns what is known of where an error comes from */
+/** Returns the noted origin of an error; empty where none was noted. */
 export function originOf(error: unknown): ErrorOrigin {
   return typeof error === "object" && error !== null ? (origins.get(error) ?? {}) : {};
 }

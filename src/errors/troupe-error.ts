@@ -1,259 +1,251 @@
 /**
- * Every error Troupe throws on purpose: a code and what it means, one line each, sorted by room.
- * `docs/reference/errors.md` lists the same codes; a test compares the two.
+ * The codes of every error that Troupe throws on purpose, each with its meaning, sorted by room. `docs/reference/errors.md`
+ * lists the same codes; a test compares the two.
  */
 export const errorTable = {
   // node-version
-  NODE_VERSION: "Troupe was imported by a Node that is too old for it",
+  NODE_VERSION: "this version of Node is too old for Troupe",
   // access
-  ACCESS_TOKEN: "the file that keeps a token cannot be made, or is not its owner's alone",
+  ACCESS_TOKEN: "the token file cannot be created, or other users of the machine can access it",
   // checkpoint
-  CHECKPOINT_ABANDONED: "a save can never become whole, because the rank group was restarted",
-  CHECKPOINT_DAMAGED: "a checkpoint is incomplete or its bytes are not those that were saved",
-  CHECKPOINT_DIRECTORY: "the folder for checkpoints cannot be made or written",
-  CHECKPOINT_ELSEWHERE: "part of a checkpoint lies on the disk of another host",
-  CHECKPOINT_INCOMPLETE: "tensors were to be saved of which parts have not come",
-  CHECKPOINT_LOCKED: "a folder of checkpoints is being written by another process",
-  CHECKPOINT_MOVED: "the folder that a writer holds was moved or removed, or another took its place",
-  CHECKPOINT_MISSING: "no checkpoint is where one was expected",
-  CHECKPOINT_STAGING: "a save would copy more than it may",
-  CHECKPOINT_SAVE_FAILED: "a checkpoint could not be made durable; the ones saved before it are kept",
-  CHECKPOINT_OPTION: "an option of saving, reading or keeping checkpoints is out of its range",
-  CHECKPOINT_SERVE: "the checkpoint service cannot listen where it was told to",
-  CHECKPOINT_SLICE: "what was given to be saved is no tensor, or a part that does not fit the others",
-  CHECKPOINT_TAKEN: "a new run was to save into a folder that holds another run's checkpoints",
-  CHECKPOINT_TENSOR: "a checkpoint has no tensor of that name, or not that part of it",
-  FOLDER_UNSAFE:
-    "another user of the machine could have made or changed what lies in a folder, or could do so",
-  FILE_READ: "a file of named tensors cannot be read, or is no regular file",
-  FILE_WRITE: "a file cannot be made, written or brought to the disk",
+  CHECKPOINT_ABANDONED: "a save cannot be completed because the rank group was restarted",
+  CHECKPOINT_DAMAGED: "a checkpoint is incomplete, or its bytes differ from those that were saved",
+  CHECKPOINT_DIRECTORY: "the checkpoint folder cannot be created or written",
+  CHECKPOINT_ELSEWHERE: "part of a checkpoint is on the disk of another host",
+  CHECKPOINT_INCOMPLETE: "parts of some tensors never reached the save",
+  CHECKPOINT_LOCKED: "another process is writing to this checkpoint folder",
+  CHECKPOINT_MOVED: "the checkpoint folder was moved, removed or replaced while it was being written",
+  CHECKPOINT_MISSING: "no checkpoint was found at this path",
+  CHECKPOINT_STAGING: "a save would copy more bytes than the limit allows",
+  CHECKPOINT_SAVE_FAILED: "a checkpoint could not be written durably; earlier checkpoints are kept",
+  CHECKPOINT_OPTION: "an option of saving, reading or keeping checkpoints is invalid",
+  CHECKPOINT_SERVE: "the checkpoint service cannot listen on this address",
+  CHECKPOINT_SLICE: "a value to be saved is not a tensor, or is a slice that does not fit the other slices",
+  CHECKPOINT_TAKEN: "a new run cannot save into a folder that holds another run's checkpoints",
+  CHECKPOINT_TENSOR: "a checkpoint does not contain this tensor or this part of it",
+  FOLDER_UNSAFE: "another user of the machine can change the contents of a folder, or could have done so",
+  FILE_READ: "a file of named tensors cannot be read, or is not a regular file",
+  FILE_WRITE: "a file cannot be created, written or flushed to disk",
   HUGGING_FACE_FOLDER: "a Hugging Face model folder lacks a file or contradicts itself",
-  JSON_INVALID: "a JSON text is malformed or holds what Troupe refuses (duplicate keys, unsafe integers)",
+  JSON_INVALID:
+    "a JSON text is malformed, or holds something that Troupe refuses (duplicate keys, unsafe integers)",
   S3_FAILED: "an S3-compatible store refused a request or could not be reached",
-  S3_UNAVAILABLE: "checkpoints are to lie in S3, and the client for it is not installed",
-  SAFETENSORS_INVALID: "a safetensors file is corrupt or does not hold what its header says",
-  SAFETENSORS_TENSOR: "a tensor is not what the caller of a safetensors file says it is",
-  TORCH_FILE: "a file of torch.save is damaged, or holds what would have to be run to be read",
-  CHECKPOINT_SHAPE: "a stored tensor is not of the shape or kind that the model's parameter has",
+  S3_UNAVAILABLE: "the S3 client is not installed",
+  SAFETENSORS_INVALID: "a safetensors file is corrupt, or its contents do not match its header",
+  SAFETENSORS_TENSOR:
+    "a tensor to be written to a safetensors file has an invalid name, dtype, shape or size",
+  TORCH_FILE: "a torch.save file is damaged, or can only be read by running code that it contains",
+  CHECKPOINT_SHAPE: "a stored tensor has another shape or dtype than the model's parameter",
   // convert
-  CONVERT: "a checkpoint cannot be converted: something is missing, or does not fit the form asked for",
+  CONVERT: "a checkpoint cannot be converted because something is missing or does not fit the target format",
   // config
-  CONFIG_FILE: "a file of options cannot be read or is neither TOML nor JSON",
+  CONFIG_FILE: "an options file cannot be read, or is neither TOML nor JSON",
   // hub
-  HUB: "a model or dataset is not where its name leads, or the registry of names is none",
-  HUB_CHECKSUM: "what a hub sent of a file is not what it says the file holds",
-  HUB_UNREACHABLE: "a hub of models and data cannot be reached, or does not answer as one",
+  HUB: "a model or dataset was not found, or the registry file is invalid",
+  HUB_CHECKSUM: "a file downloaded from a hub does not match its checksum",
+  HUB_UNREACHABLE: "the hub cannot be reached, or its answer is not that of a hub",
   // rapidformer
-  ARGUMENTS: "what a run was asked for contradicts itself, or lacks what its task needs",
-  ARGUMENTS_UNREAD: "a script asks for its arguments before there are any",
+  ARGUMENTS: "the arguments of a run contradict each other, or lack something that its task needs",
+  ARGUMENTS_UNREAD: "a script read its arguments before they were parsed",
   // bench
-  BENCH_PEER: "PyTorch, which a table is to be measured beside, does not run",
+  BENCH_PEER: "PyTorch, which the benchmark compares with, does not run",
   // cli
-  OUTPUT_LOST: "what a command was asked for could not be written to standard output",
-  USAGE: "the command line cannot be understood",
+  OUTPUT_LOST: "the output of a command could not be written to standard output",
+  USAGE: "the command line is invalid",
   // collectives
-  COLLECTIVE_ARGUMENT: "an argument of a collective or the description of a group is out of its range",
-  COLLECTIVE_MISMATCH: "the ranks of a group issued different operations at one place of the program",
-  COLLECTIVE_TIMEOUT: "a rank did not come to a collective within the deadline",
-  STORE_UNREACHABLE:
-    "the store in which the hosts of a run find each other cannot be opened, or does not answer",
+  COLLECTIVE_ARGUMENT: "an argument of a collective, or the description of a group, is invalid",
+  COLLECTIVE_MISMATCH: "the ranks of a group issued different operations as the same collective",
+  COLLECTIVE_TIMEOUT: "a rank did not join a collective within the deadline",
+  STORE_UNREACHABLE: "the rendezvous store of the hosts cannot be opened or does not answer",
   GLOO_UNAVAILABLE: "Gloo is not built into the addon, or does not work on this machine",
-  NCCL_UNAVAILABLE: "NCCL is not there, or has no device of its own for each rank",
+  NCCL_UNAVAILABLE: "NCCL is not available, or the ranks do not each have a device of their own",
   // dashboard
-  DASHBOARD_PORT: "the address that the dashboard was to be served at cannot be listened on",
-  DASHBOARD_SOURCE: "what the dashboard was to show is no file of events, nor a folder that could hold one",
+  DASHBOARD_PORT: "the dashboard cannot listen on this address",
+  DASHBOARD_SOURCE: "the dashboard's source is neither an event file nor a folder of one",
   // data
-  DATA_BATCH:
-    "what a dataset gives as a batch is no record of named tensors and plain values, or its samples differ in kind",
+  DATA_BATCH: "a batch is not a record of named tensors and plain values, or its samples differ in kind",
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
-  DATA_CHANGED: "data, or weights to begin with, changed while they were read or since the run began",
-  DATA_EMPTY: "a text holds nothing",
-  DATA_EXAMPLE: "an example that a task is to learn is not of the form that its files have",
+  DATA_CHANGED: "data or initial weights changed while they were being read, or since the run began",
+  DATA_EMPTY: "a text is empty",
+  DATA_EXAMPLE: "a training example does not have the format that its task reads",
   DATA_INDEX:
-    "an indexed dataset, or an index file beside it, is damaged, or its two files contradict each other",
-  DATA_INVALID: "what a job's data gives is no dataset, or a function of it answers with what it cannot mean",
-  DATA_MISSING: "a named file, directory or pattern leads to no text",
-  DATA_OPTION: "an option of a dataset is out of its range",
-  DATA_PENDING:
-    "a job's data, or a batch of it, does not come: a promise that nothing settles, or a loop without end",
-  DATA_SPLIT: "a split that a run is to read is not among those of its dataset, or holds nothing",
-  DATA_TOO_LARGE: "a text is too large for the tokenizer chosen",
-  DATA_TOO_SHORT: "a text holds fewer tokens than one window needs",
+    "an indexed dataset or an index file beside it is damaged, or its two files contradict each other",
+  DATA_INVALID: "`data` did not return a dataset, or a dataset method returned an invalid value",
+  DATA_MISSING: "no text was found at this file, folder or pattern",
+  DATA_OPTION: "an option of a dataset is invalid",
+  DATA_PENDING: "data or a batch never arrives because a promise does not settle or a loop does not end",
+  DATA_SPLIT: "the dataset does not have this split, or the split is empty",
+  DATA_TOO_LARGE: "a text is too large for the chosen tokenizer",
+  DATA_TOO_SHORT: "a text has fewer tokens than one window needs",
   DATA_UNREADABLE: "a text cannot be read, or is not UTF-8",
   DATA_VOCABULARY: "the tokens of a text do not fit the vocabulary of the model",
-  TOKENIZER_INVALID: "the description of a tokenizer is missing or malformed",
-  TOKENIZER_UNKNOWN_CHARACTER: "a text holds a character that the vocabulary does not know",
-  TOKENIZER_TOO_LONG: "texts do not fit the tokens that a row may have",
+  TOKENIZER_INVALID: "a tokenizer file is missing or malformed",
+  TOKENIZER_UNKNOWN_CHARACTER: "a text has a character that is not in the vocabulary",
+  TOKENIZER_TOO_LONG: "a text has more tokens than a row can hold",
   // definitions
-  DEFINITION: "a function that actors name to each other is not defined by the module that it is named with",
+  DEFINITION: "a module does not define the function that actors look up in it",
   // deltas
-  DELTA_FOLDER: "a folder of a delta lacks a file, or asks for what is not there",
-  DELTA_OPTION: "an option of a delta is out of its range",
-  DELTA_TARGET: "a delta does not fit the model that it is put to",
+  DELTA_FOLDER: "an adapter folder lacks a file, or asks for something that is not supported",
+  DELTA_OPTION: "an option of a delta is invalid",
+  DELTA_TARGET: "a delta does not fit the model that it is applied to",
   // launch
-  LAUNCH_VARIABLES:
-    "the variables by which a launcher tells a process its place are incomplete or contradict each other",
-  TLS_KEYS: "the keys by which the hosts of a run know each other cannot be read, or do not go together",
+  LAUNCH_VARIABLES: "the launcher's environment variables are incomplete or contradict each other",
+  TLS_KEYS: "the TLS keys of the hosts cannot be read or do not match",
   // models
-  GENERATE_OPTION: "an option of text generation is out of its range",
-  MODEL_CONFIG: "a field of a model's configuration is out of its range or asks for what the model lacks",
-  MODEL_INPUT: "what a model is called with does not fit its vocabulary, context or shapes",
-  MODEL_TASK: "a model is asked for that no family has, or for a task that its family has no head for",
-  MODEL_WEIGHTS: "a set of weights has not exactly the names and shapes of the model",
+  GENERATE_OPTION: "an option of text generation is invalid",
+  MODEL_CONFIG:
+    "a field of a model's configuration is out of range, or asks for something that the model lacks",
+  MODEL_INPUT: "an input of a model does not fit its vocabulary, context or shapes",
+  MODEL_TASK: "the model family is unknown, or has no head for the task",
+  MODEL_WEIGHTS: "a set of weights does not have exactly the names and shapes of the model",
   // nn
-  BATCH_NORM: "what is to be normalised over its batch has other channels, or one value of each",
-  INITIALIZER:
-    "what is to start a parameter is no initializer, or gives other than one number for each element",
-  MODULE_ARGUMENT: "an argument of a module is out of its range",
-  MODULE_LAYOUT: "a module hides its parts from discovery, or a list is called as if it computed",
-  MODULE_STATE: "a module changes a tensor that it holds beside its parameters, which nobody would save",
-  PARAMETER_DTYPE: "a parameter is of a dtype that is not trained",
-  PARAMETER_SHAPE: "a parameter's shape is invalid, or what is bound to it has another",
-  PARAMETER_SPLIT: "a parameter cannot be split among ranks as was asked",
+  BATCH_NORM: "an input of batch norm has the wrong number of channels, or only one value per channel",
+  INITIALIZER: "an initializer is not a function, or did not return one number for each element",
+  MODULE_ARGUMENT: "an argument of a module is invalid",
+  MODULE_LAYOUT: "a module hides its submodules from discovery, or a list of modules was called",
+  MODULE_STATE:
+    "a module changed a tensor that it holds outside its parameters and buffers, so it would not be saved",
+  PARAMETER_DTYPE: "a parameter has a dtype that cannot be trained",
+  PARAMETER_SHAPE: "a parameter's shape is invalid, or a tensor bound to it has another shape",
+  PARAMETER_SPLIT: "a parameter cannot be split among ranks in this way",
   PARAMETER_TRAINABLE:
-    "ranks do not train the same parameters in a step, or what has no gradient was to be trained",
-  PARAMETER_UNBOUND: "a parameter was used before memory was bound to it",
-  RANDOMNESS_UNBOUND: "a module must draw at random and has nothing to draw from",
+    "ranks train different parameters in a step, or a parameter without a gradient was made trainable",
+  PARAMETER_UNBOUND: "a parameter was used before it had memory",
+  RANDOMNESS_UNBOUND: "a module needs random numbers and has no generator",
   // optim
-  OPTIMIZER_OPTION: "an option of an optimizer or a schedule is out of its range",
+  OPTIMIZER_OPTION: "an option of an optimizer or a schedule is invalid",
   // parallel
-  BLOCK_OPTION: "an option of a block of a model is unknown or out of its range",
-  BLOCK_TENSOR: "a tensor enters or leaves a block on a way that its gradient cannot take",
-  COLLECTIVE_ABORTED: "a collective can never become whole, because a rank has ended",
-  COLLECTIVE_TWICE: "a rank contributed twice to one collective",
-  GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
-  LAYOUT: "a model cannot be spread over its ranks in the way that was asked for",
-  MESH_SHAPE: "the numbers of ranks along the axes of parallelism do not fit each other",
-  PIPELINE_LOOP:
-    "a training loop walks losses backwards by itself where the model is cut into pipeline stages",
-  PIPELINE_SCHEDULE: "a pipeline schedule does not exist for that many stages, micro-batches and chunks",
-  PIPELINE_STAGES: "a list of blocks cannot be cut into that many pipeline stages",
-  TENSOR_PLAN: "a plan of tensor parallelism does not fit the model",
-  PIPELINE_BOUNDARY: "what passes from one pipeline stage to the next is not what the next one needs",
-  PIPELINE_MODEL: "a model cannot be cut into pipeline stages",
-  RANKS_DIFFER:
-    "ranks that should train the same model have declared different ones, or are given different inputs",
-  RECOMPUTE_PART: "a part of a block that is to be recomputed does not exist",
-  ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
+  BLOCK_OPTION: "an option of a block is unknown or invalid",
+  BLOCK_TENSOR: "a tensor enters or leaves a block in a way that its gradient cannot follow",
+  COLLECTIVE_ABORTED: "a collective cannot be completed because a rank has ended",
+  COLLECTIVE_TWICE: "a rank joined the same collective twice",
+  GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or NaN",
+  LAYOUT: "the model cannot be distributed over its ranks in this way",
+  MESH_SHAPE: "the sizes of the axes of parallelism do not fit the number of ranks or each other",
+  PIPELINE_LOOP: "a training loop calls backward itself although the model is split into pipeline stages",
+  PIPELINE_SCHEDULE:
+    "the pipeline schedule does not exist for this number of stages, micro-batches and chunks",
+  PIPELINE_STAGES: "the blocks cannot be divided into this number of pipeline stages",
+  TENSOR_PLAN: "a tensor parallel plan does not fit the model",
+  PIPELINE_BOUNDARY: "a pipeline stage did not pass on what the next stage needs",
+  PIPELINE_MODEL: "the model cannot be split into pipeline stages",
+  RANKS_DIFFER: "ranks that should train the same model declared different models or got different inputs",
+  RECOMPUTE_PART: "a block has no part of this name to recompute",
+  ZERO_LEVEL: "the ZeRO level is not 0, 1, 2 or 3",
   // planner
-  SIMULATION_DEADLOCK: "simulated ranks wait for what never comes",
-  SIMULATION_ORDER: "in a simulated run something happened before what it depends on",
+  SIMULATION_DEADLOCK: "simulated ranks wait for each other forever",
+  SIMULATION_ORDER: "a simulated event happened before one that it depends on",
   // runtime
-  ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",
-  ACTOR_EXIT: "code that an actor runs called process.exit",
-  ACTOR_MODULE_INVALID: "a module to be spawned does not export an actor",
-  ACTOR_NAME_TAKEN: "two living actors would have one name",
-  ACTOR_START_TIMEOUT: "an actor did not finish its start in time",
-  ACTOR_STUCK: "the thread of an actor did not end even by force",
-  ACTOR_THREW: "a handler of an actor threw an error that has no code of its own",
-  ACTOR_UNHANDLED: "an actor failed and nobody watched or supervised it",
+  ACTOR_DOWN: "the actor has stopped, has failed or never existed",
+  ACTOR_EXIT: "code in an actor called process.exit",
+  ACTOR_MODULE_INVALID: "the module does not export an actor",
+  ACTOR_NAME_TAKEN: "a living actor already has this name",
+  ACTOR_START_TIMEOUT: "an actor did not start within the deadline",
+  ACTOR_STUCK: "an actor's thread did not end even when it was terminated",
+  ACTOR_THREW: "an actor's handler threw an error that has no code of its own",
+  ACTOR_UNHANDLED: "an actor failed and no actor watched or supervised it",
   ASK_TIMEOUT: "no answer came within the deadline",
-  BLOCKING_ON_MAIN: "an actor that shares the main thread called what blocks its thread",
+  BLOCKING_ON_MAIN: "an actor on the main thread called a function that blocks its thread",
   DEADLINE_INVALID: "a deadline is missing or not a positive number",
-  FRAME_INVALID: "another process sent what no process of this system sends",
-  KIND_UNKNOWN: "an actor was asked a kind of message that it has no handler for",
-  HOST_LOST: "another host of a run is down, or the network between the two is cut",
-  HOST_MISSING: "hosts that a run was to be spread over did not come within the deadline",
-  HOST_REFUSED: "a host wanted to join a run that it does not belong to, or that has its place taken",
-  MESSAGE_UNSENDABLE: "a message holds what cannot be copied to another actor",
-  NETWORK_ADDRESS: "a host cannot be reached by others where it was told to be",
-  OUTBOX_FULL: "a sender ignored for too long that it was out of credit",
-  PEER_UNTRUSTED: "of two hosts that were to talk by TLS one did not take the other's certificate",
-  PEER_SILENT: "a process of another host gave no sign for so long that it counts as lost",
-  PROCESS_MEMORY: "the memory that processes share for their books is used up",
-  PROCESS_START_FAILED: "a process that was to host actors ended before it was ready",
-  PROCESS_UNSUPPORTED: "actors were to live in processes of their own, without the support that takes",
+  FRAME_INVALID: "another process sent a frame that no process of this system sends",
+  KIND_UNKNOWN: "an actor has no handler for this kind of message",
+  HOST_LOST: "another host is down, or the network to it is cut",
+  HOST_MISSING: "some hosts of a run did not join within the deadline",
+  HOST_REFUSED: "a host tried to join a run that it does not belong to, or its place there is taken",
+  MESSAGE_UNSENDABLE: "a message holds a value that cannot be copied to another actor",
+  NETWORK_ADDRESS: "other hosts cannot reach a host at its address",
+  OUTBOX_FULL: "a sender without credit kept sending until its outbox was full",
+  PEER_UNTRUSTED: "a host did not accept another host's TLS certificate",
+  PEER_SILENT: "a process on another host sent nothing for so long that it counts as lost",
+  PROCESS_MEMORY: "the shared memory for credit counters and status slots is used up",
+  PROCESS_START_FAILED: "a process for actors ended before it was ready",
+  PROCESS_UNSUPPORTED: "actors in processes of their own need support that is not loaded",
   RECEIVE_TIMEOUT: "a blocking receive got no message of its kinds within the deadline",
-  SEND_TIMEOUT: "a blocking sender got no credit within the deadline",
-  STOP_REQUESTED: "an actor that blocks was asked to stop",
-  SUPERVISOR_OPTION: "an option of a supervisor is out of its range, or it has no child of that name",
+  SEND_TIMEOUT: "a blocking send got no credit within the deadline",
+  STOP_REQUESTED: "an actor was asked to stop while it blocked",
+  SUPERVISOR_OPTION: "an option of a supervisor is invalid, or it has no child of this name",
   SYSTEM_STOPPED: "an actor system was used after it had stopped",
-  TIMEOUT_LADDER: "an outer waiting time runs out before one inside it",
+  TIMEOUT_LADDER: "an outer timeout is shorter than one inside it",
   // sinks
-  SINK: "events were to be written where they cannot be: a port that is taken, a package that is not installed",
+  SINK: "events cannot be written because a port is taken or a package is not installed",
   // trainer
-  ACTOR_STALLED: "an actor of a run showed no progress for so long that it was ended",
-  INSPECTION_OVER: "a model was to be inspected after its last step",
-  JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
-  JOB_INVALID: "a job's module cannot be imported or does not export a job",
-  LOOP_ORDER: "a training loop calls forward, backward and step in an order in which nothing can be trained",
+  ACTOR_STALLED: "an actor was ended because it made no progress for too long",
+  INSPECTION_OVER: "a model cannot be inspected after its last step",
+  JOB_CONFIG: "a setting of a job is unknown or has the wrong type",
+  JOB_INVALID: "the job's module cannot be imported or does not export a job",
+  LOOP_ORDER: "a training loop called forward, backward and step in an invalid order",
   LOSS_INVALID:
-    "what a job returns as its loss is no scalar tensor, or one that no parameter can be trained by; what a loop logs is no number",
-  LOSS_NOT_FINITE: "a loss is infinite or not a number",
-  LOSS_SPIKE: "a loss stands out above those of the steps before it, and the run was told to stop then",
-  LOSS_WEIGHTS: "the losses of a job and what it weighs them by do not fit together",
-  MEMORY_COPY_LOST: "the copy of a run's state that was kept in memory is gone",
-  OPTION: "an option of the runtime is out of its range",
-  PREDICTIONS: "what a job predicts is not a row for each sample, or nobody scores it",
-  RESUME_MISMATCH:
-    "a run was to go on from a checkpoint as another run: another model, other data or trained by something else",
+    "a job's loss is not a scalar tensor or depends on no trainable parameter, or a logged value is not a number",
+  LOSS_NOT_FINITE: "a loss is infinite or NaN",
+  LOSS_SPIKE: "a loss is far above those of the steps before it, and the run was set to stop in this case",
+  LOSS_WEIGHTS: "the losses of a job do not match the weights that it gives them",
+  MEMORY_COPY_LOST: "the in-memory copy of a run's state is gone",
+  OPTION: "an option of the runtime is invalid",
+  PREDICTIONS: "the predictions of a job do not have one row per sample, or the dataset has no `score`",
+  RESUME_MISMATCH: "a checkpoint cannot be resumed with another model, other data or another optimizer",
   RUN_HUNG: "a run made no progress within its deadline",
-  RUN_INTERRUPTED: "a signal has ended a run before its last step; its state is saved",
-  RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
-  RUN_OVER: "a run was to be saved, paused or resumed that is over or has not begun",
+  RUN_INTERRUPTED: "a signal ended a run before its last step; its state is saved",
+  RUN_IN_PROGRESS: "a runtime was asked to run a job while it was running one or after it had stopped",
+  RUN_OVER: "a run cannot be saved, paused or resumed before it has begun or after it is over",
   RUN_STOPPED: "a run was stopped before its last step",
-  STRAGGLER: "a rank computes for far longer than is usual, and the run was told to stop then",
+  STRAGGLER: "a rank computes for far longer than usual, and the run was set to stop in this case",
   // tensor
-  BACKWARD_WITHIN: "a graph was to be walked backwards within a forward that the run itself walks",
-  DEVICE_UNAVAILABLE: "a device was named that this process does not have, or that is none",
-  FILE_TOO_SHORT: "a file to be mapped ends before the last element asked for",
+  BACKWARD_WITHIN: "`backward` was called inside a forward pass whose backward pass belongs to the run",
+  DEVICE_UNAVAILABLE: "the device name is invalid, or this process does not have the device",
+  FILE_TOO_SHORT: "a file to be mapped ends before the last element that was asked for",
   FILE_UNREADABLE: "a file to be mapped cannot be opened",
   NATIVE_FAILED: "libtorch or the addon failed outside an operator",
-  NATIVE_MISMATCH: "the addon and the TypeScript that calls it are of different versions",
+  NATIVE_MISMATCH: "the addon and the TypeScript that calls it have different versions",
   NATIVE_UNAVAILABLE: "the native addon is not built or cannot be loaded",
   SCRATCH_FILE:
-    "a file for offloaded state cannot be made, read or written: no room, no access, or a fault of the disk",
-  SHARED_FOLDER_TAKEN: "two systems of one program were to have processes at once",
-  SHARED_MEMORY_FULL: "the system has no room left for memory that processes share",
-  SHARED_MEMORY_REFUSED: "a tensor was to be in memory that processes share, in a process that shares none",
-  TENSOR_ARGUMENT: "an argument of a tensor function has a value it cannot take",
-  TENSOR_OFFLOADED:
-    "a tensor was read while its memory is given up, as that of offloaded activations and parameters is",
-  TENSOR_DISPOSED: "a tensor was used after it was disposed, moved, or gone with its scope",
-  TENSOR_DTYPE: "a dtype is unknown to Troupe",
+    "a file for offloaded state cannot be created, read or written (disk full, no access or a disk fault)",
+  SHARED_FOLDER_TAKEN: "two actor systems of one program cannot have processes at the same time",
+  SHARED_MEMORY_FULL: "the machine has no memory left to share between processes",
+  SHARED_MEMORY_REFUSED: "a tensor cannot be in shared memory because this process shares none",
+  TENSOR_ARGUMENT: "an argument of a tensor function is invalid",
+  TENSOR_OFFLOADED: "a tensor was read while its memory was offloaded",
+  TENSOR_DISPOSED: "a tensor was used after it was disposed or moved, or after its scope ended",
+  TENSOR_DTYPE: "the dtype is unknown to Troupe",
   TENSOR_FRAME_FULL: "the lists passed to an operator do not fit the argument frame",
-  TENSOR_OP_CHANGED: "the installed libtorch has the operator with another schema",
+  TENSOR_OP_CHANGED: "the installed libtorch has this operator with another schema",
   TENSOR_OP_FAILED: "libtorch refused the operands of an operator",
-  TENSOR_OP_MISSING: "the installed libtorch lacks the operator",
-  TENSOR_READ_ONLY: "a tensor that is shared by another thread or mapped from a file was to be written",
-  TENSOR_REF_GONE: "a tensor ref was attached or released before",
+  TENSOR_OP_MISSING: "the installed libtorch does not have this operator",
+  TENSOR_READ_ONLY: "a tensor cannot be written because another thread shares it or a file backs it",
+  TENSOR_REF_GONE: "a tensor ref was already attached or released",
   TENSOR_SCOPE_ASYNC: "the body of a scope returned a promise",
-  TENSOR_SHARED: "a tensor was to be written or moved while another thread reads it",
-  TENSOR_TOO_MANY: "a thread holds more tensors at once than its table has room for",
+  TENSOR_SHARED: "a tensor cannot be written or moved while another thread reads it",
+  TENSOR_TOO_MANY: "a thread holds more tensors than its table has room for",
 } as const;
 
 /** A code of {@link errorTable}. */
 export type ErrorCode = keyof typeof errorTable;
 
-/** What an error carries beside its message. */
+/** Details that an error carries besides its message. */
 export interface ErrorDetail {
-  /** The operands of the mistake, plain data, so that they can travel in a message. */
+  /** The values involved, as plain data, so that they can travel in a message. */
   readonly fields?: Readonly<Record<string, unknown>>;
   /** The first cause, kept reachable. */
   readonly cause?: unknown;
 }
 
-/** The parts of what an error says; none begins with a capital or ends with a full stop. */
+/** The parts of an error's sentence. None begins with a capital letter or ends with a full stop. */
 export interface ErrorSentence {
-  /** The function, option or actor that it happened in, as people call it. */
+  /** The function, option or actor in which it happened. */
   readonly where: string;
-  /** What was expected, as the words after "expected". */
+  /** The words after "expected". */
   readonly expected: string;
-  /** What came, as the words after "got". */
+  /** The words after "got". */
   readonly got: string;
-  /** What to do about it; left out where what was expected says it. */
+  /** Advice; left out where `expected` says it already. */
   readonly hint?: string | undefined;
 }
 
-/** The whole sentence of an error that was made elsewhere: in native code, or by an actor of another thread. */
+/** The complete sentence of an error that was made in native code or by an actor of another thread. */
 export interface RelayedSentence {
   readonly relayed: string;
 }
 
-/**
- * An error that says where it happened, what was expected, what came and what to do, in one sentence:
- * `[where] expected X, got Y (hint)`.
- */
+/** An error whose message is one sentence: `[where] expected X, got Y (hint)`. */
 export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -281,23 +273,25 @@ const fileFailures: Readonly<Record<string, string>> = {
   EACCES: "no permission to read it",
 };
 
-/** Why a file could not be read, as the words after "got": the usual reasons in words, others as the system's code or message. */
+/**
+ * Says why a file could not be read, as the words after "got". A reason that has no words here is the system's code or
+ * message.
+ */
 export function fileFailure(cause: unknown): string {
   const { code, message = String(cause) } = cause as Partial<NodeJS.ErrnoException>;
   return code === undefined ? message : (fileFailures[code] ?? code);
 }
 
-/** Every name that some options have, none left out. */
+/** A record with a key for every option, so that none can be forgotten. */
 export type NamesOf<Options> = Readonly<Record<keyof Options, true>>;
 
-/** Names of so many are told where none is near; of more nobody finds theirs. */
+/** The most names that a hint lists when none is near. */
 const MANY_NAMES = 12;
 
 /**
- * What a misspelled option is refused by, which would otherwise be passed over without a word.
- * @param subject - whose options these are, as in "an option of checkpoint"
- * @returns what was expected, which of those given is no name, and what may have been meant, in words; undefined where all
- *   are known
+ * Finds misspelled options, which would otherwise be ignored without a word.
+ * @param subject - names the kind of option, such as "an option of checkpoint"
+ * @returns the parts of an error that names the unknown options and suggests a known one; undefined where all are known
  */
 export function unknownNames(
   given: object,
@@ -310,7 +304,7 @@ export function unknownNames(
   return { expected: subject, got: unknown.join(", "), hint: whatWasMeant(unknown[0] ?? "", known) };
 }
 
-/** @returns "did you mean …?" for a name that is near one of some, else the names, where they are few */
+/** Says "did you mean …?" if one of `names` is near, otherwise lists them if they are few. */
 export function whatWasMeant(name: string, names: readonly string[]): string {
   const near = nearestName(name, names);
   if (near !== undefined) return `did you mean ${near}?`;
@@ -320,10 +314,7 @@ export function whatWasMeant(name: string, names: readonly string[]): string {
     : `none of the ${names.length} names is near it`;
 }
 
-/**
- * @returns of some names the one that is nearest to a misspelled one by the letters left out, put in, exchanged or swapped,
- *   if no more than a third of them are
- */
+/** Finds the name that is nearest to a misspelled one by edit distance, if at most a third of its letters differ. */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   const plain = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
   const distances = names.map((other) => ({ other, distance: numEdits(plain(name), plain(other)) }));
@@ -333,7 +324,7 @@ export function nearestName(name: string, names: readonly string[]): string | un
   return nearest.distance <= Math.max(1, Math.floor(name.length / 3)) ? nearest.other : undefined;
 }
 
-/** Optimal string alignment: insertions, deletions, exchanges, and swaps of neighbours. */
+/** Optimal string alignment distance: insertions, deletions, exchanges, and swaps of neighbours. */
 function numEdits(from: string, to: string): number {
   let [before, last] = [[] as number[], Array.from({ length: to.length + 1 }, (_, index) => index)];
   for (let i = 1; i <= from.length; i++) {

@@ -1,33 +1,33 @@
 import { hrtime } from "node:process";
 
-/** A call into a user's code that has not ended. */
+/** A call of a user's function that has not ended. */
 export interface UserCall {
   /** The name of the function: "loss of the job", 'batch("train", 0, 8) of the job\'s data'. */
   readonly what: string;
-  /** When the call began, or when a call within it ended, in milliseconds of the machine's monotonic clock. */
+  /** When the call began, or when the last call inside it ended, in milliseconds of the machine's monotonic clock. */
   readonly sinceMs: number;
-  /** Whether it has returned a promise, so that the thread is free meanwhile. */
+  /** Whether it has returned a promise, which leaves the thread free. */
   readonly isPending: boolean;
 }
 
-/** Receives what a thread is waiting for now; undefined where it waits for no code of a user's. */
+/** Receives the call that a thread is waiting for; undefined if it waits for none. */
 export type ShowUserCall = (call: UserCall | undefined) => void;
 
-/** This thread's calls: those that have not returned, the innermost last, and those that returned a promise, the oldest first. */
+/** This thread's open calls: those that have not returned, innermost last, and those that returned a promise, oldest first. */
 const running: string[] = [];
 const pending = new Set<UserCall>();
 let show: ShowUserCall | undefined;
 
-/** Shows this thread's calls into users' code from now on. */
+/** Reports this thread's calls of users' functions to `to` from now on. */
 export function showUserCalls(to: ShowUserCall): void {
   show = to;
 }
 
 /**
- * Calls a function of a user's, or imports a module of theirs. All such calls go through here: until a call has ended, and its promise
- * has settled, the watchdog knows what the thread waits for, and reports it in time.
- * @param what - as {@link UserCall} has it
- * @returns what `body` does; a promise that settles as its promise does
+ * Calls a user's function, or imports a user's module. All such calls go through here, so that the watchdog knows what the
+ * thread waits for until the call has ended and its promise has settled.
+ * @param what - name of the function, as in {@link UserCall.what}
+ * @returns the result of `body`; for a promise, one that settles in the same way
  * @throws what `body` throws
  */
 export function callUser<T>(what: string, body: () => T): T {

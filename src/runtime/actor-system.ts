@@ -25,33 +25,39 @@ import { Launcher } from "./system/launcher.ts";
 import { checkTimeoutLadder } from "./timeout-ladder.ts";
 import type { Network } from "./transport/tcp/tcp-door.ts";
 
-/** How a system is made. */
+/** Options of an {@link ActorSystem}. */
 export interface SystemOptions {
   readonly name: string;
-  /** Hears what happens to actors and messages; what it throws becomes a process warning. */
+  /** Receives the events of actors and messages; its errors become process warnings. */
   readonly onEvent?: (event: RuntimeEvent) => void;
   /**
-   * Called with the first cause of a failure that nobody supervised, watched or asked for. By default it is
-   * thrown, which ends the process with its message and an exit code other than 0.
+   * Called with an `ACTOR_UNHANDLED` error for a failure that reaches no supervisor, owner, watcher or asker. By default the
+   * error is thrown, which ends the process with its message and an exit code other than 0.
    */
   readonly onUnhandled?: (error: Error) => void;
-  /** Imported first on the main thread and in every actor's; may export `codecs` and `onUndelivered`. */
+  /** Module that is imported first in the main thread and in every actor's thread; see {@link Preload} for its exports. */
   readonly preload?: URL;
   readonly messaging?: Partial<MessagingSettings>;
-  /** Reports `actor.stalled` when an actor shows no progress for so long, which may be learned; 30,000 unless said otherwise. */
+  /**
+   * Time without progress after which `actor.stalled` is reported, in ms; a function where it changes over time. 30,000 by
+   * default.
+   */
   readonly stallAfterMs?: number | (() => number);
-  /** Reports `actor.stalled` when an actor waits for a user's code for so long; as {@link stallAfterMs} unless said otherwise. */
+  /**
+   * Time that an actor waits for a user's function after which `actor.stalled` is reported, in ms. {@link stallAfterMs} by
+   * default.
+   */
   readonly callAfterMs?: () => number;
-  /** Which actors are to show progress at the moment; all that are not idle unless said otherwise. */
+  /** Whether an actor should make progress now. By default all that are not idle should. */
   readonly isToProgress?: (actor: ActorInspection) => boolean;
   readonly clock?: Clock;
-  /** How its processes reach each other over TCP; by Unix sockets and shared memory of this machine unless said. */
+  /** How its processes reach each other over TCP. Without it they use Unix sockets and shared memory of this machine. */
   readonly network?: Network;
-  /** What it is to know of other hosts, which start processes for it; needs {@link network}. None unless said. */
+  /** Other hosts that start processes for it; needs {@link network}. None by default. */
   readonly hosts?: HostsOptions;
 }
 
-/** All actors of one program: starts and stops them, joins them, and knows how each is doing. */
+/** The actors of one program: starts, links, supervises, inspects and stops them. */
 export class ActorSystem {
   readonly name: string;
   readonly #launcher: Launcher;
@@ -93,19 +99,19 @@ export class ActorSystem {
     this.#watchdog.start();
   }
 
-  /** Tells this system from all others, in this process and on its machine: what its actors' addresses say. */
+  /** Id of this system, unique on the machine; the addresses of its actors carry it. */
   get id(): string {
     return this.#launcher.addresses.system;
   }
 
-  /** Messages that were not delivered, and why. */
+  /** The messages that were not delivered, with reasons. */
   get deadLetters(): DeadLetters {
     return this.#launcher.registry.deadLetters;
   }
 
   /**
-   * Starts an actor and resolves once its `start` has.
-   * @throws {TroupeError} `ACTOR_NAME_TAKEN`, `ACTOR_START_TIMEOUT`, or what its module or `start` threw
+   * Starts an actor and resolves once its `start` has resolved.
+   * @throws {TroupeError} `ACTOR_NAME_TAKEN`, `ACTOR_START_TIMEOUT`, or the error of its module or `start`
    */
   async spawn<P extends Protocol<P>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<P>> {
     this.#refuseWhenStopped(`spawn ${options.name}`);
@@ -114,69 +120,70 @@ export class ActorSystem {
 
   /**
    * Starts a supervisor and its children in order, and resolves once the last has started.
-   * @throws what the first child that cannot start threw; those before it are stopped again
+   * @throws the error of the first child that cannot start; those before it are stopped again
    */
   async supervise(options: SupervisorOptions): Promise<Supervisor> {
     this.#refuseWhenStopped(`supervise ${options.name}`);
     const supervisor = new Supervisor(this.#launcher, options);
-    // From here on: a stop must also find one that is still starting its children.
+    // Added now, because a stop must also find a supervisor that is still starting its children.
     this.#supervisors.push(supervisor);
     await supervisor.start();
     return supervisor;
   }
 
   /**
-   * Runs `body` as the beginning of a trace: what it sends, and all that this causes, on whatever threads, is one trace. Of
-   * all beginnings each `messaging.traceEvery`-th is traced, and nothing of the others is.
-   * @param kind - what begins, as its span is called
+   * Runs `body` as the root of a trace: the messages it sends, and all that they cause on any thread, are one trace. Every
+   * `messaging.traceEvery`-th call is traced, the others are not.
+   * @param kind - name of the span
    */
   begin<T>(kind: string, body: () => T): T {
     return this.#launcher.registry.begin(kind, body);
   }
 
-  /** Calls `onDown` once when that actor has ended, also when it has already. */
+  /** Calls `onDown` once when that actor has ended, also if it has already. */
   watch(ref: Addressed, onDown: OnDown): void {
     this.#launcher.registry.endpoint.watch(ref.address, onDown);
   }
 
-  /** Takes the system's watches on that actor back. */
+  /** Removes the system's watches on that actor. */
   unwatch(ref: Addressed): void {
     this.#launcher.registry.endpoint.unwatch(ref.address);
   }
 
-  /** Stops one actor: what has arrived is handled, its `stop` runs, and after the deadline it is ended by force. */
+  /** Stops one actor: messages that have arrived are handled, then its `stop` runs. After the deadline it is terminated. */
   async stopActor(ref: Addressed, options: StopOptions = {}): Promise<void> {
-    const record = this.#launcher.registry.census.record(ref.address.uid);
+    const record = this.#launcher.registry.actors.record(ref.address.uid);
     if (record !== undefined) await this.#launcher.stop(record, options);
   }
 
   /**
-   * Where the code of an actor is that does not come back, an endless loop for instance.
-   * @returns the lines of a stack; undefined where it is in native code, or the actor or its process has ended or stands still
+   * Returns the stack of an actor whose code does not return, for instance because of an endless loop.
+   * @returns the lines of the stack; undefined if the thread is in native code, or the actor or its process has ended or is
+   *   halted
    */
   async stackOf(ref: Addressed): Promise<string | undefined> {
-    return await this.#launcher.registry.census.record(ref.address.uid)?.worker.stack?.();
+    return await this.#launcher.registry.actors.record(ref.address.uid)?.worker.stack?.();
   }
 
-  /** As {@link stackOf}, of the present incarnation of a name. */
+  /** Does as {@link stackOf}, for the present incarnation of a name. */
   async stackOfNamed(name: string): Promise<string | undefined> {
-    return await this.#launcher.registry.census.livingNamed(name)?.worker.stack?.();
+    return await this.#launcher.registry.actors.livingNamed(name)?.worker.stack?.();
   }
 
-  /** The host that an actor lives on, by its number among the hosts: 0 for this one, and where it has ended. */
+  /** Returns the number of the host that an actor lives on; 0 for this host, and if the actor has ended. */
   hostOf(ref: Addressed): number {
-    return this.#launcher.registry.census.record(ref.address.uid)?.hostPlace ?? 0;
+    return this.#launcher.registry.actors.record(ref.address.uid)?.hostPlace ?? 0;
   }
 
-  /** Ends the process that an actor lives in, on whatever host; nothing where that is this one, or it has ended. */
+  /** Kills the process that an actor lives in, on any host. Does nothing if that is this process, or the actor has ended. */
   killProcessOf(ref: Addressed): void {
-    this.#launcher.registry.census.record(ref.address.uid)?.place.host?.kill();
+    this.#launcher.registry.actors.record(ref.address.uid)?.place.host?.kill();
   }
 
   /**
-   * Opens the door, so that other hosts can join.
-   * @returns what they need for it, and nobody else may know
-   * @throws {TroupeError} `NETWORK_ADDRESS` where others cannot reach this host as it was told
+   * Listens for other hosts that want to join.
+   * @returns the invitation that they need; it is secret
+   * @throws {TroupeError} `NETWORK_ADDRESS` if others cannot reach this host at its address
    */
   invite(): Promise<Invitation> {
     return this.#launcher.invite();
@@ -184,47 +191,47 @@ export class ActorSystem {
 
   /**
    * Resolves once all other hosts have joined.
-   * @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline
+   * @throws {TroupeError} `HOST_MISSING` naming those that did not join within the deadline
    */
   hostsJoined(deadlineMs: number): Promise<void> {
     return this.#launcher.hostsJoined(deadlineMs);
   }
 
-  /** The hosts that are to be there and are not, by number: they never came, or are lost and not replaced. */
+  /** Numbers of the hosts that never joined, or are lost and not replaced. */
   get hostsMissing(): readonly number[] {
     return this.#launcher.hostsMissing;
   }
 
-  /** What every living actor is doing, read from shared memory: it answers also while they are stuck. */
+  /** Returns what every living actor is doing. It reads shared memory, so that it works also while actors are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;
-    return registry.census.living.map((record) =>
-      inspectActor(record, clock.now(), (uid) => registry.census.nameOf(uid)),
+    return registry.actors.living.map((record) =>
+      inspectActor(record, clock.now(), (uid) => registry.actors.nameOf(uid)),
     );
   }
 
-  /** Memory of all its processes, this one and those included that wait to take another's place. */
+  /** Returns the resident memory of all its processes, in bytes, including this one and warm standbys. */
   residentBytes(): number {
     return residentBytes([process.pid, ...this.#launcher.pids]);
   }
 
   /**
-   * Stops every supervisor and actor, the youngest first, and closes the system; other hosts are let go, and told of
-   * `failure` where there is one.
-   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, when one cannot be ended
+   * Stops every supervisor and actor, the youngest first, and closes the system. Other hosts are released, and receive
+   * `failure` if there is one.
+   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, if one cannot be ended
    */
   stop(options: StopOptions = {}): Promise<void> {
     this.#stopped ??= this.#stopAll(options);
     return this.#stopped;
   }
 
-  /** Stops the system where `await using` leaves its scope. */
+  /** Stops the system at the end of an `await using` scope. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
 
   async #stopAll({ failure, ...options }: StopOptions): Promise<void> {
-    // What the run failed with is for other hosts: an actor that is stopped for it has not failed itself.
+    // The failure is for other hosts only: an actor that is stopped because of it has not failed itself.
     const { registry } = this.#launcher;
     this.#watchdog.stop();
     const errors: unknown[] = [];
@@ -233,7 +240,7 @@ export class ActorSystem {
     };
     for (const supervisor of this.#supervisors.toReversed()) await attempt(supervisor.stop(options));
     this.#launcher.refuseStarts();
-    for (const record of registry.census.running.toReversed())
+    for (const record of registry.actors.running.toReversed())
       await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
     await this.#launcher.close(failure && toFailure(failure));

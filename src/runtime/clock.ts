@@ -5,9 +5,9 @@ export interface Timer {
   cancel(): void;
 }
 
-/** Time as the runtime sees it, passed in so that a test can hold it still. */
+/** A clock with timers. It is passed in, so that a test can control time. */
 export interface Clock {
-  /** Milliseconds that only rise and that every thread of this process reads alike. */
+  /** Monotonic time in ms, the same in every thread of this process. */
   readonly now: () => number;
   /** Runs `run` once after `delayMs`; a `background` timer does not keep the process alive. */
   after(delayMs: number, run: () => void, options?: { readonly background?: boolean }): Timer;
@@ -27,9 +27,9 @@ export const systemClock: Clock = {
   },
 };
 
-/** A clock that moves only when told to; its timers run inside `advance`, in order of their time. */
+/** A clock that moves only by `advance`, which runs its timers in order of their time. */
 export class FakeClock implements Clock {
-  // A whole number, so that sums of whole milliseconds are exact; near the real time, since deadlines travel.
+  // An integer, so that sums of integers are exact; near the real time, because deadlines travel.
   #nowMs = Math.ceil(systemClock.now());
   readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
 
@@ -46,7 +46,7 @@ export class FakeClock implements Clock {
     return this.#timers.size;
   }
 
-  /** Moves time on by `elapsedMs` and runs what falls due on the way. */
+  /** Moves time on by `elapsedMs` and runs the timers that fall due on the way. */
   advance(elapsedMs: number): void {
     const endMs = this.#nowMs + elapsedMs;
     for (;;) {

@@ -1,8 +1,8 @@
 import { registerHooks } from "node:module";
 
-/** The text of a module, and how Node reads it. */
+/** The source of a module and its format. */
 export interface ModuleText {
-  /** Node's name of the format, such as `module-typescript`. Left out where nothing has loaded it yet. */
+  /** Node's name of the format, such as `module-typescript`. Left out if nothing has loaded the module yet. */
   readonly format?: string;
   readonly source: string;
 }
@@ -15,21 +15,21 @@ export interface ModuleTexts {
   readonly resolved: Readonly<Record<string, string>>;
 }
 
-/** The product's own modules: a run does not outlive an installation of another version. */
+/** The folder of Troupe's own modules. They are not kept, because no run continues after another version is installed. */
 const OWN = new URL("../", import.meta.url).href;
 
 const sources = new Map<string, ModuleText>();
 const resolved = new Map<string, string>();
 let isRegistered = false;
 
-/** Whether a URL is that of a user's file: neither one of this package's nor of one that is installed in `node_modules`. */
+/** Whether a URL is that of a user's file, not one of this package or of `node_modules`. */
 export function isUserModule(url: string): boolean {
   return url.startsWith("file:") && !url.startsWith(OWN) && !url.includes("/node_modules/");
 }
 
 /**
- * Makes this thread load the modules in `texts` from there, even if their files have changed, and remember the text of each other
- * module of the user that it loads. A module that it has loaded already keeps that text.
+ * Makes this thread load the modules in `texts` from there, even if their files have changed, and keep the source of each
+ * other user's module that it loads. A module that is kept already keeps its source.
  */
 export function keepModules(texts?: ModuleTexts): void {
   for (const [url, text] of Object.entries(texts?.sources ?? {}))
@@ -62,15 +62,18 @@ export function keepModules(texts?: ModuleTexts): void {
   });
 }
 
-/** The texts of the user's modules that this thread keeps. */
+/** Returns the sources of the user's modules that this thread keeps. */
 export function keptModules(): ModuleTexts {
   return { sources: Object.fromEntries(sources), resolved: Object.fromEntries(resolved) };
 }
 
-/** Formats that are read as text: no WebAssembly and no addon. */
+/** Formats that are text, unlike WebAssembly and addons. */
 const TEXTS: readonly string[] = ["module", "module-typescript", "commonjs", "commonjs-typescript", "json"];
 
-/** A path means the same file to every module beside it; the name of a package depends on the module that imports it. */
+/**
+ * Returns the key of an import. A path means the same file to all modules of a folder; the name of a package depends on the
+ * module that imports it.
+ */
 function keyOf(specifier: string, parentUrl: string | undefined): string {
   if (specifier.startsWith("file:")) return specifier;
   if (/^\.{0,2}\//.test(specifier)) return URL.parse(specifier, parentUrl)?.href ?? specifier;

@@ -4,18 +4,18 @@ import { readFileSync } from "node:fs";
 const STATE_AFTER_NAME = 0;
 const START_TIME_AFTER_NAME = 19;
 
-/** This process, so that others of the machine can tell whether it still lives: its id, and when it started. */
+/** Mark of this process, by which others on the machine can check whether it still lives: its id and its start time. */
 export const ownMark = `${process.pid}.${startOf(process.pid) ?? 0}`;
 
-/** Whether the process of a mark has ended; unknown where the system does not tell, as beyond Linux: then it has. */
+/** Whether the process of a mark has ended. Where the system cannot tell, as on systems other than Linux, the answer is yes. */
 export function hasEnded(mark: string): boolean {
   const [pid, start] = mark.split(".");
   return startOf(Number(pid)) !== start;
 }
 
 /**
- * When a process started, in the system's ticks since it booted: an id that is given anew has another. Undefined where there is none,
- * and of one that has ended and waits for a parent to ask: in a container whose first process asks for nobody it waits for ever.
+ * Returns when a process started, in ticks since the system booted; a reused id has another start time. Undefined if there is
+ * no such process, and for a zombie: in a container whose first process reaps no children, it stays one forever.
  */
 export function startOf(pid: number): string | undefined {
   try {

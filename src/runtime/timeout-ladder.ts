@@ -1,15 +1,15 @@
 import { TroupeError } from "../errors/index.ts";
 
-/** A waiting time and what it is for. */
+/** A named timeout. */
 export interface Rung {
   readonly name: string;
   readonly ms: number;
 }
 
 /**
- * Refuses waiting times of which an outer one runs out no later than one inside it: then the outer layer
- * would report that it waited too long, and the fault underneath would not be the first thing anyone reads.
- * @param rungs - from the innermost to the outermost
+ * Checks that each timeout is shorter than the next outer one. Otherwise the outer layer would report its timeout before the
+ * fault inside it was reported.
+ * @param rungs - timeouts from the innermost to the outermost
  * @throws {TroupeError} `TIMEOUT_LADDER` naming the first two in the wrong order
  */
 export function checkTimeoutLadder(rungs: readonly Rung[]): void {

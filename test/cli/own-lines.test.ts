@@ -264,7 +264,7 @@ describe("an error of a job's own", () => {
     [
       "walks itself back",
       "(model, { inputIds, targets }) => { const { loss } = model.forward(inputIds, { targets }); loss.backward(); return loss; }",
-      /\[backward\] expected to be left to the run, which walks back what is computed here, got a call of its own/,
+      /\[backward\] expected no call in a forward whose gradients the run computes, got one/,
     ],
     [
       "is of logits that nobody returned",
@@ -279,7 +279,7 @@ describe("an error of a job's own", () => {
     [
       "makes a module of its own",
       "() => new Linear(2, 2).forward(tensor([[1, 2]])).mean()",
-      /\(a module made within forward is none of the model's: make it a property/,
+      /\(a module made inside forward is not part of the model: make it a property/,
     ],
   ])("is told in a sentence where a loss %s, on its line", async (_what, loss, message) => {
     const { code, err } = await run({ top: 'import { crossEntropy } from "troupe";', loss });

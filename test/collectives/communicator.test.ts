@@ -64,7 +64,7 @@ describe("opening a communicator", () => {
     );
   });
 
-  it.skipIf(!hasGloo)("refuses a second member for a rank in the file where they meet", () => {
+  it.skipIf(!hasGloo)("refuses a second member for a rank in the rendezvous file", () => {
     const place = {
       ...options,
       backend: "gloo",
@@ -86,7 +86,7 @@ describe("opening a communicator", () => {
     );
   });
 
-  /** What each connection to a store has brought it in bytes, in the order in which they came. */
+  /** Bytes that each connection has sent to a store, in the order of connecting. */
   async function askedOf(size: number, play: (members: Members, rendezvous: string) => Promise<unknown>) {
     const port = await freePort();
     using _kept = new Store({ host: "127.0.0.1", port, listens: true, timeoutMs: 5_000 });
@@ -113,7 +113,7 @@ describe("opening a communicator", () => {
       askedOf(size, (members, rendezvous) => members.run("gatherRanks", size, { rendezvous }));
     const [few, many] = [await asked(3), await asked(6)];
     vi.unstubAllEnvs();
-    // Whoever is the last to come asks for more, and so does the last to be connected.
+    // The last rank to join asks for more, and so does the last to be connected.
     expect(many.toSorted((a, b) => a - b).slice(0, 4)).toEqual(Array(4).fill(Math.min(...few)));
   });
 
@@ -128,7 +128,7 @@ describe("opening a communicator", () => {
     },
   );
 
-  it.skipIf(!hasGloo)("ends for those that wait, at once, where the store they meet in does", async () => {
+  it.skipIf(!hasGloo)("ends waits at once when its store ends", async () => {
     const kept = keepStore();
     const members = new Members({ backend: "gloo", placement: "process" });
     const { rendezvous } = kept;
@@ -144,7 +144,7 @@ describe("opening a communicator", () => {
     await members.stop();
   });
 
-  it.skipIf(!hasGloo)("meets at a host and port", async () => {
+  it.skipIf(!hasGloo)("finds its members at a host and port", async () => {
     const members = new Members({ backend: "gloo", placement: "process" });
     const rendezvous = `127.0.0.1:${await freePort()}`;
     const { outcomes } = members.start("gatherRanks", 2, { rendezvous });

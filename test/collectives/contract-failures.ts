@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Members } from "./members.ts";
 
-/** What every rank gets when one is wrong, late or gone. */
+/** The errors of every rank when one is wrong, late or gone. */
 export function describeFailures(members: Members): void {
   describe("mistakes", () => {
     it.each([

@@ -26,7 +26,7 @@ export function describeGradients(members: Members, waitsTell: boolean): void {
           expect(difference).toBeLessThan(1e-7);
     });
 
-    it("of split layers equal those of the whole layers", async () => {
+    it("of split layers equal those of unsplit layers", async () => {
       const { y, x, first, second } = scope(() => wholeLayers());
       const widths = [0, 1].map((rank) => [first.narrow(1, 6 * rank, 6), second.narrow(0, 6 * rank, 6)]);
       const outcomes = await members.run("splitLayers", 2);

@@ -11,7 +11,7 @@ function bytesOf(values: TypedArray): Buffer {
   return Buffer.from(values.buffer, values.byteOffset, values.byteLength);
 }
 
-/** What comes out, bit for bit, and in which order things happen. */
+/** The results, bit for bit, and the order of operations. */
 export function describeResults(members: Members): void {
   describe("results", () => {
     it.each(floats.flatMap((dtype) => reductions.map((op) => ({ dtype, op }))))(

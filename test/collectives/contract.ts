@@ -4,7 +4,7 @@ import { describeGradients } from "./contract-gradients.ts";
 import { describeResults } from "./contract-results.ts";
 import { Members, type Setting } from "./members.ts";
 
-/** What every backend promises, wherever its ranks live. */
+/** The promises of every backend, wherever its ranks live. */
 export function describeCollectives(setting: Setting): void {
   const placed = setting.placement === "thread" ? "threads" : "processes";
   const how = setting.checked === true ? ", checked" : "";
@@ -12,7 +12,7 @@ export function describeCollectives(setting: Setting): void {
     const members = new Members(setting);
     afterAll(() => members.stop());
     describeResults(members);
-    // A wait for NCCL's returns at once unless operations are checked: what is wrong is told later.
+    // A wait for NCCL's returns at once unless operations are checked: errors are reported later.
     const waitsTell = setting.backend !== "nccl" || setting.checked === true;
     if (waitsTell) describeFailures(members);
     describeGradients(members, waitsTell);

@@ -22,7 +22,7 @@ export function ranks(size: number): number[] {
   return Array.from({ length: size }, (_, rank) => rank);
 }
 
-/** What every rank of `size` brings, as tensors. */
+/** The inputs of all ranks, as tensors. */
 export function allBrought(size: number, shape: readonly number[], dtype: DType): Tensor[] {
   return ranks(size).map((rank) => valuesOfRank(rank, shape, dtype));
 }

@@ -53,7 +53,7 @@ const weighted = "test/trainer/training/weighted-losses.test.ts";
 const samples = "test/data/sample-dataset.test.ts";
 const loops = "test/trainer/training/loop.test.ts";
 const toldToLinked =
-  "a process's end is told to each that is linked with it, though neither ever spoke to the other, and to no other";
+  "a process's end is reported to each process linked with it, even if they never spoke, and to no other";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -149,7 +149,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "messages of threads are taken without their place",
     file: "src/runtime/transport/port-link.ts",
-    from: "    this.#order()?.heard(posted.place);\n",
+    from: "    this.#order()?.incoming(posted.place);\n",
     to: "",
     caughtBy: [
       by(
@@ -343,8 +343,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "streams of a device know nothing of messages",
     file: "src/compute/tensor/device.ts",
-    from: "said: (): number => (hasStream ? native().sayPlace() : 0),",
-    to: "said: (): number => 0,",
+    from: "outgoing: (): number => (hasStream ? native().sayPlace() : 0),",
+    to: "outgoing: (): number => 0,",
     caughtBy: [by(fences, byMessages)],
   },
   {
@@ -1274,7 +1274,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/nn/moe/mixture-of-experts.test.ts",
-        "asks of each sequence by itself that it be spread evenly where it is told to: the mean of what each has alone",
+        "balances each sequence by itself if asked to: the loss is the mean over sequences",
       ),
       by(
         weighted,
@@ -1440,7 +1440,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a sign of life counts from when it came",
-    file: "src/runtime/transport/hub/signs-of-life.ts",
+    file: "src/runtime/transport/hub/peer-liveness.ts",
     from: "this.#newestSentMs = sentMs;",
     to: "this.#newestSentMs = sentMs;\n    this.#knownAtMs = this.#time.nowMs;",
     caughtBy: [

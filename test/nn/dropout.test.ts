@@ -51,7 +51,7 @@ describe("dropout", () => {
     expect(mask(second)).not.toEqual(mask());
   });
 
-  test.each([0, 1, 2])("masks a piece along dim %i as the whole tensor is masked there", (dim) => {
+  test.each([0, 1, 2])("masks a piece along dim %i as the full tensor is masked there", (dim) => {
     const { first, randomness } = bound();
     scope(() => {
       const whole = first.forward(ones([4, 6, 8]));

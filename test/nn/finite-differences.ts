@@ -3,7 +3,7 @@ import { backward, noGrad, scope, type Tensor, tensor } from "../../src/compute/
 
 /**
  * Expects autograd's gradient of a scalar in every element of every input to be the central difference.
- * @param loss - computes the scalar anew from the inputs' present values
+ * @param loss - computes the scalar again from the inputs' present values
  * @param inputs - leaves that ask for gradients; their values are put back
  */
 export function expectGradients(

@@ -35,7 +35,7 @@ describe("initial values", () => {
     ["uniform", uniform(-0.1, 0.3)],
     ["constant", ones],
     ["given", fromValues(Array.from({ length: 1000 }, (_, index) => index / 8))],
-  ])("are the same bits filled whole and slice by slice: %s", (_, init) => {
+  ])("are the same bits filled at once and slice by slice: %s", (_, init) => {
     const whole = initialized(init, 1000);
     const slices = [0, 1, 130, 777].map((begin, index, all) =>
       initialized(init, (all[index + 1] ?? 1000) - begin, begin),
@@ -68,7 +68,7 @@ describe("initial values", () => {
     expect(streamOf("a")).toBe(folded(0xaf63dc4c8601ec8cn));
   });
 
-  test("fill a whole model that asks for gradients, and are released with it", () => {
+  test("fill a model that requires gradients, and are released with it", () => {
     const layer = new Linear(64, 32);
     materialize(layer, { seed: 3, dtype: "float64" });
     expect(layer.weight.tensor).toMatchObject({ dtype: "float64", requiresGrad: true, shape: [32, 64] });

@@ -27,7 +27,7 @@ const filled = (parameter: Parameter, begin = 0, numel = parameter.numel) =>
   });
 
 describe("an initializer of one's own", () => {
-  test("is asked for a range of the whole parameter, however it is sliced or split", () => {
+  test("computes a range of the complete parameter, however it is sliced or split", () => {
     const whole = new Parameter([2, 4], counted({ step: 3 }));
     expect(filled(whole, 2, 3)).toEqual([6, 9, 12]);
     expect(asked).toEqual([{ seed: 5, name: "w", shape: [2, 4], begin: 2, end: 5 }]);
@@ -58,7 +58,7 @@ describe("an initializer of one's own", () => {
     );
     expect(() => defineInitializer("own.ts", "bare", () => [])).toThrow(/expected the import\.meta\.url/);
     expect(() => filled(new Parameter([2], short(undefined)))).toThrow(
-      /\[w\] expected the initializer short to give 2 numbers for elements 0 to 1, got 1/,
+      /\[w\] expected the initializer short to return 2 numbers for elements 0 to 1, got 1/,
     );
   });
 

@@ -17,7 +17,7 @@ const values = (x: Tensor) => Array.from(x.contiguous().to("float64").toTypedArr
 const apart = (a: number[], b: number[]) =>
   Math.max(...a.map((value, index) => Math.abs(value - (b[index] ?? Number.NaN))));
 const ids = (rows: number[][]) => tensor(rows, { dtype: "int64" });
-/** Of five samples in a row of 37, three positions of which are padding. */
+/** Bounds of five samples in a row of 37, three positions of which are padding. */
 const bounds = [0, 9, 10, 22, 30, 34];
 const length = 37;
 
@@ -103,7 +103,7 @@ describe("samples that share a row", () => {
       const model = make();
       materialize(model, { seed: 5 });
       const end = 63;
-      // Documents of 5, 4 and 7 tokens, their ends among them; then one that is a whole row.
+      // Documents of 5, 4 and 7 tokens, their ends included; then one that fills a row.
       const tokens = Array.from({ length: 32 }, (__, place) =>
         place === 4 || place === 8 || place === 31 ? end : 1 + ((13 * place) % 50),
       );
@@ -151,7 +151,7 @@ describe("samples that share a row", () => {
     }),
   );
 
-  it("stand where they are told to, and see what is before them, where positions alone begin anew", () =>
+  it("are at the given positions, and see earlier samples if only positions are reset", () =>
     scope(() => {
       const model = new GPT2LMHeadModel({
         ...{ vocab_size: 64, n_embd: 32, n_layer: 1, n_head: 4, n_positions: 16 },

@@ -11,7 +11,7 @@ class Holder extends Module {
   override forward(): void {}
 }
 
-/** The initial values of a 2-D parameter, whole or of one rank. */
+/** The initial values of a 2-D parameter, complete or of one rank. */
 function valuesOf(shape: readonly number[], cut?: Parameters<Parameter["cut"]>[0]): number[][] {
   return scope(() => {
     const holder = new Holder(shape);
@@ -30,11 +30,11 @@ function valuesOf(shape: readonly number[], cut?: Parameters<Parameter["cut"]>[0
 describe("a split parameter", () => {
   const whole = valuesOf([6, 12]);
 
-  test("begins with its own rows of the whole", () => {
+  test("begins with its own rows of the parameter", () => {
     expect(valuesOf([6, 12], { dim: 0, index: 1, count: 2 })).toEqual(whole.slice(3));
   });
 
-  test("begins with its own columns of the whole", () => {
+  test("begins with its own columns of the parameter", () => {
     expect(valuesOf([6, 12], { dim: 1, index: 2, count: 3 })).toEqual(whole.map((row) => row.slice(8)));
   });
 
@@ -48,7 +48,7 @@ describe("a split parameter", () => {
     expect(padded).toEqual([...valuesOf([5, 4]).slice(3), [0, 0, 0, 0]]);
   });
 
-  test("knows where any stretch of it lies in the whole", () => {
+  test("knows the place of any range in the complete parameter", () => {
     const parameter = new Parameter([6, 12], normal(0, 1));
     parameter.cut({ dim: 1, index: 1, count: 2, parts: 3 });
     const runs = [...logicalRuns(parameter.shape, parameter.split, 3, 5)];

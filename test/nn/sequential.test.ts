@@ -64,7 +64,7 @@ describe("random tensors", () => {
       for (let face = -2; face < 4; face++)
         expect(Math.abs(dice.filter((each) => each === face).length - 10_000 / 6)).toBeLessThan(190);
       expect(() => randint(3, 3, [1], new RandomGenerator(1))).toThrow(
-        "[randint] expected whole numbers low < high",
+        "[randint] expected integers low < high",
       );
       expect(numbers(zerosLike(arange(3)).toTypedArray())).toEqual([0, 0, 0]);
     });

@@ -52,7 +52,7 @@ describe("ActivationOffloader", () => {
     }
   });
 
-  it("frees the memory at once, and what reads it until it is back is told so", () => {
+  it("frees the memory at once, and refuses reads until it is back", () => {
     const offloader = open();
     const held = memory().byTag[""] ?? 0;
     const aliases = pair(1);
@@ -91,10 +91,10 @@ describe("ActivationOffloader", () => {
       const ticket = offloader.keep(aliases) as OffloadedActivation;
       for (const tensor of aliases) tensor.dispose();
       offloader.drop(ticket);
-      return ticket.place;
+      return ticket.slot;
     });
     const last = pair(0);
-    expect((offloader.keep(last) as OffloadedActivation).place).toBe(first);
+    expect((offloader.keep(last) as OffloadedActivation).slot).toBe(first);
     expect(readdirSync(folder)).toEqual([]);
     for (const tensor of last) tensor.dispose();
     offloader.dispose();

@@ -144,7 +144,7 @@ describe("PagedBlocks", () => {
       await Promise.all(orders.flat().map(change));
       await untilStored(4);
       expect(highest).toBe(most);
-      // What is left of the window holds those that were left last.
+      // The rest of the window holds the blocks that were unpinned last.
       expect(here()).toBe(windowBytes / blockBytes);
     },
   );
@@ -153,7 +153,7 @@ describe("PagedBlocks", () => {
     make(2 * blockBytes);
     for (const block of [0, 1, 2, 3]) {
       await write(block, block + 1);
-      // What is on its way into the file takes its part of the window, and another's place.
+      // A block being written takes its part of the window, and another's place.
       await untilStored(block + 1);
     }
     told = [];
@@ -198,7 +198,7 @@ describe("PagedBlocks", () => {
     ]);
   });
 
-  it("tells whoever waits, and whoever comes later, why it has ended", async () => {
+  it("rejects waiting and later users with the reason of its end", async () => {
     make(0, 2);
     await write(0, 1);
     const waiting = write(1, 1);

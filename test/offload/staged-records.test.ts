@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const numels = [3000, 1024, 200_000, 10, 0];
 const present = [0, 1, 2, 3];
 
-/** What the first element of a record is, or -1 where it has not the same value throughout. */
+/** The first element of a record, or -1 if its elements differ. */
 const elementOf = (record: Tensor) =>
   scope(() =>
     record

@@ -1,4 +1,4 @@
-// The promises of docs/internals/delivery.md: whoever imports this has said before where threads are to be (start-system.ts).
+// The promises of docs/internals/delivery.md: files that import this set before where actors are placed (start-system.ts).
 import "./delivery.test.ts";
 import "./lanes.test.ts";
 import "./ask.test.ts";

@@ -21,7 +21,7 @@ test("DL-17 NoSuchActor: the address never belonged to anyone", async () => {
   const asked = relay.ask("relay", { to: nobody, message: 1 }, { deadlineMs });
   await expect(asked).rejects.toMatchObject({
     code: "ACTOR_DOWN",
-    message: expect.stringContaining("expected a living actor, got nobody#1, which never was ("),
+    message: expect.stringContaining("expected a living actor, got nobody#1, which never existed ("),
   });
   expect(await log.until(undelivered)).toMatchObject({
     reason: "NoSuchActor",
@@ -90,7 +90,7 @@ test.each(["main", "thread"] as const)(
   },
 );
 
-test("DL-17 an answer that cannot be copied is told to the asker", async () => {
+test("DL-17 an answer that cannot be copied is reported to the asker", async () => {
   const { system } = startSystem();
   const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo") });
   await expect(echo.ask("echo", Symbol.iterator, { deadlineMs })).rejects.toMatchObject({

@@ -45,7 +45,7 @@ test("DL-15 a failure that was watched or asked for is its hearer's business", a
   expect(log.unhandled).toEqual([]);
 });
 
-test("DL-16 the first fault is the first to be told, whatever it brings down with it", async () => {
+test("DL-16 the first fault is the first to be reported, whatever it brings down with it", async () => {
   const { system, log } = startSystem();
   // A round starts two processes, where it takes processes.
   const rounds = inProcesses() ? 3 : 10;

@@ -72,7 +72,7 @@ test("DL-23 an actor without progress is reported once, with what it is at", asy
   await expect(stuck).rejects.toMatchObject({ code: "ASK_TIMEOUT" });
 });
 
-test("DL-23 an actor that is stuck behind an await, and so seems idle, is told from one that is", async () => {
+test("DL-23 an actor that is stuck behind an await, and so seems idle, is told apart from one that is", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({
     clock,
@@ -84,14 +84,14 @@ test("DL-23 an actor that is stuck behind an await, and so seems idle, is told f
   const idle = await system.spawn<EchoProtocol>({ name: "idle", module: actorModule("echo") });
   stuck.tell("allReduceLater", { gate, sequence: 7 });
   await log.untilEmitted("entered 7");
-  // What it emits is sent before its handler comes to the await.
+  // Its events are sent before its handler reaches the await.
   const isIdle = () => {
     const status = system.inspect().find(({ actor }) => actor === "stuck");
     return status?.state === "idle" && status.op !== undefined;
   };
   // As long as the test may take: a busy machine takes its time.
   await vi.waitUntil(isIdle, { timeout: 100_000 });
-  // Looks until it is told, and some more: the other one never is.
+  // Looks until it is reported, and some more: the other one never is.
   for (let numLooks = 0; numLooks < 6 || log.ofKind("actor.stalled").length === 0; numLooks++) {
     clock.advance(500);
     // It has heard what was sent before.

@@ -30,13 +30,13 @@ import {
 
 const deadlineMs = 60_000;
 const preload = new URL("./actors/preload.ts", import.meta.url);
-/** Who is held here is to be late, not lost. */
+/** Processes that the test delays must be late, not lost. */
 const patient: Network = { host: "127.0.0.1", heartbeat: { everyMs: 200, lostAfter: 1_000 } };
 const doors: [string, Network | undefined][] = [
   ["Unix sockets", undefined],
   ["a network", patient],
 ];
-/** What a process that leaves at once takes for it, by far. */
+/** Far more time than a process takes that leaves at once. */
 const leavesWithinMs = 500;
 
 interface Pair {
@@ -96,7 +96,7 @@ test.each(doors)(
     const down = Promise.withResolvers<void>();
     system.watch(sink, () => down.resolve());
     await down.promise;
-    // One more is lost: whoever is told that has been told of all before it.
+    // One more is lost: a process that hears of it has heard of all before.
     await sender.ask("burst", { to: sink, from: 0, count: 1 }, { deadlineMs });
     await until(() => system.deadLetters.count("Stopped") > 0);
     expect(system.deadLetters.count()).toBe(1);
@@ -123,7 +123,7 @@ test.each(doors)(
   },
 );
 
-/** Of a host that has no more. */
+/** Resources of a small host. */
 const theProcess = 1;
 
 /** A head without a system: what it hears of one host, and that host's call, which it can hold. */
@@ -150,7 +150,7 @@ class BareHead extends TcpDoor {
       maxFrameBytes,
       onControl: (from, bytes) => {
         if (from < firstHostIndex) return; // a process
-        this.#hub?.knowBehind(theProcess, from);
+        this.#hub?.knowRelayed(theProcess, from);
         this.#host = from;
         this.news.push(unpackHostNews(bytes));
       },
@@ -188,8 +188,8 @@ test("a host that is let go stays until the one that leads has heard how its pro
   const head = new BareHead();
   const agent = await head.takeIn();
   const { token, maxFrameBytes } = head;
-  const birth = { index: theProcess, token, preloadUrl: undefined, maxFrameBytes };
-  head.order({ kind: "begin", name: "a", birth });
+  const start = { index: theProcess, token, preloadUrl: undefined, maxFrameBytes };
+  head.order({ kind: "begin", name: "a", start });
   const { pid } = await head.heard("begun");
   let isOver = false;
   void agent.over.then(() => {
@@ -229,7 +229,7 @@ test("an actor that has nothing left to do waits for the link that its last word
   await vi.waitFor(() => expect(counts[0]).toBe(1), { timeout: deadlineMs });
 });
 
-test("processes that take long to go, as they were told to, are no sign that their host stands still", async () => {
+test("processes that take long to end when ordered to do not count as a halted host", async () => {
   const network = { host: "127.0.0.1" };
   const lost: string[] = [];
   const { system } = startSystem({

@@ -143,7 +143,7 @@ describe.each(Object.keys(makers))("%s", (name) => {
     left.post(packet("first"), [], false);
     left.post(packet("second"), [], false);
     let first = right.poll();
-    // What crosses processes is on its way for a moment.
+    // Packets between processes take a moment.
     while (first === undefined) {
       await new Promise(setImmediate);
       first = right.poll();
@@ -234,7 +234,7 @@ test.each([
 test("between threads goes with each packet how far its sender is, and is heard before the packet is read", async () => {
   const log: unknown[] = [];
   let place = 7;
-  const order = { said: () => place, heard: (heard: number) => log.push(heard) };
+  const order = { outgoing: () => place, incoming: (heard: number) => log.push(heard) };
   const ordered = new LinkOpener(
     () => undefined,
     () => order,

@@ -46,7 +46,7 @@ async function openHub(index: number, network: Partial<Network> = {}, token = "t
   return { hub, said, lost, untilLost: (other) => ofIndex(other).promise };
 }
 
-/** A connection to the hub, of somebody who writes what he likes. */
+/** A connection to the hub of a peer that writes anything. */
 function callUnauthenticated({ hub }: Heard): Socket {
   const [, port] = JSON.parse(hub.address) as [string, number];
   const call = connect({ host, port });
@@ -162,7 +162,7 @@ test("a process that stands still on another host is given up with its actors, a
   });
 });
 
-test("with keys, what is said is hidden, and whoever has none of the same signer is not let in", async () => {
+test("with keys, messages are encrypted, and a peer without a certificate of the same signer is not admitted", async () => {
   const [ours, theirs] = [makeKeys(), makeKeys()];
   const [here, other] = [await openHub(0, { tls: ours }), await openHub(1, { tls: ours })];
   await say(other, here, "in confidence");
@@ -238,7 +238,7 @@ test("a caller without a certificate gets that reason, and is not let in by resu
   expect([here.said, here.lost.size]).toEqual([[], 0]);
 });
 
-test("a door that cannot be opened is told of by the address that was given", async () => {
+test("a door that cannot be opened is reported with its address", async () => {
   await expect(openHub(0, { host: "192.0.2.1" })).rejects.toMatchObject({
     code: "NETWORK_ADDRESS",
     message: expect.stringContaining("192.0.2.1"),

@@ -127,7 +127,7 @@ test("a group of processes is restarted as a group of threads is, and a thread t
   expect(log.ofKind("actor.failed")[0]).toMatchObject({ actor: "mortal", cause: { code: "SIGKILL" } });
 });
 
-test("a process's end is told to each that is linked with it, though neither ever spoke to the other, and to no other", async () => {
+test("a process's end is reported to each process linked with it, even if they never spoke, and to no other", async () => {
   const { system, log } = startSystem({ preload });
   const order = vi.spyOn(HostProcess.prototype, "order");
   onTestFinished(() => order.mockRestore());

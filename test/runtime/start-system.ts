@@ -105,7 +105,7 @@ export const otherHost = {
   isCompanion: false,
 };
 
-/** Of two hosts each has every other process. */
+/** Each of two hosts has every other process. */
 function twoHosts(): HostsOptions {
   const placeOf = new Map<string, number>();
   return {
@@ -139,7 +139,7 @@ export function actorModule(name: string): URL {
   return new URL(`./actors/${name}.ts`, import.meta.url);
 }
 
-/** What a system reported, and a way to wait for what it will report. */
+/** The events of a system so far, and a way to wait for later ones. */
 export class EventLog {
   readonly events: RuntimeEvent[] = [];
   readonly unhandled: Error[] = [];

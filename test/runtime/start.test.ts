@@ -35,7 +35,7 @@ test("a module that is no actor, a name twice, and a stopped system are refused"
   await expect(system.spawn({ name: "late", module })).rejects.toMatchObject({ code: "SYSTEM_STOPPED" });
 });
 
-test("what an actor is to the application is told with all that is told of it", async () => {
+test("every event about an actor carries its role", async () => {
   const { system, log } = startSystem();
   const role = { role: "rank", index: 3 };
   const rank: ActorRef<EchoProtocol> = await system.spawn({

@@ -28,7 +28,7 @@ test("DL-13 what has arrived is handled, then the stop hook runs, then the actor
 });
 
 test.each(["main", "thread"] as const)(
-  "DL-13 what an actor says last arrives before it is gone, to whomever it says something for the first time too (%s)",
+  "DL-13 an actor's last messages arrive before it is gone, also to an actor that it never wrote to before (%s)",
   async (placement) => {
     const { system, log } = startSystem();
     const { path: countsPath, words: counts } = sharedWords(1);
@@ -147,7 +147,7 @@ test("DL-13 a thread that not even force can end is named, and the others are st
   await refused;
   await system.stopActor(other);
   await expect(stuck.ask("echo", 1, { deadlineMs })).rejects.toMatchObject({ code: "ACTOR_DOWN" });
-  // Its native call returns at last, and then the thread ends as it was told.
+  // Its native call returns at last, and then the thread ends as ordered.
   await system.stopActor(stuck);
 });
 

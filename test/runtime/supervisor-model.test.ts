@@ -25,7 +25,7 @@ interface Settings {
   readonly backoff?: { readonly firstMs: number; readonly maxMs: number };
 }
 
-/** What becomes of one child's end, and what children say at their stops and starts. */
+/** The outcome of one child's end, and the reports of children at their stops and starts. */
 type Outcome =
   | { readonly becomes: "left"; readonly stopped: readonly []; readonly started: readonly [] }
   | {
@@ -139,7 +139,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ does: "forgive" } as const) },
 );
 
-/** What all groups have in common. */
+/** Settings that all groups share. */
 type Scene = ReturnType<typeof startSystem> & { readonly clock: FakeClock };
 
 /** A group of three on the main thread, beside the model that says what must become of it. */
@@ -150,7 +150,7 @@ class Group {
   readonly #names: readonly string[];
   readonly #model: Model;
   readonly #numSaidBefore: number;
-  /** What its children must have said by now. */
+  /** Reports that its children must have made by now. */
   readonly #said: string[];
   readonly #gaveUp = Promise.withResolvers<readonly string[]>();
   #supervisor: Supervisor | undefined;
@@ -204,7 +204,7 @@ class Group {
     else ref?.tell("finish", null);
     await log.until((event) => isOf(event, life) && /^actor\.(failed|stopped)$/.test(event.kind));
     await new Promise(setImmediate);
-    // Who stops in order says so; who falls says nothing.
+    // A child that stops in order reports it; one that fails does not.
     if (!failed) this.#said.push(`stop ${life}`);
     if (outcome.becomes === "started again") await this.#waitOut(outcome.afterMs);
     this.#said.push(...outcome.stopped.map((each) => `stop ${each}`));

@@ -45,7 +45,7 @@ const restartTable: { strategy: Strategy; fails: string; stopped: string[]; star
 
 test("DL-11 children of a list are started at once, behind those before them, and stopped at once before those", async () => {
   const { system, log } = startSystem();
-  // Of two that each wait for the other, none would start before the other has.
+  // If two waited for each other, neither would start.
   const startsAfter = (other: string) => ({
     init: () => ({ startsAfter: log.untilEmitted(`start ${other}#1`) }),
   });
@@ -83,7 +83,7 @@ test("DL-11 where some of a list cannot start, all that were started stop, and t
   expect(system.inspect()).toEqual([]);
 });
 
-test("DL-11 a list is started anew together, and one of it that cannot be is a failure like any other", async () => {
+test("DL-11 a list is restarted together, and one of it that cannot start is a failure like any other", async () => {
   const { system, log } = startSystem();
   const escalated = Promise.withResolvers<string>();
   const supervisor = await system.supervise({
@@ -156,7 +156,7 @@ test("DL-11 a transient child that finishes stays away, a permanent one comes ba
   expect(log.ofKind("actor.restarted").map(({ actor }) => actor)).toEqual(["lasting"]);
 });
 
-test("DL-11 a child that cannot start stops those before it and is told to the caller", async () => {
+test("DL-11 a child that cannot start stops those before it and is reported to the caller", async () => {
   const { system, log } = startSystem();
   const children = [child("a"), child("b", { init: () => ({ failStartFrom: 1 }) })];
   const starting = system.supervise({ name: "group", strategy: "one_for_one", children });
@@ -275,7 +275,7 @@ test("a supervisor's options are checked before anything starts", async () => {
   expect(() => group.ref("b")).toThrow(expect.objectContaining({ code: "SUPERVISOR_OPTION" }));
 });
 
-test("children can be started anew on purpose: that counts as no failure", async () => {
+test("children can be restarted on purpose: that counts as no failure", async () => {
   const { system, log } = startSystem();
   const reports: RestartReport[] = [];
   const supervisor = await system.supervise({

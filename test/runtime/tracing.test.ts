@@ -38,7 +38,7 @@ test("DL-21 one call makes one connected trace over all the threads it touches",
   expect(new Set(log.ofKind("span.finished").map(({ traceId }) => traceId)).size).toBe(2);
 });
 
-test("DL-21 of many calls only each so-many-th is traced, whole", async () => {
+test("DL-21 every n-th call is traced, completely, and no other", async () => {
   const { system, log } = startSystem({ messaging: { traceEvery: 5 } });
   const to = await system.spawn<EchoProtocol>({ name: "to", module: actorModule("echo") });
   const relay = await system.spawn<EchoProtocol>({

@@ -73,7 +73,7 @@ async function superviseLearner(placement: "thread" | "process") {
     system,
     supervisor,
     log,
-    /** Who has loaded its module, in that order. */
+    /** Actors that have loaded their modules, in that order. */
     loaders,
     /** How many of the threads and processes there are. */
     running: () =>

@@ -112,7 +112,7 @@ describe.each(["main", "thread"] as const)("DL-10 siblings (%s)", (placement) =>
     return { system, log, supervisor, watch, heard, restarted };
   }
 
-  test("each that asks is told of the first that ends, once, and of no other; who asks later is told at once", async () => {
+  test("each watcher hears of the first that ends, once, and of no other; a later one hears at once", async () => {
     const { log, supervisor, watch, heard, restarted } = await start("one_for_one", "a", "b", "late");
     await watch("a");
     await watch("b");
@@ -129,7 +129,7 @@ describe.each(["main", "thread"] as const)("DL-10 siblings (%s)", (placement) =>
     expect(heard()).toHaveLength(3);
   });
 
-  test("those that are started anew are told of no end before them, but of the next", async () => {
+  test("restarted siblings hear of no earlier end, but of the next", async () => {
     const { log, supervisor, watch, heard, restarted } = await start("one_for_all", "a");
     supervisor.ref<ChildProtocol>("mortal").tell("fail", "the end");
     await restarted("other", 2);

@@ -38,7 +38,7 @@ describe("buckets", () => {
     );
   });
 
-  it("of parts join to those of the whole", () => {
+  it("of parts join to those of the full tensor", () => {
     fc.assert(
       fc.property(fc.array(floats, { maxLength: 4 }), (parts) => {
         const { indices, counts, numNotFinite } = joinBuckets(parts.map(of));

@@ -19,7 +19,7 @@ function isClose(a: number, b: number, tolerance: number): boolean {
   return Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b));
 }
 
-/** What a call throws: its code and message, or undefined when it does not throw. */
+/** Returns the code and message of a call's error, or undefined if it does not throw. */
 export function refusal(body: () => unknown): { code: unknown; message: string } | undefined {
   try {
     body();

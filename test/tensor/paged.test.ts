@@ -28,7 +28,7 @@ const fill = (tensor: Tensor, first: number) =>
   scope(() => void tensor.copy_(arange(first + tensor.numel, { start: first, dtype: "float32" })));
 
 describe("paged memory", () => {
-  it("is whole pages, counted while it is occupied and no longer", () => {
+  it("is complete pages, counted while it is occupied and no longer", () => {
     const memoryOf = () => memory().byTag[tag] ?? 0;
     const before = memoryOf();
     const tensor = paged(floatsInPage + 1);
@@ -116,7 +116,7 @@ describe("paged memory", () => {
   });
 });
 
-/** What the files through which this program's processes share memory really take; one may have several names. */
+/** The real size of the files through which this program's processes share memory; one may have several names. */
 function sharedBytes(): number {
   const mine = readdirSync("/dev/shm").filter((name) => name.split("-")[3] === String(process.pid));
   const files = mine.flatMap((folder) =>

@@ -37,7 +37,7 @@ async function ask(request: RefRequest): Promise<{ result?: unknown; code?: stri
 }
 
 describe("a moved tensor", () => {
-  it("is gone for the sender at once and whole for the receiver", async () => {
+  it("is gone for the sender at once and complete for the receiver", async () => {
     const t = tensor([1, 2, 3]);
     const ref = moveRef(t);
     expect(t.disposed).toBe(true);

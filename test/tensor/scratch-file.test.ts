@@ -67,7 +67,7 @@ describe("ScratchFile", () => {
     expect(refusal(() => file.read(pageAligned(floatsInPage, "float32"), 0))?.message).toContain("closed");
   });
 
-  it("refuses memory, places and sizes that are no whole pages, and places beyond the end", () => {
+  it("refuses memory, offsets and sizes that are not complete pages, and offsets beyond the end", () => {
     using file = new ScratchFile(folder, 2 * PAGE_BYTES);
     const page = pageAligned(floatsInPage, "float32");
     for (const [tensor, offset] of [

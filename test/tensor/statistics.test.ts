@@ -16,7 +16,7 @@ const of = (values: readonly number[]): Statistics =>
 const someValues = fc.array(fc.double({ min: -1e3, max: 1e3, noNaN: true }), { minLength: 1, maxLength: 30 });
 
 describe("statistics", () => {
-  it("of parts join to those of the whole, whatever the cut", () => {
+  it("of parts join to those of the full tensor, whatever the cut", () => {
     fc.assert(
       fc.property(fc.array(someValues, { minLength: 1, maxLength: 5 }), (parts) => {
         const whole = of(parts.flat());

@@ -13,51 +13,59 @@ import {
 import { type Communicator, openCommunicator } from "./communicator.ts";
 import { finished, type Work } from "./work.ts";
 
-/** A tensor whose bytes follow a message over a group, in the order in which the messages between two members come. Plain data. */
-export interface Parcel {
-  readonly kind: "parcel";
+/**
+ * Announces in a message a tensor whose bytes follow over a group, in the order of the messages between the two members.
+ * Plain data.
+ */
+export interface SentTensor {
+  readonly kind: "sent-tensor";
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Whether its sender has it in the host's memory, and so its receiver. */
-  readonly isOfHost: boolean;
+  /** Whether it is in host memory, at the sender and then at the receiver. */
+  readonly isOnHost: boolean;
 }
 
-/** What a message holds in a tensor's place. */
-export type Carried = TensorRef | Parcel;
+/** The stand-in for a tensor in a message. */
+export type Carried = TensorRef | SentTensor;
 
-/** To whom a tensor goes. */
+/** The receiver of a tensor. */
 export interface Recipient extends RefOptions {
-  /** Of the world. */
+  /** Rank in the world. */
   readonly rank: number;
 }
 
-/** A tensor that a message has announced. */
+/** A tensor that is about to arrive. */
 export interface Incoming {
-  /** Complete once its bytes are there. */
+  /** Completes when its bytes have arrived. */
   readonly work: Work;
-  /** The tensor, in the running scope, once {@link work} is complete; asked for once. */
+  /** Returns the tensor, which belongs to the running scope. Call it once, when {@link work} is complete. */
   readonly open: () => Tensor;
 }
 
 /**
- * How tensors get from one member of a group to another: beside messages, which say what comes and where it belongs. Who takes
- * part in them sees to it that every message is taken in the order in which it came from its sender. Members are named by their
- * ranks of the world.
+ * Carries tensors from one member of a group to another. Messages announce them; the bytes travel separately. The receiver
+ * must take each sender's messages in the order in which they arrived. Members are named by their ranks in the world.
  */
 export interface Carrier extends Disposable {
-  /** @returns `ranks` by the memory they have: those of one read what the others of it write, without being sent it; in order */
+  /** Groups `ranks` by shared memory, in order: members of one group read what the others write, without a transfer. */
   memories(ranks: readonly number[]): readonly (readonly number[])[];
-  /** @returns what to send in the tensor's place; the tensor stays the caller's, and as it is until it has been taken */
+  /**
+   * Shares a tensor; returns its stand-in for the message. The caller keeps the tensor and must not change it until it has
+   * been taken.
+   */
   share(tensor: Tensor, to: Recipient): Carried;
-  /** The same, and ownership passes. */
+  /** Moves a tensor, with its ownership; returns its stand-in for the message. */
   move(tensor: Tensor, to: Recipient): Carried;
-  /** Takes in what a message of rank `from` holds, in the thread and the turn in which the message came. */
+  /**
+   * Receives a tensor from the stand-in in a message of rank `from`. Call it in the thread and the turn in which the message
+   * arrived.
+   */
   take(carried: Carried, from: number): Incoming;
-  /** Whatever is under way, now or later, fails with `COLLECTIVE_ABORTED` and this reason. */
+  /** Fails every present and later transfer with `COLLECTIVE_ABORTED` and this reason. */
   abort(reason: string): void;
 }
 
-/** Within one process, or on one host by shared segments: refs in messages, bytes stay where they are. */
+/** Carries tensors within one process, or on one host by shared segments: messages hold refs, bytes stay where they are. */
 export const ALIAS: Carrier = {
   memories: (ranks) => [ranks],
   share: (tensor, to) => shareRef(tensor, to),
@@ -68,16 +76,16 @@ export const ALIAS: Carrier = {
 };
 
 /**
- * Within one process, between several devices: refs in messages, and a device copies what another has, in the order of their
- * streams. On one device bytes stay where they are, and the host's do everywhere.
+ * Carries tensors between several devices of one process: messages hold refs, and a device copies tensors of another, in the
+ * order of their streams. Tensors of the same device and of the host are not copied.
  */
 export class PeerCarrier implements Carrier {
   readonly #devices: readonly Device[];
   readonly #own: Device;
 
   /**
-   * @param devices - by rank of the world, what it computes on
-   * @param rank - this one, of the world
+   * @param devices - the device of each rank of the world
+   * @param rank - this rank in the world
    */
   constructor(devices: readonly Device[], rank: number) {
     this.#devices = devices;
@@ -114,8 +122,8 @@ export class PeerCarrier implements Carrier {
 }
 
 /**
- * Between the ranks of several hosts: those of one host share its memory, as {@link ALIAS}, and only what goes to another
- * host goes over Gloo.
+ * Carries tensors between the ranks of several hosts: ranks of one host share its memory, as with {@link ALIAS}, and only
+ * tensors for another host are sent, over Gloo.
  */
 export class HostCarrier implements Carrier {
   readonly #hosts: readonly number[];
@@ -123,9 +131,9 @@ export class HostCarrier implements Carrier {
   readonly #between: Carrier;
 
   /**
-   * @param hosts - by rank of the world, where it lives
-   * @param rank - this one, of the world
-   * @param between - carries what leaves a host; it passes
+   * @param hosts - the host of each rank of the world
+   * @param rank - this rank in the world
+   * @param between - carries tensors between hosts; ownership passes
    */
   constructor(hosts: readonly number[], rank: number, between: Carrier) {
     this.#hosts = hosts;
@@ -146,7 +154,7 @@ export class HostCarrier implements Carrier {
   }
 
   take(carried: Carried, from: number): Incoming {
-    return carried.kind === "parcel" ? this.#between.take(carried, from) : ALIAS.take(carried, from);
+    return carried.kind === "sent-tensor" ? this.#between.take(carried, from) : ALIAS.take(carried, from);
   }
 
   abort(reason: string): void {
@@ -162,11 +170,11 @@ export class HostCarrier implements Carrier {
   }
 }
 
-/** Who is in a group whose bytes are sent, and how they meet. */
+/** The members of a group that sends bytes, and how they find each other. */
 export interface Membership {
   readonly backend: "gloo" | "nccl";
   readonly name: string;
-  /** This member, and all of them in order: of the world. */
+  /** This member and all members in order, as ranks in the world. */
   readonly rank: number;
   readonly ranks: readonly number[];
   readonly rendezvous: string;
@@ -174,17 +182,17 @@ export interface Membership {
 }
 
 /**
- * Between processes that share no memory: the bytes are sent, by threads of the group, while event loops go on. Over Gloo from host to
- * host; by NCCL from device to device, and what is in the host's memory over Gloo beside it.
+ * Carries tensors between processes that share no memory: threads of the group send the bytes while event loops go on. Gloo
+ * carries host memory; NCCL carries device memory.
  */
 export class SendingCarrier implements Carrier {
   readonly #group: Communicator;
-  /** By rank of the world, its place in the group. */
+  /** Place in the group of each rank of the world. */
   readonly #places: ReadonlyMap<number, number>;
 
   /**
    * Joins the group; blocks until all members have.
-   * @throws {TroupeError} what `openCommunicator` throws
+   * @throws {TroupeError} as `openCommunicator`
    */
   constructor({ rank, ranks, ...membership }: Membership) {
     this.#places = new Map(ranks.map((member, place) => [member, place]));
@@ -195,29 +203,34 @@ export class SendingCarrier implements Carrier {
     return ranks.map((rank) => [rank]);
   }
 
-  share(tensor: Tensor, to: Recipient): Parcel {
-    // What goes wrong the group has failed with: whoever takes next is told.
+  share(tensor: Tensor, to: Recipient): SentTensor {
+    // An error fails the group, so that the next `take` throws it.
     this.#group
       .send(tensor, this.#placeOf(to.rank))
       .ended()
       .catch(() => {});
-    return { kind: "parcel", dtype: tensor.dtype, shape: tensor.shape, isOfHost: tensor.device === "cpu" };
+    return {
+      kind: "sent-tensor",
+      dtype: tensor.dtype,
+      shape: tensor.shape,
+      isOnHost: tensor.device === "cpu",
+    };
   }
 
-  move(tensor: Tensor, to: Recipient): Parcel {
-    const parcel = this.share(tensor, to);
+  move(tensor: Tensor, to: Recipient): SentTensor {
+    const sent = this.share(tensor, to);
     tensor.dispose();
-    return parcel;
+    return sent;
   }
 
   take(carried: Carried, from: number): Incoming {
-    const { dtype, shape, isOfHost } = carried as Parcel;
-    const tensor = hold(() => empty(shape, isOfHost ? { dtype, device: "cpu" } : { dtype }));
+    const { dtype, shape, isOnHost } = carried as SentTensor;
+    const tensor = hold(() => empty(shape, isOnHost ? { dtype, device: "cpu" } : { dtype }));
     const work = this.#group.recv(tensor, this.#placeOf(from));
     return {
       work,
       open() {
-        // Who has seen that it is done has not waited: on a device the result is not where it belongs before.
+        // Completion seen on the host is not enough: make the device's stream wait too.
         work.wait();
         const opened = tensor.alias();
         tensor.dispose();

@@ -1,11 +1,11 @@
-/** Collectives: what the ranks of a group compute together, over memory, Gloo or NCCL. The only door of this room. */
+/** Collectives of groups of ranks, over memory, Gloo or NCCL. Other rooms import this file only. */
 export {
   ALIAS,
   type Carried,
   type Carrier,
   type Incoming,
-  type Parcel,
   type Recipient,
+  type SentTensor,
 } from "./carrier.ts";
 export {
   abortGroup,
@@ -32,8 +32,8 @@ export {
   describeRanks,
   type GroupPlace,
   type GroupPlan,
-  mustMeet,
   nearCarrier,
+  needsRendezvous,
   openCarrier,
   type Reduction,
   rendezvousOf,

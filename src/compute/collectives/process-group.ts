@@ -1,43 +1,46 @@
 import type { Tensor } from "../tensor/index.ts";
 
-/** Half-open range of elements of a flat tensor, one member's. */
+/** One member's half-open range of elements of a flat tensor. */
 export interface MemberRange {
   readonly begin: number;
   readonly end: number;
 }
 
-/** A flat tensor that the members of a group fill together, as one of them has it. */
+/** One member's view of a flat tensor that all members of a group fill together. */
 export interface Gathered {
   /** This member's own range, filled. */
   readonly own: Tensor;
-  /** The ranges that this member is to write; undefined for what is written in the same memory: its own, and its neighbours'. */
+  /**
+   * The other members' ranges, to be written here; undefined for this member's own range and for those that others write in
+   * the same memory.
+   */
   readonly others: readonly (Tensor | undefined)[];
 }
 
 /**
- * What members of one axis compute together beside their event loops. Every operation is asynchronous and named by a key, its
- * place in the program ("reduce/12/h.3"): members may come early, late or interleaved, no order between keys is needed and
- * none can deadlock. Each member takes part in a key once. Sums are in rank order, in float32: the same bits whatever carries
- * the bytes. All throw `COLLECTIVE_ABORTED` once a member has ended.
+ * Collectives of the members of one axis. Every operation is asynchronous and named by a key, its place in the program
+ * ("reduce/12/h.3"). Members may join early, late or interleaved; keys need no order and cannot deadlock. Each member joins a
+ * key once. Sums are in rank order, in float32, with the same bits for every carrier. All operations throw
+ * `COLLECTIVE_ABORTED` once a member has ended.
  */
 export interface ProcessGroup {
-  /** This member's place. */
+  /** Rank of this member in the group. */
   readonly rank: number;
   readonly size: number;
-  /** Resolves once every member has come. */
+  /** Resolves once every member has joined. */
   barrier(key: string): Promise<void>;
-  /** All members' values, in order. `value` and what comes back are the caller's to dispose. */
+  /** Returns all members' values, in order. The caller disposes `value` and the results. */
   allGather(key: string, value: Tensor): Promise<Tensor[]>;
   /**
-   * Resolves once every member's range of a flat tensor is where this one reads it.
-   * @param gathered - left out where all members share memory and each has written its range
+   * Resolves once this member can read every member's range of a flat tensor.
+   * @param gathered - undefined if all members share memory and each has written its range
    */
   gather(key: string, gathered: Gathered | undefined): Promise<void>;
   /**
-   * Sums the members' flat inputs over this one's range.
-   * @param input - of the same size on every member; ownership passes
-   * @param ranges - of every member, in order
-   * @param output - gives the memory of the own range, float32, once the inputs are there
+   * Sums the members' flat inputs over this member's range.
+   * @param input - same size on every member; ownership passes
+   * @param ranges - ranges of all members, in order
+   * @param output - returns memory for this member's range, float32; called once the inputs are there
    */
   reduceScatter(
     key: string,
@@ -46,9 +49,9 @@ export interface ProcessGroup {
     output: () => Tensor,
   ): Promise<void>;
   /**
-   * Sums the members' flat inputs, all of them on every member.
-   * @param ranges - who sums what, where that is shared out
-   * @param output - gives the memory of the whole, float32, once the inputs are there
+   * Sums the members' flat inputs over all elements, on every member.
+   * @param ranges - ranges that the members sum, if the work is divided
+   * @param output - returns memory for all elements, float32; called once the inputs are there
    */
   allReduce(key: string, input: Tensor, ranges: readonly MemberRange[], output: () => Tensor): Promise<void>;
 }

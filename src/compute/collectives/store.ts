@@ -1,11 +1,11 @@
 import { native } from "../tensor/index.ts";
 
-/** Where a store of c10d is. */
+/** The address of a c10d store. */
 export interface StorePlace {
   readonly host: string;
-  /** 0 for a free one, of a store that this process keeps. */
+  /** Port; 0 for a free one, if this process keeps the store. */
   readonly port: number;
-  /** Whether this process keeps it; else it must be there by now, or come within the deadline. */
+  /** Whether this process keeps the store; otherwise the store must exist within the timeout. */
   readonly listens: boolean;
   readonly timeoutMs: number;
 }
@@ -13,15 +13,15 @@ export interface StorePlace {
 const LOOPBACK = "127.0.0.1";
 const KEPT_TIMEOUT_MS = 30_000;
 
-/** Keeps a store at a free port of this host, in threads of its own. @throws {TroupeError} what {@link Store} throws */
+/** Opens a store at a free port of this host, served by threads of its own. @throws {TroupeError} as {@link Store} */
 export function keepStore(): Store {
   return new Store({ host: LOOPBACK, port: 0, listens: true, timeoutMs: KEPT_TIMEOUT_MS });
 }
 
 /**
- * A `TCPStore` of c10d: names and texts that all who know its address read and write, PyTorch's processes among them. Each
- * call blocks for one round trip.
- * @throws {TroupeError} all of it `STORE_UNREACHABLE`, and `GLOO_UNAVAILABLE` where the addon lacks Gloo
+ * A c10d `TCPStore`: texts by key, which every process that knows the address can read and write, PyTorch's too. Each call
+ * blocks for one round trip.
+ * @throws {TroupeError} `STORE_UNREACHABLE` from every function; `GLOO_UNAVAILABLE` if the addon lacks Gloo
  */
 export class Store implements Disposable {
   readonly #number: number;
@@ -30,33 +30,36 @@ export class Store implements Disposable {
     this.#number = native().openStore(host, port, listens, timeoutMs);
   }
 
-  /** Where groups meet in it, as `CommunicatorOptions.rendezvous` says it: for other hosts too, where this process knows how they reach it. */
+  /**
+   * Rendezvous of groups in this store, for `CommunicatorOptions.rendezvous`. Other hosts can use it too if this process
+   * knows its address there, see {@link setHostAddress}.
+   */
   get rendezvous(): string {
     return `store:${native().hostAddress() || LOOPBACK}:${native().storePort(this.#number)}`;
   }
 
-  /** Sets a text, in place of what was there. */
+  /** Sets the text of a key, replacing an earlier one. */
   set(key: string, value: string): void {
     native().setInStore(this.#number, key, value);
   }
 
-  /** @returns undefined where nobody has set it yet */
+  /** Reads the text of a key; undefined if it is not set. */
   read(key: string): string | undefined {
     return native().readFromStore(this.#number, key);
   }
 
-  /** Adds to a number that begins at 0. @returns what it is then */
+  /** Adds to a counter that begins at 0. @returns the new value */
   add(key: string, amount: number): number {
     return native().addInStore(this.#number, key, amount);
   }
 
-  /** Leaves it; whoever keeps it ends it for all. Idempotent. */
+  /** Disconnects from the store; in the process that keeps it, closes it for all. Idempotent. */
   [Symbol.dispose](): void {
     native().closeStore(this.#number);
   }
 }
 
-/** Says by which address other hosts reach this process: where its groups listen that meet in a store on the network. */
+/** Sets the address by which other hosts reach this process; groups with a store on the network listen there. */
 export function setHostAddress(address: string): void {
   native().setHostAddress(address);
 }

@@ -1,8 +1,8 @@
 import { native } from "../tensor/index.ts";
 
 /**
- * A collective under way. Its tensors must not be touched, and its result is not there, before {@link wait} has returned.
- * Every work must be waited for once, even where only the others need it: that is where errors arrive.
+ * A collective under way. Do not touch its tensors before {@link wait} has returned; only then the result is there. Every
+ * work must be waited for once, even if only other ranks need the result, because that is where errors are thrown.
  */
 export interface Work {
   /**
@@ -11,8 +11,9 @@ export interface Work {
    */
   wait(): void;
   /**
-   * The same for an event loop, which goes on meanwhile.
-   * @throws {TroupeError} `COLLECTIVE_ARGUMENT` too, for work of `local`, which its ranks carry out while they wait
+   * Waits like {@link wait} without blocking the event loop.
+   * @throws {TroupeError} as {@link wait}; `COLLECTIVE_ARGUMENT` for work of `local`, which its ranks carry out while they
+   *   wait
    */
   ended(): Promise<void>;
   /** Whether {@link wait} would return, or throw, without blocking. */
@@ -22,7 +23,7 @@ export interface Work {
 /** A work that was complete when it was issued. */
 export const finished: Work = { wait() {}, async ended() {}, done: true };
 
-/** A work by its native number, which names it until it was waited for. */
+/** A work that is not complete yet, by its native number, which is valid until it was waited for. */
 export class PendingWork implements Work {
   #number: number;
 

@@ -1,14 +1,13 @@
 let fuses = true;
 
-/** Whether modules call the kernels that stand for several operators, where there is one. */
+/** Whether modules call fused kernels where there are any. */
 export function isFused(): boolean {
   return fuses;
 }
 
 /**
- * Runs a forward, in this thread, whose norms, attention, activations and losses are composed of libtorch's own operators, each
- * with its results in memory, as eager PyTorch has them: what kernels gain is told beside it. What is computed again in
- * backward is not among it.
+ * Runs a forward, in this thread, without fused kernels: norms, attention, activations and losses consist of libtorch's own
+ * operators, as in eager PyTorch. It is the baseline for what the kernels gain. Recomputation in backward is not affected.
  */
 export function unfused<T>(forward: () => T): T {
   const before = fuses;

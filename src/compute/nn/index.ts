@@ -1,4 +1,4 @@
-import "./module/show-module.ts"; // says how console.log shows a Module
+import "./module/show-module.ts"; // defines how console.log shows a Module
 
 export {
   type AttentionOptions,

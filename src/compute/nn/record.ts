@@ -12,23 +12,23 @@ import {
 
 /** One recorded tensor, over all micro-batches of a step on one rank. Plain data. */
 export interface RecordedTensor {
-  /** `<group.>k.name`, where k counts the records of that name in one pass. */
+  /** Full name, `<group.>k.name`, where k counts the records of that name in one pass. */
   readonly name: string;
-  /** How many records of any name come before it along the model. */
+  /** Number of records before it in a forward pass. */
   readonly place: number;
-  /** Of all micro-batches' tensors, one after the other along dim 0. */
+  /** Shape of all micro-batches' tensors, concatenated along dim 0. */
   readonly shape: readonly number[];
   readonly values: Statistics;
-  /** Of what backward began with, with respect to it; none where none has come back. */
+  /** Statistics of its gradient; undefined if it got none. */
   readonly gradient: Statistics | undefined;
-  /** Its numbers, row-major, where they are kept; "too many" where a rank records more than 32 MiB of them. */
+  /** Its elements, row-major, if they are kept; "too many" if a rank records more than 32 MiB. */
   readonly numbers?: Float32Array | "too many" | undefined;
 }
 
-/** The most bytes of recorded numbers that one rank keeps in a step: they travel in one message. */
+/** Limit of the recorded elements that one rank keeps in a step, in bytes, because they travel in one message. */
 const MAX_KEPT_BYTES = 1 << 25;
 
-/** One tensor that was recorded, and under which number its gradient is kept on its way back. */
+/** One recorded tensor, with the id under which its gradient is kept in backward. */
 interface Record {
   readonly id: number;
   readonly place: number;
@@ -38,23 +38,23 @@ interface Record {
 }
 
 /**
- * Marks a tensor of a model for inspection: while the run's tensors are inspected, its statistics and those of its
- * gradient are taken; else nothing happens. A block that is computed again in backward records its tensors once.
- * @param group - what several names belong to, if anything
- * @returns the tensor to go on with in place of `x`, equal to it: gradients are seen on their way through
+ * Marks a tensor of a model for inspection. While a run is inspected, statistics of the tensor and of its gradient are
+ * recorded; otherwise nothing happens. A block that is recomputed in backward records its tensors once.
+ * @param group - optional prefix that several names share
+ * @returns a tensor equal to `x`; use it instead of `x`, so that its gradient is recorded
  */
 export function recordTensor(x: Tensor, name: string, group?: string): Tensor {
   return present?.record(x, name, group) ?? x;
 }
 
-/** Collects the tensors that a rank records in one step. One a thread at a time; synchronous. */
+/** Collects the tensors that a rank records in one step. A thread has one at a time; synchronous. */
 export class TensorRecording implements Disposable {
   readonly #records = new Map<string, Record[]>();
   #counts = new Map<string, number>();
   #place = 0;
-  /** Tensors of another stage or of an earlier pass: they are counted, no more. */
+  /** Whether records are only counted, because they belong to another stage or an earlier pass. */
   #muted = false;
-  /** Records of the block call that is computed, in order; and those of its first computation, when it is the second. */
+  /** Records of the running block call, in order; for a recomputation also those of the first computation. */
   #made: (Record | undefined)[] = [];
   #again: (Record | undefined)[] | undefined;
   readonly #keeps: (name: string) => boolean;
@@ -62,14 +62,14 @@ export class TensorRecording implements Disposable {
 
   /**
    * Starts recording in this thread.
-   * @param keeps - the tensors whose numbers are kept, beside their statistics, by their full names
+   * @param keeps - whether to keep the elements of a tensor, by its full name, besides its statistics
    */
   constructor(keeps: (name: string) => boolean = () => false) {
     this.#keeps = keeps;
     present = this;
   }
 
-  /** @returns what was recorded, with the gradients that have come back by now; in order of first appearance */
+  /** Ends recording and returns the records with their gradients so far, in order of first appearance. */
   finish(): RecordedTensor[] {
     const recorded = [...this.#records].map(([name, records]): RecordedTensor => {
       const gradients = scope(() => records.flatMap(({ id }) => ops.troupe.observed(id).map(statisticsOf)));
@@ -86,7 +86,7 @@ export class TensorRecording implements Disposable {
     return recorded;
   }
 
-  /** Ends recording; gradients that nobody has asked for are let go. */
+  /** Ends recording and releases gradients that were not read. */
   [Symbol.dispose](): void {
     if (present === this) present = undefined;
     scope(() => {
@@ -123,19 +123,19 @@ export class TensorRecording implements Disposable {
     return noGrad(() => scope(() => x.to("float32").toTypedArray() as Float32Array));
   }
 
-  /** A pass begins: names are counted anew. @param muted - whether what comes first is another pass's to record */
+  /** Begins a pass and counts names from 0 again. @param muted - whether another pass records the first tensors */
   begin(muted: boolean): void {
     this.#counts = new Map();
     this.#place = 0;
     this.#muted = muted;
   }
 
-  /** What follows is this pass's own. */
+  /** Records the following tensors again. */
   unmute(): void {
     this.#muted = false;
   }
 
-  /** Counts what `body` records, and takes nothing of it. */
+  /** Runs `body` and only counts its records. */
   mute<R>(body: () => R): R {
     const before = this.#muted;
     this.#muted = true;
@@ -146,7 +146,7 @@ export class TensorRecording implements Disposable {
     }
   }
 
-  /** Runs a block call. @param again - the records of its first computation, when this is the second */
+  /** Runs a block call. @param again - records of its first computation, if this is a recomputation */
   call<R>(
     body: () => R,
     again: readonly (Record | undefined)[] | undefined,
@@ -165,12 +165,12 @@ export class TensorRecording implements Disposable {
 
 let present: TensorRecording | undefined;
 
-/** What is recorded in this thread, if anything is. */
+/** Returns the recording of this thread, if there is one. */
 export function presentRecording(): TensorRecording | undefined {
   return present;
 }
 
-/** @returns `run`, of which a second call records what the first one did, and not once more */
+/** Wraps `run` so that later calls reuse the records of the first one. */
 export function recordedOnce<Args extends readonly unknown[], R>(
   run: (...args: Args) => R,
 ): (...args: Args) => R {
@@ -183,7 +183,7 @@ export function recordedOnce<Args extends readonly unknown[], R>(
   };
 }
 
-/** @returns numbers of tensors that lie one after the other along dim 0; undefined where some are not kept */
+/** Concatenates the elements of tensors along dim 0; undefined if some are not kept. */
 export function joinNumbers(
   parts: readonly (Float32Array | "too many" | undefined)[],
 ): Float32Array | "too many" | undefined {
@@ -199,7 +199,7 @@ export function joinNumbers(
   return joined;
 }
 
-/** @returns the shape of tensors that lie one after the other along dim 0 */
+/** Returns the shape of tensors concatenated along dim 0. */
 export function stackedShape(shapes: readonly (readonly number[])[]): readonly number[] {
   const [first = []] = shapes;
   if (first.length === 0) return [];
@@ -212,7 +212,7 @@ function observe(x: Tensor, { id }: Record): Tensor {
 
 let lastId = 0;
 
-/** Gradients of all threads of a process are kept in one table. */
+/** Returns an id that is unique in the process, because one table keeps the gradients of all its threads. */
 function nextId(): number {
   lastId += 1;
   return threadId * 2 ** 32 + lastId;

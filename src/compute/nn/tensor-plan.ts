@@ -1,22 +1,25 @@
-/** What a tensor-parallel rank has of an activation: all of it, its share of the positions, or its share of the features. */
+/**
+ * The part of an activation that a tensor-parallel rank has: all of it, its share of the positions, or its share of the
+ * features.
+ */
 export type Held = "whole" | "sequence" | "split";
 
-/** An affine map split by outputs: every rank makes some of the features. */
+/** Splits an affine map by outputs: every rank computes some of the features. */
 export interface ColumnRule {
   readonly kind: "column";
-  /** Equal blocks that the outputs consist of, each split by itself: 3 for a fused query-key-value map. */
+  /** Number of equal blocks in the outputs, each split separately: 3 for a fused query-key-value map. */
   readonly parts: number;
-  /** Outputs that stay together, such as the width of a head. */
+  /** Number of outputs that stay together, such as the width of a head. */
   readonly unit: number;
   /**
-   * How many units of another column map read each of these: query heads that share a key/value head. Where the ranks do not
-   * divide the units but divide their readers, every rank has the whole map, and makes the units that its readers read: one
-   * for all of them, or one each.
+   * Number of units of another column map that read each unit of this one, such as query heads that share a key/value head.
+   * If the ranks divide the readers but not the units, every rank has the complete map and computes the units that its
+   * readers read: one for all of them, or one each.
    */
   readonly readers: number;
   /**
-   * Whether the last ranks may hold less, where their number does not divide the units. What they lack is zero, never stored,
-   * and stays zero: the row behind this map reads zeros there, whatever lies between.
+   * Whether the last ranks may hold less if the number of ranks does not divide the units. The missing outputs are zero, are
+   * never stored and stay zero: the row map after this one reads zeros there, whatever is between.
    */
   readonly uneven: boolean;
   /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
@@ -24,19 +27,19 @@ export interface ColumnRule {
   readonly output: "split" | "whole";
 }
 
-/** An affine map split by inputs: every rank sums over some of the features, then the sums are added over the ranks. */
+/** Splits an affine map by inputs: every rank sums over some of the features, then the sums are added over the ranks. */
 export interface RowRule {
   readonly kind: "row";
-  /** Inputs that stay together. */
+  /** Number of inputs that stay together. */
   readonly unit: number;
-  /** Whether the last ranks may hold less, as the column in front of it. Its input must be split. */
+  /** Whether the last ranks may hold less, like the column map before it. Its input must be split. */
   readonly uneven: boolean;
   readonly input: Held;
   /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
   readonly output: "whole" | "sequence" | undefined;
 }
 
-/** A token embedding or a vocabulary head split by words. The last ranks may hold padding; it is never stored. */
+/** Splits a token embedding or a vocabulary head by words. The last ranks may hold padding, which is never stored. */
 export interface VocabularyRule {
   readonly kind: "vocabulary";
   /** Of a head. Undefined: "sequence" where the sequence is split between the layers, else "whole". */
@@ -44,7 +47,7 @@ export interface VocabularyRule {
 }
 
 /**
- * A table split by the features of its rows, such as a bias with a number for each head: every rank looks up its own. The
+ * Splits a table by the features of its rows, such as a bias with a number for each head: every rank looks up its own. The
  * last ranks may hold less.
  */
 export interface FeaturesRule {
@@ -52,36 +55,36 @@ export interface FeaturesRule {
 }
 
 /**
- * A module between the split layers. Where the sequence is split there it computes on the rank's share of the positions,
- * so the gradients of its parameters are summed over the ranks and its dropouts mask that share; elsewhere the rule does
+ * Marks a module between the split layers. If the sequence is split there, it computes on the rank's share of the positions,
+ * so that the gradients of its parameters are summed over the ranks and its dropouts mask that share; otherwise the rule does
  * nothing.
  */
 export interface SequenceRule {
   readonly kind: "sequence";
-  /** "whole": the first such module, which takes its share of what every rank has. */
+  /** "whole" for the first such module, which takes its share of an activation that every rank has. */
   readonly input: "whole" | "sequence";
-  /** "whole": the last such module, whose output every rank gets whole. */
+  /** "whole" for the last such module, whose output is gathered on every rank. */
   readonly output: "whole" | "sequence";
 }
 
 /**
- * A module between the split layers that needs all positions, such as a mixture of experts. Where the sequence is split
- * there, it gets them gathered, every rank computes the same, and keeps its share of what has positions; elsewhere the
- * rule does nothing.
+ * Marks a module between the split layers that needs all positions, such as a mixture of experts. If the sequence is split
+ * there, the positions are gathered, every rank computes the same, and keeps its share of results that have positions;
+ * otherwise the rule does nothing.
  */
 export interface WholeRule {
   readonly kind: "whole";
 }
 
-/** A dropout whose input is split over the ranks along `dim`, such as attention weights by heads. */
+/** Marks a dropout whose input is split over the ranks along `dim`, such as attention weights by heads. */
 export interface MaskRule {
   readonly kind: "mask";
   readonly dim: number;
-  /** Of the whole along `dim`, where the ranks may not divide it; undefined where they do. */
+  /** Size of the complete input along `dim`, if the ranks may not divide it; undefined if they do. */
   readonly size: number | undefined;
 }
 
-/** How one module is split. Plain data. */
+/** The rule by which one module is split. Plain data. */
 export type SplitRule =
   | ColumnRule
   | RowRule
@@ -92,17 +95,17 @@ export type SplitRule =
   | MaskRule;
 
 /**
- * How a model is split over tensor-parallel ranks: rules by module names, in which `*` stands for one part of a name, as
- * in `h.*.mlp.c_fc`. What no rule names is whole on every rank. Plain data.
+ * The plan by which a model is split over tensor-parallel ranks: rules by module names, in which `*` stands for one part of a
+ * name, as in `h.*.mlp.c_fc`. Modules without a rule are complete on every rank. Plain data.
  */
 export type TensorPlan = Readonly<Record<string, SplitRule>>;
 
-/** A model that knows how it is split best. */
+/** A model with a tensor-parallel plan of its own. */
 export interface TensorSplittable {
   readonly tensorPlan: TensorPlan;
 }
 
-/** @returns a {@link ColumnRule} */
+/** Makes a {@link ColumnRule}. */
 export function column(options: Partial<Omit<ColumnRule, "kind">> = {}): ColumnRule {
   return {
     kind: "column",
@@ -116,37 +119,37 @@ export function column(options: Partial<Omit<ColumnRule, "kind">> = {}): ColumnR
   };
 }
 
-/** @returns a {@link RowRule} */
+/** Makes a {@link RowRule}. */
 export function row(options: Partial<Omit<RowRule, "kind">> = {}): RowRule {
   return { kind: "row", unit: 1, uneven: false, input: "split", output: undefined, ...options };
 }
 
-/** @returns a {@link VocabularyRule} */
+/** Makes a {@link VocabularyRule}. */
 export function vocabulary(options: Partial<Omit<VocabularyRule, "kind">> = {}): VocabularyRule {
   return { kind: "vocabulary", input: undefined, ...options };
 }
 
-/** @returns a {@link FeaturesRule} */
+/** Makes a {@link FeaturesRule}. */
 export function features(): FeaturesRule {
   return { kind: "features" };
 }
 
-/** @returns a {@link SequenceRule} */
+/** Makes a {@link SequenceRule}. */
 export function sequence(options: Partial<Omit<SequenceRule, "kind">> = {}): SequenceRule {
   return { kind: "sequence", input: "sequence", output: "sequence", ...options };
 }
 
-/** @returns a {@link WholeRule} */
+/** Makes a {@link WholeRule}. */
 export function whole(): WholeRule {
   return { kind: "whole" };
 }
 
-/** @returns a {@link MaskRule} */
+/** Makes a {@link MaskRule}. */
 export function mask(dim: number, size?: number): MaskRule {
   return { kind: "mask", dim, size };
 }
 
-/** @returns whether a module's full name is one that a rule of a plan, by its pattern, means */
+/** Returns a test of whether a module's full name matches a plan's pattern. */
 export function planTest(pattern: string): (name: string) => boolean {
   if (!pattern.includes("*")) return (name) => name === pattern;
   const parts = pattern.split(".");
@@ -158,7 +161,7 @@ export function planTest(pattern: string): (name: string) => boolean {
   };
 }
 
-/** The same plan where every rank has all positions, whether others of the model are shared or not. */
+/** Returns the plan for a part of a model in which every rank has all positions, even if the rest splits the sequence. */
 export function unshared(plan: TensorPlan): TensorPlan {
   return Object.fromEntries(
     Object.entries(plan).flatMap(([name, rule]): [string, SplitRule][] => {
@@ -169,7 +172,7 @@ export function unshared(plan: TensorPlan): TensorPlan {
   );
 }
 
-/** The same plan for a model that stands below `name` in another. */
+/** Returns the plan of a submodel, with its names prefixed by `name`. */
 export function below(name: string, plan: TensorPlan): TensorPlan {
   return Object.fromEntries(Object.entries(plan).map(([pattern, rule]) => [`${name}.${pattern}`, rule]));
 }

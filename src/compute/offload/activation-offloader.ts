@@ -12,47 +12,48 @@ import {
   tagMemory,
   takeMemoryBack,
 } from "../tensor/index.ts";
-import { Shelf } from "./shelf.ts";
+import { ScratchSlots } from "./scratch-slots.ts";
 
-/** One memory that is away. */
+/** One offloaded storage. */
 export interface OffloadedActivation {
-  /** The tensors whose memory it was. */
+  /** The tensors that share the storage. */
   readonly aliases: readonly Tensor[];
-  readonly shelf: Shelf;
-  readonly place: number;
+  readonly slots: ScratchSlots;
+  readonly slot: number;
 }
 
 /** A buffer between memory and file. */
 interface Stage {
   buffer: Tensor;
-  /** Whose bytes it holds, or is about to. */
+  /** The activation whose bytes it holds, or is about to. */
   holds: OffloadedActivation | undefined;
-  /** What is under way between it and the file. */
+  /** The transfer under way between it and the file. */
   transfer: BlockingTransfer | undefined;
-  /** Whether its bytes are about to be asked for. */
+  /** Whether its bytes are about to be needed. */
   expected: boolean;
 }
 
-/** What is smaller is not worth its way. */
+/** Smaller storages are not worth a transfer. */
 const LEAST_BYTES = 64 * 1024;
 
 /**
- * Offloads what a rank keeps between forward and backward to files, for a thread that computes and blocks. Each memory is
- * copied into one of three buffers and freed at once; native threads write the buffer while the next block computes, and
- * fill it again while the block behind it walks backwards.
+ * Offloads a rank's activations to files between forward and backward, for a thread that computes and blocks. Each storage is
+ * copied into one of three buffers and freed at once. Native threads write the buffer while the next block computes, and fill
+ * it again while the backward of the block after it runs.
  */
 export class ActivationOffloader {
   readonly #directory: string;
   readonly #deadlineMs: number;
   readonly #leastBytes: number;
-  /** By the bytes of a place. */
-  readonly #shelves = new Map<number, Shelf>();
-  /** The one longest without use first. */
+  /** Slots by their size in bytes. */
+  readonly #slots = new Map<number, ScratchSlots>();
+  /** Buffers, the least recently used first. */
   #stages: Stage[] = [];
 
   /**
-   * @param directory - on the disk that is to hold the files
-   * @param options - `deadlineMs`: how long the disk may take for one memory; `leastBytes`: what is smaller stays
+   * @param directory - a directory on the disk to use
+   * @param options - `deadlineMs`: how long the disk may take for one storage; `leastBytes`: smaller storages are not
+   *   offloaded
    */
   constructor(
     directory: string,
@@ -64,8 +65,8 @@ export class ActivationOffloader {
   }
 
   /**
-   * Takes the memory of a tensor in; see `Offloader` in `src/compute/parallel/tape/offloader.ts`.
-   * @throws {TroupeError} `SCRATCH_FILE` where the disk is full or fails, now or with what was kept before
+   * Offloads the storage of a tensor; see `Offloader` in `src/compute/parallel/tape/offloader.ts`.
+   * @throws {TroupeError} `SCRATCH_FILE` if the disk is full or fails, now or at an earlier transfer
    */
   keep(aliases: readonly Tensor[]): OffloadedActivation | undefined {
     const [first] = aliases;
@@ -76,17 +77,17 @@ export class ActivationOffloader {
       this.#stages.unshift(stage);
       return undefined;
     }
-    const shelf = this.#shelfFor(bytesOf(first));
-    const offloaded = { aliases, shelf, place: shelf.take() };
-    const { file, offsetBytes } = shelf.at(offloaded.place);
+    const slots = this.#slotsFor(bytesOf(first));
+    const offloaded = { aliases, slots, slot: slots.take() };
+    const { file, offsetBytes } = slots.at(offloaded.slot);
     this.#put(stage, offloaded, (pages) => file.beginWrite(pages, offsetBytes));
     return offloaded;
   }
 
-  /** Begins to read what will soon be asked for. */
+  /** Begins to read an activation that will soon be needed. */
   expect(offloaded: OffloadedActivation): void {
     const present = this.#stages.find(({ holds }) => holds === offloaded);
-    const { file, offsetBytes } = offloaded.shelf.at(offloaded.place);
+    const { file, offsetBytes } = offloaded.slots.at(offloaded.slot);
     if (present === undefined) {
       const [first] = offloaded.aliases as [Tensor];
       const stage = this.#freeStage(first.numel, first.dtype);
@@ -97,7 +98,7 @@ export class ActivationOffloader {
     }
   }
 
-  /** Gives the tensors their memory back, as it was. */
+  /** Gives the tensors their memory back, with its contents. */
   bring(offloaded: OffloadedActivation): void {
     this.expect(offloaded);
     const stage = this.#stages.find(({ holds }) => holds === offloaded) as Stage;
@@ -108,29 +109,29 @@ export class ActivationOffloader {
     this.drop(offloaded);
   }
 
-  /** Forgets what nobody will ask for. */
+  /** Drops an activation that will not be needed. */
   drop(offloaded: OffloadedActivation): void {
     const stage = this.#stages.find(({ holds }) => holds === offloaded);
     if (stage !== undefined) {
       stage.holds = undefined;
       stage.expected = false;
-      // Once its transfer has ended it is the next to be used.
+      // Use this buffer next, once its transfer has ended.
       this.#stages = [stage, ...this.#stages.filter((other) => other !== stage)];
     }
-    offloaded.shelf.give(offloaded.place);
+    offloaded.slots.give(offloaded.slot);
   }
 
-  /** Gives buffers and files up. */
+  /** Releases buffers and files. */
   dispose(): void {
     for (const stage of this.#stages.splice(0)) {
       this.#finish(stage);
       stage.buffer.dispose();
     }
-    for (const shelf of this.#shelves.values()) shelf.dispose();
-    this.#shelves.clear();
+    for (const slots of this.#slots.values()) slots.dispose();
+    this.#slots.clear();
   }
 
-  /** A buffer that nobody needs any more, with room for so many elements; not among the stages until it is put. */
+  /** Returns a free buffer with room for `numel` elements, without adding it to the stages. */
   #freeStage(numel: number, dtype: DType): Stage {
     const room = Math.ceil(bytesFor(numel, dtype) / itemBytes(dtype));
     if (this.#stages.length < NUM_STAGES) {
@@ -151,7 +152,7 @@ export class ActivationOffloader {
   #put(stage: Stage, holds: OffloadedActivation, begin: (pages: Tensor) => BlockingTransfer): void {
     const { dtype } = stage.buffer;
     stage.holds = holds;
-    stage.transfer = scope(() => begin(stage.buffer.narrow(0, 0, holds.shelf.placeBytes / itemBytes(dtype))));
+    stage.transfer = scope(() => begin(stage.buffer.narrow(0, 0, holds.slots.slotBytes / itemBytes(dtype))));
     this.#stages.push(stage);
   }
 
@@ -161,19 +162,19 @@ export class ActivationOffloader {
     transfer?.wait(this.#deadlineMs);
   }
 
-  #shelfFor(sizeBytes: number): Shelf {
-    const placeBytes = wholePages(sizeBytes);
-    const shelf = this.#shelves.get(placeBytes) ?? new Shelf(this.#directory, placeBytes);
-    this.#shelves.set(placeBytes, shelf);
-    return shelf;
+  #slotsFor(sizeBytes: number): ScratchSlots {
+    const slotBytes = roundToPages(sizeBytes);
+    const slots = this.#slots.get(slotBytes) ?? new ScratchSlots(this.#directory, slotBytes);
+    this.#slots.set(slotBytes, slots);
+    return slots;
   }
 }
 
 const NUM_STAGES = 3;
 
-const wholePages = (bytes: number) => Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES;
+const roundToPages = (bytes: number) => Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES;
 
-const bytesFor = (numel: number, dtype: DType) => wholePages(numel * itemBytes(dtype));
+const bytesFor = (numel: number, dtype: DType) => roundToPages(numel * itemBytes(dtype));
 
 const bytesOf = (tensor: Tensor) => tensor.numel * itemBytes(tensor.dtype);
 
@@ -181,10 +182,10 @@ function bufferOf(numel: number, dtype: DType): Tensor {
   return tagMemory("staging", () => hold(() => pageAligned(numel, dtype)));
 }
 
-/** Copies as many elements as both have, in their order. */
+/** Copies as many elements as both have, in order. */
 function copy(into: Tensor, from: Tensor): void {
   const numel = Math.min(into.numel, from.numel);
   const flat = (tensor: Tensor) => tensor.view([-1]).narrow(0, 0, numel);
-  // What copy_ returns holds the memory too: it must not leave the scope.
+  // The result of copy_ holds the memory too, so it must not leave the scope.
   noGrad(() => scope(() => void flat(into).copy_(flat(from))));
 }

@@ -13,31 +13,31 @@ import {
   takeMemoryBack,
 } from "../tensor/index.ts";
 
-/** One memory of a device that is in the host's. */
+/** One storage of a device, offloaded to the host. */
 export interface HostActivation {
-  /** The tensors whose memory it was. */
+  /** The tensors that share the storage. */
   readonly aliases: readonly Tensor[];
   readonly host: Tensor;
-  /** What came back of it already, or is about to. */
+  /** The copy that is back on the device already, or under way. */
   returning: { readonly buffer: Tensor; readonly copy: BesideCopy } | undefined;
 }
 
-/** What is smaller is not worth its way. */
+/** Smaller storages are not worth a transfer. */
 const LEAST_BYTES = 64 * 1024;
 
 /**
- * Keeps what a rank on a device keeps between forward and backward in pinned memory of the host. Copies go both ways in a stream of
- * their own, beside what the device computes: the thread waits for none.
+ * Offloads a device rank's activations to pinned host memory between forward and backward. Copies run in a stream of their
+ * own, alongside the device's computation; the thread waits for none.
  */
 export class HostActivations {
   readonly #leastBytes: number;
 
-  /** @param options - `leastBytes`: what is smaller stays */
+  /** @param options - `leastBytes`: smaller storages are not offloaded */
   constructor({ leastBytes = LEAST_BYTES }: { readonly leastBytes?: number } = {}) {
     this.#leastBytes = leastBytes;
   }
 
-  /** Takes the memory of a tensor in; see `Offloader` in `src/compute/parallel/tape/offloader.ts`. */
+  /** Offloads the storage of a tensor; see `Offloader` in `src/compute/parallel/tape/offloader.ts`. */
   keep(aliases: readonly Tensor[]): HostActivation | undefined {
     const [first] = aliases;
     if (
@@ -53,7 +53,7 @@ export class HostActivations {
     return undefined;
   }
 
-  /** Begins to bring back what will soon be asked for. */
+  /** Begins to bring back an activation that will soon be needed. */
   expect(kept: HostActivation): void {
     if (kept.returning !== undefined) return;
     const { numel, dtype } = kept.host;
@@ -61,19 +61,19 @@ export class HostActivations {
     kept.returning = { buffer, copy: copyBeside(buffer, kept.host) };
   }
 
-  /** Gives the tensors their memory back, as it was. */
+  /** Gives the tensors their memory back, with its contents. */
   bring(kept: HostActivation): void {
     this.expect(kept);
     const { buffer, copy } = kept.returning as NonNullable<HostActivation["returning"]>;
     const [first] = kept.aliases as [Tensor];
     takeMemoryBack(kept.aliases);
     copy.follow();
-    // What copy_ returns holds the memory too: it must not leave the scope.
+    // The result of copy_ holds the memory too, so it must not leave the scope.
     noGrad(() => scope(() => void first.view([-1]).copy_(buffer)));
     this.drop(kept);
   }
 
-  /** Forgets what nobody will ask for. */
+  /** Drops an activation that will not be needed. */
   drop({ host, returning }: HostActivation): void {
     returning?.buffer.dispose();
     host.dispose();

@@ -1,33 +1,30 @@
 import { itemBytes, occupy, ScratchFile, type Tensor, vacate } from "../tensor/index.ts";
 
-/**
- * What a user does with a block: reads it, changes what is there, or writes all of it, so that what was there need not be
- * read.
- */
+/** How a block is used: read, changed, or overwritten completely, so that its old contents need not be read from the file. */
 export type Access = "read" | "change" | "overwrite";
 
 /** A block whose memory is paged. */
 export interface PagedBlock {
-  /** Of `emptyPaged`, all of it; ownership passes. Given up at once: it begins as zeros. */
+  /** A complete tensor of `emptyPaged`; ownership passes. It is vacated at once, so that it begins as zeros. */
   readonly memory: Tensor;
-  /** Users that change their parts of it one by one; it is written into the file when all have. */
+  /** Number of users that change their parts of it; it is written to the file when all have. */
   readonly numChangers: number;
 }
 
-/** What {@link PagedBlocks} are told. */
+/** Options of {@link PagedBlocks}. */
 export interface PagingPlan {
-  /** On the disk that is to hold the file. */
+  /** A directory on the disk to use. */
   readonly directory: string;
   /**
-   * How much may be changed at once, in bytes, the way back into the file included; but at least a block. What of it is
-   * free holds the blocks that were left last.
+   * Limit of the blocks being changed at once, in bytes, until they are written back; at least one block. Free room in it
+   * holds the blocks that were unpinned last.
    */
   readonly windowBytes: number;
-  /** Waited for before every transfer. Default: nothing. */
+  /** Awaited before every transfer; nothing by default. */
   readonly delay?: () => Promise<void>;
-  /** Called at the end of every transfer, with when it was asked for. */
+  /** Called at the end of every transfer, with the time of its beginning. */
   readonly onTransfer?: (block: number, direction: "bring" | "store", beginMs: number) => void;
-  /** Milliseconds, for `onTransfer`. */
+  /** Clock for `onTransfer`, in ms. */
   readonly now?: () => number;
 }
 
@@ -36,15 +33,15 @@ interface Page extends PagedBlock {
   readonly sizeBytes: number;
   readonly offsetBytes: number;
   numUsers: number;
-  /** Of the changers, those who are done since it was last in the file. */
+  /** Number of changers that are done since it was last written. */
   numChanged: number;
-  /** Fulfilled once the memory is there and filled; none while it is given up. */
+  /** Resolves once the memory is there and filled; undefined while it is vacated. */
   present: Promise<void> | undefined;
-  /** Whether it may be changed: it has its share of the window. */
+  /** Whether it may be changed, because it has its share of the window. */
   admitted: boolean;
-  /** Whether it is on its way into the file. */
+  /** Whether it is being written to the file. */
   storing: boolean;
-  /** When it was left last: how many times any block had been. */
+  /** When it was last unpinned, as a count of all unpins. */
   left: number;
 }
 
@@ -55,30 +52,30 @@ interface Waiting {
 }
 
 /**
- * Blocks of memory that are there while somebody uses them and in a scratch file otherwise: the one who made the memory
- * counts the users, whichever thread or process they are in. Who reads gets the memory as soon as it is filled; of those who
- * change it, only as many blocks at once as the window holds, so that a slow disk holds updates up instead of filling memory.
- * While the window has room, blocks stay that nobody uses, the last ones to be left: a pass turns round where it ends, and an
- * update follows the backward of its block, so those are the ones that are needed next.
+ * Blocks that are in memory while they are pinned and in a scratch file otherwise. The owner of the memory counts the users,
+ * which may be in any thread or process. A reader gets the memory as soon as it is filled. Blocks are changed only as far as
+ * the window has room, so that a slow disk delays updates instead of filling memory. While the window has room, the blocks
+ * that were unpinned last stay in memory: backward begins where forward ends, and an update follows the backward of its
+ * block, so those are needed next.
  *
- * Blocks are admitted one by one and then for all their changers, who ask for every block without waiting for another: in
- * whatever order they ask, nobody waits for ever.
+ * A block is admitted to the window for all its changers at once. Changers request every block without waiting for another,
+ * so that no order of requests deadlocks.
  */
 export class PagedBlocks {
   readonly #plan: PagingPlan;
   readonly #file: ScratchFile;
   readonly #pages = new Map<number, Page>();
-  /** Those that wait to be admitted, the first to be admitted first. */
+  /** Requests waiting for the window, in order. */
   #waiting: Waiting[] = [];
   #changingBytes = 0;
-  /** How many times a user has left a block. */
+  /** Count of all unpins. */
   #numLeft = 0;
-  /** Those that are in memory though nobody uses them. */
+  /** Blocks that are in memory although they are not pinned. */
   readonly #idle = new Set<Page>();
   #idleBytes = 0;
   #failure: Error | undefined;
 
-  /** @throws {TroupeError} `SCRATCH_FILE` where the disk has no room for all blocks */
+  /** @throws {TroupeError} `SCRATCH_FILE` if the disk has no room for all blocks */
   constructor(blocks: ReadonlyMap<number, PagedBlock>, plan: PagingPlan) {
     this.#plan = plan;
     let sizeBytes = 0;
@@ -100,8 +97,8 @@ export class PagedBlocks {
   }
 
   /**
-   * Waits until a block's memory is there, for {@link unpin} to end.
-   * @throws {TroupeError} `SCRATCH_FILE`, for what it needs or for what was written behind; the reason of {@link abort}
+   * Pins a block and waits until its memory is there. {@link unpin} ends the use.
+   * @throws {TroupeError} `SCRATCH_FILE` if this read or an earlier write failed; the reason of {@link abort}
    */
   async pin(block: number, access: Access): Promise<void> {
     this.#throwFailure();
@@ -119,7 +116,7 @@ export class PagedBlocks {
     }
   }
 
-  /** Ends one use. What was changed goes into the file once all have changed it; then its memory may go. */
+  /** Ends one use. Once all changers have changed the block, it is written to the file; then its memory may be vacated. */
   unpin(block: number, access: Access): void {
     const page = this.#at(block);
     page.numUsers -= 1;
@@ -133,13 +130,13 @@ export class PagedBlocks {
     }
   }
 
-  /** Whoever waits to be admitted, and whoever pins a block from now on, gets `reason`. */
+  /** Rejects all waiting requests and all later pins with `reason`. */
   abort(reason: Error): void {
     this.#failure ??= reason;
     for (const { reject } of this.#waiting.splice(0)) reject(this.#failure);
   }
 
-  /** Gives memory and file up; what is under way still ends. */
+  /** Releases memory and file; transfers under way still complete. */
   dispose(): void {
     this.#file[Symbol.dispose]();
     for (const { memory } of this.#pages.values()) memory.dispose();
@@ -176,7 +173,7 @@ export class PagedBlocks {
     await this.#transfer(page, "bring", () => this.#file.read(page.memory, page.offsetBytes));
   }
 
-  /** It may be read meanwhile, and is changed again only when it is in the file. */
+  /** Writes a block to the file. It may be read meanwhile, and is changed again only after the write. */
   async #store(page: Page): Promise<void> {
     page.storing = true;
     try {
@@ -199,7 +196,10 @@ export class PagedBlocks {
     onTransfer?.(page.block, direction, beginMs);
   }
 
-  /** A block that is to be changed, or that not all have changed, has its place: it is in the file only when all of it is. */
+  /**
+   * Lets an unpinned block rest in memory or vacates it. A block that is admitted stays: it is written to the file only when
+   * all have changed it.
+   */
   #rest(page: Page): void {
     if (page.numUsers > 0 || page.admitted || page.memory.disposed) return;
     this.#idle.add(page);
@@ -212,7 +212,7 @@ export class PagedBlocks {
     if (this.#idle.delete(page)) this.#idleBytes -= page.sizeBytes;
   }
 
-  /** The first to be left goes first: what was left early may have come into the file late. */
+  /** Vacates blocks until the window has room, the first unpinned first: a block unpinned early may have been written late. */
   #makeRoom(): void {
     for (const page of [...this.#idle].sort((one, other) => one.left - other.left)) {
       if (this.#idleBytes + this.#changingBytes <= this.#plan.windowBytes) return;

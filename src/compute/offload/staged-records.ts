@@ -1,32 +1,32 @@
 import { hold, PAGE_BYTES, pageAligned, ScratchFile, type Tensor, tagMemory } from "../tensor/index.ts";
 
-/** A buffer that a record is being read into before anyone has asked for it. */
+/** A buffer into which a record is read ahead. */
 interface Guess {
   readonly buffer: Tensor;
   readonly read: Promise<void>;
 }
 
-/** How a record is used. */
+/** Options of using a record. */
 export interface RecordUse {
-  /** What is in the file is of no interest: it is not read. */
+  /** Does not read the record's old contents. */
   readonly fresh?: boolean;
-  /** The record is not changed: it is not written back. */
+  /** Does not write the record back. */
   readonly readOnly?: boolean;
-  /** Of uses that wait for a buffer, the one with the lowest place goes first. 0 */
+  /** Priority among uses that wait for a buffer: the lowest goes first. 0 by default. */
   readonly place?: number;
 }
 
 const FLOATS_IN_PAGE = PAGE_BYTES / 4;
 
 /**
- * Records of float32 in a scratch file, used through a few buffers in memory: while one record is worked on, those asked
- * for next are being read and the last one is being written. What that takes of memory is fixed from the beginning.
+ * Records of float32 in a scratch file, used through a few buffers in memory. While one record is in use, the next ones are
+ * read and the last one is written. The memory for buffers is fixed from the beginning.
  *
- * Whatever the disk fails at is thrown by the use that it concerns; where that was over, because records are written
- * behind, by the next use of any and by {@link written}.
+ * A disk error is thrown by the use that it concerns. Because records are written after their use has ended, a failed write
+ * is thrown by the next use of any record and by {@link written}.
  */
 export class StagedRecords {
-  /** Memory of the buffers, for as long as this lives. */
+  /** Size of all buffers, in bytes. */
   readonly stagingBytes: number;
   readonly #file: ScratchFile;
   readonly #numels: readonly number[];
@@ -34,17 +34,17 @@ export class StagedRecords {
   readonly #buffers: readonly Tensor[];
   readonly #free: Tensor[];
   readonly #waiting: { readonly place: number; readonly take: (buffer: Tensor) => void }[] = [];
-  /** By record, the oldest first. */
+  /** Records being read ahead, the oldest first. */
   readonly #ahead = new Map<number, Guess>();
-  /** The end of each record's last use, its write included. */
+  /** Ends of each record's last use, its write included. */
   readonly #ends = new Map<number, Promise<void>>();
   #failure: unknown;
 
   /**
-   * @param directory - on the disk that is to hold the file
-   * @param numels - elements of each record
-   * @param numBuffers - one is worked on, one read, one written
-   * @throws {TroupeError} `SCRATCH_FILE` where the disk has no room for all records
+   * @param directory - a directory on the disk to use
+   * @param numels - number of elements of each record
+   * @param numBuffers - by default three: one in use, one being read, one being written
+   * @throws {TroupeError} `SCRATCH_FILE` if the disk has no room for all records
    */
   constructor(directory: string, numels: readonly number[], numBuffers = 3) {
     this.#numels = numels.map((numel) => Math.ceil(numel / FLOATS_IN_PAGE) * FLOATS_IN_PAGE);
@@ -67,16 +67,16 @@ export class StagedRecords {
     return this.#file.sizeBytes;
   }
 
-  /** Whether the file's bytes pass the system's page cache by. */
+  /** Whether transfers bypass the system's page cache. */
   get direct(): boolean {
     return this.#file.direct;
   }
 
   /**
-   * Runs `work` on a record's memory. Uses of one place get their buffers in the order in which they are asked for, and
-   * those of one record follow each other.
-   * @param work - may keep the tensor until it ends, and no longer
-   * @returns what `work` returns, before the record has been written
+   * Runs `work` on a record's memory. Uses of one priority get their buffers in the order of the calls, and uses of one
+   * record run one after the other.
+   * @param work - must not use the tensor after it ends
+   * @returns the result of `work`, before the record has been written
    */
   async use<T>(
     record: number,
@@ -106,13 +106,13 @@ export class StagedRecords {
     }
   }
 
-  /** Begins to read a record that will soon be used, if a buffer lies idle. */
+  /** Begins to read a record that will soon be used, if a buffer is free. */
   expect(record: number): void {
     if (this.#ahead.has(record)) return;
     const buffer = this.#free.pop();
     if (buffer === undefined) return;
     const read = this.#read(record, buffer, this.#ends.get(record));
-    // Thrown by the use that takes it.
+    // The use that takes it throws the error.
     read.catch(() => {});
     this.#ahead.set(record, { buffer, read });
   }
@@ -123,13 +123,13 @@ export class StagedRecords {
     this.#throwFailure();
   }
 
-  /** Gives file and buffers up; nothing may be in use. */
+  /** Releases file and buffers; no record may be in use. */
   dispose(): void {
     this.#file[Symbol.dispose]();
     for (const buffer of this.#buffers) buffer.dispose();
   }
 
-  /** Takes a use's place behind the record's last one. */
+  /** Queues a use after the record's last one. */
   #begin(record: number): { readonly before: Promise<void> | undefined; reach(): void } {
     const before = this.#ends.get(record);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -168,7 +168,7 @@ export class StagedRecords {
     }
   }
 
-  /** @returns fulfilled when the write has ended, in whatever way */
+  /** Resolves when the write has ended, even if it failed. */
   async #write(record: number, memory: Tensor): Promise<void> {
     try {
       await this.#file.write(memory, this.#offsets[record] as number);
@@ -182,7 +182,7 @@ export class StagedRecords {
     if (free !== undefined) return free;
     const [guessed] = this.#ahead;
     if (guessed === undefined) return new Promise((take) => this.#waiting.push({ place, take }));
-    // A wrong guess gives way to what is needed.
+    // Take the buffer of a record that was read ahead but is not needed yet.
     const [record, { buffer, read }] = guessed;
     this.#ahead.delete(record);
     await read.catch(() => {});

@@ -2,16 +2,16 @@ import { asList, putOperands } from "./backward.ts";
 import { frame, native } from "./native.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
-/** How {@link grad} treats the graph. */
+/** Options of {@link grad}. */
 export interface GradOptions {
   /** Keeps the graph for another backward; false by default. */
   readonly retainGraph?: boolean;
-  /** null for inputs that the outputs do not depend on, instead of an error; false by default. */
+  /** Returns null for inputs that the outputs do not depend on, instead of throwing; false by default. */
   readonly allowUnused?: boolean;
 }
 
 /**
- * The gradients d(Σ outputs · gradients)/d(input) as values; no `.grad` is touched.
+ * Returns the gradients d(Σ outputs · gradients)/d(input); no `.grad` changes.
  * @param gradients - one for each output, of its shape; may be left out for outputs of one element
  * @returns one tensor per input
  */
@@ -33,7 +33,7 @@ export function noGrad<T>(body: () => T): T {
   return withGrad(false, body);
 }
 
-/** Runs `body` with recording, also inside {@link noGrad}: recompute needs it. */
+/** Runs `body` with recording for autograd, also inside {@link noGrad}; recompute needs it. */
 export function enableGrad<T>(body: () => T): T {
   return withGrad(true, body);
 }

@@ -3,20 +3,20 @@ import { putOptionalTensors, putTensors } from "./frame.ts";
 import type { TensorHandle } from "./handle.ts";
 import { native } from "./native.ts";
 
-/** How {@link backward} treats the graph. */
+/** Options of {@link backward}. */
 export interface BackwardOptions {
-  /** Keeps the graph for another backward; false by default: its memory is freed as it is walked. */
+  /** Keeps the graph for another backward. False by default: its memory is freed during backward. */
   readonly retainGraph?: boolean;
   /** The only leaves to receive gradients; all by default. */
   readonly inputs?: readonly TensorHandle[];
 }
 
-/** How many {@link refuseBackward} are in force in this thread. */
+/** Number of {@link refuseBackward} in force in this thread. */
 let numRefusals = 0;
 
 /**
- * Has {@link backward} throw in this thread, until what is returned is disposed: the run makes the backward pass of what is
- * computed meanwhile, and uses its graph up. `grad` gives gradients there too.
+ * Makes {@link backward} throw in this thread until the result is disposed, because the run makes the backward pass itself.
+ * `grad` may be called.
  */
 export function refuseBackward(): Disposable {
   numRefusals += 1;
@@ -27,7 +27,7 @@ export function refuseBackward(): Disposable {
  * Adds d(Σ outputs · gradients)/d(leaf) to `.grad` of the leaves, in this thread, before it returns.
  * @param outputs - one or several tensors that require grad
  * @param gradients - one for each output, of its shape; may be left out for outputs of one element
- * @throws {TroupeError} `BACKWARD_WITHIN` in a forward whose backward pass the run makes; what libtorch refuses
+ * @throws {TroupeError} `BACKWARD_WITHIN` while {@link refuseBackward} is in force; `TENSOR_OP_FAILED` if libtorch refuses
  */
 export function backward(
   outputs: TensorHandle | readonly TensorHandle[],
@@ -37,15 +37,15 @@ export function backward(
   if (numRefusals > 0)
     throw new TroupeError("BACKWARD_WITHIN", {
       where: "backward",
-      expected: "to be left to the run, which walks back what is computed here",
-      got: "a call of its own",
-      hint: "leave it out; gradients that a forward needs itself are given by grad(outputs, inputs)",
+      expected: "no call in a forward whose gradients the run computes",
+      got: "one",
+      hint: "leave it out; for gradients inside a forward use grad(outputs, inputs)",
     });
   putOperands(outputs, gradients, options.inputs ?? []);
   native().backward(options.retainGraph ?? false);
 }
 
-/** Writes what the autograd calls read from the frame. */
+/** Writes the operands of the autograd calls to the frame. */
 export function putOperands(
   outputs: TensorHandle | readonly TensorHandle[],
   gradients: TensorHandle | readonly (TensorHandle | undefined)[] | undefined,
@@ -56,7 +56,7 @@ export function putOperands(
   putTensors(next, inputs, "backward", "inputs");
 }
 
-/** A list of what was given, one or many. */
+/** Returns a list of one or many. */
 export function asList<T extends TensorHandle | undefined>(given: T | readonly T[]): readonly T[] {
   return Array.isArray(given) ? given : [given as T];
 }

@@ -7,25 +7,25 @@ import * as ops from "./ops.generated.ts";
 import { hold } from "./scope.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
-/** Numbers in rows: all rows of one length, at any depth. */
+/** Nested arrays of numbers; all rows of one depth have the same length. */
 export type NestedNumbers = readonly (number | NestedNumbers)[];
 
-/** The shape of a new tensor: its sizes, one number meaning 1-D. */
+/** The shape of a new tensor; one number means 1-D. */
 export type Shape = number | readonly number[];
 
-/** What a new tensor's elements are. */
+/** The dtype and the device of a new tensor. */
 export interface CreateOptions {
   /** float32 by default. */
   readonly dtype?: DType;
-  /** Where its memory is; by default where this thread makes its tensors: on the host, unless it has entered a device. */
+  /** Device of its memory; by default this thread's device, which is the host unless it has entered another. */
   readonly device?: Device;
 }
 
 /**
- * A new tensor with the given elements, copied.
+ * Makes a tensor from the given elements, which are copied.
  * @param data - a typed array (SharedArrayBuffer-backed ones too), a number (0-dim), or nested arrays of numbers
- * @param options - `dtype`: the array's own by default, float32 for plain numbers; a Uint16Array holds raw bits of
- *   bfloat16, float16 or int16 and must name which. `shape`: that of the nesting, or 1-D, by default
+ * @param options - `dtype`: the array's own by default, float32 for plain numbers; a Uint16Array holds raw bits and needs
+ *   `dtype`: bfloat16, float16 or int16. `shape`: that of the nesting, or 1-D, by default
  * @throws {TroupeError} `TENSOR_ARGUMENT` when rows differ in length or the shape does not fit the number of elements
  */
 export function tensor(
@@ -42,20 +42,20 @@ export function tensor(
   return onDevice(device, () => fromArray(Float64Array.from(numbers), dtype ?? "float32", shape ?? nested));
 }
 
-/** Uninitialised memory. */
+/** Makes a tensor of uninitialized memory. */
 export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
   return onDevice(options.device, () => ops.empty(sizes(shape), options.dtype ?? "float32"));
 }
 
-/** All 0. */
+/** Makes a tensor of zeros. */
 export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
   return onDevice(options.device, () => ops.zeros(sizes(shape), options.dtype ?? "float32"));
 }
 
 /**
- * Uninitialised memory that crosses to other processes of this host without a copy, both ways; ordinary memory where this
- * process has no others beside it, and on a device that device's. Counted in the ledger once a host, with its kind: where it
- * was made, or whither it moved.
+ * Makes a tensor of uninitialized memory that can be sent to other processes of this host without a copy. It is ordinary
+ * memory if there are no other processes, and device memory on a device. The ledger counts it once per host, in the process
+ * that made it or that it was moved to.
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
 export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
@@ -68,8 +68,8 @@ export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
 }
 
 /**
- * The same, flat and on the host, taken in another thread, since the system clears new pages before it gives them. It is in no scope: whoever waits
- * for it must `dispose()` it. Charged to the tag that this thread has now.
+ * Makes a flat tensor like {@link emptyShared} on the host, in another thread, because the system clears new pages. It
+ * belongs to no scope: the caller must `dispose()` it. It is charged to this thread's present tag.
  * @param numel - number of elements
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
@@ -78,17 +78,17 @@ export async function emptySharedOffThread(numel: number, options: CreateOptions
   return hold(() => adopt(handle));
 }
 
-/** All 1. */
+/** Makes a tensor of ones. */
 export function ones(shape: Shape, options: CreateOptions = {}): Tensor {
   return onDevice(options.device, () => ops.ones(sizes(shape), options.dtype ?? "float32"));
 }
 
-/** All `value`. */
+/** Makes a tensor with all elements equal to `value`. */
 export function full(shape: Shape, value: number, options: CreateOptions = {}): Tensor {
   return onDevice(options.device, () => ops.full(sizes(shape), value, options.dtype ?? "float32"));
 }
 
-/** start, start + step, … below end; int64 by default. */
+/** Makes the 1-D tensor start, start + step, … below end; int64 by default. */
 export function arange(
   end: number,
   options: CreateOptions & { readonly start?: number; readonly step?: number } = {},

@@ -1,23 +1,23 @@
 import { TroupeError } from "../../errors/index.ts";
 import { native } from "./native.ts";
 
-/** Where a tensor's memory is and what computes with it: the host, or one device of a kind by its number. */
+/** The device of a tensor: the host, or one device of a kind by its number. */
 export type Device = "cpu" | `cuda:${number}` | `sim:${number}`;
 
-/** Kinds of devices, the host aside. */
+/** Kinds of devices other than the host. */
 export const DEVICE_KINDS = ["cuda", "sim"] as const;
 export type DeviceKind = (typeof DEVICE_KINDS)[number];
 
 const NAMED = new RegExp(`^(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?$`);
 
-/** @returns whether a text names a device, whatever this machine has: `cpu`, `cuda:1`, or `cuda`, which is `cuda:0` */
+/** Whether a text is the name of a device, which this machine need not have: `cpu`, `cuda:1`, or `cuda`, which is `cuda:0`. */
 export function namesDevice(text: string): boolean {
   return text === "cpu" || NAMED.test(text);
 }
 
 /**
- * Reads the name of a device, with its number where that is left out.
- * @throws {TroupeError} `DEVICE_UNAVAILABLE` for what names none
+ * Parses the name of a device; a missing number is 0.
+ * @throws {TroupeError} `DEVICE_UNAVAILABLE` for any other text
  */
 export function parseDevice(text: string): Device {
   if (!namesDevice(text))
@@ -29,14 +29,14 @@ export function parseDevice(text: string): Device {
   return (text === "cpu" || text.includes(":") ? text : `${text}:0`) as Device;
 }
 
-/** How many devices of a kind this process may use; 0 where the addon knows none of it. */
+/** Returns how many devices of a kind this process may use; 0 if the addon does not support the kind. */
 export function deviceCount(kind: DeviceKind): number {
   return native().deviceCount(kind);
 }
 
 const numbers = new Map<string, number>();
 
-/** The addon's number of a device. @throws {TroupeError} `DEVICE_UNAVAILABLE` where this process has no such device */
+/** Returns the addon's number of a device. @throws {TroupeError} `DEVICE_UNAVAILABLE` if this process does not have it */
 export function deviceNumber(device: Device): number {
   let number = numbers.get(device);
   if (number === undefined) {
@@ -46,15 +46,15 @@ export function deviceNumber(device: Device): number {
   return number;
 }
 
-/** @throws {TroupeError} `DEVICE_UNAVAILABLE` where this process has no such device */
+/** Checks that this process has a device. @throws {TroupeError} `DEVICE_UNAVAILABLE` */
 export function requireDevice(device: Device): void {
   deviceNumber(device);
 }
 
 /**
- * Runs `body`, in which new tensors of this thread are made on a device; inside an engine whose thread computes on a GPU,
- * `"cpu"` is for values that are read at once or go to files.
- * @param device - undefined: wherever they are made now
+ * Runs `body` with another default device for this thread's new tensors. In a thread that computes on a GPU, use `"cpu"` for
+ * values that are read at once or written to files.
+ * @param device - undefined keeps the present default
  * @throws {TroupeError} `DEVICE_UNAVAILABLE`
  */
 export function onDevice<T>(device: Device | undefined, body: () => T): T {
@@ -68,7 +68,7 @@ export function onDevice<T>(device: Device | undefined, body: () => T): T {
 }
 
 /**
- * Has this thread compute on a device for the rest of its life, in a stream of its own: new tensors are made there.
+ * Makes this thread compute on a device from now on, in a stream of its own; new tensors are made there.
  * @throws {TroupeError} `DEVICE_UNAVAILABLE`
  */
 export function enterDevice(device: Device): void {
@@ -76,22 +76,23 @@ export function enterDevice(device: Device): void {
   hasStream ||= device !== "cpu";
 }
 
-/** Whether this thread gives work to a device's stream, or has followed one that does. */
+/** Whether this thread has a device's stream, or has followed a thread that has one. */
 let hasStream = false;
 
 /**
- * What goes with the messages of threads: the place at which the sender's stream is, behind which the receiver's goes on. So
- * what happened before a message was sent has happened for who acts on it, on a device too. A thread of the host alone says 0.
+ * Orders devices' streams along the messages of threads. A message carries the position of the sender's stream, and the
+ * receiver's stream continues after it. Thus work issued before a message was sent comes before the receiver's, on a device
+ * too. A thread without a device sends 0.
  */
 export const streamOrder = {
-  said: (): number => (hasStream ? native().sayPlace() : 0),
-  heard(place: number): void {
+  outgoing: (): number => (hasStream ? native().sayPlace() : 0),
+  incoming(place: number): void {
     hasStream = true;
     native().followPlace(place);
   },
 };
 
-/** How often this process has waited for a device and read values of it, by whatever thread: what a step must not do. */
+/** Returns how often threads of this process have waited for a device to read values from it, which a step must not do. */
 export function readBacks(): number {
   return native().readBacks();
 }

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../errors/index.ts";
 
-/** An array that holds a tensor's elements in JavaScript. 16-bit floats are raw bits in a Uint16Array. */
+/** A JavaScript array of a tensor's elements. 16-bit floats are raw bits in a Uint16Array. */
 export type TypedArray =
   | Float32Array
   | Float64Array
@@ -13,7 +13,7 @@ export type TypedArray =
   | Uint16Array;
 
 interface DTypeFacts {
-  /** libtorch's number of it (c10::ScalarType), part of its stable interface. */
+  /** libtorch's number of the dtype (c10::ScalarType), part of its stable interface. */
   readonly code: number;
   readonly itemBytes: number;
   readonly array: {
@@ -35,35 +35,35 @@ const facts = {
   bool: { code: 11, itemBytes: 1, array: Uint8Array },
 } as const satisfies Record<string, DTypeFacts>;
 
-/** What a tensor's elements are. */
+/** The type of a tensor's elements. */
 export type DType = keyof typeof facts;
 
 /** All dtypes, floats first. */
 export const dtypes = Object.keys(facts) as readonly DType[];
 
-/** Bytes of one element. */
+/** Returns the size of one element in bytes. */
 export function itemBytes(dtype: DType): number {
   return factsOf(dtype).itemBytes;
 }
 
-/** libtorch's number of a dtype. @throws {TroupeError} `TENSOR_DTYPE` on an unknown name */
+/** Returns libtorch's number of a dtype. @throws {TroupeError} `TENSOR_DTYPE` on an unknown name */
 export function dtypeCode(dtype: DType): number {
   return factsOf(dtype).code;
 }
 
-/** The dtype of a libtorch number. @throws {TroupeError} `TENSOR_DTYPE` on one that Troupe does not use */
+/** Returns the dtype of a libtorch number. @throws {TroupeError} `TENSOR_DTYPE` for one that Troupe does not use */
 export function dtypeOfCode(code: number): DType {
   const found = dtypes.find((dtype) => facts[dtype].code === code);
   if (found === undefined) throw unknownDType(`libtorch's number ${code}`);
   return found;
 }
 
-/** A new array of the kind that holds a dtype. */
+/** Makes an array for elements of a dtype. */
 export function arrayFor(dtype: DType, length: number): TypedArray {
   return new (factsOf(dtype).array)(length);
 }
 
-/** The same over memory that is there. */
+/** Makes an array for elements of a dtype over existing memory. */
 export function viewFor(
   dtype: DType,
   buffer: ArrayBufferLike,
@@ -73,7 +73,7 @@ export function viewFor(
   return new (factsOf(dtype).array)(buffer, byteOffset, length);
 }
 
-/** The dtype that a typed array has of itself; a Uint16Array has none. */
+/** Returns the dtype that a typed array implies; undefined for a Uint16Array. */
 export function dtypeOfArray(data: TypedArray): DType | undefined {
   if (data instanceof Uint16Array) return undefined;
   if (data instanceof Uint8ClampedArray) return "uint8";

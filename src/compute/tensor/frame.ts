@@ -4,7 +4,7 @@ import { frame, native } from "./native.ts";
 
 export { frame } from "./native.ts";
 
-/** Runs an operator on what the frame holds. @returns its first result: a handle, a number, or the count of a list */
+/** Runs an operator on the arguments in the frame. @returns its first result: a handle, a number, or the length of a list */
 export let call = (operator: number): number => {
   call = native().call;
   return call(operator);
@@ -12,7 +12,10 @@ export let call = (operator: number): number => {
 
 const interned = new Map<string, number>();
 
-/** The number that stands for a string argument. Kept for ever: strings of operators are few and constant. */
+/**
+ * Returns the number that stands for a string argument. Numbers are kept forever, because operators' strings are few and
+ * constant.
+ */
 export function intern(text: string): number {
   let number = interned.get(text);
   if (number === undefined) {
@@ -23,18 +26,18 @@ export function intern(text: string): number {
 }
 
 /**
- * The number of an operand.
- * @param argument - its name, for errors
- * @throws {TroupeError} `TENSOR_ARGUMENT` for what is no tensor
+ * Returns the handle of an operand.
+ * @param argument - name of the argument, for errors
+ * @throws {TroupeError} `TENSOR_ARGUMENT` if it is not a tensor
  */
 export function handleOf(operand: TensorHandle, op: string, argument: string): number {
   return operand?.handle ?? refuse(op, `${argument} to be a tensor`, operand);
 }
 
 /**
- * Writes a list of numbers, or one number that stands for all.
- * @returns where the next argument goes
- * @throws {TroupeError} `TENSOR_ARGUMENT` for what is neither
+ * Writes a list of numbers; a single number is a list of one.
+ * @returns the position of the next argument
+ * @throws {TroupeError} `TENSOR_ARGUMENT` if it is neither
  */
 export function putNumbers(
   at: number,
@@ -52,7 +55,7 @@ export function putNumbers(
   return next;
 }
 
-/** The same for a list that may be absent. */
+/** Writes a list of numbers that may be absent; see {@link putNumbers}. */
 export function putOptionalNumbers(
   at: number,
   values: number | readonly number[] | undefined,
@@ -65,8 +68,8 @@ export function putOptionalNumbers(
 
 /**
  * Writes a list of tensors.
- * @returns where the next argument goes
- * @throws {TroupeError} `TENSOR_ARGUMENT` for what is none
+ * @returns the position of the next argument
+ * @throws {TroupeError} `TENSOR_ARGUMENT` if it is not a list of tensors
  */
 export function putTensors(
   at: number,
@@ -80,7 +83,7 @@ export function putTensors(
   return next;
 }
 
-/** The same for a list with gaps. */
+/** Writes a list of tensors with gaps; see {@link putTensors}. */
 export function putOptionalTensors(
   at: number,
   tensors: readonly (TensorHandle | undefined)[],
@@ -95,7 +98,7 @@ export function putOptionalTensors(
   return next;
 }
 
-/** Whatever JavaScript may hand over: a property misspelt, a result that was not returned, numbers that are no tensor yet. */
+/** Throws for a value that is not a tensor: a misspelt property, a result that was not returned, an array of numbers. */
 function refuse(op: string, expected: string, got: unknown): never {
   throw new TroupeError(
     "TENSOR_ARGUMENT",
@@ -111,7 +114,7 @@ function refuse(op: string, expected: string, got: unknown): never {
 
 function hintOn(got: unknown): string | undefined {
   if (Array.isArray(got)) return "tensor(numbers) makes one";
-  // A parameter or a buffer of a module. Asked for, its memory may not be bound yet.
+  // A parameter or a buffer of a module. Do not read its tensor, whose memory may not be bound yet.
   return typeof got === "object" && got !== null && "tensor" in got ? "its tensor is .tensor" : undefined;
 }
 
@@ -121,7 +124,7 @@ function described(got: unknown): string {
   return `${/^[AEIOU]/.test(got.constructor.name) ? "an" : "a"} ${got.constructor.name}`;
 }
 
-/** Room that fixed arguments behind a list may still need. */
+/** Room that fixed arguments after a list may need. */
 const reserve = 32;
 
 function putLength(at: number, length: number, width: number): number {

@@ -1,16 +1,16 @@
 import { native } from "./native.ts";
 
-/** Releases what nobody released and nobody can reach any more: the net under tensors outside every scope. */
+/** Releases tensors outside every scope that were not disposed and are no longer reachable. */
 const net = new FinalizationRegistry<{ readonly handle: number; readonly sizeBytes: number }>((lost) => {
   native().release(lost.handle);
   native().unwatch(lost.sizeBytes);
 });
 
-/** The owner of one tensor in the native table: what can be disposed, and no more. {@link Tensor} adds the rest. */
+/** Owns one tensor in the native table and can dispose it. {@link Tensor} adds the rest. */
 export class TensorHandle implements Disposable {
-  /** The tensor's number in this thread's table, 0 once disposed. For `src/compute/tensor` and for native calls only. */
+  /** Number of the tensor in this thread's table, 0 once disposed. For `src/compute/tensor` and native calls only. */
   handle: number;
-  /** Bytes that V8 was told of, -1 while a scope answers for them. */
+  /** Bytes reported to V8, -1 while a scope owns the tensor. */
   private watchedBytes = -1;
 
   constructor(handle: number) {
@@ -32,7 +32,7 @@ export class TensorHandle implements Disposable {
     this.dispose();
   }
 
-  /** Gives up the handle without releasing it: the caller answers for it from now on. */
+  /** Gives up the handle without releasing the tensor, which the caller owns from now on. */
   forget(): number {
     const handle = this.handle;
     this.handle = 0;
@@ -40,7 +40,7 @@ export class TensorHandle implements Disposable {
     return handle;
   }
 
-  /** Takes the net away that {@link watch} has spread. */
+  /** Undoes {@link watch}. */
   unwatch(): void {
     if (this.watchedBytes < 0) return;
     net.unregister(this);
@@ -48,7 +48,7 @@ export class TensorHandle implements Disposable {
     this.watchedBytes = -1;
   }
 
-  /** Has the tensor released when this object is collected, since no scope will do it. */
+  /** Releases the tensor when this object is garbage-collected, because no scope will. */
   watch(): void {
     const sizeBytes = native().watch(this.handle);
     this.watchedBytes = sizeBytes;

@@ -1,6 +1,6 @@
-/** Tensors: libtorch's memory and operators under handles that scopes release. The only door of this room. */
+/** Tensors: libtorch's memory and operators behind handles that scopes release. Other rooms import this file only. */
 import "./methods.generated.ts"; // defines the operators as methods of Tensor
-import "./summary/show-tensor.ts"; // says how console.log shows a Tensor
+import "./summary/show-tensor.ts"; // defines how console.log shows a Tensor
 
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";

@@ -6,35 +6,38 @@ import { type ErrorCode, TroupeError } from "../../errors/index.ts";
 import { whyUnsafe } from "../../errors/untrusted/index.ts";
 import { schemas } from "./schemas.generated.ts";
 
-/** What the ledger says of a tag or of all memory. */
+/** The ledger's entry for a tag or for all memory. */
 interface NativeUse {
   readonly liveBytes: number;
   readonly peakBytes: number;
 }
 
-/** What was computed on tensors without memory would have taken, by the thread that computed it. */
+/** Costs of a computation on meta tensors in one thread, as if they had memory. */
 export interface Metered {
-  /** Bytes of the tensors without memory that are there. */
+  /** Bytes of the living meta tensors. */
   readonly liveBytes: number;
-  /** The most of them at once, since the beginning or the last `resetPeak`. */
+  /** The most bytes at once, since the beginning or the last `resetPeak`. */
   readonly peakBytes: number;
-  /** Bytes of all that were made, by size: at `i` of those of more than 2^(i − 1) bytes and at most 2^i. */
+  /** Bytes of all tensors made, by size: entry `i` counts those of more than 2^(i − 1) and at most 2^i bytes. */
   readonly madeBytes: readonly number[];
-  /** Of matrix products, convolutions and attention, forward and backward: an addition and a multiplication are two. */
+  /**
+   * Operations of matrix products, convolutions and attention, forward and backward: an addition and a multiplication are
+   * two.
+   */
   readonly flops: number;
-  /** Of these, of operands of 16 bits. */
+  /** The part of {@link flops} with 16-bit operands. */
   readonly narrowFlops: number;
-  /** Bytes of whole tensors that went round a group of ranks, an all-reduce counted twice. */
+  /** Bytes of tensors that collectives passed around a group of ranks, an all-reduce counted twice. */
   readonly ringBytes: number;
-  /** How often something went round. */
+  /** Number of those passes. */
   readonly numRings: number;
-  /** Operators without a rule of shapes: taken to keep all that they are given and give. */
+  /** Operators without a shape rule: assumed to keep all inputs and outputs for backward. */
   readonly unruled: readonly string[];
 }
 
 /**
- * The addon's functions about tensors. A handle is a positive integer that names a tensor of this thread. Where a
- * comment speaks of the frame, lists and sizes are passed in `frame` and not as arguments.
+ * The addon's functions. A handle is a positive integer that names a tensor of this thread. Where a comment mentions the
+ * frame, lists and sizes are passed in `frame` and not as arguments.
  */
 export interface Native {
   connect(frame: Float64Array, schemas: readonly string[], makeError: MakeError): void;
@@ -43,17 +46,17 @@ export interface Native {
   schemas(namespace: string): string[];
 
   release(handle: number): boolean;
-  /** The first `count` handles in the frame. */
+  /** Releases the first `count` handles in the frame. */
   releaseMany(count: number): void;
-  /** Tells V8 of the tensor's memory. @returns its bytes, for {@link unwatch} */
+  /** Reports the tensor's memory to V8. @returns its bytes, for {@link unwatch} */
   watch(handle: number): number;
   unwatch(sizeBytes: number): void;
   liveTensors(): number;
-  /** The dtype's number; the frame then holds ndim and the sizes. */
+  /** Returns the dtype's number; the frame then holds ndim and the sizes. */
   describe(handle: number): number;
   device(handle: number): string;
   item(handle: number): number;
-  /** A new tensor with the `ndim` sizes in the frame. */
+  /** Makes a tensor with the `ndim` sizes in the frame. */
   tensor(data: ArrayBufferView, dtype: number, ndim: number): number;
   copyFrom(handle: number, data: ArrayBufferView): void;
   toTypedArray(handle: number, data: ArrayBufferView): void;
@@ -65,21 +68,21 @@ export interface Native {
   grad(retainGraph: boolean, allowUnused: boolean): void;
   setGradEnabled(enabled: boolean): boolean;
   gradEnabled(): boolean;
-  /** The dtype's number, negative for none; @returns what it was before, in this thread */
+  /** Takes the dtype's number, negative for none; returns this thread's previous one. */
   setAutocast(dtype: number): number;
   requiresGrad(handle: number): boolean;
   requiresGrad_(handle: number, flag: boolean): void;
   gradOf(handle: number): number;
   setGrad(handle: number, gradient: number): void;
 
-  /** The ref's id; the frame then holds its generation. */
+  /** Returns the ref's id; the frame then holds its generation. */
   makeRef(handle: number, kind: number, owner: string): number;
   attachRef(id: number, generation: number): number;
   releaseRef(id: number, generation: number): boolean;
   releaseRefsOf(owner: string): number;
   liveRefs(): number;
 
-  /** A number that names the membership in this process. */
+  /** Returns the number of the membership in this process. */
   openCommunicator(
     backend: string,
     name: string,
@@ -88,7 +91,7 @@ export interface Native {
     rendezvous: string,
     deadlineMs: number,
     delayMs: number,
-    told: Uint8Array | undefined,
+    status: Uint8Array | undefined,
     group: string,
     checked: boolean,
     direct: boolean,
@@ -96,7 +99,7 @@ export interface Native {
   closeCommunicator(communicator: number): void;
   abortCommunicator(communicator: number, reason: string): void;
   abortGroup(name: string, reason: string): number;
-  /** A number that names the work in this thread until it was waited for; 0 when it is complete. */
+  /** Returns the number of the work in this thread, valid until it was waited for; 0 if it is complete. */
   issueCollective(
     communicator: number,
     kind: number,
@@ -110,9 +113,9 @@ export interface Native {
   waitWork(work: number): void;
   awaitWork(work: number): Promise<void>;
   workDone(work: number): boolean;
-  /** How many tensors; the frame then holds their handles, from place 1 on. */
+  /** Returns the number of tensors; the frame then holds their handles, from index 1. */
   gatherRagged(communicator: number, input: number): number;
-  /** A number that names the store in this process. */
+  /** Returns the number of the store in this process. */
   openStore(host: string, port: number, listens: boolean, timeoutMs: number): number;
   setInStore(store: number, key: string, value: string): void;
   readFromStore(store: number, key: string): string | undefined;
@@ -121,25 +124,25 @@ export interface Native {
   closeStore(store: number): void;
   setHostAddress(address: string): void;
   hostAddress(): string;
-  /** The whole file, which this process and others read and write. */
+  /** Maps a complete file that this process and others read and write. */
   mapShared(path: string): ArrayBuffer;
   enterSharedFolder(folder: string, processIndex: number): void;
   leaveSharedFolder(): void;
   inSharedFolder(): boolean;
-  /** A new tensor with the `ndim` sizes in the frame. */
+  /** Makes a tensor with the `ndim` sizes in the frame. */
   emptyShared(dtype: number, ndim: number): number;
-  /** The handle of a flat one. */
+  /** Resolves with the handle of a 1-D tensor. */
   emptySharedOffThread(dtype: number, numel: number): Promise<number>;
-  /** The tensors' memory is theirs until the promise is fulfilled, handles or not. */
+  /** Keeps the tensors' memory until the promise resolves, even if the handles are released. */
   copyOffThread(from: number, into: number, begin: number, numel: number): Promise<void>;
-  /** A new 1-D tensor of the host that the device of `like` copies from and to by itself. */
+  /** Makes a 1-D tensor in host memory that is pinned for the device of `like`. */
   emptyPinned(dtype: number, numel: number, like: number): number;
-  /** What the two below take. */
+  /** Returns the copy for {@link followCopy} and {@link copyArrived}. */
   copyBeside(into: number, from: number): object;
   followCopy(copy: object): void;
   copyArrived(copy: object): Promise<void>;
   exportRef(id: number, generation: number): Readonly<Record<string, unknown>>;
-  /** The ref's id; the frame then holds its generation. */
+  /** Returns the ref's id; the frame then holds its generation. */
   importRef(exported: Readonly<Record<string, unknown>>): number;
 
   memory(): NativeUse & {
@@ -151,38 +154,44 @@ export interface Native {
   resetPeakMemory(): void;
   cudaMemory(index: number): { freeBytes: number; totalBytes: number; heldBytes: number; liveBytes: number };
   releaseCachedMemory(): void;
-  /** This thread counts anew what tensors without memory would take: of the host's kernels, or of a GPU's. */
+  /** Starts a new count of what meta tensors of this thread would take, with the host's kernels or a GPU's. */
   startMeter(ofGpu: boolean): void;
   stopMeter(): void;
   readMeter(): Metered;
   resetMeterPeak(): void;
 
-  /** A new 1-D tensor that begins on a page of memory. */
+  /** Makes a 1-D tensor whose memory begins at a page. */
   pageAligned(dtype: number, numel: number): number;
-  /** The file's number. */
+  /** Returns the file's number. */
   openScratch(directory: string, sizeBytes: number): number;
   scratchIsDirect(file: number): boolean;
   readScratch(file: number, handle: number, offsetBytes: number): Promise<void>;
   writeScratch(file: number, handle: number, offsetBytes: number): Promise<void>;
   closeScratch(file: number): void;
-  /** A transfer's number, for {@link awaitScratch}. */
+  /** Returns the transfer's number, for {@link awaitScratch}. */
   beginScratch(file: number, handle: number, offsetBytes: number, write: boolean): number;
-  /** Blocks. */
+  /** Blocks until the transfer is complete. */
   awaitScratch(transfer: number, deadlineMs: number): void;
 
-  /** A new file with a checksum for each chunk, and room for its bytes where they are known: its number. */
+  /**
+   * Creates a file with a checksum for each chunk, and reserves its bytes if their number is known. Resolves with the file's
+   * number.
+   */
   createSummed(path: string, chunkBytes: number, expectedBytes: number): Promise<number>;
-  /** `memory`: a handle, or bytes; they must not change until the promise is fulfilled. */
+  /** `memory` is a handle, or bytes that must not change until the promise resolves. */
   appendSummed(
     file: number,
     memory: number | Uint8Array,
     offsetBytes: number,
     sizeBytes: number,
   ): Promise<void>;
-  /** Brings it to the disk and closes it: its checksums. */
+  /** Flushes the file to disk and closes it; resolves with its checksums. */
   finishSummed(file: number): Promise<Uint32Array>;
   openSummed(path: string): Promise<{ readonly file: number; readonly sizeBytes: number }>;
-  /** `stretches`: where each begins in the file, in memory, and its size; `sums`: none, or one a chunk. @returns bytes read */
+  /**
+   * `stretches` holds for each its offset in the file, its offset in memory and its size; `sums` is empty or has one per
+   * chunk. Resolves with the bytes read.
+   */
   readSummed(
     file: number,
     stretches: Float64Array,
@@ -194,56 +203,56 @@ export interface Native {
   dropSummed(file: number): void;
   crc32c(bytes: Uint8Array, before: number, byTable: boolean): number;
 
-  /** Whether the open file is locked by this process now; undefined where its file system knows no locks. */
+  /** Tries to lock an open file; returns whether this process has the lock, undefined if the file system has no locks. */
   tryLock(descriptor: number): boolean | undefined;
 
-  /** Of the first `count` handles in the frame. */
+  /** Takes the first `count` handles in the frame. */
   giveMemoryUp(count: number): boolean;
   takeMemoryBack(count: number): void;
-  /** A new 1-D tensor. */
+  /** Makes a 1-D tensor. */
   emptyPaged(dtype: number, numel: number): number;
   vacate(handle: number): void;
   occupy(handle: number): void;
-  /** Of the first `count` handles in the frame. */
-  markOffloaded(count: number, away: boolean): void;
+  /** Takes the first `count` handles in the frame. */
+  markOffloaded(count: number, offloaded: boolean): void;
   sharesMemory(one: number, other: number): boolean;
 
-  /** Throws where this process has no such device. */
+  /** Throws if this process does not have the device. */
   deviceNumber(name: string): number;
   deviceCount(kind: string): number;
-  /** @returns the one before, in this thread */
+  /** Returns this thread's previous one. */
   setDefaultDevice(device: number): number;
   enterDevice(device: number): void;
-  /** A handle, of the same tensor where it is there already. */
+  /** Returns a new handle, of the same tensor if it is on the device already. */
   toDevice(handle: number, device: number): number;
-  /** 0 for a thread without a device. */
+  /** Returns 0 for a thread without a device. */
   sayPlace(): number;
   followPlace(place: number): void;
-  /** The number of what {@link endReading} waits for. */
+  /** Returns the number for {@link endReading}. */
   beginReading(handle: number): number;
-  /** A handle of the elements, in host memory; once. */
+  /** Returns a handle of the elements in host memory. Call it once. */
   endReading(reading: number): number;
   readBacks(): number;
 
-  /** The functions from here to `touch` are for tests of the pretend device. Of every schedule from now on. */
+  /** Seeds every schedule from now on. The functions from here to `touch` are for tests of the pretend device. */
   simSeed(seed: number): void;
   simStatistics(): {
     readonly lateOperators: number;
     readonly readBacks: number;
     readonly hostWaits: number;
   };
-  /** This thread goes on in that stream, 0 the default one. @returns the number of the one before */
+  /** Switches this thread to another stream, 0 for the default one. @returns the number of the previous one */
   simStream(stream: number): number;
-  /** @returns the number of an event behind all that the stream was given */
+  /** Returns the number of an event after all work of the stream so far. */
   simRecord(): number;
-  /** The stream goes on behind it. */
+  /** Makes the stream wait for an event. */
   simBlock(event: number): void;
-  /** The stream uses the tensor's memory. */
+  /** Marks the tensor's memory as used by the stream. */
   simUse(handle: number): void;
   simSynchronize(): void;
-  /** A copy that is not waited for. */
+  /** Copies without waiting. */
   copyLate(handle: number, from: number): void;
-  /** The first byte, read by the CPU wherever it lies. */
+  /** Reads the first byte with the CPU, wherever it is. */
   touch(handle: number): number;
 
   setNumThreads(count: number): void;
@@ -253,18 +262,18 @@ export interface Native {
   selfTest(): { readonly matmul: boolean; readonly gloo: boolean };
 }
 
-/** What the addon was built with and runs on. */
+/** Facts about the addon's build and its machine. */
 export interface NativeInfo {
   /** libtorch's version, such as "2.13.0". */
   readonly torch: string;
   readonly cxxAbi: "cxx11" | "pre-cxx11";
-  /** Whether processes can talk through Gloo. */
+  /** Whether Gloo is built in. */
   readonly gloo: boolean;
-  /** Whether it has Troupe's kernels for CUDA, with a GPU at hand or without. */
+  /** Whether Troupe's CUDA kernels are built in, even if there is no GPU. */
   readonly cuda: boolean;
   /** The instruction set that Troupe's own kernels use. */
   readonly capability: "avx512" | "avx2" | "scalar";
-  /** What multiplies bfloat16 matrices: libtorch, or, where the processor has no such products, float32 panels. */
+  /** How bfloat16 matrices are multiplied: by libtorch, or by float32 panels if the processor has no bfloat16 products. */
   readonly bfloat16Products: "libtorch" | "float32 panels";
   /** Threads that an operator may use in this JavaScript thread. */
   readonly numThreads: number;
@@ -273,23 +282,23 @@ export interface NativeInfo {
 type MakeError = (code: ErrorCode, message: string, fields: Readonly<Record<string, unknown>>) => TroupeError;
 
 /**
- * The argument frame: arguments of an operator before {@link Native.call}, results after it. Shared with the addon, one per
- * thread. No user code may run between writing it and the call.
+ * The argument frame. It holds the arguments of an operator before {@link Native.call} and the results after it. One per
+ * thread, shared with the addon. No user code may run between writing it and the call.
  */
 export const frame = new Float64Array(1 << 14);
 
 let loaded: Native | undefined;
 
 /**
- * The addon of this thread, loaded at the first call.
- * @throws {TroupeError} `NATIVE_UNAVAILABLE` when it is not built or cannot be loaded
+ * Returns the addon of this thread, loaded at the first call.
+ * @throws {TroupeError} `NATIVE_UNAVAILABLE` if it is not built or cannot be loaded
  */
 export function native(): Native {
   loaded ??= load();
   return loaded;
 }
 
-/** The addon where this thread has loaded it. */
+/** Returns the addon if this thread has loaded it. */
 export function loadedNative(): Native | undefined {
   return loaded;
 }
@@ -321,7 +330,7 @@ function addonPath(): string {
   return process.env.TROUPE_ADDON ?? builtAddon;
 }
 
-/** The first use of the package, or of a clone, builds it, which takes minutes: what is done is said on standard error. */
+/** Builds the addon at the first use of the package or a clone. That takes minutes; progress goes to standard error. */
 function makeAddon(path: string): void {
   if (path === builtAddon) spawnSync(process.execPath, [setUp], { stdio: ["ignore", 2, 2] });
   if (existsSync(path)) return;

@@ -1,4 +1,4 @@
-/** @returns how many elements a tensor of this shape has; 1 for a scalar */
+/** Returns the number of elements of a shape; 1 for a scalar. */
 export function numelOf(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }

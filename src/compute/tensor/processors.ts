@@ -2,16 +2,19 @@ import { readdirSync, readFileSync } from "node:fs";
 import { TroupeError } from "../../errors/index.ts";
 import { native } from "./native.ts";
 
-/** To what a rank's threads keep: nothing; a share of the host's processors; all those of one NUMA node. */
+/**
+ * How a rank's threads are bound to processors: "none" not at all, "cores" to a share of the host's processors, "numa" to
+ * those of one NUMA node.
+ */
 export type Binding = "none" | "cores" | "numa";
 
 const NODES = "/sys/devices/system/node";
 
 /**
- * Has this thread, and those that it starts from now on, run on their share of the processors that this process may use alone. Memory
- * that they touch first lies with these then, as the kernel deals it out.
- * @param index - of `count` that share the host
- * @throws {TroupeError} `TENSOR_ARGUMENT` on a system that has no such thing
+ * Binds this thread, and threads that it starts from now on, to their share of the processors that this process may use.
+ * Memory that they touch first is then near these processors, by the kernel's rule.
+ * @param index - index among the `count` ranks that share the host
+ * @throws {TroupeError} `TENSOR_ARGUMENT` on systems other than Linux
  */
 export function bindThread(binding: Binding, index: number, count: number): void {
   if (binding === "none") return;
@@ -28,8 +31,9 @@ export function bindThread(binding: Binding, index: number, count: number): void
 }
 
 /**
- * @param nodes - the processors to be shared, by the memory that they are near to
- * @returns those of the one with this index: a whole node's, or as many as are its due, neighbours together; one at least
+ * Returns the processors of one rank.
+ * @param nodes - the processors to be shared, by NUMA node
+ * @returns all processors of a node for "numa", an even share of neighbouring ones for "cores"; at least one
  */
 export function shareOf(
   binding: "cores" | "numa",
@@ -44,7 +48,7 @@ export function shareOf(
   return all.slice(begin, Math.max(end, begin + 1));
 }
 
-/** @returns the numbers of a list as Linux writes it, such as "0-3,8" */
+/** Parses a list of numbers as Linux writes it, such as "0-3,8". */
 export function parseProcessors(list: string): readonly number[] {
   return list
     .trim()
@@ -56,13 +60,13 @@ export function parseProcessors(list: string): readonly number[] {
     });
 }
 
-/** Those that the process was started with, whatever this thread is bound to. */
+/** Returns the processors that the process was started with, whatever this thread is bound to. */
 function allowedProcessors(): readonly number[] {
   const [, list = ""] = /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
   return parseProcessors(list);
 }
 
-/** @returns `processors` by NUMA node, of those that have any; all of them where the system tells of none */
+/** Groups `processors` by NUMA node, without empty nodes; one group if the system reports no nodes. */
 function nodesOf(processors: readonly number[]): readonly (readonly number[])[] {
   const nodes = nodeLists().map((list) => parseProcessors(list).filter((each) => processors.includes(each)));
   const known = nodes.filter((each) => each.length > 0);

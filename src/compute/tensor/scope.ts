@@ -2,7 +2,7 @@ import { TroupeError } from "../../errors/index.ts";
 import { TensorHandle } from "./handle.ts";
 import { frame, native } from "./native.ts";
 
-/** The tensors that one running scope will release. */
+/** The tensors that one scope will release. */
 class Scope {
   tensors: TensorHandle[] = [];
   readonly outer: Scope | undefined;
@@ -22,7 +22,7 @@ class Scope {
     return index >= 0;
   }
 
-  /** Drops what was disposed by hand, so that a scope around a whole loop does not grow with it. */
+  /** Drops tensors that were disposed by hand, so that a scope around a loop does not grow with it. */
   private sweep(): void {
     this.tensors = this.tensors.filter((tensor) => !tensor.disposed);
     this.sweepAt = Math.max(this.sweepAt, 2 * this.tensors.length);
@@ -33,7 +33,7 @@ let current: Scope | undefined;
 
 const nobody: ReadonlySet<TensorHandle> = new Set();
 
-/** Makes a new tensor belong to the running scope, or to the finalizer where none runs. */
+/** Adds a new tensor to the running scope, or to the finalizer if no scope runs. */
 export function register<T extends TensorHandle>(tensor: T): T {
   if (current === undefined) tensor.watch();
   else current.add(tensor);
@@ -41,9 +41,10 @@ export function register<T extends TensorHandle>(tensor: T): T {
 }
 
 /**
- * Runs `body` and releases every tensor made inside, save those in the value it returns: a Tensor, or arrays and plain
- * objects that hold Tensors at any depth. Those pass to the enclosing scope. When `body` throws, all are released.
- * @throws {TroupeError} `TENSOR_SCOPE_ASYNC` when `body` returns a promise: what it made would be gone before it is used
+ * Runs `body` and releases every tensor made inside, except those in its result: a Tensor, or arrays and plain objects that
+ * hold Tensors at any depth. Those pass to the enclosing scope. If `body` throws, all are released.
+ * @throws {TroupeError} `TENSOR_SCOPE_ASYNC` if `body` returns a promise, whose tensors would be released before they are
+ *   used
  */
 export function scope<T>(body: () => T): T {
   const inner = new Scope(current);
@@ -61,8 +62,8 @@ export function scope<T>(body: () => T): T {
 }
 
 /**
- * A scope that is opened and closed by hand, for what no function encloses: the turn of a loop that a generator leads. What
- * is opened inside must be closed inside.
+ * A scope that is opened and closed by hand, for code that no function encloses, such as the body of a loop over a generator.
+ * Scopes opened inside must be closed inside.
  */
 export class OpenScope implements Disposable {
   readonly #scope = new Scope(current);
@@ -71,7 +72,7 @@ export class OpenScope implements Disposable {
     current = this.#scope;
   }
 
-  /** Releases what was made since, and was not kept. */
+  /** Releases the tensors that were made since and not kept. */
   [Symbol.dispose](): void {
     current = this.#scope.outer;
     close(this.#scope, nobody);
@@ -79,8 +80,8 @@ export class OpenScope implements Disposable {
 }
 
 /**
- * {@link scope}, where `body` may be asynchronous: if it returns a promise, what it has made by then passes to the enclosing
- * scope, as does, without one, what it makes later; memory is then given back once nothing refers to it.
+ * Runs `body` in a {@link scope} unless it is asynchronous. If it returns a promise, the tensors that it has made so far pass
+ * to the enclosing scope; without one, and for later tensors, the finalizer releases them.
  */
 export function scopeUnlessAsync<T>(body: () => T): T {
   let promise: { readonly result: T } | undefined;
@@ -95,7 +96,7 @@ export function scopeUnlessAsync<T>(body: () => T): T {
 }
 
 /**
- * Takes a tensor out of every scope: it lives until `dispose()`, or until nothing refers to it any more.
+ * Takes a tensor out of every scope: it lives until `dispose()`, or until it is no longer reachable.
  * @returns the same tensor
  */
 export function keep<T extends TensorHandle>(tensor: T): T {
@@ -109,9 +110,9 @@ export function keep<T extends TensorHandle>(tensor: T): T {
 }
 
 /**
- * Takes a tensor out of every scope with no net under it: whoever holds it must `dispose()` it. For engines, whose
- * tensors are many, large and short-lived: V8 hears nothing of their bytes, and collects no garbage for their sake.
- * @param tensor - or what makes it: the rest of what that makes is released
+ * Takes a tensor out of every scope without a finalizer: the caller must `dispose()` it. For engines, whose tensors are many,
+ * large and short-lived: V8 does not count their bytes and collects no garbage because of them.
+ * @param tensor - the tensor, or a function that makes it, whose other tensors are released
  */
 export function hold<T extends TensorHandle>(tensor: T | (() => T)): T {
   if (typeof tensor === "function") return scope(() => hold(tensor()));
@@ -120,13 +121,16 @@ export function hold<T extends TensorHandle>(tensor: T | (() => T)): T {
   return tensor;
 }
 
-/** Tensors this thread holds now, those in scopes and those kept. A training loop keeps it constant from step to step. */
+/**
+ * Returns the number of tensors that this thread holds, in scopes and kept. A training loop keeps it constant from step to
+ * step.
+ */
 export function liveTensors(): number {
   return native().liveTensors();
 }
 
 function close(ended: Scope, survivors: ReadonlySet<TensorHandle>): void {
-  const someSurvive = survivors.size > 0; // else a look into the set for each tensor, for nothing
+  const someSurvive = survivors.size > 0; // saves a look into the set for each tensor
   let count = 0;
   for (const tensor of ended.tensors) {
     if (tensor.disposed) continue;

@@ -2,8 +2,8 @@ import { TroupeError } from "../../errors/index.ts";
 import { type NativeInfo, native } from "./native.ts";
 
 /**
- * Threads that an operator may use when called from this JavaScript thread: OpenMP, MKL and oneDNN alike. Other threads
- * keep theirs, so that two ranks on two cores take one each.
+ * Sets how many threads an operator may use when called from this JavaScript thread, for OpenMP, MKL and oneDNN. Other
+ * threads keep theirs, so that two ranks on two cores can take one each.
  */
 export function setNumThreads(count: number): void {
   if (!Number.isSafeInteger(count) || count < 1) {
@@ -18,36 +18,36 @@ export function setNumThreads(count: number): void {
   native().setNumThreads(count);
 }
 
-/** Threads that an operator may use now. */
+/** Returns how many threads an operator may use when called from this JavaScript thread. */
 export function numThreads(): number {
   return native().numThreads();
 }
 
 /**
- * Names the folder in which the processes of this host share tensors, and this one's number in it, before any tensor is to
- * cross.
+ * Sets the folder in which the processes of this host share tensors, and this process's number in it. Call it before any
+ * tensor is sent.
  * @throws {TroupeError} `SHARED_FOLDER_TAKEN` while this process is in another one
  */
 export function enterSharedFolder(folder: string, processIndex: number): void {
   native().enterSharedFolder(folder, processIndex);
 }
 
-/** Takes that back once the others have ended; tensors that lie there live on. */
+/** Leaves the folder once the other processes have ended; tensors in it live on. */
 export function leaveSharedFolder(): void {
   native().leaveSharedFolder();
 }
 
-/** The bytes of a whole file, for this process and others to read and write; unmapped when it is collected. */
+/** Maps a complete file, for this process and others to read and write; unmapped when the buffer is garbage-collected. */
 export function mapShared(path: string): ArrayBuffer {
   return native().mapShared(path);
 }
 
-/** What the addon was built with and runs on. */
+/** Returns facts about the addon's build and its machine. */
 export function nativeInfo(): NativeInfo {
   return native().nativeInfo();
 }
 
-/** Multiplies two matrices, and sums through Gloo where it is built in. @throws {TroupeError} when a result is wrong */
+/** Multiplies two matrices, and sums through Gloo if it is built in. @throws {TroupeError} if a result is wrong */
 export function selfTest(): { readonly matmul: boolean; readonly gloo: boolean } {
   return native().selfTest();
 }

@@ -14,10 +14,10 @@ interface Facts {
 }
 
 /**
- * An n-dimensional array in libtorch's memory. This object is a small handle: it belongs to the scope in which it was made
- * and is gone with it, unless returned or kept; `using` and `dispose()` release it sooner. Using it afterwards throws
- * `TENSOR_DISPOSED`. The operators are methods under torch's names in camelCase, a trailing underscore meaning in place;
- * they throw `TENSOR_OP_FAILED` with the shapes and dtypes of their operands.
+ * An n-dimensional array in libtorch's memory. This object is a small handle. It belongs to the scope in which it was made
+ * and is released with it, unless returned or kept; `using` and `dispose()` release it sooner. Using it afterwards throws
+ * `TENSOR_DISPOSED`. The operators are methods with torch's names in camelCase; a trailing underscore means in place. They
+ * throw `TENSOR_OP_FAILED` with the shapes and dtypes of their operands.
  */
 export class Tensor extends TensorHandle {
   private facts: Facts | undefined = undefined;
@@ -31,14 +31,14 @@ export class Tensor extends TensorHandle {
     return this.read().dtype;
   }
 
-  /** Where the memory is: "cpu", a device such as "cuda:0", or "meta" for a placeholder without any. */
+  /** The device of its memory: "cpu", a device such as "cuda:0", or "meta" for a placeholder without memory. */
   get device(): Device | "meta" {
     return native().device(this.handle) as Device | "meta";
   }
 
   /**
-   * The tensor on a device: a copy, which autograd records, or this one's memory where it lies there already. To the host the
-   * thread waits for the values.
+   * Returns the tensor on a device: a copy, which autograd records, or a handle to the same memory if it is there already.
+   * For a copy to the host, the thread waits for the values.
    * @throws {TroupeError} `DEVICE_UNAVAILABLE`
    */
   onto(device: Device): Tensor {
@@ -55,24 +55,24 @@ export class Tensor extends TensorHandle {
     return this.shape.length;
   }
 
-  /** Whether autograd records what is computed from it. */
+  /** Whether autograd records operations on it. */
   get requiresGrad(): boolean {
     return native().requiresGrad(this.handle);
   }
 
-  /** Makes a leaf of the autograd graph, or takes that back. Floating dtypes only. */
+  /** Makes it a leaf of the autograd graph, or undoes that. Floating dtypes only. */
   requiresGrad_(flag = true): this {
     native().requiresGrad_(this.handle, flag);
     return this;
   }
 
-  /** The gradient of a leaf, null before the first backward. Each read is a new handle of the running scope. */
+  /** The gradient of a leaf, null before the first backward. Each read makes a new handle in the running scope. */
   get grad(): Tensor | null {
     const handle = native().gradOf(this.handle);
     return handle === 0 ? null : adopt(handle);
   }
 
-  /** Sets the gradient that backward adds to, such as a view of a flat buffer; null takes it away. */
+  /** Sets the gradient that backward adds to, such as a view of a flat buffer; null removes it. */
   set grad(gradient: Tensor | null) {
     native().setGrad(this.handle, gradient === null ? 0 : liveHandle(gradient, "grad"));
   }
@@ -82,30 +82,33 @@ export class Tensor extends TensorHandle {
     backward(this, gradient, options);
   }
 
-  /** The one element as a number; int64 beyond 2^53 is rounded. */
+  /** Returns the one element as a number; int64 beyond 2^53 is rounded. */
   item(): number {
     return native().item(this.handle);
   }
 
-  /** The elements in row-major order, copied. bfloat16 and float16 come as raw bits (`to("float32")` first for numbers). */
+  /** Copies the elements in row-major order. bfloat16 and float16 are raw bits; call `to("float32")` first for numbers. */
   toTypedArray(): TypedArray {
     const data = arrayFor(this.dtype, this.numel);
     native().toTypedArray(this.handle, data);
     return data;
   }
 
-  /** The same into memory of the caller's, shared or not, from `byteOffset` on: a multiple of an element's size. */
+  /**
+   * Copies the elements like {@link toTypedArray} into a buffer, shared or not, from `byteOffset` on, a multiple of the
+   * element size.
+   */
   copyInto(buffer: ArrayBufferLike, byteOffset = 0): void {
     native().toTypedArray(this.handle, viewFor(this.dtype, buffer, byteOffset, this.numel));
   }
 
-  /** Overwrites all elements, in row-major order, converting to this dtype. Arrays over a SharedArrayBuffer are taken too. */
+  /** Overwrites all elements, in row-major order, converting to this dtype. The array may be over a SharedArrayBuffer. */
   copyFrom(data: TypedArray): this {
     native().copyFrom(this.handle, data);
     return this;
   }
 
-  /** What it is, for logs: `Tensor float32[2,3]`. */
+  /** Returns a description for logs: `Tensor float32[2,3]`. */
   override toString(): string {
     return this.disposed ? "Tensor (disposed)" : `Tensor ${this.dtype}[${this.shape.join(",")}]`;
   }
@@ -116,22 +119,22 @@ export class Tensor extends TensorHandle {
   }
 }
 
-/** Gives a tensor that the addon has just made to the running scope. */
+/** Wraps a tensor that the addon has just made, and adds it to the running scope. */
 export function adopt(handle: number): Tensor {
   return register(new Tensor(handle));
 }
 
-/** The same for the result at a place of the frame. */
+/** Adopts the result at an index of the frame. */
 export function adoptAt(index: number): Tensor {
   return adopt(frame[index] ?? 0);
 }
 
-/** The same for a list: its handles stand behind its count. */
+/** Adopts a list of results, whose handles begin at index 1 of the frame. */
 export function adoptList(count: number): Tensor[] {
   return Array.from({ length: count }, (_, index) => adoptAt(index + 1));
 }
 
-/** The number of a tensor that must be alive, for native calls. @throws {TroupeError} `TENSOR_DISPOSED` */
+/** Returns the handle of a tensor that must be alive, for native calls. @throws {TroupeError} `TENSOR_DISPOSED` */
 export function liveHandle(tensor: Tensor, op: string): number {
   const handle = handleOf(tensor, op, "the operand");
   if (handle === 0)

@@ -2,38 +2,38 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 
 import { type FileHandle, open } from "node:fs/promises";
 
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = constants;
-/** Opening waits for no writer of a pipe, and takes over no terminal. */
+/** Opening never waits for a writer of a pipe and never takes over a terminal. */
 const FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 const MIB = 1 << 20;
 
 /**
- * Largest size of each kind of file that is read into memory at once, in bytes: some ten times the largest that is known, so that a
- * file of another kind is refused before it is read.
+ * Size limits of files that are read into memory at once, in bytes: about ten times the largest known file of the kind, so
+ * that a file of another kind is refused before it is read.
  */
 export const maxFileBytes = {
   /** A word or two: the name of the latest step, a commit, a token. */
   word: 4_096,
-  /** Options, names of one's own, keys, scripts. */
+  /** Options, the user's own names, keys, scripts. */
   settings: MIB,
   /** A model's or an adapter's config.json: most of it the names of classes. */
   config: 4 * MIB,
-  /** Which file holds which tensor: some 100 bytes each. */
+  /** A list of which file holds which tensor: some 100 bytes each. */
   index: 32 * MIB,
   /** A vocabulary and its merges: 35 MB are known. */
   tokenizer: 128 * MIB,
-  /** A text in one string: V8 has none of 512 MiB. */
+  /** A text in one string, which V8 limits to less than 512 MiB. */
   text: 511 * MIB,
   picture: 64 * MIB,
-  /** An hour of a CD's sound is 600 MB. */
+  /** One hour of CD audio is 600 MB. */
   sound: 2_000 * MIB,
-  /** Numbers in binary form, of which most of the file consists. */
+  /** Numbers in binary form, with little else in the file. */
   numbers: 2_000 * MIB,
 } as const;
 
-/** Why {@link openRegular} and {@link readBounded} refuse a file; `fileFailure` gives the message as the words after "got". */
+/** Thrown when {@link openRegular} or {@link readBounded} refuses a file. `fileFailure` turns it into the words after "got". */
 export class FileRefused extends Error {
-  /** As of a system's error, for the reasons that have words of their own. */
+  /** The system's error code, for the reasons that `fileFailure` has words for. */
   readonly code?: string;
 
   constructor(message: string, code?: string) {
@@ -43,9 +43,9 @@ export class FileRefused extends Error {
 }
 
 /**
- * Opens a regular file for reading, links followed, without ever waiting: a pipe, a socket or a device is refused. The caller owns
- * the handle.
- * @throws {FileRefused} for what is no regular file; what the system throws
+ * Opens a regular file for reading, links followed, without ever waiting: a pipe, a socket or a device is refused. The caller
+ * owns the handle.
+ * @throws {FileRefused} if it is not a regular file; also errors of the file system
  */
 export async function openRegular(path: string): Promise<FileHandle> {
   const file = await open(path, FLAGS);
@@ -58,7 +58,7 @@ export async function openRegular(path: string): Promise<FileHandle> {
   }
 }
 
-/** {@link openRegular} at once. @returns the descriptor, which the caller owns */
+/** Opens like {@link openRegular}, but synchronously. Returns the descriptor, which the caller owns. */
 export function openRegularSync(path: string): number {
   const descriptor = openSync(path, FLAGS);
   try {
@@ -71,9 +71,9 @@ export function openRegularSync(path: string): number {
 }
 
 /**
- * All bytes of a regular file, links followed.
- * @param maxBytes - a longer one is refused, before it is read where the system knows its size
- * @throws {FileRefused} for what is no regular file or has more bytes; what the system throws
+ * Reads all bytes of a regular file, links followed.
+ * @param maxBytes - a longer file is refused, if possible before it is read
+ * @throws {FileRefused} if it is not a regular file or has more bytes; also errors of the file system
  */
 export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
   await using file = await openRegular(path);
@@ -86,7 +86,7 @@ export async function readBounded(path: string, maxBytes: number): Promise<Buffe
   return reading.bytes;
 }
 
-/** {@link readBounded} at once. */
+/** Reads like {@link readBounded}, but synchronously. */
 export function readBoundedSync(path: string, maxBytes: number): Buffer {
   const descriptor = openRegularSync(path);
   try {
@@ -101,17 +101,17 @@ export function readBoundedSync(path: string, maxBytes: number): Buffer {
   }
 }
 
-/** {@link readBounded} as text in UTF-8; what is none becomes U+FFFD. */
+/** Reads a file like {@link readBounded} as UTF-8 text; invalid bytes become U+FFFD. */
 export async function readBoundedText(path: string, maxBytes: number): Promise<string> {
   return (await readBounded(path, maxBytes)).toString("utf8");
 }
 
-/** {@link readBoundedText} at once. */
+/** Reads like {@link readBoundedText}, but synchronously. */
 export function readBoundedTextSync(path: string, maxBytes: number): string {
   return readBoundedSync(path, maxBytes).toString("utf8");
 }
 
-/** Memory that a file is read into. It grows where the file is longer than the system said, as files of /proc are. */
+/** A buffer for the contents of a file. It grows if the file is longer than the system said, as files of /proc are. */
 class Reading {
   readonly #maxBytes: number;
   #buffer: Buffer;
@@ -121,7 +121,7 @@ class Reading {
   constructor(sizeBytes: number, maxBytes: number) {
     if (sizeBytes > maxBytes) throw tooLong(`${sizeBytes}`, maxBytes);
     this.#maxBytes = maxBytes;
-    // One byte more, so that the read that finds the end needs no other memory.
+    // One byte more, so that the read that finds the end of the file fits too.
     this.#buffer = Buffer.allocUnsafeSlow(sizeBytes + 1);
   }
 
@@ -133,7 +133,7 @@ class Reading {
     return this.#length;
   }
 
-  /** The free part of the memory. */
+  /** The free part of the buffer. */
   get rest(): Buffer {
     if (this.#length === this.#buffer.length) {
       const longer = Buffer.allocUnsafeSlow(Math.min(Math.max(4_096, 2 * this.#length), this.#maxBytes + 1));

@@ -1,15 +1,15 @@
 const MAX_DEPTH = 64;
-/** Most values, in lists and records together: the largest vocabulary that is known, with its merges, has two million. */
+/** The most values in all lists and records together. The largest known vocabulary, with its merges, has two million. */
 const MAX_VALUES = 2_500_000;
 
-/** A JSON text that is deeper, or has more values, than is read; the message stands for itself in a sentence. */
+/** Thrown for a JSON text that is too deep or has too many values; the message fits after "got". */
 export class JsonRefused extends Error {}
 
 /**
- * `JSON.parse` for a stranger's text. Its depth and its values are counted first, so that it takes at most some 200 MB and cannot
- * overflow the stack.
+ * Parses untrusted JSON. Depth and values are counted first, so that parsing takes at most about 200 MB and cannot overflow
+ * the stack.
  * @throws {JsonRefused} for more than 64 levels or 2.5 million values
- * @throws {SyntaxError} for what is no JSON
+ * @throws {SyntaxError} if the text is not JSON
  */
 export function parseBoundedJson(text: string): unknown {
   let [depth, numValues] = [0, 0];
@@ -44,7 +44,7 @@ function endOfString(text: string, begin: number): number {
   return end;
 }
 
-/** Whether an odd number of backslashes stands in front. */
+/** Whether an odd number of backslashes precedes this place. */
 function isEscaped(text: string, place: number): boolean {
   let first = place;
   while (text.charCodeAt(first - 1) === 0x5c) first--;

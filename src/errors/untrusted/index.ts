@@ -1,4 +1,4 @@
-/** Readers and bounds for files of strangers: no such file can make a reader wait, fill the memory, or look up an inherited name. */
+/** Readers for untrusted files: none of them can make the reader wait, fill the memory, or look up an inherited name. */
 export {
   FileRefused,
   maxFileBytes,

@@ -1,24 +1,25 @@
-/** A pattern's source is no longer than this, in UTF-16 units. */
+/** The longest source of a pattern, in UTF-16 units. */
 const MAX_SOURCE = 4_096;
-/** Most nodes of a pattern, once repetitions such as {1,3} are written out. */
+/** The most nodes of a pattern, with repetitions such as {1,3} written out. */
 const MAX_NODES = 4_096;
 const MAX_DEPTH = 64;
-/** Most memory for remembering failed attempts, in bytes. */
+/** The most memory for failed attempts, in bytes. */
 const MAX_MEMO_BYTES = 1 << 26;
-/** Steps for each character of a text before what fails is remembered: patterns of published tokenizers take three to ten. */
+/** Steps per character before the search starts to remember failures. Patterns of published tokenizers take three to ten. */
 const FREE_STEPS = 64;
 
-/** Why {@link LinearPattern} refuses a pattern or a text; the message stands for itself in a sentence. */
+/** Thrown when {@link LinearPattern} refuses a pattern or a text; the message fits after "got". */
 export class PatternRefused extends Error {}
 
 /**
- * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text, for patterns of strangers, which could make
- * `RegExp` run for ever. It backtracks like `RegExp` and finds exactly the same matches, but it remembers each pair of a place in the
- * pattern and a place in the text that has failed, and tries it once only. `String`'s match, matchAll, split and replaceAll accept one
- * like a `RegExp`, but a replacement is inserted literally.
+ * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text. It is for untrusted patterns,
+ * which could make `RegExp` run forever. It backtracks like `RegExp` and finds exactly the same matches, but it remembers
+ * each pair of a place in the pattern and a place in the text that has failed, and does not try it again. `String`'s match,
+ * matchAll, split and replaceAll accept it like a `RegExp`, but a replacement is inserted literally.
  *
- * Back references, switches such as `(?i:` and repetitions of what can be empty are refused: the first cannot be matched in linear time.
- * Source: Davis, Servant and Lee 2021, "Using selective memoization to defeat regular expression denial of service".
+ * Refuses back references, which cannot be matched in linear time, flags such as `(?i:`, and repetitions of something that
+ * can be empty. Source: Davis, Servant and Lee 2021, "Using selective memoization to defeat regular expression denial of
+ * service".
  */
 export class LinearPattern {
   readonly source: string;
@@ -28,8 +29,8 @@ export class LinearPattern {
   readonly #program: Program;
 
   /**
-   * @param source - as of a RegExp
-   * @throws {PatternRefused} for one that RegExp refuses, that is too long, or that is not matched here
+   * @param source - source as `RegExp` takes it
+   * @throws {PatternRefused} if `RegExp` refuses it, it is too long, or it uses an unsupported feature
    */
   constructor(source: string) {
     if (source.length > MAX_SOURCE)
@@ -43,12 +44,12 @@ export class LinearPattern {
     this.#program = new Compiler().compile(new Parser(source).parse());
   }
 
-  /** Whether a text holds a match. */
+  /** Whether a text has a match. */
   test(text: string): boolean {
     return new Search(this.#program, text).next(0) !== undefined;
   }
 
-  /** Every match, from the left, where the one before ended. */
+  /** Yields all matches from left to right, without overlap. */
   *matches(text: string): Generator<Match> {
     const search = new Search(this.#program, text);
     for (let from = 0; from <= text.length; ) {
@@ -68,7 +69,7 @@ export class LinearPattern {
     for (const { begin, end } of this.matches(text)) yield { 0: text.slice(begin, end), index: begin };
   }
 
-  /** Where a match is empty, between two characters, the text is cut too, as RegExp cuts it. */
+  /** Splits the text, also at empty matches between two characters, as `RegExp` does. */
   [Symbol.split](text: string): string[] {
     if (text === "") return this.test(text) ? [] : [text];
     const parts: string[] = [];
@@ -82,8 +83,8 @@ export class LinearPattern {
     return parts;
   }
 
-  /** The parts of a text before, between and behind the matches. */
-  apart(text: string): string[] {
+  /** Returns the parts of a text before, between and after the matches. */
+  pieces(text: string): string[] {
     const parts: string[] = [];
     let begin = 0;
     for (const match of this.matches(text)) {
@@ -94,7 +95,7 @@ export class LinearPattern {
   }
 }
 
-/** Where a pattern matches: from the first to behind the last UTF-16 unit. */
+/** The range of a match, in UTF-16 units; `end` is exclusive. */
 export interface Match {
   readonly begin: number;
   readonly end: number;
@@ -114,10 +115,10 @@ type Node =
   | { readonly kind: "look"; readonly node: Node; readonly isBehind: boolean; readonly isNegative: boolean }
   | { readonly kind: "begin" | "end" | "boundary" | "inside" };
 
-/** The characters that one class or escape stands for. RegExp itself is asked, once for each character. */
+/** The characters that one class or escape matches. `RegExp` decides, once for each character. */
 class CharacterSet {
   readonly #matcher: RegExp;
-  /** 0 for not asked yet, 1 for no, 2 for yes. */
+  /** 0: not tested yet, 1: no, 2: yes. */
   readonly #ascii = new Uint8Array(128);
   #plane: Uint8Array | undefined;
   readonly #beyond = new Map<number, boolean>();
@@ -151,7 +152,7 @@ class CharacterSet {
   }
 }
 
-/** Parses a source that RegExp has accepted with the flag `u`, so syntax errors need no check here. */
+/** Parses a source that `RegExp` has accepted with the flag `u`, so that syntax errors need no check here. */
 class Parser {
   readonly #source: string;
   readonly #sets = new Map<string, CharacterSet>();
@@ -249,18 +250,18 @@ class Parser {
   }
 }
 
-/** Steps of a program, by their numbers. */
+/** Numbers of the kinds of steps. */
 const [SET, SET_BACK, SPLIT, JUMP, MATCHED, LOOK, NOT, BEGIN, END, BOUNDARY, INSIDE, RUN] = [
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ] as const;
 
-/** A pattern as steps: what each does, and two numbers, mostly of steps that come next. */
+/** A compiled pattern: for each step its kind and two numbers, mostly of the steps that come next. */
 interface Program {
   readonly ops: Uint8Array;
   readonly first: Int32Array;
   readonly second: Int32Array;
   readonly sets: readonly CharacterSet[];
-  /** Where a step's failures are remembered; −1 where they are not. */
+  /** Index of a step's failures in the memo; −1 if they are not remembered. */
   readonly memos: Int32Array;
   readonly numMemos: number;
 }
@@ -339,7 +340,7 @@ class Compiler {
   }
 
   #repeat({ node, least, most, isLazy }: Node & { kind: "repeat" }, isBack: boolean): void {
-    // Whether such a round counts depends on where it began, which would have to be remembered too.
+    // Whether an empty round counts depends on where it began, which would have to be remembered too.
     if (canBeEmpty(node)) throw new PatternRefused("a repetition of what can be empty, such as (a*)*");
     for (let count = 0; count < least; count++) this.#node(node, isBack);
     if (most === Number.POSITIVE_INFINITY) {
@@ -367,7 +368,7 @@ class Compiler {
     if (splits.length > 0) this.#joins.add(this.#ops.length);
   }
 
-  /** Fills in the two ways of a split, behind it and at the present end of the steps, in the order in which they are tried. */
+  /** Fills in the two ways of a split, one right after it and one at the present end of the steps, in the order of trying. */
   #branch(split: number, isLazy: boolean): void {
     this.#first[split] = isLazy ? this.#ops.length : split + 1;
     this.#second[split] = isLazy ? split + 1 : this.#ops.length;
@@ -389,7 +390,7 @@ function canBeEmpty(node: Node): boolean {
   }
 }
 
-/** The memory of a step at a place of the text: 0 for none, FAILED for tried without a match yet, LED for one that led to a match. */
+/** Memo of a step at a place of the text. 0: not tried, FAILED: tried without a match yet, LED: led to a match. */
 const [FAILED, LED] = [1, 2];
 
 /** The search for matches in one text. */
@@ -405,7 +406,7 @@ class Search {
     this.#freeSteps = FREE_STEPS * (text.length + 64);
   }
 
-  /** The first match that begins at `from` or behind it. */
+  /** Finds the first match that begins at `from` or later. */
   next(from: number): Match | undefined {
     for (let begin = from; begin <= this.#text.length; begin += widthAt(this.#text, begin)) {
       let end = this.#run(0, begin, false);
@@ -428,14 +429,14 @@ class Search {
     this.#freeSteps = Number.POSITIVE_INFINITY;
   }
 
-  /** @returns where the match ends that begins at a step and a place, {@link NONE} or {@link INTERRUPTED} */
+  /** Returns the end of the match that begins at a step and a place, {@link NONE} or {@link INTERRUPTED}. */
   #run(firstStep: number, firstPlace: number, isLook: boolean): number {
     const { ops, first, second, sets, memos } = this.#program;
     const text = this.#text;
     const memo = this.#memo;
     const width = text.length + 1;
     // Attempts still to be made: a step, a place, and how much of the trail leads there. A run of one set is tried from its end
-    // back to its beginning, which is the fourth number; −1 where there is no run.
+    // back to its beginning, which is the fourth number; −1 if there is no run.
     const todo: number[] = [];
     const trail: number[] = [];
     let [step, place] = [firstStep, firstPlace];
@@ -502,7 +503,7 @@ class Search {
           }
           case SPLIT: {
             const tried = first[step] as number;
-            // Most ways fail at their first character: those are not begun.
+            // Most ways fail at their first character: do not begin those.
             if (ops[tried] === SET && !holds(sets[first[tried] as number], text.codePointAt(place))) {
               step = second[step] as number;
               break;
@@ -559,7 +560,7 @@ class Search {
     }
   }
 
-  /** Remembers a trail that led to a match. It does so again, since a look ahead or behind asks only whether there is a match. */
+  /** Remembers a trail that led to a match. It will lead there again, because a lookaround asks only whether there is a match. */
   #led(trail: readonly number[], place: number): number {
     if (this.#memo !== undefined) for (const key of trail) this.#memo[key] = LED;
     return place;
@@ -572,7 +573,7 @@ function holds(set: CharacterSet | undefined, code: number | undefined): boolean
   return code !== undefined && set?.has(code) === true;
 }
 
-/** Units of the character at a place. */
+/** Number of UTF-16 units of the character at a place. */
 function widthAt(text: string, place: number): number {
   return (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
 }

@@ -2,10 +2,10 @@ import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes a folder and those that it lies in. Not by `recursive: true`, which in Node never returns where the system says of a
- * folder that stands that nothing can be made in it, as in /proc.
- * @returns the first that was made; undefined where it stood
- * @throws what the file system says of the first that cannot be made
+ * Creates a folder and its parents. `recursive: true` is not used: in Node it never returns inside an existing folder that
+ * refuses new entries, such as /proc.
+ * @returns the first folder that was created; undefined if it existed
+ * @throws the file system's error for the first folder that cannot be created
  */
 export function makeFolder(path: string): string | undefined {
   if (existsSync(path)) return undefined;
@@ -14,7 +14,7 @@ export function makeFolder(path: string): string | undefined {
   try {
     mkdirSync(path);
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it meanwhile.
     if (!existsSync(path)) throw error;
   }
   return first ?? path;

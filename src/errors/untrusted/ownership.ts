@@ -11,9 +11,9 @@ import { TroupeError } from "../index.ts";
 export { compileCache, makeOwnFolder, userCache, whyForeign, whyUnsafe };
 
 /**
- * Where temporary files of ours are made: nobody else can touch them there.
- * @param options.inMemory - in the machine's shared memory, where there is such a folder
- * @throws {TroupeError} `FOLDER_UNSAFE` where another user could
+ * Returns the folder for temporary files, in which no other user can touch them.
+ * @param options.inMemory - prefers a folder in the machine's shared memory, if there is one
+ * @throws {TroupeError} `FOLDER_UNSAFE` if another user could touch them
  */
 export function temporaryRoot(options: { readonly inMemory?: boolean } = {}): string {
   const { path, reason } = temporaryFolder(options);
@@ -22,7 +22,7 @@ export function temporaryRoot(options: { readonly inMemory?: boolean } = {}): st
     "FOLDER_UNSAFE",
     {
       where: "temporary files",
-      expected: `${path} to be a folder in which nobody else can touch our files`,
+      expected: `${path} to be a folder in which no other user can touch our files`,
       got: reason,
       hint: "set TMPDIR to a folder of your own",
     },

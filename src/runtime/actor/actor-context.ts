@@ -6,7 +6,7 @@ import type { Addressed } from "../protocol/address.ts";
 import type { AskKind, In, Kind, Out, Protocol } from "../protocol/messages.ts";
 import type { SpawnOptions } from "../protocol/spawn.ts";
 
-/** A message taken by a blocking receive; a question is answered by `reply` or `fail`, later if need be. */
+/** A message taken by a blocking receive. A question is answered by `reply` or `fail`, at once or later. */
 export type Received<P, K extends Kind<P>> = {
   [Q in K]: {
     readonly kind: Q;
@@ -15,39 +15,39 @@ export type Received<P, K extends Kind<P>> = {
   } & (Q extends AskKind<P> ? { reply(answer: Out<P, Q>): void } : unknown);
 }[K];
 
-/** What an actor can do beyond answering: given to its `start`. */
+/** The functions of the runtime that an actor can call; given to its `start`. */
 export interface ActorContext<P> {
-  /** This actor, to be put into messages. */
+  /** A ref to this actor, to be put into messages. */
   readonly self: ActorRef<P>;
   readonly name: string;
   readonly incarnation: number;
   /** This actor's line on the status board. */
   readonly board: Pick<StatusBoard, "set" | "collective">;
 
-  /** Resolves when messages go straight to that actor's thread; do it before blocking. Rejects with ActorDown. */
+  /** Resolves when messages go straight to that actor's thread; await it before blocking. Rejects with ActorDown. */
   connect(ref: Addressed): Promise<void>;
-  /** Calls `onDown` once when that actor has ended, also when it has already; a throw in it is this actor's failure. */
+  /** Calls `onDown` once when that actor has ended, also if it has already; an error in it is this actor's failure. */
   watch(ref: Addressed, onDown: OnDown): void;
   /**
-   * Calls `onDown` once, when the first of those has ended that this actor's supervisor started together with it, also when it has
-   * already; never for an actor without a supervisor. A second call takes the place of the first.
+   * Calls `onDown` once, when the first of the actors ends that this actor's supervisor started together with it, also if one
+   * has already; never for an actor without a supervisor. A second call replaces the first.
    */
   watchSiblings(onDown: OnDown): void;
-  /** Takes all watches on that actor back, even if its end is already known. */
+  /** Removes all watches on that actor, even if its end is already known. */
   unwatch(ref: Addressed): void;
   /**
-   * Starts an actor that this one owns: it is stopped when this one ends, and its failure is this one's
-   * unless this one watches it.
+   * Starts an actor that this one owns: it is stopped when this one ends, and its failure is this one's failure too, unless
+   * this one watches it.
    */
   spawn<Q extends Protocol<Q>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<Q>>;
-  /** Sends plain data to the system's `onEvent` by the telemetry lane: never waits, the oldest are dropped. */
+  /** Sends plain data to the system's `onEvent` by the telemetry lane. It never waits; the oldest events are dropped. */
   emit(event: unknown): void;
-  /** Posts at once what was sent in this turn: for a handler that goes on to block or compute for long. */
+  /** Posts at once the messages sent in this turn, for a handler that blocks or computes for long afterwards. */
   flush(): void;
-  /** Stops this actor in order once it returns. */
+  /** Stops this actor in order once the current handler returns. */
   stop(reason?: string): void;
 
-  /** Sends a question at once, from an actor that blocks; `wait` takes the answer. */
+  /** Sends a question at once, from an actor that may block; `wait` takes the answer. */
   request<Q, K extends AskKind<Q>>(
     ref: ActorRef<Q>,
     kind: K,
@@ -62,13 +62,13 @@ export interface ActorContext<P> {
    */
   wait<T>(pending: Pending<T>): T;
   /**
-   * Blocks this thread until a message of one of `kinds` is there and takes it.
+   * Blocks this thread until a message of one of `kinds` is there, and takes it.
    * @throws {TroupeError} `RECEIVE_TIMEOUT` at the deadline
    * @throws {StopRequested} as soon as this actor is asked to stop
    */
   receive<K extends Kind<P>>(kinds: readonly K[], options: { readonly deadlineMs: number }): Received<P, K>;
   /**
-   * Takes in what has arrived without blocking; control-lane messages are handled inside this call.
+   * Receives what has arrived without blocking; control-lane messages are handled inside this call.
    * @throws {StopRequested} when this actor is asked to stop
    */
   poll(): void;

@@ -18,10 +18,10 @@ import type { ActorDefinition } from "./define-actor.ts";
 import type { End } from "./lifecycle.ts";
 import { Preloaded } from "./preload.ts";
 
-/** What a thread needs to become an actor: plain data and shared memory. */
+/** The data from which a thread starts an actor: plain data and shared memory. */
 export interface Boot {
   readonly address: Omit<Address, "lanes">;
-  /** Whether the actor has its thread to itself and may block it. */
+  /** Whether the actor has a thread of its own and may block it. */
   readonly hasThread: boolean;
   readonly moduleUrl: string;
   /** Imported before the actor's module, in every thread. */
@@ -29,14 +29,14 @@ export interface Boot {
   /** Encoded by the system's codecs. */
   readonly init: unknown;
   /** Whether `init` comes from another process. */
-  readonly isFromAfar?: boolean;
+  readonly isFromOtherProcess?: boolean;
   readonly settings: MessagingSettings;
   readonly systemLink: LinkEnd;
   readonly signal: SharedArrayBuffer;
   readonly board: SharedArrayBuffer | MemoryPlace;
 }
 
-/** How an actor is hosted. */
+/** Options of {@link hostActor}. */
 export interface HostOptions {
   /** Called once, when the actor has ended by itself. */
   onEnd(end: End): void;
@@ -45,7 +45,7 @@ export interface HostOptions {
   readonly clock?: Clock;
 }
 
-/** Loads the actor's module into this thread and starts the actor; its failure to load is its failure. */
+/** Loads the actor's module into this thread and starts the actor. If loading fails, the actor has failed. */
 export async function hostActor(boot: Boot, options: HostOptions): Promise<void> {
   let cell: Cell;
   const preloaded = new Preloaded(boot.preloadUrl, () => cell.endpoint.outbox);
@@ -56,7 +56,7 @@ export async function hostActor(boot: Boot, options: HostOptions): Promise<void>
     cell = makeCell(boot, preloaded, definition, options);
     options.onCell?.(cell);
     const context = createContext<unknown>(cell);
-    const init = boot.isFromAfar === true ? opener.ipc.decode(boot.init) : boot.init;
+    const init = boot.isFromOtherProcess === true ? opener.ipc.decode(boot.init) : boot.init;
     await cell.start(() => definition.start(context, codecs.decode(init)));
   } catch (error) {
     const failure = toFailure(error, `${boot.address.name}#${boot.address.incarnation}`);
@@ -75,7 +75,7 @@ async function loadDefinition(url: string): Promise<ActorDefinition<unknown, unk
     {
       where: "spawn",
       expected: "a module whose default export is defineActor({...})",
-      got: `${url}, which has none`,
+      got: `${url}, which exports none`,
       hint: "add export default defineActor({...})",
     },
     { fields: { url } },

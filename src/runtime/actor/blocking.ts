@@ -6,7 +6,7 @@ import { type Address, describe } from "../protocol/address.ts";
 import { RecordType } from "../protocol/record.ts";
 import type { Cell } from "./cell.ts";
 
-/** A message taken by a blocking receive, its types forgotten. */
+/** A message taken by a blocking receive, untyped. */
 export interface AnyReceived {
   readonly kind: string;
   readonly message: unknown;
@@ -15,9 +15,8 @@ export interface AnyReceived {
 }
 
 /**
- * Receiving without the event loop, for actors that compute synchronously. Each call first takes in what
- * has arrived, lets control-lane messages and ends of watched actors interrupt, and throws `StopRequested`
- * when the actor is to stop.
+ * Receives without the event loop, for actors that compute synchronously. Each call first receives what has arrived, lets
+ * control-lane messages and ends of watched actors interrupt, and throws `StopRequested` if the actor was asked to stop.
  */
 export class Blocking {
   readonly #cell: Cell;
@@ -76,7 +75,7 @@ export class Blocking {
     }
   }
 
-  /** Shows on the status board whom this actor waits for, and blocks. */
+  /** Blocks, and shows on the status board which actor this one waits for. */
   #sleep(done: () => boolean, deadlineMs: number, waitingFor: number): void {
     const { endpoint, board, handling } = this.#cell;
     const kindIndex = handling.currentKindIndex;
@@ -99,7 +98,7 @@ export class Blocking {
     }
   }
 
-  /** A question is at hand until it is answered, a statement for a moment. */
+  /** A question counts as being handled until it is answered, a statement only for a moment. */
   #received(delivery: Delivery): AnyReceived {
     const { outbox } = this.#cell.endpoint;
     const isAsk = delivery.type === RecordType.ask;
@@ -140,7 +139,7 @@ function nothingReceived(address: Address, kinds: readonly string[], deadlineMs:
       where: `receive ${describe(address)}`,
       expected: `one of ${kinds.join(", ")} within ${deadlineMs} ms`,
       got: "none",
-      hint: "see who should send it, or allow more time",
+      hint: "check the sender, or allow more time",
     },
     { fields: { actor: describe(address), kinds: [...kinds], deadlineMs } },
   );

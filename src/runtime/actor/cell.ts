@@ -13,26 +13,23 @@ import type { Behavior } from "./define-actor.ts";
 import { Handling } from "./handling.ts";
 import { type End, Lifecycle, type StopRequest } from "./lifecycle.ts";
 
-/** What a cell is made of. */
+/** Parts of a {@link Cell}. */
 export interface CellOptions extends Omit<EndpointOptions, "resident"> {
   readonly systemLink: LinkEnd;
   readonly board: StatusBoard;
   readonly concurrent: readonly string[];
-  /** Whether this actor has its thread to itself. */
+  /** Whether this actor has a thread of its own. */
   readonly mayBlock: boolean;
   /** Called once, after the last record has been sent. */
   onEnd(end: End): void;
-  /** Called with each message this actor could not handle or send, so that what it owned can be released. */
+  /** Called with each message that this actor could not handle or send, so that resources in it can be released. */
   onUndelivered(message: unknown): void;
 }
 
-// After so many messages the event loop gets a turn, for timers and for what else this thread serves.
+// After this many messages the event loop gets a turn, for timers and for other work of this thread.
 const messagesPerTurn = 512;
 
-/**
- * One actor at work: takes message after message from its mailbox, one at a time unless the kind is
- * declared concurrent, for as long as its life goes on.
- */
+/** A running actor: handles the messages of its mailbox, one at a time unless the kind is declared concurrent, until it ends. */
 export class Cell implements Resident {
   readonly endpoint: Endpoint;
   readonly handling: Handling;
@@ -43,7 +40,7 @@ export class Cell implements Resident {
   /** Kinds a blocking receive is waiting for: these do not interrupt it. */
   awaitedKinds: readonly string[] = [];
   readonly #options: CellOptions;
-  /** Whether messages that come now are handled before it stops. */
+  /** Whether messages that arrive now are handled before it stops. */
   #isOpen = true;
   #isServing = false;
   #seenUrgent = 0;
@@ -70,7 +67,7 @@ export class Cell implements Resident {
     });
   }
 
-  /** Makes the actor by `create`, then serves its mailbox; a throw in it is the actor's failure. */
+  /** Makes the actor by `create`, then serves its mailbox. If `create` throws, the actor has failed. */
   async start(create: () => Promise<Behavior<unknown>> | Behavior<unknown>): Promise<void> {
     try {
       const behavior = await create();
@@ -88,14 +85,14 @@ export class Cell implements Resident {
     return this.#options.mayBlock;
   }
 
-  /** Stops this actor in order, as if the system had asked. */
+  /** Stops this actor in order, as at the system's request. */
   requestStop(request: StopRequest): void {
     this.lifecycle.requestStop(request);
     this.wake();
   }
 
   onMessage(delivery: Delivery): void {
-    // What is not taken stays counted as under way at its sender and becomes a dead letter there when this actor is gone.
+    // A message that is not taken stays under way at its sender, and becomes a dead letter there when this actor has ended.
     if (!this.#isOpen) return;
     this.mailbox.put(delivery);
   }
@@ -118,7 +115,7 @@ export class Cell implements Resident {
     this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body: of });
   }
 
-  /** Calls `onDown` once, when the first of those has ended that this actor's supervisor started together with it. */
+  /** Calls `onDown` once, when the first of the actors ends that this actor's supervisor started together with it. */
   watchSiblings(onDown: OnDown): void {
     this.endpoint.watches.addSiblings(onDown);
     this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watchSiblings });
@@ -144,7 +141,7 @@ export class Cell implements Resident {
     }
   }
 
-  /** Sees to messages that a blocking call took in outside any handler: no packet will come to wake this cell for them. */
+  /** Handles messages that a blocking call received outside any handler: no packet will arrive to wake this cell for them. */
   wakeAfterBlocking(): void {
     if (!this.#isServing && this.mailbox.size > 0) queueMicrotask(() => this.wake());
   }
@@ -181,7 +178,7 @@ export class Cell implements Resident {
     if (this.lifecycle.isRunning && !this.handling.isBusy) this.board.enterIdle();
   }
 
-  /** Between two messages: control that was posted meanwhile goes first. */
+  /** Receives control messages that were posted since the last message, so that they go first. */
   #lookForUrgent(): void {
     const urgent = this.endpoint.signal.urgentSequence;
     if (urgent === this.#seenUrgent) return;

@@ -10,7 +10,7 @@ import type { ActorContext, Received } from "./actor-context.ts";
 import { Blocking } from "./blocking.ts";
 import type { Cell } from "./cell.ts";
 
-/** The context of the actor in `cell`. */
+/** Makes the context of the actor in `cell`. */
 export function createContext<P>(cell: Cell): ActorContext<P> {
   const { endpoint } = cell;
   const blocking = new Blocking(cell);
@@ -39,7 +39,7 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
     },
     emit: (event) => endpoint.outbox.emit(cell.system, RecordType.emit, event),
     flush: () => endpoint.connections.flush(),
-    stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
+    stop: (reason = "its own request") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
     request: (ref, kind, message, options) =>
       blocking.request(ref.address, kind, message, options) as Pending<never>,
     wait: <T>(pending: Pending<T>) => blocking.wait(pending as Pending<unknown>) as T,

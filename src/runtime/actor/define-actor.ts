@@ -6,13 +6,13 @@ type Later<T> = T | Promise<T>;
 
 type HandlerResult<Shape> = Shape extends { readonly out: infer Answer } ? Later<Answer> : Later<void>;
 
-/** One function for each kind of `P`; a forgotten one does not compile. */
+/** One handler for each kind of `P`; a missing one does not compile. */
 export type Handlers<P> = { readonly [K in keyof P]: (message: In<P, K>) => HandlerResult<P[K]> };
 
-/** Why an actor is being stopped, in words for people. */
+/** The reason why an actor is stopped, in words for people. */
 export type StopReason = string;
 
-/** What `start` gives back: the actor at work. */
+/** The handlers of an actor, as `start` returns them. */
 export interface Behavior<P> {
   readonly handlers: Handlers<P>;
   /** Called once, after the last message, when the actor is stopped in order; not after a failure. */
@@ -25,11 +25,11 @@ export interface ActorDefinition<P, Init> {
   readonly lanes?: { readonly [K in Kind<P>]?: Lane };
   /** Kinds whose handlers may run while another handler awaits. */
   readonly concurrent?: readonly Kind<P>[];
-  /** Makes the actor; its promise resolving is what `spawn` waits for. */
+  /** Makes the actor; `spawn` waits for its promise. */
   start(context: ActorContext<P>, init: Init): Later<Behavior<P>>;
 }
 
-/** Declares an actor; the default export of the actor's own module. */
+/** Declares an actor. The result is the default export of the actor's own module. */
 export function defineActor<P extends Protocol<P>, Init = undefined>(
   definition: ActorDefinition<P, Init>,
 ): ActorDefinition<P, Init> {

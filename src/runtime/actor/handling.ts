@@ -7,7 +7,7 @@ import { describe } from "../protocol/address.ts";
 import { RecordType } from "../protocol/record.ts";
 import type { Behavior } from "./define-actor.ts";
 
-/** A kind of message and what handles it. */
+/** A kind of message and its handler. */
 interface KindEntry {
   /** Its number on the status board. */
   readonly index: number;
@@ -15,20 +15,20 @@ interface KindEntry {
   readonly isConcurrent: boolean;
 }
 
-/** What handling needs of its cell. */
+/** Parts of the cell that {@link Handling} uses. */
 export interface HandlingOptions {
   readonly endpoint: Endpoint;
   readonly board: StatusBoard;
   readonly tracer: Tracer | undefined;
   /** Kinds that may be handled while another handler awaits. */
   readonly concurrent: readonly string[];
-  /** A message nobody asked an answer to failed. */
+  /** The handler of a statement failed. */
   onFailure(error: unknown): void;
   /** A handler that awaited has finished. */
   onSettled(): void;
 }
 
-/** Brings messages to their handlers and what comes of it to whoever asked. */
+/** Calls the handlers of messages and sends the answers. */
 export class Handling {
   readonly #options: HandlingOptions;
   readonly #entries = new Map<string, KindEntry>();
@@ -40,7 +40,7 @@ export class Handling {
     this.#options = options;
   }
 
-  /** Takes over the handlers of the actor that was made. */
+  /** Registers the handlers of the actor. */
   adopt({ handlers }: Behavior<unknown>): void {
     for (const [index, [kind, handler]] of Object.entries(handlers).entries()) {
       const isConcurrent = this.#options.concurrent.includes(kind);
@@ -53,7 +53,7 @@ export class Handling {
     return [...this.#entries.keys()];
   }
 
-  /** Whether a handler awaits that lets no other begin. */
+  /** Whether a handler awaits that is not concurrent, so that no other may begin. */
   get isBusy(): boolean {
     return this.#awaiting !== undefined;
   }
@@ -68,7 +68,7 @@ export class Handling {
     return this.#current === undefined ? -1 : (this.#entries.get(this.#current.kind)?.index ?? -1);
   }
 
-  /** Handles a message; an error becomes the answer or, where nobody asked, this actor's failure. */
+  /** Handles a message. An error becomes the answer to a question; for a statement it becomes this actor's failure. */
   handle(delivery: Delivery): void {
     const entry = this.#accept(delivery);
     if (entry === undefined) return;
@@ -79,7 +79,7 @@ export class Handling {
     }
   }
 
-  /** Handles a message in the middle of another's handler, which an error of one that was told breaks off. */
+  /** Handles a message in the middle of another's handler. The error of a statement breaks that handler off. */
   interruptWith(delivery: Delivery): void {
     const entry = this.#accept(delivery);
     if (entry === undefined) return;
@@ -94,8 +94,8 @@ export class Handling {
   }
 
   /**
-   * A handler that blocks has taken this message itself: it is what this actor handles for now.
-   * @returns ends that: the actor is back at what it handled before
+   * Notes that a blocking handler has taken this message itself, so that it is the one being handled for now.
+   * @returns a function that ends this: the actor handles the earlier message again
    */
   taken(delivery: Delivery): () => void {
     const { board, tracer, endpoint } = this.#options;
@@ -122,7 +122,7 @@ export class Handling {
     }
   }
 
-  /** Counts the message as taken and finds its handler, unless it came too late or is of a kind that has none. */
+  /** Counts the message as taken and finds its handler; undefined if it arrived too late or its kind has none. */
   #accept(delivery: Delivery): KindEntry | undefined {
     const { endpoint, board } = this.#options;
     endpoint.take(delivery);
@@ -167,12 +167,12 @@ export class Handling {
   }
 }
 
-/** What a tracer is told of a message. */
+/** Returns the facts about a message for the tracer. */
 function traced({ kind, trace, receivedMs, from }: Delivery): TracedMessage {
   return { kind, trace, receivedMs, from: describe(from.peer) };
 }
 
-/** Refuses a message of a kind that its receiver does not have. */
+/** Refuses a message of a kind that its receiver has no handler for. */
 export function refuseKind(endpoint: Endpoint, delivery: Delivery): void {
   endpoint.undelivered.refused(delivery, "WrongProtocol");
   if (delivery.type === RecordType.tell) return;

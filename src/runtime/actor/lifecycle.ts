@@ -6,27 +6,30 @@ import { type Failure, isStopRequest, StopRequested, toFailure } from "../protoc
 import { RecordType } from "../protocol/record.ts";
 import type { Behavior } from "./define-actor.ts";
 
-/** How an actor ended. */
+/** The way an actor ended. */
 export type End = { readonly kind: "stopped" } | { readonly kind: "failed"; readonly failure: Failure };
 
-/** How the system asks an actor to stop. */
+/** A request to an actor to stop. */
 export interface StopRequest {
   readonly reason: string;
   /** Whether messages that have arrived are handled first. */
   readonly drain: boolean;
 }
 
-/** What a lifecycle needs of its actor's cell. */
+/** Parts of the cell that {@link Lifecycle} uses. */
 export interface LifecycleOptions {
   readonly endpoint: Endpoint;
-  /** To the actor's system. */
+  /** The connection to the actor's system. */
   readonly system: Connection;
   readonly board: StatusBoard;
   /** Called once, after the last record has been sent. */
   onEnd(end: End): void;
 }
 
-/** One actor's life: starting, running, ending, ended. It ends once, and its system hears of that after all else. */
+/**
+ * The phases of one actor: starting, running, ending, ended. It ends once, and that is the last record that its system
+ * receives.
+ */
 export class Lifecycle {
   readonly #options: LifecycleOptions;
   #phase: "starting" | "running" | "ending" | "ended" = "starting";
@@ -46,12 +49,12 @@ export class Lifecycle {
     return this.#phase === "ended";
   }
 
-  /** Why and how it is to stop, from when it was asked to. */
+  /** The request to stop; undefined before it. */
   get stopRequest(): StopRequest | undefined {
     return this.#stopRequest;
   }
 
-  /** The actor has been made; from here on it runs, unless it has ended meanwhile. */
+  /** Starts running the actor, unless it has ended meanwhile. */
   begin(behavior: Behavior<unknown>, kinds: readonly string[]): void {
     if (this.#phase !== "starting") return;
     const { endpoint, system, board } = this.#options;
@@ -62,13 +65,13 @@ export class Lifecycle {
     board.enter("idle");
   }
 
-  /** Asks it to stop: the first who asks says how. */
+  /** Asks it to stop. Only the first request counts. */
   requestStop(request: StopRequest): void {
     this.#stopRequest ??= request;
   }
 
   /**
-   * Breaks off a call that blocks in an actor that is to stop; its own `stop` may block.
+   * Breaks off a blocking call of an actor that was asked to stop; its own `stop` may block.
    * @throws {StopRequested}
    */
   checkStop(): void {
@@ -77,12 +80,12 @@ export class Lifecycle {
     }
   }
 
-  /** Whether an error is only the way in which a call that blocked ended when the actor was asked to stop. */
+  /** Whether an error only comes from a blocking call that a request to stop broke off. */
   isUnwinding(error: unknown): boolean {
     return this.#stopRequest !== undefined && isStopRequest(error);
   }
 
-  /** Stops it in order: its `stop` runs, and what waits for credit is sent. */
+  /** Stops it in order: its `stop` runs, and messages that wait for credit are sent. */
   async finish(): Promise<void> {
     const { endpoint, board } = this.#options;
     this.#phase = "ending";
@@ -98,7 +101,7 @@ export class Lifecycle {
     this.#end({ kind: "stopped" }, { type: RecordType.stopped });
   }
 
-  /** Ends it with an error, at once. */
+  /** Ends it at once, as failed. */
   fail(error: unknown): void {
     if (this.#phase === "ended") return;
     const { endpoint, board } = this.#options;
@@ -107,7 +110,7 @@ export class Lifecycle {
     this.#end({ kind: "failed", failure }, { type: RecordType.failed, body: failure });
   }
 
-  /** Cuts it off without its consent: nothing it does from here on reaches anyone. */
+  /** Disconnects it without asking: nothing that it does from here on reaches another actor. */
   abandon(): void {
     if (this.#phase === "ended") return;
     const { endpoint, board } = this.#options;

@@ -3,15 +3,15 @@ import { type Codec, CodecSet } from "../transport/codec.ts";
 import type { MessageOrder } from "../transport/link.ts";
 import { LinkOpener, type ProcessSupport } from "../transport/link-opener.ts";
 
-/** What the module named by `preload` may export. */
+/** Exports that the `preload` module may have. */
 export interface Preload {
-  /** Taught to every actor of the system. */
+  /** Codecs for every actor of the system. */
   readonly codecs?: readonly Codec[];
-  /** Called, in the thread that finds it out, with each message that will not be handled. */
+  /** Called with each message that will not be handled, in the thread that notices it. */
   onUndelivered?(message: unknown): void;
-  /** What placement "process" needs. */
+  /** Support for placement "process". */
   readonly processes?: ProcessSupport;
-  /** What goes beside messages between threads. */
+  /** Data that accompanies messages between threads. */
   readonly order?: MessageOrder;
 }
 
@@ -20,7 +20,7 @@ export async function loadPreload(url: string | undefined): Promise<Preload> {
   return url === undefined ? {} : ((await import(url)) as Preload);
 }
 
-/** What an actor or the system gains by the preload module; before it is loaded, messages hold plain data and refs alone. */
+/** The preload module of an actor or the system. Before it is loaded, messages can hold plain data and refs only. */
 export class Preloaded {
   readonly codecs: CodecSet;
   readonly opener = new LinkOpener(
@@ -31,7 +31,7 @@ export class Preloaded {
   #loading: Promise<void> | undefined;
   #module: Preload = {};
 
-  /** @param holder - of the refs that come in messages */
+  /** @param holder - returns the sender of refs that arrive in messages */
   constructor(url: string | undefined, holder: () => Sender) {
     this.codecs = new CodecSet([refCodec(holder)]);
     this.#url = url;
@@ -43,12 +43,12 @@ export class Preloaded {
     return this.#loading;
   }
 
-  /** What placement "process" needs, where the module gives it. */
+  /** Support for placement "process", if the module exports it. */
   get processes(): ProcessSupport | undefined {
     return this.#module.processes;
   }
 
-  /** Tells the module of a message that will not be handled; its own errors become warnings. */
+  /** Passes a message that will not be handled to the module; the module's errors become warnings. */
   onUndelivered(message: unknown): void {
     try {
       this.#module.onUndelivered?.(message);

@@ -2,7 +2,7 @@ import type { Door } from "../transport/hub/door.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
 import { UnixDoor } from "../transport/unix/unix-door.ts";
 
-/** The door of a process: over the network where one is given, else a Unix socket in the folder. */
+/** Makes the door of a process: on the network if one is given, otherwise a Unix socket in the folder. */
 export function doorOf({
   network,
   folder,

@@ -3,6 +3,7 @@ import { type Failure, toFailure } from "../protocol/failure.ts";
 import { defaultMessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { HeadProxy } from "./head-proxy.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import {
   firstHostIndex,
@@ -13,34 +14,33 @@ import {
 } from "./host-orders.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { packControl } from "./packed-control.ts";
-import { Post } from "./post.ts";
 import { lastWordsMs, type StartedProcess, startProcess } from "./started-process.ts";
 import { within } from "./within.ts";
 
 const head = 0;
 
-/** Where a system can be joined by other hosts: plain data. */
+/** The data that other hosts need to join a system. Plain data. */
 export interface Invitation {
-  /** Of the head's door. */
+  /** Address of the head's door. */
   readonly address: string;
-  /** Known to the hosts of this system and to nobody else; left out where they hold it already. */
+  /** Secret shared by the hosts of this system; left out if they have it already. */
   readonly token?: string;
-  /** Whether its door takes those alone who prove themselves by a certificate. */
+  /** Whether hosts need a trusted certificate to join. */
   readonly isSealed: boolean;
 }
 
-/** How a host joins a system. */
+/** Options of a host that joins a system. */
 export interface HostAgentOptions {
   readonly invitation: Invitation;
-  /** What opens the door where the invitation does not say it. */
+  /** The shared secret, if the invitation does not hold it. */
   readonly token: string | undefined;
-  /** How this host is reached. */
+  /** How other processes reach this host. */
   readonly network: Network;
-  /** Counts all that have ever joined this system: none has the number of another. */
+  /** Number of this host among all that have ever joined this system; never reused. */
   readonly number: number;
-  /** Its number among the hosts. */
+  /** Number of its place among the hosts; the head is 0. */
   readonly place: number;
-  /** As people call it. */
+  /** Name of the host, for people. */
   readonly name: string;
   readonly means: HostMeans;
   /** See `HostsOptions.about`. */
@@ -50,11 +50,14 @@ export interface HostAgentOptions {
 }
 
 /**
- * What this host does for a system whose actors are supervised elsewhere: it starts their processes here, passes on what they and the head
- * say to each other, and tells their ends.
+ * Represents this host in a system that another host leads. It starts processes here, relays messages between them and the
+ * head, and reports their ends.
  */
 export class HostAgent {
-  /** Resolves once the system has let it go, with what the system failed with, if it did. All that ran here has ended then. */
+  /**
+   * Resolves once the system has released this host and all processes here have ended; with the system's failure, if it
+   * failed.
+   */
   readonly over: Promise<Failure | undefined>;
   readonly #options: HostAgentOptions;
   readonly #folder = makeHostFolder();
@@ -62,7 +65,7 @@ export class HostAgent {
   readonly #welcome = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<Failure | undefined>();
   #hub: Hub | undefined;
-  #post: Post | undefined;
+  #proxy: HeadProxy | undefined;
   #isEnding = false;
   #failure: Failure | undefined;
 
@@ -73,9 +76,9 @@ export class HostAgent {
   }
 
   /**
-   * Calls the head and resolves once it has been taken in.
-   * @throws {TroupeError} `HOST_REFUSED` with the head's reason; `PEER_UNTRUSTED` where one of the two does not trust the other's certificate;
-   *   `RUN_INTERRUPTED` where a signal is just ending the run; `HOST_LOST` where nobody answers
+   * Calls the head and resolves once this host has been admitted.
+   * @throws {TroupeError} `HOST_REFUSED` with the head's reason; `PEER_UNTRUSTED` if one of the two does not trust the
+   *   other's certificate; `RUN_INTERRUPTED` if a signal is ending the run; `HOST_LOST` if the head does not answer
    */
   static async join(options: HostAgentOptions): Promise<HostAgent> {
     refuseOtherTrust(options);
@@ -85,7 +88,7 @@ export class HostAgent {
     return agent;
   }
 
-  /** Tells the head that a signal asks this host to end; the head says when. */
+  /** Tells the head that a signal asks this host to end; the head decides when. */
   signal(signal: NodeJS.Signals): void {
     this.#tell({ kind: "signal", signal });
   }
@@ -96,20 +99,21 @@ export class HostAgent {
       token: this.#token,
       maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
     };
-    const post = await Post.open({
+    const proxy = await HeadProxy.open({
       network,
       ...trust,
       toHead: (frame, process) => this.#hub?.pass(head, frame, process),
-      onLost: (index, error) => this.#tell({ kind: "unheard", index, failure: error && toFailure(error) }),
+      onLost: (index, error) =>
+        this.#tell({ kind: "disconnected", index, failure: error && toFailure(error) }),
     });
-    this.#post = post;
+    this.#proxy = proxy;
     const hub = await Hub.open({
       index: firstHostIndex + number,
       door: new TcpDoor({ ...network, port: 0 }),
       ...trust,
       onControl: (_from, bytes) => this.#obey(unpackHostOrder(bytes)),
-      passOn: (_from, frame) => {
-        if (frame.of !== head) post.deliver(frame);
+      relay: (_from, frame) => {
+        if (frame.of !== head) proxy.deliver(frame);
         return frame.of !== head;
       },
       onLost: (index, error) => {
@@ -133,12 +137,12 @@ export class HostAgent {
     else this.#end(order.failure);
   }
 
-  #begin({ name, birth }: Extract<HostOrder, { readonly kind: "begin" }>): void {
-    const { index } = birth;
+  #begin({ name, start }: Extract<HostOrder, { readonly kind: "begin" }>): void {
+    const { index } = start;
     const network = { ...this.#options.network, port: 0 };
-    const systemAddress = this.#post?.address ?? "";
+    const systemAddress = this.#proxy?.address ?? "";
     const [folder, token] = [this.#folder, this.#token];
-    const started = startProcess(name, { ...birth, folder, network, systemAddress, token });
+    const started = startProcess(name, { ...start, folder, network, systemAddress, token });
     this.#running.set(index, started);
     if (started.pid !== undefined) this.#tell({ kind: "begun", index, pid: started.pid });
     void this.#untilOver(index, started);
@@ -147,7 +151,7 @@ export class HostAgent {
   async #untilOver(index: number, started: StartedProcess): Promise<void> {
     const { exitCode, signalCode, error } = await started.exited;
     await started.silent;
-    await within(lastWordsMs, this.#post?.gone(index) ?? started.silent);
+    await within(lastWordsMs, this.#proxy?.gone(index) ?? started.silent);
     this.#running.delete(index);
     sweepHostFolder(this.#folder, index);
     const failure = error && toFailure(error);
@@ -168,19 +172,22 @@ export class HostAgent {
     void this.#leaveWhereEmpty();
   }
 
-  /** Goes once nothing runs here any more and the head has heard so: what is under way when a host is gone may go with it. */
+  /**
+   * Leaves once nothing runs here any more and the head has received all reports, which could otherwise be lost with this
+   * host.
+   */
   async #leaveWhereEmpty(): Promise<void> {
     if (this.#running.size > 0) return;
     await this.#hub?.leave();
     this.#hub?.close();
-    this.#post?.close();
+    this.#proxy?.close();
     removeOwnedFolder(this.#folder);
     this.#welcome.reject(refusedBy(this.#failure));
     this.#over.resolve(this.#failure);
   }
 }
 
-/** Neither end would say more than that the other has hung up. */
+/** Refuses to call a head with other security settings: either end would only see that the other closed the call. */
 function refuseOtherTrust({ invitation, network, token }: HostAgentOptions): void {
   const isSealed = network.tls !== undefined;
   const needsToken = invitation.token === undefined;
@@ -213,7 +220,7 @@ function isRefusal(error: Error | undefined): error is TroupeError {
 }
 
 function refusedBy(failure: Failure | undefined): Error {
-  const relayed = failure?.message ?? "[hosts] expected to be taken in, got the end of the run";
+  const relayed = failure?.message ?? "[hosts] expected to be admitted, got the end of the run";
   const known = (["HOST_LOST", "PEER_UNTRUSTED", "RUN_INTERRUPTED"] as const).find(
     (code) => code === failure?.code,
   );

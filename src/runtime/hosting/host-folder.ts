@@ -4,15 +4,15 @@ import { temporaryRoot } from "../../errors/untrusted/index.ts";
 import { makeOwnedFolder } from "./owned-folder.ts";
 
 /**
- * Makes the folder in which the processes of one system meet: their sockets, and the memory they share. It lies in memory where
- * the machine has such a place. What systems left behind that were killed with all their processes at once is removed.
- * @throws {TroupeError} `FOLDER_UNSAFE` where no folder of the machine keeps other users from it
+ * Makes the folder for the sockets and shared memory of one system's processes. It is in memory if the machine has such a
+ * folder. Folders left behind by systems that were killed with all their processes are removed.
+ * @throws {TroupeError} `FOLDER_UNSAFE` if no folder of the machine is safe from other users
  */
 export function makeHostFolder(): string {
   return makeOwnedFolder(temporaryRoot({ inMemory: true }), "troupe-host-");
 }
 
-/** Removes what one process has left in the folder; its files bear its number. */
+/** Removes the files of one process from the folder; their names have its number. */
 export function sweepHostFolder(path: string, index: number): void {
   const prefixes = [`p${index}.`, `p${index}-`];
   for (const name of readdirSync(path)) {

@@ -1,34 +1,37 @@
 import type { Failure } from "../protocol/failure.ts";
 import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.ts";
-import type { ProcessBirth } from "./process-orders.ts";
+import type { ProcessStart } from "./process-orders.ts";
 
-/** Hubs of processes are numbered from 0, those of hosts from here on. */
+/** First index of the hubs of hosts; the hubs of processes are numbered from 0. */
 export const firstHostIndex = 2 ** 32;
 
-/** What the head of a system has another host do. */
+/** An order of the head of a system to another host. */
 export type HostOrder =
-  /** It belongs to the system from now on. */
+  /** Admits the host to the system. */
   | { readonly kind: "welcome" }
-  /** Starts a process. Its host decides where it runs, how it reaches the head and how it is reached; the token is not sent. */
+  /** Starts a process. Its host decides its folder and its network; the token is not sent. */
   | {
       readonly kind: "begin";
       readonly name: string;
-      readonly birth: Omit<ProcessBirth, "folder" | "network" | "systemAddress" | "token">;
+      readonly start: Omit<ProcessStart, "folder" | "network" | "systemAddress" | "token">;
     }
-  /** Ends a process at once. */
+  /** Kills a process. */
   | { readonly kind: "kill"; readonly index: number }
-  /** Ends what still runs, and leaves; with `failure` it was refused, or the system has failed. */
+  /** Ends the host's processes and makes it leave. With `failure` the host was refused, or the system has failed. */
   | { readonly kind: "dismiss"; readonly failure: Failure | undefined };
 
-/** What another host tells the head of its system. */
+/** A message of another host to the head of its system. */
 export type HostNews =
-  /** It is there. */
+  /** Asks to be admitted. */
   | ({ readonly kind: "host" } & HostCard)
-  /** The operating system knows the process by this number. */
+  /** A process was started and has this id. */
   | { readonly kind: "begun"; readonly index: number; readonly pid: number }
-  /** The process can be heard no more, and all that it said was passed on; with why, where it is not its end that closed its call. */
-  | { readonly kind: "unheard"; readonly index: number; readonly failure: Failure | undefined }
-  /** The process has ended, and this is what it wrote last. */
+  /**
+   * The connection from a process has ended, and all its messages were relayed. `failure` if something else than its end
+   * closed the call.
+   */
+  | { readonly kind: "disconnected"; readonly index: number; readonly failure: Failure | undefined }
+  /** A process has ended; `lastLines` are the last that it wrote. */
   | {
       readonly kind: "over";
       readonly index: number;
@@ -37,46 +40,46 @@ export type HostNews =
       readonly failure: Failure | undefined;
       readonly lastLines: string;
     }
-  /** A signal asks it to end. */
+  /** A signal asks the host to end. */
   | { readonly kind: "signal"; readonly signal: string };
 
-/** Who a host is. */
+/** The identity of a host. */
 export interface HostCard {
   /** Its number among the hosts of the system; the head is 0. */
   readonly place: number;
-  /** As people call it. */
+  /** Name of the host, for people. */
   readonly name: string;
-  /** What all hosts of a system must agree on. */
+  /** A text that must be equal on all hosts of a system. */
   readonly about: string;
-  /** What it has. */
+  /** Its resources. */
   readonly means: HostMeans;
-  /** Whether another process of the same machine starts what is to live there: this one waits for the end. */
+  /** Whether another process of the same machine starts the actors there and this one only waits for the end. */
   readonly isCompanion: boolean;
 }
 
-/** What a host has for a run: plain data. */
+/** The resources of a host for a run. Plain data. */
 export interface HostMeans {
-  /** Processors that it may use. */
+  /** Number of processors that it may use. */
   readonly numCores: number;
   /** Memory that it may use, in bytes. */
   readonly memoryBytes: number;
-  /** Its devices beside these, by name. */
+  /** Names of its devices other than the CPU. */
   readonly devices: readonly string[];
 }
 
-/** @throws {TroupeError} `FRAME_INVALID` for what is none */
+/** Unpacks an order. @throws {TroupeError} `FRAME_INVALID` if it is not one */
 export function unpackHostOrder(bytes: Uint8Array): HostOrder {
   return unpackControl(bytes, orders);
 }
 
-/** @throws {TroupeError} `FRAME_INVALID` for what is none */
+/** Unpacks a message of a host. @throws {TroupeError} `FRAME_INVALID` if it is not one */
 export function unpackHostNews(bytes: Uint8Array): HostNews {
   return unpackControl(bytes, news);
 }
 
 const orders: Checks<HostOrder> = {
   welcome: () => true,
-  begin: ({ name, birth }) => typeof name === "string" && isRecord(birth) && isCount(birth.index),
+  begin: ({ name, start }) => typeof name === "string" && isRecord(start) && isCount(start.index),
   kill: ({ index }) => isCount(index),
   dismiss: ({ failure }) => failure === undefined || isRecord(failure),
 };
@@ -88,7 +91,7 @@ const news: Checks<HostNews> = {
     typeof isCompanion === "boolean" &&
     [name, about].every((text) => typeof text === "string"),
   begun: ({ index, pid }) => isCount(index) && isCount(pid),
-  unheard: ({ index, failure }) => isCount(index) && (failure === undefined || isRecord(failure)),
+  disconnected: ({ index, failure }) => isCount(index) && (failure === undefined || isRecord(failure)),
   over: ({ index, failure, lastLines }) =>
     isCount(index) && (failure === undefined || isRecord(failure)) && typeof lastLines === "string",
   signal: ({ signal }) => typeof signal === "string",

@@ -10,30 +10,32 @@ import { endOf, lastWordsMs, type StartedProcess } from "./started-process.ts";
 import type { Warmup, WorkerHandle } from "./thread.ts";
 import { within } from "./within.ts";
 
-// A thread that does not end when it is made to, or a process that nobody hears any more, is ended with its process.
+// How long a terminated thread or a disconnected process may take to end before its process is killed.
 const patienceMs = 500;
-// A process that leaves waits until its peers have read what it said last, over a slow link and on a busy machine too.
+// A process that leaves waits until its peers have read its last messages, which may take long over a slow link or on a busy
+// machine.
 const farewellMs = 10_000;
-// It answers in some milliseconds, or after a second where native code keeps the actor's thread; one that is stopped never does.
+// A process answers within milliseconds, or after a second if native code keeps the actor's thread; a stopped process never
+// does.
 const stackPatienceMs = 2_000;
 
-/** A process that hosts actors, as the one that started it sees it. */
+/** A process that hosts actors, as seen by the process that started it. */
 export class HostProcess {
   readonly name: string;
   readonly index: number;
-  /** Resolves once it can be given orders. @throws {TroupeError} `PROCESS_START_FAILED` when it ends before */
+  /** Resolves once it accepts orders; rejects with `PROCESS_START_FAILED` if it ends before. */
   readonly ready: Promise<void>;
-  /** Resolves when it has ended and all it said has been taken in. */
+  /** Resolves when it has ended and all its messages have been received. */
   readonly ended: Promise<void>;
-  /** Those that a route leads to from it, and that have not ended. */
+  /** Living processes that it has a route to. */
   readonly peers = new Set<HostProcess>();
   readonly #hub: Hub;
   readonly #started: StartedProcess;
   readonly #warmups = new Set<string>();
   readonly #workers = new Map<number, (error: Error | undefined) => void>();
-  /** Copies of the boards of its actors, where the two processes share no memory; by uid. */
+  /** Copies of the status boards of its actors by uid, if the two processes share no memory. */
   readonly #boards = new Map<number, Uint8Array>();
-  /** Who waits to be told where an actor's code is; by uid. */
+  /** Open requests for the stacks of its actors, by uid. */
   readonly #stacks = new Map<number, PromiseWithResolvers<string | undefined>>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #disconnected = Promise.withResolvers<void>();
@@ -46,28 +48,28 @@ export class HostProcess {
     this.name = name;
     this.index = index;
     this.ready = this.#ready.promise;
-    this.ready.catch(() => {}); // told to whoever awaits it; a process may also end before anyone does
+    this.ready.catch(() => {}); // reported to those who await it; the process may also end before any does
     this.#hub = hub;
     this.#started = started;
     this.ended = this.#untilEnded();
   }
 
-  /** The number that the operating system of its host knows it by. */
+  /** Process id on its host; undefined before it has one. */
   get pid(): number | undefined {
     return this.#started.pid;
   }
 
-  /** The host that it runs on; undefined for that of its system. */
+  /** Number of the host that it runs on; undefined for the host of its system. */
   get place(): number | undefined {
     return this.#started.place;
   }
 
-  /** Of its door, once it is ready. */
+  /** Address of its door, once it is ready. */
   get address(): string {
     return this.#address;
   }
 
-  /** Whether it takes no more actors. */
+  /** Whether it accepts no more actors. */
   get isLeaving(): boolean {
     return this.#isLeaving;
   }
@@ -77,23 +79,23 @@ export class HostProcess {
     return this.#workers.size === 0;
   }
 
-  /** Has it do something, after everything it was told before. */
+  /** Sends it an order; orders are carried out in sequence. */
   order(order: Order): void {
     this.#hub.control(this.index, packControl(order));
   }
 
-  /** Has a thread of it load what an actor needs, where none does; returns whether it is to begin. */
+  /** Starts a warm standby in it, unless there is one; returns whether it did. */
   prepareStandby(warmup: Warmup): boolean {
     if (this.#warmups.has(warmup.name)) return false;
     this.#warmups.add(warmup.name);
     this.ready.then(
       () => this.order({ kind: "prepareStandby", warmup }),
-      () => {}, // who does not start loads nothing, and whoever needs it is told why
+      () => {}, // the failed start is reported where the process is needed
     );
     return true;
   }
 
-  /** Has it start an actor. */
+  /** Starts an actor in it. */
   start(boot: HostedBoot): WorkerHandle {
     const { uid } = boot.address;
     const exited = new Promise<Error | undefined>((resolve) => this.#workers.set(uid, resolve));
@@ -101,12 +103,12 @@ export class HostProcess {
     return { exited, terminate: () => this.#terminate(uid, exited), stack: () => this.#stackOf(uid) };
   }
 
-  /** Keeps `copy` like the board of one of its actors, as often as the process tells of it. */
+  /** Updates `copy` from the board of one of its actors whenever the process reports it. */
   mirror(uid: number, copy: Uint8Array): void {
     this.#boards.set(uid, copy);
   }
 
-  /** Takes in what it says of itself. */
+  /** Handles a message of the process about itself. */
   hear(news: Exclude<News, { readonly kind: "corrupted" }>): void {
     if (news.kind === "ready") {
       this.#address = news.address;
@@ -122,12 +124,12 @@ export class HostProcess {
     else this.#exited(news.uid, news.failure && errorOf(news.failure));
   }
 
-  /** It has said to another process what cannot be: none of it can be relied on. */
+  /** Kills the process, because it sent another process an invalid frame and cannot be trusted. */
   corrupted(failure: Failure): void {
     this.disconnected(errorOf(failure));
   }
 
-  /** It can be heard no more: it has ended, or must. */
+  /** Handles the end of its connection: it has ended or is made to. */
   disconnected(error: Error | undefined): void {
     this.#blame ??= error;
     this.#disconnected.resolve();
@@ -135,7 +137,7 @@ export class HostProcess {
     else this.kill();
   }
 
-  /** Lets it go, now that no actor lives in it. */
+  /** Ends it in order, when no actor lives in it any more. */
   async leave(): Promise<void> {
     this.#isLeaving = true;
     if (this.#isReady) this.order({ kind: "leave" });
@@ -143,7 +145,7 @@ export class HostProcess {
     await this.ended;
   }
 
-  /** Ends it at once. */
+  /** Kills it. */
   kill(): void {
     this.#started.kill();
   }
@@ -187,7 +189,7 @@ export class HostProcess {
 
   async #untilEnded(): Promise<void> {
     const end = await this.#started.exited;
-    // Its last words come by two ways, and each of them closes behind the last.
+    // Its last messages come by two ways, each of which closes after its last.
     await within(lastWordsMs, Promise.all([this.#started.silent, this.#disconnected.promise]));
     const error = this.#blame ?? endOf(this.name, this.#started, end);
     this.#refuse(error);

@@ -4,39 +4,39 @@ import type { Hub } from "../transport/hub/hub.ts";
 import { type HostCard, type HostNews, unpackHostNews } from "./host-orders.ts";
 import { RemoteHost, titleOf } from "./remote-host.ts";
 
-/** What a system of several hosts is to know of them. */
+/** Options of a system of several hosts. */
 export interface HostsOptions {
-  /** How many processes there are to be, the one that holds the system and companions included. */
+  /** Number of hosts, including the one of the system and companions. */
   readonly count: number;
-  /** What opens the door, where the hosts hold it already; else one is made, and the invitation says it. */
+  /** Shared secret that the hosts already have; without it one is made and put into the invitation. */
   readonly token?: string;
-  /** What all must agree on, such as what they were started with: who says another is refused. */
+  /** A text that must be equal on all hosts, such as their command; a host with another is refused. */
   readonly about: string;
   /**
-   * Where a process is to live.
-   * @param process - its name
-   * @param places - the hosts that are there, in order; the first is that of the system
+   * Chooses the host of a process.
+   * @param process - name of the process
+   * @param places - numbers of the hosts that have joined, in order; the first is the host of the system
    * @returns one of them
    */
   placeOf(process: string, places: readonly number[]): number;
-  /** A host is there, for the first time or again. */
+  /** A host has joined, for the first time or again. */
   onJoined(host: HostCard): void;
-  /** A host is gone, and all that ran there. */
+  /** A host is lost, with everything that ran there. */
   onLost(host: HostCard, failure: Failure): void;
-  /** Why a host is missing, where that is known: for the error that names it. */
+  /** Returns why a host is missing, if known, for the error that names it. */
   whyMissing?(place: number): string | undefined;
   /** A host was sent a signal that asks it to end. */
   onSignal(host: HostCard, signal: NodeJS.Signals): void;
 }
 
-/** A host that is let go first ends what runs there, on a busy machine too; one that is gone is found silent long before. */
+/** A released host first ends what runs there, which may take long on a busy machine. A lost one is noticed long before. */
 const goodbyeMs = 10_000;
 
-/** The other hosts of a system, as the one that holds it sees them: they call, are taken in, start processes, and are let go. */
+/** The other hosts of a system, as seen by the head. They call, are admitted, start processes, and are released. */
 export class Hosts {
   readonly #options: HostsOptions;
   readonly #hub: Hub;
-  /** By the number of its hub. */
+  /** Admitted hosts by the index of their hub. */
   readonly #living = new Map<number, RemoteHost>();
   #wake = Promise.withResolvers<void>();
   #isClosed = false;
@@ -47,7 +47,7 @@ export class Hosts {
     this.#hub = hub;
   }
 
-  /** The host on which a process of this name is to live; undefined where that is this one. */
+  /** Returns the host for a process of this name; undefined for this host. */
   hostOf(process: string): RemoteHost | undefined {
     const others = [...this.#living.values()].filter(({ card }) => !card.isCompanion);
     const places = [0, ...others.map(({ card }) => card.place)].sort((a, b) => a - b);
@@ -56,8 +56,9 @@ export class Hosts {
   }
 
   /**
-   * Resolves once all are there.
-   * @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline; `SYSTEM_STOPPED` where the system ends before
+   * Resolves once all hosts have joined.
+   * @throws {TroupeError} `HOST_MISSING` naming those that did not join within the deadline; `SYSTEM_STOPPED` if the system
+   *   ends before
    */
   async all(deadlineMs: number): Promise<void> {
     const late = Promise.withResolvers<"late">();
@@ -73,7 +74,7 @@ export class Hosts {
     }
   }
 
-  /** Takes in what a host says. */
+  /** Handles a message of a host. */
   hear(from: number, bytes: Uint8Array): void {
     const news = unpackHostNews(bytes);
     const host = this.#living.get(from);
@@ -83,7 +84,7 @@ export class Hosts {
     else host.hear(news);
   }
 
-  /** A hub can be heard no more. */
+  /** Handles the loss of a host's connection. */
   lose(index: number, cause: Error | undefined): void {
     const host = this.#living.get(index);
     if (host === undefined) return;
@@ -93,7 +94,7 @@ export class Hosts {
     if (!this.#isClosed && !host.card.isCompanion) this.#options.onLost(host.card, toFailure(failure));
   }
 
-  /** Lets all go, and resolves when they have gone, or have had time to. */
+  /** Releases all hosts, and resolves when they have left or have had time to. */
   async dismiss(failure: Failure | undefined): Promise<void> {
     this.#isClosed = true;
     this.#failure = failure;
@@ -115,7 +116,7 @@ export class Hosts {
     const refusal = this.#refusalOf(card);
     const host = new RemoteHost(card, from, this.#hub);
     if (refusal !== undefined) {
-      // One that comes as the run ends leaves as the others do.
+      // A host that joins as the run ends leaves with the same failure as the others.
       host.order({ kind: "dismiss", failure: this.#failure ?? toFailure(refusal) });
       return;
     }
@@ -129,18 +130,14 @@ export class Hosts {
     const { count, about } = this.#options;
     const title = titleOf(card);
     const isFree = card.place > 0 && card.place < count && this.#at(card.place) === undefined;
-    if (this.#isClosed) return refused("a run that goes on", `${title}, as the run ends`, "start it anew");
+    if (this.#isClosed) return refused("a run that goes on", `${title}, as the run ends`, "start it again");
     if (!isFree)
-      return refused(
-        `hosts 1 to ${count - 1}, each once`,
-        title,
-        "see how many the launcher was told to start",
-      );
+      return refused(`hosts 1 to ${count - 1}, each once`, title, "check how many hosts the launcher starts");
     if (card.about === about) return undefined;
     return refused(`${title} to be started with ${about}`, card.about, "give every host the same command");
   }
 
-  /** Who is to be there and is not, by number. */
+  /** Numbers of the hosts that have not joined. */
   get missing(): readonly number[] {
     return Array.from({ length: this.#options.count - 1 }, (_, index) => index + 1).filter(
       (place) => this.#at(place) === undefined,
@@ -160,7 +157,7 @@ export class Hosts {
         where: "hosts",
         expected: `${this.#options.count} hosts within ${deadlineMs / 1000} s`,
         got: [`all but ${names}`, ...reasons].join("; "),
-        hint: "see their own output, and whether they reach this one by its address",
+        hint: "see their own output, and check that they can reach this host at its address",
       },
       { fields: { missing, numRefused: reasons.length } },
     );

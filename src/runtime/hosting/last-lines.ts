@@ -3,7 +3,7 @@ import type { Readable, Writable } from "node:stream";
 const mostLines = 20;
 const mostLineLength = 2_000;
 
-/** Passes what a process writes on line by line, with its name before each, and remembers the last of them. */
+/** Copies the output of a process line by line, with its name before each, and keeps the last lines. */
 export class LastLines {
   readonly #prefix: string;
   readonly #lines: string[] = [];
@@ -12,7 +12,7 @@ export class LastLines {
     this.#prefix = `[${name}] `;
   }
 
-  /** Passes on everything from `source`; a line longer than 2,000 characters goes in pieces. */
+  /** Copies everything from `source` to `sink`; a line longer than 2,000 characters is split. */
   follow(source: Readable, sink: Writable): void {
     let rest = "";
     source.setEncoding("utf8");

@@ -1,14 +1,15 @@
 import { spawnSync } from "node:child_process";
 
-/** The signal that a process gets when the one that started it is gone: one that ends it, unless it listens to it. */
+/** The signal that a process gets when its parent has ended. It ends the process unless the process handles it. */
 export const orphanSignal = "SIGUSR2";
 
 const setpriv = ["setpriv", "--pdeathsig", orphanSignal.slice(3), "--"] as const;
 let isThere: boolean | undefined;
 
 /**
- * A command that is given {@link orphanSignal} by the kernel when the thread that starts it ends. Before it can listen to anybody,
- * while it loads for a second or five, nothing else would reach it. Where util-linux has no `setpriv`, it ends once it has loaded.
+ * Returns a command to which the kernel sends {@link orphanSignal} when the thread that starts it ends. While the process
+ * still loads, for one to five seconds, nothing else could reach it. Without `setpriv` of util-linux, the process ends only
+ * once it has loaded.
  */
 export function endingWithParent(program: string, args: readonly string[]): [string, readonly string[]] {
   const [command, ...options] = setpriv;

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { startOf } from "../process-mark.ts";
 
 /**
- * Makes a folder below `root` that this process answers for: only this user may enter it, and its name tells whose it is. What
- * processes left there that ended without removing theirs is removed first.
- * @param prefix - what the folder is for, such as `troupe-`; folders of other prefixes are left alone
+ * Makes a folder in `root` that belongs to this process: only this user has access, and its name identifies the process.
+ * Folders of processes that ended without removing theirs are removed first.
+ * @param prefix - start of the folder's name, such as `troupe-`; folders with other prefixes are left alone
  */
 export function makeOwnedFolder(root: string, prefix: string): string {
   const stamped = `${prefix}${pidNamespace()}-`;
@@ -26,7 +26,10 @@ function isMine(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.uid === process.getuid?.();
 }
 
-/** Numbers of processes mean something within one namespace only, and containers may share memory without sharing it. */
+/**
+ * Returns the id of this process's pid namespace: process ids differ between namespaces, and containers may share a folder in
+ * memory without sharing the namespace.
+ */
 function pidNamespace(): string {
   try {
     return readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");

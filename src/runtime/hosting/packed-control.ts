@@ -1,44 +1,44 @@
 import { Packr } from "msgpackr/pack";
 import { TroupeError } from "../../errors/index.ts";
 
-/** What one process says to another's hub, as it comes: nothing of it can be relied on before it is checked. */
+/** A message of one process to another's hub, not yet checked. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** By kind, whether what belongs to it is there. */
+/** Checks of messages, by kind. */
 export type Checks<T extends { readonly kind: string }> = Readonly<
   Record<T["kind"], (said: Fields) => boolean>
 >;
 
 const packer = (): Packr => new Packr({ moreTypes: true } as never);
 
-/** As bytes, for a hub to carry. */
+/** Packs a message into bytes for a hub. */
 export function packControl<T extends { readonly kind: string }>(said: T): Uint8Array {
   return new Uint8Array(packer().pack(said));
 }
 
 /**
- * The reverse of {@link packControl}.
- * @throws {TroupeError} `FRAME_INVALID` for what is none of these: whoever says it is heard no more
+ * Unpacks and checks a message of {@link packControl}.
+ * @throws {TroupeError} `FRAME_INVALID` for anything else; the hub then disconnects the sender
  */
 export function unpackControl<T extends { readonly kind: string }>(bytes: Uint8Array, checks: Checks<T>): T {
   let said: unknown;
   try {
     said = packer().unpack(bytes);
   } catch (cause) {
-    throw garbled("what was packed", (cause as Error).message);
+    throw garbled("packed data", (cause as Error).message);
   }
   const kind = isRecord(said) ? String(said.kind) : typeof said;
   const check = Object.hasOwn(checks, kind) ? checks[kind as T["kind"]] : undefined;
   if (isRecord(said) && check?.(said)) return said as unknown as T;
-  throw garbled("a known kind, with what belongs to it", kind);
+  throw garbled("a known kind with its fields", kind);
 }
 
-/** Whether it has fields. */
+/** Whether a value is a record. */
 export function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether it counts or numbers something. */
+/** Whether a value is an integer from 0. */
 export function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
@@ -48,6 +48,6 @@ function garbled(expected: string, got: string): TroupeError {
     where: "process",
     expected,
     got,
-    hint: "the other end is no process of this system, or of another version",
+    hint: "the other end is not a process of this system, or has another version",
   });
 }

@@ -10,8 +10,8 @@ import type { HostProcess } from "./host-process.ts";
 import type { WorkerHandle } from "./thread.ts";
 
 /**
- * Both ends of a link between two actors of this process, given where they live and their doorbells.
- * @param strict - whether a link within one thread refuses what one between threads would
+ * Makes both ends of a link between two actors of this process.
+ * @param strict - whether a link within one thread refuses messages that one between threads would refuse
  */
 export function linkBetween(left: LinkPlace, right: LinkPlace, strict: boolean): [LinkEnd, LinkEnd] {
   if (left.placement === "thread" || right.placement === "thread")
@@ -23,16 +23,16 @@ export function linkBetween(left: LinkPlace, right: LinkPlace, strict: boolean):
   ];
 }
 
-/** An end of a link to be made. */
+/** The place of an actor, as far as links need it. */
 export interface LinkPlace {
   readonly placement: Placement;
-  /** Of its thread; without meaning where that is in another process. */
+  /** Signal of its thread; unused if that is in another process. */
   readonly signal: Signal;
-  /** The process it lives in, where that is another. */
+  /** The process it lives in; undefined for this one. */
   readonly host?: HostProcess | undefined;
 }
 
-/** Starts an actor on the main thread, beside the system. */
+/** Starts an actor on the main thread. */
 export function startOnMain(boot: Boot, clock: Clock): WorkerHandle {
   const exited = Promise.withResolvers<undefined>();
   let cell: Cell | undefined;

@@ -18,7 +18,7 @@ import {
   type Joined,
   type News,
   type Order,
-  type ProcessBirth,
+  type ProcessStart,
   unpackOrder,
 } from "./process-orders.ts";
 import type { WorkerHandle } from "./thread.ts";
@@ -31,33 +31,33 @@ interface Hosted {
   readonly boot: HostedBoot;
   readonly worker: WorkerHandle;
   readonly signal: Signal;
-  /** Brings the actor packets of the system's own. */
+  /** Sends the actor a packet of the system's own. */
   readonly tell: (packet: Packet, transfer: readonly MessagePort[]) => void;
   readonly routes: PortRoute[];
-  /** Where its system does not see it. */
+  /** Its board, if the system cannot read it. */
   readonly ownBoard: Uint8Array | undefined;
 }
 
-/** Does in a process of its own what its system orders: starts actors, each in a thread, joins them, and tells their ends. */
+/** Carries out the system's orders in a process: starts actors, each in a thread, links them, and reports their ends. */
 export class ProcessHost {
-  readonly #birth: ProcessBirth;
+  readonly #processStart: ProcessStart;
   readonly #support: ProcessSupport | undefined;
   readonly #actors = new Map<number, Hosted>();
   readonly #standbys = new WarmStandbys();
   #hub: Hub | undefined;
 
-  private constructor(birth: ProcessBirth, support: ProcessSupport | undefined) {
-    this.#birth = birth;
+  private constructor(start: ProcessStart, support: ProcessSupport | undefined) {
+    this.#processStart = start;
     this.#support = support;
   }
 
   /** Opens the process's door and reports it ready. */
-  static async open(birth: ProcessBirth, support: ProcessSupport | undefined): Promise<void> {
-    const host = new ProcessHost(birth, support);
-    support?.enter?.(birth.folder, birth.index);
-    if (birth.network !== undefined) support?.reachedAt?.(birth.network.host);
-    const { index, token, maxFrameBytes } = birth;
-    const door = doorOf(birth);
+  static async open(start: ProcessStart, support: ProcessSupport | undefined): Promise<void> {
+    const host = new ProcessHost(start, support);
+    support?.enter?.(start.folder, start.index);
+    if (start.network !== undefined) support?.reachedAt?.(start.network.host);
+    const { index, token, maxFrameBytes } = start;
+    const door = doorOf(start);
     host.#hub = await Hub.open({
       index,
       token,
@@ -70,7 +70,7 @@ export class ProcessHost {
         else if (error !== undefined) host.#report({ kind: "corrupted", index, failure: toFailure(error) });
       },
     });
-    host.#hub.know(system, birth.systemAddress);
+    host.#hub.know(system, start.systemAddress);
     host.#report({ kind: "ready", address: door.address });
   }
 
@@ -108,9 +108,9 @@ export class ProcessHost {
         address,
         hasThread: true,
         moduleUrl,
-        preloadUrl: this.#birth.preloadUrl,
+        preloadUrl: this.#processStart.preloadUrl,
         init,
-        isFromAfar: true,
+        isFromOtherProcess: true,
         settings,
         systemLink: this.#end(systemRoute, credits, port1),
         signal: signal.buffer,
@@ -132,7 +132,7 @@ export class ProcessHost {
     const actor = this.#actors.get(uid);
     this.#actors.delete(uid);
     if (actor === undefined) return;
-    // The system's own route last: its end follows everything the actor has said.
+    // The system's own route last, so that its end follows everything that the actor has sent.
     for (const route of actor.routes.toReversed()) route.close();
     this.#support?.onActorEnded?.(actor.boot.address);
     this.#report({ kind: "exited", uid, failure: error && toFailure(error) });
@@ -141,7 +141,7 @@ export class ProcessHost {
   #join(left: Joined, right: Joined): void {
     const leftActor = this.#actors.get(left.uid);
     const rightActor = this.#actors.get(right.uid);
-    // Of one that has ended, its system tells the other.
+    // The system reports the end of one to the other.
     if (leftActor === undefined || rightActor === undefined) return;
     const [leftEnd, rightEnd] = portLinkEnds(leftActor.signal, rightActor.signal);
     sendLink(rightActor, right, rightEnd);
@@ -151,7 +151,7 @@ export class ProcessHost {
   #openRoute(joined: Joined, end: RouteEnd): void {
     const actor = this.#actors.get(joined.uid);
     if (actor === undefined) {
-      // It has ended meanwhile: whoever waits for its last words has heard them.
+      // It has ended meanwhile, and its last messages have been delivered.
       this.#open.openRoute(end.id, { ...end, deliver: () => {} });
       this.#open.closeRoute(end.id);
       return;
@@ -163,7 +163,7 @@ export class ProcessHost {
   }
 
   #end({ side }: RouteEnd, credits: CreditsEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {
-    return { kind: "packed", side, credits, pipe, maxFrameBytes: this.#birth.maxFrameBytes };
+    return { kind: "packed", side, credits, pipe, maxFrameBytes: this.#processStart.maxFrameBytes };
   }
 
   get #open(): Hub {
@@ -179,10 +179,13 @@ export class ProcessHost {
     process.exit(0);
   }
 
-  /** Whoever started this process is gone, and nobody else will clear up. A thread in native code would hold up an exit. */
+  /**
+   * Ends this process because its system is gone, and cleans up, because no other process will. It kills itself, because a
+   * thread in native code would delay an exit.
+   */
   #endWithSystem(corrupted: Error | undefined): void {
-    // Of a system that was only misunderstood others live, and need it.
-    if (corrupted === undefined) removeOwnedFolder(this.#birth.folder);
+    // After a corrupted frame the system still lives, and other processes need the folder.
+    if (corrupted === undefined) removeOwnedFolder(this.#processStart.folder);
     process.kill(process.pid, "SIGKILL");
   }
 }

@@ -9,82 +9,85 @@ import type { Network } from "../transport/tcp/tcp-door.ts";
 import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.ts";
 import type { Warmup } from "./thread.ts";
 
-/** What a process is born with. */
-export interface ProcessBirth {
+/** The data that a process for actors starts with. Plain data. */
+export interface ProcessStart {
   readonly index: number;
   readonly folder: string;
   readonly token: string;
   readonly preloadUrl: string | undefined;
   readonly maxFrameBytes: number;
-  /** Of the door of the process that started it. */
+  /** Address of the door of the process that started it. */
   readonly systemAddress: string;
-  /** How it is to be reached; by a Unix socket in `folder` unless said. */
+  /** How others reach it; undefined for a Unix socket in `folder`. */
   readonly network: Network | undefined;
 }
 
-/** The environment variable in which a process finds its {@link ProcessBirth}. */
-export const birthVariable = "TROUPE_PROCESS";
+/** The environment variable that holds a process's {@link ProcessStart}. */
+export const startVariable = "TROUPE_PROCESS";
 
 /** An actor to be started in another process. */
 export interface HostedBoot extends ThreadOptions {
   readonly address: Omit<Address, "lanes">;
   readonly moduleUrl: string;
-  /** Encoded by the system's codecs, and for IPC. */
+  /** Encoded by the system's codecs and for IPC. */
   readonly init: unknown;
   readonly settings: MessagingSettings;
   readonly systemRoute: RouteEnd;
-  /** Where its status board lies; where the processes share no memory it has one of its own, which is told of by `boards`. */
+  /**
+   * The place of its status board. Undefined if the processes share no memory; then its process reports a board of its own by
+   * `boards`.
+   */
   readonly board: MemoryPlace | undefined;
 }
 
-/** One of two actors that are joined, and how the other is known to it. */
+/** One of two linked actors, with the address of the other as it sees it. */
 export interface Joined {
   readonly uid: number;
   readonly peer: Address;
 }
 
-/** What the system has a process do; carried out in the order it is said. */
+/** An order of the system to a process; orders are carried out in sequence. */
 export type Order =
-  /** Has a thread load what an actor is going to need. */
+  /** Starts a warm standby for an actor. */
   | { readonly kind: "prepareStandby"; readonly warmup: Warmup }
   | { readonly kind: "start"; readonly boot: HostedBoot }
-  /** Joins two actors of the process. */
+  /** Links two actors of the process. */
   | { readonly kind: "join"; readonly left: Joined; readonly right: Joined }
-  /** Joins an actor of the process to one of another. */
+  /** Links an actor of the process to one of another process. */
   | { readonly kind: "route"; readonly joined: Joined; readonly end: RouteEnd }
-  /** Hands an actor a packet of the system's own once nothing more can come over `route`. */
+  /** Sends an actor a packet of the system's own once nothing more can arrive on `route`. */
   | { readonly kind: "tellAfter"; readonly uid: number; readonly route: number; readonly packet: Packet }
   | { readonly kind: "terminate"; readonly uid: number }
-  /** Has it tell where an actor's code is that does not come back. */
+  /** Asks for the stack of an actor. */
   | { readonly kind: "stack"; readonly uid: number }
   | { readonly kind: "lost"; readonly index: number }
-  /** No actor lives in it any more. */
+  /** Ends the process, in which no actor lives any more. */
   | { readonly kind: "leave" };
 
-/** What a process tells its system. */
+/** A message of a process to its system. */
 export type News =
   | { readonly kind: "ready"; readonly address: string }
-  /** Of this actor nothing runs any more. */
+  /** Nothing of this actor runs any more. */
   | { readonly kind: "exited"; readonly uid: number; readonly failure: Failure | undefined }
-  /** Where this actor's code is; undefined where that cannot be seen. */
+  /** The stack of this actor; undefined if it cannot be read. */
   | { readonly kind: "stack"; readonly uid: number; readonly stack: string | undefined }
   /** The status boards of its actors as they were at `nowMs` of its own clock, by uid. */
   | { readonly kind: "boards"; readonly nowMs: number; readonly boards: readonly BoardCopy[] }
-  /** Another process has said to it what cannot be, and is heard no more. */
+  /** Another process has sent it an invalid frame and was disconnected. */
   | { readonly kind: "corrupted"; readonly index: number; readonly failure: Failure };
 
 /** An actor's status board. */
 export type BoardCopy = readonly [uid: number, board: Uint8Array];
 
 /**
- * What was packed by `packControl`.
- * @throws {TroupeError} `FRAME_INVALID` for what is none: whoever says it is heard no more
+ * Unpacks an order of `packControl`.
+ * @throws {TroupeError} `FRAME_INVALID` if it is not one; the hub then disconnects the sender
  */
 export function unpackOrder(bytes: Uint8Array): Order {
   return unpackControl(bytes, orders);
 }
 
-/** As {@link unpackOrder}, of what a process tells its system. */
+/** Unpacks a message to the system; errors as {@link unpackOrder}. */
 export function unpackNews(bytes: Uint8Array): News {
   return unpackControl(bytes, news);
 }

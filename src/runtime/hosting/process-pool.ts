@@ -26,35 +26,35 @@ import type { Warmup } from "./thread.ts";
 
 const own = 0;
 
-/** What the first process has once there are others. */
+/** The state of a pool once it has started a process. */
 interface Opened {
   readonly folder: string;
   readonly hub: Hub;
-  /** Where its processes share any. */
+  /** Undefined if its processes share no memory. */
   readonly memory: SharedMemory | undefined;
-  /** Where others than this one start processes too. */
+  /** Undefined if no other host starts processes. */
   readonly hosts: Hosts | undefined;
 }
 
-/** How a pool is made. */
+/** Options of a {@link ProcessPool}. */
 export interface ProcessPoolOptions {
   readonly preloadUrl: string | undefined;
   readonly settings: MessagingSettings;
-  /** How its processes are to be reached; by Unix sockets and shared memory unless said. */
+  /** How its processes reach each other; undefined for Unix sockets and shared memory. */
   readonly network: Network | undefined;
-  /** What it is to know of other hosts, which reach it over the network; none unless said. */
+  /** Other hosts, which reach it over the network; none by default. */
   readonly hosts: HostsOptions | undefined;
   readonly support: () => ProcessSupport | undefined;
 }
 
-/** The processes of one system: started when an actor is to live in them, ended when none does any more. */
+/** The processes of one system. A process is started for its first actor and ended after its last. */
 export class ProcessPool {
   readonly #options: ProcessPoolOptions;
   readonly #token: string;
   readonly #byName = new Map<string, HostProcess>();
-  /** By the name of the process whose place each is to take. */
+  /** Warm standbys by the name of the process that they replace. */
   readonly #standbys = new Map<string, HostProcess>();
-  /** Whose standby ended by itself, as in `WarmStandbys`. */
+  /** Names whose standby ended by itself, as in `WarmStandbys`. */
   readonly #lost = new Set<string>();
   readonly #running = new Map<number, HostProcess>();
   #opening: Promise<Opened> | undefined;
@@ -69,8 +69,8 @@ export class ProcessPool {
   }
 
   /**
-   * The living process of this name, started if need be.
-   * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`; `SYSTEM_STOPPED` once the pool is being closed
+   * Returns the process of this name, and starts it if needed.
+   * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`; `SYSTEM_STOPPED` if the pool is being closed
    */
   async host(name: string): Promise<HostProcess> {
     this.#opening ??= this.#open();
@@ -81,7 +81,7 @@ export class ProcessPool {
     return host;
   }
 
-  /** Opens the door, so that other hosts can call. */
+  /** Listens for other hosts and returns the data that they need to join. */
   async invite(): Promise<Invitation> {
     this.#opening ??= this.#open();
     const { hub } = await this.#opening;
@@ -91,19 +91,22 @@ export class ProcessPool {
   }
 
   /**
-   * Resolves once all hosts are there.
-   * @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline
+   * Resolves once all hosts have joined.
+   * @throws {TroupeError} `HOST_MISSING` naming those that did not join within the deadline
    */
   async hostsJoined(deadlineMs: number): Promise<void> {
     await this.#use().hosts?.all(deadlineMs);
   }
 
-  /** The hosts that are to be there and are not, by number. */
+  /** Numbers of the hosts that have not joined or are lost. */
   get hostsMissing(): readonly number[] {
     return this.#opened?.hosts?.missing ?? [];
   }
 
-  /** Has a process be ready to take the place of the one of this name, with a thread for `warmup`; returns whether there was something left to begin. */
+  /**
+   * Prepares a standby process for the one of this name, with a thread for `warmup`; returns false if there is nothing left
+   * to start.
+   */
   prepareStandby(name: string, warmup: Warmup): boolean {
     if (this.#opened === undefined || this.#isClosed || this.#lost.has(name)) return false;
     const host = this.#standbys.get(name) ?? this.#start(name, this.#opened);
@@ -111,12 +114,15 @@ export class ProcessPool {
     return host.prepareStandby(warmup);
   }
 
-  /** What the operating system of this host knows its processes by, those included that wait for their turn. */
+  /** Ids of its processes on this host, including standbys. */
   get pids(): readonly number[] {
     return [...this.#running.values()].flatMap(({ pid, place }) => (place === undefined ? (pid ?? []) : []));
   }
 
-  /** Memory for the board of an actor that `host` is to start: `place` where the two processes share it, else kept like the board. */
+  /**
+   * Allocates memory for the board of an actor that `host` will start. `place` is undefined if the two processes share no
+   * memory; then `bytes` is a copy that is kept up to date.
+   */
   boardOf(
     uid: number,
     host: HostProcess,
@@ -128,7 +134,7 @@ export class ProcessPool {
     return { place: undefined, bytes };
   }
 
-  /** Both ends of a new route between two processes: each of them is told when the other ends. */
+  /** Makes both ends of a new route between two processes. Each process is notified when the other ends. */
   route(left: LinkPlace, right: LinkPlace): [RouteEnd, RouteEnd] {
     if (left.host !== undefined && right.host !== undefined) {
       left.host.peers.add(right.host);
@@ -153,7 +159,7 @@ export class ProcessPool {
     return { reportEvery: Math.max(1, this.#options.settings.window >> 1) };
   }
 
-  /** Opens an end of a route in this process, for an actor at `place`. */
+  /** Opens this process's end of a route, for an actor at `place`. */
   open(end: RouteEnd, place: LinkPlace): LinkEnd & { readonly kind: "packed" } {
     const { side } = end;
     const credits = creditsAt(end);
@@ -173,12 +179,12 @@ export class ProcessPool {
     return { kind: "packed", side, credits, maxFrameBytes, pipe: port1 };
   }
 
-  /** Calls `run` once nothing more can come over a route that ends in this process. */
+  /** Calls `run` once nothing more can arrive on a route that ends in this process. */
   afterRoute(id: number, run: () => void): void {
     this.#use().hub.afterRoute(id, run);
   }
 
-  /** An actor that lived there is gone; with the last of them the process goes. */
+  /** Ends the process at `place` if the last actor in it has ended. */
   release({ host }: LinkPlace): void {
     if (host === undefined || !host.isEmpty || this.#byName.get(host.name) !== host) return;
     this.#byName.delete(host.name);
@@ -186,8 +192,8 @@ export class ProcessPool {
   }
 
   /**
-   * Resolves when no process runs any more, and removes what they shared.
-   * @param failure - what other hosts are told that the system has failed with
+   * Ends all processes, resolves when none runs any more, and removes their shared folder.
+   * @param failure - failure of the system, which other hosts receive
    */
   async close(failure?: Failure): Promise<void> {
     this.#isClosed = true;
@@ -235,7 +241,7 @@ export class ProcessPool {
 
   #take(name: string, opened: Opened): HostProcess {
     const standby = this.#standbys.get(name);
-    // Where it was to wait may not be where it is to live any more.
+    // The standby may be on another host than the process is to run on now.
     const isThere = standby !== undefined && standby.place === opened.hosts?.hostOf(name)?.card.place;
     const host = isThere ? standby : this.#start(name, opened);
     if (isThere) this.#standbys.delete(name);
@@ -247,18 +253,18 @@ export class ProcessPool {
   #start(name: string, { folder, hub, hosts }: Opened): HostProcess {
     this.#lastIndex += 1;
     const { preloadUrl, network, settings } = this.#options;
-    const birth = {
+    const start = {
       index: this.#lastIndex,
       folder,
       token: this.#token,
       preloadUrl,
       maxFrameBytes: settings.maxFrameBytes,
       systemAddress: hub.address,
-      // A door of its own: the port is this process's.
+      // The port is this process's own; the new one takes a free port.
       network: network && { ...network, port: 0 },
     };
-    const started = hosts?.hostOf(name)?.start(name, birth) ?? startProcess(name, birth);
-    const host = new HostProcess(name, birth.index, hub, started);
+    const started = hosts?.hostOf(name)?.start(name, start) ?? startProcess(name, start);
+    const host = new HostProcess(name, start.index, hub, started);
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));
     return host;
@@ -277,7 +283,7 @@ export class ProcessPool {
       this.#lost.add(host.name);
     }
     this.#opened?.hub.lose(host.index);
-    // Nobody else waits for words of it: of many that end at once, none is told of all others.
+    // Only peers wait for its messages, so that of many processes that end at once none hears of all others.
     for (const peer of host.peers) {
       peer.peers.delete(host);
       peer.order({ kind: "lost", index: host.index });

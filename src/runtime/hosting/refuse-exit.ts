@@ -1,9 +1,9 @@
 import { TroupeError } from "../../errors/index.ts";
 
 /**
- * Makes `process.exit` throw from now on: code that an actor runs may end with an error, but not its thread without a word.
- * @param host - the process, as an actor's thread sees it
- * @returns what `exit` was
+ * Makes `process.exit` throw from now on, so that code in an actor cannot end its thread without an error.
+ * @param host - the `process` object of an actor's thread
+ * @returns the original `exit`
  */
 export function refuseExit(host: Pick<NodeJS.Process, "exit">): NodeJS.Process["exit"] {
   const exit = host.exit.bind(host);

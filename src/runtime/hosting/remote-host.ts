@@ -3,22 +3,22 @@ import type { Hub } from "../transport/hub/hub.ts";
 import { errorOf } from "./error-of.ts";
 import type { HostCard, HostNews, HostOrder } from "./host-orders.ts";
 import { packControl } from "./packed-control.ts";
-import type { ProcessBirth } from "./process-orders.ts";
+import type { ProcessStart } from "./process-orders.ts";
 import type { ProcessEnd, StartedProcess } from "./started-process.ts";
 
-/** A process of another host, as far as it has been told of. */
-interface Told {
+/** The known state of a process on another host. */
+interface RemoteProcess {
   pid: number | undefined;
   lastLines: string;
   readonly end: (end: ProcessEnd) => void;
 }
 
-/** Another host of the system, as its head sees it: it starts processes there. */
+/** Another host of the system, as seen by the head, which starts processes there. */
 export class RemoteHost {
   readonly card: HostCard;
   readonly index: number;
   readonly #hub: Hub;
-  readonly #running = new Map<number, Told>();
+  readonly #running = new Map<number, RemoteProcess>();
   #lost: Error | undefined;
 
   constructor(card: HostCard, index: number, hub: Hub) {
@@ -27,55 +27,55 @@ export class RemoteHost {
     this.#hub = hub;
   }
 
-  /** "host 1 (node-b)". */
+  /** Name for people, such as "host 1 (node-b)". */
   get title(): string {
     return titleOf(this.card);
   }
 
-  /** Starts a process there. */
-  start(name: string, birth: ProcessBirth): StartedProcess {
+  /** Starts a process on the host. */
+  start(name: string, start: ProcessStart): StartedProcess {
     const { promise: exited, resolve } = Promise.withResolvers<ProcessEnd>();
-    const told: Told = { pid: undefined, lastLines: "", end: resolve };
-    const { folder: _, network: _own, systemAddress: _head, token: _known, ...rest } = birth;
-    const { index } = birth;
-    this.#running.set(index, told);
+    const known: RemoteProcess = { pid: undefined, lastLines: "", end: resolve };
+    const { folder: _, network: _own, systemAddress: _head, token: _known, ...rest } = start;
+    const { index } = start;
+    this.#running.set(index, known);
     if (this.#lost === undefined) {
-      this.#hub.knowBehind(index, this.index);
-      this.order({ kind: "begin", name, birth: rest });
+      this.#hub.knowRelayed(index, this.index);
+      this.order({ kind: "begin", name, start: rest });
     } else this.#end(index, { exitCode: null, signalCode: null, error: this.#lost });
     return {
       place: this.card.place,
       get pid() {
-        return told.pid;
+        return known.pid;
       },
       exited,
       silent: exited.then(() => {}),
       get lastLines() {
-        return told.lastLines;
+        return known.lastLines;
       },
       kill: () => this.order({ kind: "kill", index }),
     };
   }
 
-  /** Has it do something, after everything it was told before. */
+  /** Sends it an order; orders are carried out in sequence. */
   order(order: HostOrder): void {
     this.#hub.control(this.index, packControl(order));
   }
 
-  /** Takes in what became of one of its processes. */
-  hear(news: Extract<HostNews, { readonly kind: "begun" | "unheard" | "over" }>): void {
-    const told = this.#running.get(news.index);
-    if (told === undefined) return;
-    if (news.kind === "begun") told.pid = news.pid;
-    else if (news.kind === "unheard") this.#hub.lose(news.index, news.failure && errorOf(news.failure));
+  /** Handles a message about one of its processes. */
+  hear(news: Extract<HostNews, { readonly kind: "begun" | "disconnected" | "over" }>): void {
+    const known = this.#running.get(news.index);
+    if (known === undefined) return;
+    if (news.kind === "begun") known.pid = news.pid;
+    else if (news.kind === "disconnected") this.#hub.lose(news.index, news.failure && errorOf(news.failure));
     else {
       const { index, exitCode, signalCode, failure, lastLines } = news;
-      told.lastLines = lastLines;
+      known.lastLines = lastLines;
       this.#end(index, { exitCode, signalCode, error: failure && errorOf(failure) });
     }
   }
 
-  /** It can be heard no more, and nothing of it: its processes are lost with it. */
+  /** Records the loss of the host, with all its processes. Returns the error. */
   lose(cause: Error | undefined): TroupeError {
     const lost = new TroupeError(
       "HOST_LOST",
@@ -99,7 +99,7 @@ export class RemoteHost {
   }
 }
 
-/** "host 1 (node-b)". */
+/** Returns the name of a host for people, such as "host 1 (node-b)". */
 export function titleOf({ place, name }: Pick<HostCard, "place" | "name">): string {
   return `host ${place} (${name})`;
 }

@@ -2,14 +2,17 @@ import { readFileSync } from "node:fs";
 
 const kinds = ["RssAnon", "RssFile", "RssShmem"] as const;
 
-/** Memory that processes hold, in bytes; what several of them map of files and shared memory is counted once, at its largest. */
+/**
+ * Returns the resident memory of processes, in bytes. Files and shared memory that several of them map are counted once, at
+ * their largest.
+ */
 export function residentBytes(pids: readonly number[]): number {
   const held = pids.map(heldBy);
   const most = (kind: (typeof kinds)[number]): number => Math.max(...held.map((bytes) => bytes[kind]));
   return held.reduce((sum, { RssAnon }) => sum + RssAnon, most("RssFile") + most("RssShmem"));
 }
 
-/** Nothing of a process that has ended; of this one, where no file can be opened, the most it has held. */
+/** Returns the resident memory of one process: 0 if it has ended; for this process its peak if its status cannot be read. */
 function heldBy(pid: number): Record<(typeof kinds)[number], number> {
   const bytes = { RssAnon: 0, RssFile: 0, RssShmem: 0 };
   try {

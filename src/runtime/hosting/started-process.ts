@@ -3,49 +3,49 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { LastLines } from "./last-lines.ts";
 import { endingWithParent } from "./orphan.ts";
-import { birthVariable, type ProcessBirth } from "./process-orders.ts";
+import { type ProcessStart, startVariable } from "./process-orders.ts";
 import { workerEnv, workerFlags } from "./thread.ts";
 
 const processEntry = fileURLToPath(new URL("./process-entry.ts", import.meta.url));
 
-/** What a process said before its end is a matter of microseconds when its end is known. */
+/** How long to wait for the last output of a process that has ended; it takes microseconds. */
 export const lastWordsMs = 50;
 
-/** How a process has ended: plain data. */
+/** The end of a process. Plain data. */
 export interface ProcessEnd {
   readonly exitCode: number | null;
   readonly signalCode: string | null;
-  /** Where it was none of the two: it could not be started, or its host is gone. */
+  /** Set if it could not be started or its host is lost. */
   readonly error?: Error | undefined;
 }
 
-/** A process that was started for actors, on this host or another, as its end is learned of. */
+/** A process that was started for actors, on this host or another. */
 export interface StartedProcess {
-  /** The host that it runs on; undefined for this one. */
+  /** Number of the host that it runs on; undefined for this one. */
   readonly place: number | undefined;
-  /** Of its host; undefined before it runs, and where it never does. */
+  /** Process id on its host; undefined before it runs. */
   readonly pid: number | undefined;
   readonly exited: Promise<ProcessEnd>;
-  /** Resolves when all that it wrote has been passed on. */
+  /** Resolves when all its output has been copied. */
   readonly silent: Promise<void>;
   /** The last lines that it wrote, oldest first. */
   readonly lastLines: string;
-  /** Ends it at once. */
+  /** Kills it. */
   kill(): void;
 }
 
 /**
- * Starts a process on this host, whose lines appear on this one's outputs.
- * @param name - before each of its lines
+ * Starts a process on this host; its output is copied to this process's output.
+ * @param name - name that precedes each of its lines
  */
-export function startProcess(name: string, birth: ProcessBirth): StartedProcess {
+export function startProcess(name: string, start: ProcessStart): StartedProcess {
   const [command, args] = endingWithParent(process.execPath, [...flags(), processEntry]);
   const child = spawn(command, args, {
-    env: { ...workerEnv(process.env), [birthVariable]: JSON.stringify(birth) },
+    env: { ...workerEnv(process.env), [startVariable]: JSON.stringify(start) },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const lines = new LastLines(name);
-  // Without a descriptor left there is none of them, whatever the type says; its error comes a tick later.
+  // If no file descriptor is left, both are missing, whatever the type says; the error comes a tick later.
   const { stdout, stderr } = child;
   if (stdout) lines.follow(stdout, process.stdout);
   if (stderr) lines.follow(stderr, process.stderr);
@@ -64,7 +64,10 @@ export function startProcess(name: string, birth: ProcessBirth): StartedProcess 
   };
 }
 
-/** What an end means to whoever lived there. Without a code of ours: nobody threw this on purpose. */
+/**
+ * Makes the error that the end of a process is for its actors. It has no code of Troupe's, because it was not thrown on
+ * purpose.
+ */
 export function endOf(name: string, { pid, lastLines }: StartedProcess, end: ProcessEnd): Error {
   const { exitCode, signalCode, error } = end;
   if (error !== undefined) return error;
@@ -85,7 +88,7 @@ async function untilClosed({ stdout, stderr }: ChildProcess): Promise<void> {
   for (const stream of [stdout, stderr]) if (stream && !stream.closed) await once(stream, "close");
 }
 
-/** The flags of this process, without a script on the command line, which is none of its business. */
+/** Returns the flags of this process, without those of a script on the command line. */
 function flags(): readonly string[] {
   return workerFlags(process.execArgv).execArgv ?? process.execArgv;
 }

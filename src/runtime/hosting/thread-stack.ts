@@ -2,7 +2,7 @@ import type { Session } from "node:inspector";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 
-/** Of V8's inspector protocol: a message to a thread's debugger, or from it. */
+/** A message of a thread's debugger, in V8's inspector protocol. */
 type DebuggerMessage =
   | { readonly method: "Debugger.scriptParsed"; readonly params: { scriptId: string; url: string } }
   | { readonly method: "Debugger.paused"; readonly params: { readonly callFrames: readonly CallFrame[] } };
@@ -17,20 +17,20 @@ interface CallFrame {
   };
 }
 
-/** Native code that does not return cannot be paused. */
+/** How long to wait for the thread to pause, which native code prevents. */
 const PATIENCE_MS = 1_000;
 
 /**
- * Where the code of a thread is that does not come back, an endless loop for instance. The thread is paused for as long as
- * that takes; no port is opened for it.
- * @returns lines as they follow the message in an error's stack; undefined where the thread is in native code, or has ended
+ * Returns the stack of a thread whose code does not return, for instance because of an endless loop. The thread is paused
+ * meanwhile; no port is opened.
+ * @returns lines as in an error's stack, without the message; undefined if the thread is in native code or has ended
  */
 export async function stackOf(worker: Worker): Promise<string | undefined> {
-  // Nobody needs it otherwise.
+  // Loaded only when needed.
   const inspector = await import("node:inspector");
   const session = new inspector.Session();
   session.connect();
-  // Not when the wait is over: a thread that is paused later must still be let go, or it could not even be ended by force.
+  // Not when the wait is over: a thread that is paused later must still be released, or it could not even be terminated.
   const found = pausedStack(session, worker.threadId).finally(() => session.disconnect());
   worker.once("exit", () => session.disconnect());
   try {
@@ -57,7 +57,7 @@ function pausedStack(session: Session, threadId: number): Promise<string> {
         scripts.set(message.params.scriptId, message.params.url);
       if (message.method !== "Debugger.paused") return;
       const lines = message.params.callFrames.flatMap((frame) => lineOf(frame, scripts));
-      // A thread that is paused would not even end by force.
+      // A paused thread could not even be terminated.
       session.post("NodeWorker.detach", { sessionId }, () => resolve(lines.join("\n")));
     });
     session.post("NodeWorker.enable", { waitForDebuggerOnStart: false }, (error) => {

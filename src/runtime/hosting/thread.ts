@@ -3,34 +3,35 @@ import { compileCache } from "../../errors/untrusted/index.ts";
 import type { Boot } from "../actor/actor-host.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";
-import type { ThreadBirth } from "./thread-birth.ts";
 import { stackOf } from "./thread-stack.ts";
+import type { ThreadStart } from "./thread-start.ts";
 
-/** What holds a running actor. */
+/** A handle to the thread or process of a running actor. */
 export interface WorkerHandle {
-  /** Ends it without its consent: the last resort. */
+  /** Terminates it. */
   terminate(): Promise<void>;
-  /** Where its code is that does not come back, see `stackOf`; undefined where that cannot be seen. */
+  /** Returns its stack, see `stackOf`; undefined if it cannot be read. */
   stack?(): Promise<string | undefined>;
   /** Resolves with the uncaught error, if any, when nothing of it runs any more. */
   readonly exited: Promise<Error | undefined>;
 }
 
-/** What a thread can load before there is an actor for it. Plain data. */
+/** Modules that a thread loads before there is an actor for it. Plain data. */
 export interface Warmup extends ThreadOptions {
   /** The actor's name, and the thread's. */
   readonly name: string;
-  /** Imported in this order; what cannot be is imported again by the actor, and is its failure then. */
+  /** Imported in this order. Errors are ignored: the actor imports the module again and fails then. */
   readonly moduleUrls: readonly string[];
 }
 
 /**
- * Of V8's young generation. What a thread imports outlives it, so that V8 would let it grow to 48 MB, which a step's garbage
- * never needs: 80 MB of a run with seven threads, and no processor time. With 6 MB a queue of 50,000 messages costs a third more.
+ * Size of V8's young generation, in MB. By default imports make V8 let it grow to 48 MB, which a step's garbage never needs.
+ * This saves 80 MB in a run with seven threads and costs no processor time; with 6 MB a queue of 50,000 messages would cost a
+ * third more.
  */
 const YOUNG_MB = 12;
 
-/** A thread for one actor. It loads what it is told to first, and takes the actor on whenever that comes. */
+/** A thread for one actor. It loads its modules first, and runs the actor when it gets one. */
 export class ActorThread implements WorkerHandle {
   readonly exited: Promise<Error | undefined>;
   readonly #worker: Worker;
@@ -39,14 +40,14 @@ export class ActorThread implements WorkerHandle {
     this.#worker = new Worker(new URL("./thread-entry.ts", import.meta.url), {
       name,
       env: workerEnv(process.env),
-      workerData: { moduleUrls, modules } satisfies ThreadBirth,
+      workerData: { moduleUrls, modules } satisfies ThreadStart,
       ...workerFlags(process.execArgv),
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB, ...resourceLimits },
     });
     this.exited = this.#untilExited();
   }
 
-  /** Starts the actor on it, once. */
+  /** Starts the actor on it. Call it once. */
   begin(boot: Boot): void {
     this.#worker.postMessage(boot, portsOf(boot.systemLink));
   }
@@ -75,9 +76,9 @@ function exitError(exitCode: number): Error | undefined {
 }
 
 /**
- * Node keeps what it compiled on disk: else each thread would strip and compile the same modules again, which was
- * more than half of a restart's time (95 to 41 ms of processor time when it was measured). It keeps nothing, and reads
- * nothing, where another user could have put something there.
+ * Returns the environment of a worker, with Node's compile cache on. Otherwise each thread would strip and compile the same
+ * modules again, which was more than half of a restart's time (95 to 41 ms of processor time when it was measured). If
+ * another user could have written to the cache folder, the cache is off.
  */
 export function workerEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   cache ??= { folder: compileCache(env.NODE_COMPILE_CACHE) };
@@ -86,12 +87,12 @@ export function workerEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...env, NODE_COMPILE_CACHE: undefined, NODE_DISABLE_COMPILE_CACHE: "1" };
 }
 
-/** The folder of the compile cache, looked for once for all threads. */
+/** The folder of the compile cache, determined once for all threads. */
 let cache: { readonly folder: string | undefined } | undefined;
 
 /**
- * Workers have this process's flags by themselves, and refuse to be given some of them in so many words. Only
- * those of a script on the command line are none of theirs.
+ * Returns flags for a worker. Workers inherit this process's flags, and refuse some of them if given explicitly. Only if the
+ * process runs a script from the command line, the flags are cleared.
  */
 export function workerFlags(execArgv: readonly string[]): { execArgv?: string[] } {
   const ofScript = ["-e", "--eval", "-p", "--print", "-pe", "--input-type"];

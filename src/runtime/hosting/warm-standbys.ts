@@ -3,15 +3,15 @@ import type { ThreadOptions } from "../protocol/spawn.ts";
 import { ActorThread, type Warmup, type WorkerHandle } from "./thread.ts";
 
 /**
- * Threads of this process that have loaded what an actor needs and wait to take its place: one for each name at most. Most
- * of the time that an actor takes to start is taken by its modules, and has passed before it is needed.
+ * Threads of this process that have loaded an actor's modules and wait to replace it: at most one per name. Most of an
+ * actor's starting time goes into its modules, so that this time has passed before the thread is needed.
  */
 export class WarmStandbys {
   readonly #waiting = new Map<string, ActorThread>();
-  /** Whose standby ended by itself: what ends it once may do so as often as it is replaced. */
+  /** Names whose standby ended by itself. It is not replaced, because the same cause may end the next one. */
   readonly #lost = new Set<string>();
 
-  /** Has a thread load what an actor needs, unless one has, or had and ended; returns whether it begins to. */
+  /** Starts a standby thread, unless there is one or it ended by itself; returns whether it did. */
   prepareStandby(warmup: Warmup): boolean {
     const { name } = warmup;
     if (this.#waiting.has(name) || this.#lost.has(name)) return false;
@@ -25,7 +25,7 @@ export class WarmStandbys {
     return true;
   }
 
-  /** Starts an actor on the thread that waits for it, however far that has come, else on a new one. */
+  /** Starts an actor on its standby, even if that is still loading, otherwise on a new thread. */
   take(boot: Boot, { resourceLimits, modules }: ThreadOptions): WorkerHandle {
     const { name } = boot.address;
     const thread =
@@ -36,7 +36,7 @@ export class WarmStandbys {
     return thread;
   }
 
-  /** Resolves when none of those that wait runs any more. */
+  /** Terminates all standbys and resolves when none runs any more. */
   async close(): Promise<void> {
     const threads = [...this.#waiting.values()];
     this.#waiting.clear();

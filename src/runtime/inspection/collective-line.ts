@@ -1,6 +1,6 @@
 import type { CollectiveStatus } from "../protocol/actor-status.ts";
 
-/** Bytes of an actor's collective line; `native/comm/status_slot.h` has them too. */
+/** Size of an actor's collective line, in bytes; the same as in `native/comm/status_slot.h`. */
 export const collectiveLineBytes = 80;
 
 const word = { version: 0, waiting: 1 } as const;
@@ -9,18 +9,18 @@ const operationAt = 24;
 const groupAt = 40;
 
 /**
- * An actor's collectives on the status board, apart from what it says itself: native code writes here too, while the thread
- * waits in it. One thread writes, any other reads.
+ * The last collective of an actor, on its status board. Native code writes here too, while the thread waits in it. One thread
+ * writes, any other reads.
  */
 export class CollectiveLine {
-  /** For native code to write in. */
+  /** Memory that native code writes to. */
   readonly memory: Uint8Array;
   readonly #now: () => number;
   readonly #words: Int32Array;
   readonly #reals: Float64Array;
   readonly #encoder = new TextEncoder();
 
-  /** @param memory - `collectiveLineBytes` of them, zeroed, aligned to 8 */
+  /** @param memory - `collectiveLineBytes` bytes, zeroed, aligned to 8 */
   constructor(now: () => number, memory: Uint8Array) {
     this.memory = memory;
     this.#now = now;
@@ -28,7 +28,7 @@ export class CollectiveLine {
     this.#reals = new Float64Array(memory.buffer, memory.byteOffset, 3);
   }
 
-  /** Says that this actor has come to a collective; names are cut at 16 and 40 bytes. */
+  /** Writes that this actor has joined a collective; names are cut at 16 and 40 bytes. */
   enter(name: string, group: string, sequence: number): void {
     Atomics.add(this.#words, word.version, 1);
     this.#words[word.waiting] = 0;
@@ -39,15 +39,15 @@ export class CollectiveLine {
     Atomics.add(this.#words, word.version, 1);
   }
 
-  /** Reads it from any thread; undefined before the first. */
+  /** Reads the line, from any thread; undefined before the first collective. */
   read(): CollectiveStatus | undefined {
     for (let attempt = 0; ; attempt++) {
       const version = Atomics.load(this.#words, word.version);
       if (version === 0) return undefined;
       const status = this.#readOnce();
-      const whole = version % 2 === 0 && version === Atomics.load(this.#words, word.version);
-      // A thread killed in mid-write leaves an odd version for ever: then the torn reading is all there is.
-      if (whole || attempt === 100) return status;
+      const isConsistent = version % 2 === 0 && version === Atomics.load(this.#words, word.version);
+      // A thread killed in mid-write leaves an odd version forever: then the torn reading is all there is.
+      if (isConsistent || attempt === 100) return status;
     }
   }
 
@@ -74,7 +74,7 @@ export class CollectiveLine {
   }
 }
 
-/** A collective line of another process, whose clock is `laterMs` behind this one's. */
+/** Returns a copy of a collective line of another process, whose clock is `laterMs` behind this one's. */
 export function shiftedLine(line: Uint8Array, laterMs: number): Uint8Array {
   const copy = line.slice();
   const reals = new Float64Array(copy.buffer, 0, 3);

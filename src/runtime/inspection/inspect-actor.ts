@@ -3,22 +3,22 @@ import type { Address } from "../protocol/address.ts";
 import type { ActorRole } from "../protocol/spawn.ts";
 import type { StatusBoard } from "./status-board.ts";
 
-/** What is known of an actor beside its board. */
+/** The facts about an actor that are not on its status board. */
 export interface InspectedActor {
   readonly role: ActorRole;
   readonly address: Pick<Address, "name" | "incarnation">;
-  /** Of its process. */
+  /** Id of its process. */
   readonly pid: number;
-  /** Of the host that this runs on; 0 for that of its system. */
+  /** Number of its host; 0 for the host of its system. */
   readonly hostPlace: number;
   readonly board: StatusBoard;
-  /** Kinds by the index the board names them with. */
+  /** Kinds of messages, by their index on the board. */
   readonly kinds: readonly string[];
   /** When its system last probed it; 0 before the first. */
   readonly probedMs: number;
 }
 
-/** Reads an actor's board. */
+/** Reads an actor's status board. */
 export function inspectActor(
   record: InspectedActor,
   nowMs: number,

@@ -22,7 +22,7 @@ const realsOffset = numWords * 4;
 const textsOffset = realsOffset + numReals * 8;
 const callOffset = textsOffset + 2 * textLength * 2;
 const collectiveOffset = callOffset + callTextLength * 2;
-/** Bytes one actor's board takes. */
+/** Size of one actor's board, in bytes. */
 export const boardSizeBytes = collectiveOffset + collectiveLineBytes;
 
 const stateCode = Object.fromEntries(actorStates.map((state, code) => [state, code])) as Record<
@@ -33,7 +33,7 @@ const stateCode = Object.fromEntries(actorStates.map((state, code) => [state, co
 /** One reading of an actor's board. */
 export interface Status {
   readonly state: ActorState;
-  /** The message being handled, -1 when none. */
+  /** Index of the kind of message being handled, -1 when none. */
   readonly kindIndex: number;
   /** When this state began, on the process's clock. */
   readonly sinceMs: number;
@@ -41,25 +41,25 @@ export interface Status {
   readonly numHandled: number;
   /** Uid of the actor whose answer it blocks for, -1 when none. */
   readonly waitingFor: number;
-  /** What the actor itself said it does, empty when it said nothing. */
+  /** The operation that the actor itself reported, empty before the first. */
   readonly op: string;
   readonly block: string;
   readonly sequence: number;
   readonly opSinceMs: number;
-  /** The user's code that its thread waits for; undefined where it waits for none. */
+  /** The user's function that its thread waits for; undefined where it waits for none. */
   readonly call: UserCall | undefined;
-  /** When its system sent the heartbeat probe that it has answered last; 0 before the first. */
+  /** When its system sent the last heartbeat probe that it has answered; 0 before the first. */
   readonly answeredMs: number;
   /** The collective it is in or was in last, undefined before the first. */
   readonly collective: CollectiveStatus | undefined;
 }
 
 /**
- * One actor's line on the status board: written by its own thread, readable by any other at any time, in
- * shared memory, so that a thread stuck in native code can still be asked what it is stuck in.
+ * The status of one actor in shared memory. Its own thread writes it and any other can read it at any time, even while the
+ * actor is stuck in native code.
  */
 export class StatusBoard {
-  /** Of the collectives that this actor takes part in. */
+  /** The last collective of this actor. */
   readonly collective: CollectiveLine;
   readonly #words: Int32Array;
   readonly #reals: Float64Array;
@@ -71,7 +71,7 @@ export class StatusBoard {
   #lastOp = "";
   #lastBlock = "";
 
-  /** @param memory - `boardSizeBytes` of them, zeroed; shared with whoever reads this board */
+  /** @param memory - `boardSizeBytes` bytes, zeroed; shared with the readers of this board */
   constructor(now: () => number, memory: Uint8Array) {
     const { buffer, byteOffset } = memory;
     this.#now = now;
@@ -87,8 +87,8 @@ export class StatusBoard {
   }
 
   /**
-   * Says what this actor does now: the operation, the block it is for, and a number that rises with each
-   * (a collective's). Names are cut at 40 characters.
+   * Writes what this actor does now: the operation, its block, and a number that rises with each, such as a collective's.
+   * Names are cut at 40 characters.
    */
   set(op: string, block = "", sequence = 0): void {
     this.#beginWrite();
@@ -105,7 +105,7 @@ export class StatusBoard {
     this.#endWrite();
   }
 
-  /** Enters the user's code that this thread waits for; its text is cut at 80 characters. */
+  /** Writes the user's function that this thread waits for; its text is cut at 80 characters. */
   setCall(call: UserCall | undefined): void {
     this.#beginWrite();
     const what = call?.what ?? "";
@@ -119,7 +119,7 @@ export class StatusBoard {
     this.#endWrite();
   }
 
-  /** Enters the runtime's own view; `kindIndex` names the message being handled. */
+  /** Writes the state as the runtime sees it; `kindIndex` is the kind of message being handled. */
   enter(state: ActorState, kindIndex = -1, waitingFor = -1, nowMs = this.#now()): void {
     this.#words[word.state] = stateCode[state];
     this.#words[word.kindIndex] = kindIndex;
@@ -127,39 +127,39 @@ export class StatusBoard {
     this.#reals[real.sinceMs] = nowMs;
   }
 
-  /** Enters that the mailbox is empty; the time stays that of the last message, since reading a clock costs. */
+  /** Writes that the mailbox is empty. The time stays that of the last message, because reading a clock costs. */
   enterIdle(): void {
     this.#words[word.state] = stateCode.idle;
     this.#words[word.kindIndex] = -1;
   }
 
-  /** Enters that a message is being handled, and counts it. */
+  /** Writes that a message is being handled, and counts it. */
   enterHandling(kindIndex: number, nowMs: number): void {
     this.enter("handling", kindIndex, -1, nowMs);
     this.#reals[real.numHandled] = (this.#reals[real.numHandled] as number) + 1;
   }
 
-  /** Answers its system's heartbeat probe of `probedMs`: this thread takes in what comes. */
+  /** Answers the system's heartbeat probe of `probedMs`: this thread receives messages. */
   enterProbe(probedMs: number): void {
     this.#reals[real.answeredMs] = probedMs;
   }
 
-  /** Enters how many messages wait. */
+  /** Writes how many messages wait. */
   setQueued(numQueued: number): void {
     this.#words[word.numQueued] = numQueued;
   }
 
   /**
-   * Reads the board of any thread; what the actor says in words is read again when a write tore it. The numbers
-   * are written one by one, each whole: a reading may mix two moments that are a message apart.
+   * Reads the board, from any thread. If a write tore the actor's own texts, they are read again. Numbers are written one by
+   * one, so that a reading may mix two moments that are a message apart.
    */
   read(): Status {
     for (let attempt = 0; ; attempt++) {
       const version = Atomics.load(this.#words, word.version);
       const status = this.#readOnce();
-      const whole = version % 2 === 0 && version === Atomics.load(this.#words, word.version);
-      // A thread killed in mid-write leaves an odd version for ever: then the torn reading is all there is.
-      if (whole || attempt === 100) return status;
+      const isConsistent = version % 2 === 0 && version === Atomics.load(this.#words, word.version);
+      // A thread killed in mid-write leaves an odd version forever: then the torn reading is all there is.
+      if (isConsistent || attempt === 100) return status;
     }
   }
 
@@ -200,8 +200,8 @@ export class StatusBoard {
 }
 
 /**
- * Makes `copy` say what a board said in another process, whose clock is `laterMs` behind this one's. What was torn by a write
- * is left for the next time.
+ * Copies the board of another process, whose clock is `laterMs` behind this one's, into `copy`. A board torn by a write is
+ * skipped until the next call.
  */
 export function mirrorBoard(copy: Uint8Array, board: Uint8Array, laterMs: number): void {
   if (board.length !== boardSizeBytes) return;

@@ -1,40 +1,43 @@
 import type { Clock, Timer } from "../clock.ts";
 import type { ActorInspection } from "../protocol/actor-status.ts";
 
-/** What a watchdog watches, and whom it tells. */
+/** Options of a {@link Watchdog}. */
 export interface WatchdogOptions {
   readonly clock: Clock;
-  /** How long an actor may show no progress, in ms; may change as one learns how long things take. */
+  /** How long an actor may show no progress, in ms; may change over time. */
   stallAfterMs(): number;
-  /** How long an actor may wait for a user's code before that is reported, in ms; may change too. */
+  /** How long an actor may wait for a user's function before that is reported, in ms; may change over time. */
   callAfterMs(): number;
   inspect(): readonly ActorInspection[];
-  /** Whether an actor ought to make progress now. */
+  /** Whether an actor should make progress now. */
   isToProgress(actor: ActorInspection): boolean;
-  /** Asks those who seem idle for a sign; called after each look, the answer is read at the next. */
+  /** Sends heartbeat probes to actors that seem idle. Called after each look; the answers are read at the next. */
   probe(): void;
   onStall(stalled: Stalled): void;
 }
 
-/** An actor whose time is up. */
+/** An actor that has shown no progress for too long. */
 export interface Stalled extends ActorInspection {
-  /** Whether it ought to make progress; else it waits for a user's code, which has no time limit. */
+  /** Whether it should make progress; otherwise it waits for a user's function, which has no time limit. */
   readonly isToBlame: boolean;
   /** Whether this wait was not reported before. */
   readonly isNews: boolean;
 }
 
-/** Actors come and go, and what is allowed may shrink: it looks at least so often, in ms. */
+/** Longest pause between two looks, in ms: actors come and go, and limits may shrink. */
 const longestPauseMs = 1_000;
 
 /**
- * Reads the status board from a healthy thread and names each actor that has been at the same thing for too long, once for
- * each thing, at the moment its time is up. An actor that says what it does by `board.set`, or comes to a collective, shows
- * progress by it. One that waits for a user's code is named too, whatever else it does.
+ * Reads the status boards from a healthy thread and reports each actor that has been doing the same thing for too long, once
+ * for each thing. A call of `board.set` and joining a collective count as progress. An actor that waits for a user's function
+ * is reported too, even if it does other things meanwhile.
  */
 export class Watchdog {
   readonly #options: WatchdogOptions;
-  /** By actor: when the wait began that was last reported, as a stall (`#blamed`) or as a call into a user's code (`#named`). */
+  /**
+   * By actor: the beginning of the wait that was last reported, as a stall (`#blamed`) or as a call of a user's function
+   * (`#named`).
+   */
   readonly #blamed = new Map<string, number>();
   readonly #named = new Map<string, number>();
   #timer: Timer | undefined;
@@ -43,7 +46,7 @@ export class Watchdog {
     this.#options = options;
   }
 
-  /** Looks from now on. */
+  /** Looks now and again and again from here on. */
   start(): void {
     const pauseMs = this.#look();
     this.#timer = this.#options.clock.after(pauseMs, () => this.start(), { background: true });
@@ -53,7 +56,7 @@ export class Watchdog {
     this.#timer?.cancel();
   }
 
-  /** @returns how long it is until the next actor's time can be up */
+  /** Reports stalled actors; returns the time until the next look, in ms. */
   #look(): number {
     const options = this.#options;
     const nowMs = options.clock.now();
@@ -80,7 +83,7 @@ export class Watchdog {
     return pauseMs;
   }
 
-  /** @param pauseMs - less than what lies between the beginnings of two waits that are reported */
+  /** @param pauseMs - shorter than the time between the beginnings of two reported waits */
   #report(actor: ActorInspection, isToBlame: boolean, sinceMs: number, pauseMs: number): void {
     const name = `${actor.actor}#${actor.incarnation}`;
     // The board is read a moment after the clock, so the beginning of one wait differs a little from look to look.
@@ -94,8 +97,8 @@ export class Watchdog {
 }
 
 /**
- * How long ago an actor that waits for a user's code last showed progress; undefined where it waits for none, or for others within
- * that. A promise is waited for whatever its thread does meanwhile.
+ * Returns how long ago an actor that waits for a user's function last showed progress; undefined if it waits for none, or for
+ * other actors inside it. A promise counts as waiting whatever the thread does meanwhile.
  */
 function quietInCall(actor: ActorInspection): number | undefined {
   const { call, state, collective } = actor;
@@ -105,7 +108,7 @@ function quietInCall(actor: ActorInspection): number | undefined {
   return Math.min(call.ageMs, quietOf(actor));
 }
 
-/** How long ago an actor last showed progress. */
+/** Returns how long ago an actor last showed progress, in ms. */
 export function quietOf({ ageMs, unresponsiveMs, op, collective }: ActorInspection): number {
   return Math.min(
     ageMs,

@@ -6,10 +6,13 @@ const wantedWord = takenWord + numLanes;
 const wantsWord = wantedWord + numLanes;
 const wordsPerDirection = wantsWord + numLanes;
 
-/** Bytes the counters of one link take. */
+/** Size of the counters of one link, in bytes. */
 export const creditCountersBytes = 2 * wordsPerDirection * Int32Array.BYTES_PER_ELEMENT;
 
-/** The counts of one link in memory that both ends share: at the receiver's death the sender knows exactly what was lost. */
+/**
+ * The counters of one link in memory that both ends share, so that at the receiver's death the sender knows exactly which
+ * messages were lost.
+ */
 export class CreditCounters implements Credits {
   readonly #words: Int32Array;
   readonly #outBase: number;

@@ -1,17 +1,17 @@
 import type { LaneIndex } from "../protocol/lane.ts";
 
-/** Number of lanes that a link counts. */
+/** Number of lanes. */
 export const numLanes = 3;
 
 /**
- * How many messages of each lane the receiver of a link has taken to handle, as one end of it knows. From it come the sender's
- * credit and, when the receiver dies, what was lost. Counts wrap at 2^31: compare them by difference.
+ * One end's view of how many messages of each lane the receiver of a link has taken. It gives the sender's credit and, when
+ * the receiver dies, the lost messages. Counts wrap at 2^31: compare them by difference.
  */
 export interface Credits {
-  /** Messages this end sent that the other has taken. */
+  /** Number of messages of this end that the other end has taken. */
   takenByPeer(lane: LaneIndex): number;
-  /** Asks the other end to say when it has taken `numTaken` in all. */
+  /** Asks the other end to report when it has taken `numTaken` messages in all. */
   askForCredit(lane: LaneIndex, numTaken: number): void;
-  /** Enters that this end took one message; returns whether the other end is to be told now. */
+  /** Counts one message as taken by this end; returns whether to report it to the other end now. */
   take(lane: LaneIndex): boolean;
 }

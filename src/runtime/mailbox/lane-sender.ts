@@ -4,17 +4,17 @@ import type { Outgoing } from "../protocol/record.ts";
 import type { Credits } from "./credits.ts";
 import { Queue } from "./queue.ts";
 
-/** How much of a lane may be under way. */
+/** Limits of one lane of a connection. */
 export interface LaneLimits {
-  /** Messages sent and not yet taken by the receiver. */
+  /** Most messages sent and not yet taken by the receiver. */
   readonly window: number;
-  /** Messages that wait here for credit. */
+  /** Most messages that wait here for credit. */
   readonly capacity: number;
-  /** What happens to one more: the oldest goes, or the sender is told. */
+  /** Whether one more drops the oldest or throws at the sender. */
   readonly whenFull: "drop-oldest" | "refuse";
 }
 
-/** The sending side of one lane of one connection: what is under way, what waits for credit. */
+/** The sending side of one lane of one connection: messages under way and messages that wait for credit. */
 export class LaneSender {
   readonly index: LaneIndex;
   readonly #limits: LaneLimits;
@@ -28,17 +28,17 @@ export class LaneSender {
     this.#limits = limits;
   }
 
-  /** Messages that wait for credit. */
+  /** Number of messages that wait for credit. */
   get numWaiting(): number {
     return this.#waiting.size;
   }
 
-  /** The receiver's count at which half the window is free: waking up for less would cost a packet a message. */
+  /** The receiver's count at which half the window is free. Resuming earlier would cost a packet per message. */
   get numTakenToResume(): number {
     return this.#numTaken + Math.max(1, this.#underWay.size - (this.#limits.window >> 1));
   }
 
-  /** Accepts a message and returns it when it may go at once. */
+  /** Accepts a message and returns it if it may be sent at once. */
   offer(message: Outgoing, credits: Credits | undefined): Outgoing | undefined {
     this.#settle(credits);
     if (this.#waiting.size === 0 && this.#underWay.size < this.#limits.window) {
@@ -50,7 +50,7 @@ export class LaneSender {
     return undefined;
   }
 
-  /** The next message that waited and may go now. */
+  /** Returns the next waiting message that may be sent now. */
   release(credits: Credits): Outgoing | undefined {
     if (this.#waiting.size === 0) return undefined;
     this.#settle(credits);
@@ -65,25 +65,28 @@ export class LaneSender {
     this.#underWay.removeFirst((message) => message.id === id && message.body === body);
   }
 
-  /** Everything the receiver has not taken, oldest first; the lane is empty after it. */
+  /** Removes and returns every message that the receiver has not taken, oldest first. */
   abandon(credits: Credits | undefined): Outgoing[] {
     this.#settle(credits);
     return [...this.#underWay.drain(), ...this.#waiting.drain()];
   }
 
-  /** Everything that waits for credit, oldest first. */
+  /** Removes and returns every message that waits for credit, oldest first. */
   abandonWaiting(): Outgoing[] {
     return this.#waiting.drain();
   }
 
-  /** How many messages were dropped for want of room since it was last asked. */
+  /** Returns the number of messages dropped since the last call. */
   takeDropped(): number {
     const numDropped = this.#numDropped;
     this.#numDropped = 0;
     return numDropped;
   }
 
-  /** Lets go of what the receiver has taken; at every message, so that no body is held for longer than need be. */
+  /**
+   * Releases the messages that the receiver has taken. It runs at every message, so that no body is held for longer than
+   * needed.
+   */
   #settle(credits: Credits | undefined): void {
     if (credits === undefined) return;
     const numTaken = credits.takenByPeer(this.index);

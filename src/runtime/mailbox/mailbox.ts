@@ -1,13 +1,13 @@
 import { type LaneIndex, laneIndex } from "../protocol/lane.ts";
 import { Queue } from "./queue.ts";
 
-/** What a mailbox must know of a message. */
+/** The parts of a message that a mailbox reads. */
 export interface Queued {
   readonly kind: string;
   readonly lane: LaneIndex;
 }
 
-/** What waits to be handled: control first, then data, then telemetry, each first in, first out. */
+/** The messages that wait to be handled: control first, then data, then telemetry, each lane first in, first out. */
 export class Mailbox<Message extends Queued> {
   readonly #lanes: readonly [Queue<Message>, Queue<Message>, Queue<Message>] = [
     new Queue(),
@@ -19,7 +19,6 @@ export class Mailbox<Message extends Queued> {
     this.#lanes[message.lane].push(message);
   }
 
-  /** Takes the next message. */
   take(): Message | undefined {
     return this.#lanes[0].shift() ?? this.#lanes[1].shift() ?? this.#lanes[2].shift();
   }
@@ -39,7 +38,7 @@ export class Mailbox<Message extends Queued> {
     return undefined;
   }
 
-  /** Throws everything away. */
+  /** Drops all messages. */
   clear(): void {
     for (const lane of this.#lanes) lane.drain();
   }

@@ -1,6 +1,6 @@
 const leastCapacity = 16;
 
-/** First in, first out, in a ring that grows: push and shift neither allocate nor move anything most of the time. */
+/** A first-in, first-out queue in a growing ring buffer: `push` and `shift` rarely allocate or move anything. */
 export class Queue<T> {
   #ring: (T | undefined)[] = new Array<T | undefined>(leastCapacity).fill(undefined);
   #headIndex = 0;
@@ -25,7 +25,7 @@ export class Queue<T> {
     return item;
   }
 
-  /** Takes out the oldest item that `matches`, leaving the others in order. */
+  /** Removes and returns the oldest item that `matches`; the others keep their order. */
   removeFirst(matches: (item: T) => boolean): T | undefined {
     const items = this.#inOrder();
     const index = items.findIndex(matches);
@@ -36,14 +36,14 @@ export class Queue<T> {
     return item;
   }
 
-  /** Takes out everything. */
+  /** Removes and returns all items. */
   drain(): T[] {
     const items = this.#inOrder();
     this.#refill([], leastCapacity);
     return items;
   }
 
-  /** Where the item `offset` behind the head is; capacities are powers of two. */
+  /** Index of the item `offset` behind the head; capacities are powers of two. */
   #place(offset: number): number {
     return (this.#headIndex + offset) & (this.#ring.length - 1);
   }

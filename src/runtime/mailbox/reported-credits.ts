@@ -1,13 +1,13 @@
 import type { LaneIndex } from "../protocol/lane.ts";
 import { type Credits, numLanes } from "./credits.ts";
 
-/** Bytes that {@link ReportedCredits} counts in, and that a report takes. */
+/** Size of the counters of {@link ReportedCredits}, and of a report, in bytes. */
 export const reportBytes = numLanes * Int32Array.BYTES_PER_ELEMENT;
 
 /**
- * The counts of one end of a link whose ends share no memory: every packet begins with what its sender has taken, and one
- * goes for that alone when enough has come together. So nobody has to ask. Of an actor that ends, its process sends the last
- * report; of one that is killed with its process, what it took last counts as lost.
+ * The counters of one end of a link whose ends share no memory. Every packet begins with a report of what its sender has
+ * taken; when enough has accumulated, a packet is sent for the report alone, so that no end has to ask. When an actor ends,
+ * its process sends the last report. When the process is killed, the messages taken since its last report count as lost.
  */
 export class ReportedCredits implements Credits {
   readonly #every: number;
@@ -16,8 +16,8 @@ export class ReportedCredits implements Credits {
   readonly #heard = new Int32Array(numLanes);
 
   /**
-   * @param every - messages of a lane after which the other end is told; at most half of its window, or it would wait for ever
-   * @param taken - {@link reportBytes} to count in, zeroed
+   * @param every - messages of a lane between two reports; at most half of the window, or the other end would wait forever
+   * @param taken - {@link reportBytes} of zeroed memory for the counters
    */
   constructor(every: number, taken: SharedArrayBuffer) {
     this.#every = every;
@@ -38,15 +38,15 @@ export class ReportedCredits implements Credits {
     return true;
   }
 
-  /** What is to stand before the next packet. */
+  /** Returns the report to put before the next packet. */
   report(): Int32Array {
     this.#announced.set(this.#taken);
     return this.#taken.slice();
   }
 
   /**
-   * Takes in what stands before a packet and returns the rest.
-   * @throws {RangeError} when there is less than a report
+   * Reads the report before a packet and returns the packet.
+   * @throws {RangeError} if there are fewer bytes than a report has
    */
   hear(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
     this.#heard.set(new Int32Array(bytes.slice(0, reportBytes).buffer, 0, numLanes));

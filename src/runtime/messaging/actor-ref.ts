@@ -3,19 +3,19 @@ import type { Address, Addressed } from "../protocol/address.ts";
 import type { AskKind, In, Kind, Out } from "../protocol/messages.ts";
 import type { Codec } from "../transport/codec.ts";
 
-/** How a message is sent. */
+/** Options of sending a message. */
 export interface TellOptions {
   /** Parts of the message that change owner instead of being copied. */
   readonly transfer?: readonly Transferable[];
 }
 
-/** How a question is sent. */
+/** Options of asking a question. */
 export interface AskOptions extends TellOptions {
-  /** How long an answer is waited for; the question is dropped unread when it is not taken up by then. */
+  /** How long to wait for the answer, in ms. A question that is not taken by then is dropped unread. */
   readonly deadlineMs: number;
 }
 
-/** What a ref needs of the actor that holds it. */
+/** The sending side of the actor that holds a ref. */
 export interface Sender {
   tell(to: Address, kind: string, message: unknown, options: TellOptions | undefined): boolean;
   ask(to: Address, kind: string, message: unknown, options: AskOptions): Promise<unknown>;
@@ -23,20 +23,20 @@ export interface Sender {
 }
 
 /**
- * A handle to an actor, bound to the actor that holds it. It can be put into any message and arrives as a
- * working ref of the receiver's.
+ * A handle to an actor, bound to the actor that holds it. It can be put into any message and arrives as a ref that the
+ * receiver can use.
  */
 export class ActorRef<P> implements Addressed {
   readonly #sender: Sender;
   readonly #target: { readonly address: Address };
 
-  /** Made by the runtime: `target.address` may change when a supervisor restarts the actor. */
+  /** Made by the runtime. `target.address` changes when a supervisor restarts the actor. */
   constructor(sender: Sender, target: { readonly address: Address }) {
     this.#sender = sender;
     this.#target = target;
   }
 
-  /** Where it points now. */
+  /** The address of the present incarnation. */
   get address(): Address {
     return this.#target.address;
   }
@@ -45,15 +45,16 @@ export class ActorRef<P> implements Addressed {
     return this.address.name;
   }
 
-  /** The same actor in its present incarnation only: once that has ended this is a ref to a dead actor, whoever follows it. */
+  /** Returns a ref to the present incarnation only. Once that has ended, the ref leads to a dead actor, even after a restart. */
   pinned(): ActorRef<P> {
     return new ActorRef(this.#sender, { address: this.address });
   }
 
   /**
-   * Sends without awaiting an answer; a question's answer is dropped. The message belongs to the runtime from here on: do not change it.
-   * @returns false when it waits for credit: `await ready()` before sending more
-   * @throws {TroupeError} `OUTBOX_FULL` when far more wait than the window holds
+   * Sends a message without awaiting an answer; a question's answer is dropped. The runtime owns the message from here on: do
+   * not change it.
+   * @returns false if it waits for credit: `await ready()` before sending more
+   * @throws {TroupeError} `OUTBOX_FULL` if too many messages wait for credit
    */
   tell<K extends Kind<P>>(kind: K, message: In<P, K>, options?: TellOptions): boolean {
     return this.#sender.tell(this.address, kind, message, options);
@@ -61,21 +62,21 @@ export class ActorRef<P> implements Addressed {
 
   /**
    * Sends a question and resolves with its answer.
-   * @throws {ActorDown} at once when the actor is or goes down
-   * @throws {AskTimeout} when no answer came in time; the actor may still handle it
-   * @throws {TroupeError} what the handler threw, with its code, or `ACTOR_THREW`
+   * @throws {ActorDown} as soon as the actor has ended
+   * @throws {AskTimeout} if no answer came in time; the actor may still handle the question
+   * @throws {TroupeError} the handler's error with its code, or `ACTOR_THREW` if it has none
    */
   ask<K extends AskKind<P>>(kind: K, message: In<P, K>, options: AskOptions): Promise<Out<P, K>> {
     return this.#sender.ask(this.address, kind, message, options) as Promise<Out<P, K>>;
   }
 
-  /** Resolves when a data message would go at once. */
+  /** Resolves when a data message would be sent at once. */
   ready(): Promise<void> {
     return this.#sender.ready(this.address);
   }
 }
 
-/** Carries refs in messages: the address travels, the receiver's own ref is made of it. */
+/** Returns the codec for refs in messages: the address travels, and the receiver makes its own ref from it. */
 export function refCodec(holder: () => Sender): Codec {
   return {
     tag: "actor-ref",

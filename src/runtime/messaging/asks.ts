@@ -2,7 +2,7 @@ import type { Clock, Timer } from "../clock.ts";
 import type { Address } from "../protocol/address.ts";
 import { AskTimeout } from "../protocol/failure.ts";
 
-/** Where an answer goes. */
+/** Callbacks for the answer to a question. */
 export interface Settle {
   resolve(answer: unknown): void;
   reject(error: Error): void;
@@ -14,12 +14,12 @@ export interface OpenAsk {
   readonly kind: string;
   /** On the process's clock. */
   readonly deadlineMs: number;
-  /** What the caller allowed, for the error message. */
+  /** The caller's deadline, for the error message. */
   readonly allowedMs: number;
   readonly settle: Settle;
 }
 
-/** The questions one actor has open. One timer serves them all: it is set to the earliest deadline. */
+/** The open questions of one actor. One timer, set to the earliest deadline, serves them all. */
 export class Asks {
   readonly #clock: Clock;
   readonly #open = new Map<number, OpenAsk>();
@@ -31,12 +31,12 @@ export class Asks {
     this.#clock = clock;
   }
 
-  /** How many wait. */
+  /** Number of open questions. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** Enters a question and returns the id that its answer will carry. */
+  /** Adds a question and returns the id that its answer will carry. */
   enter(ask: OpenAsk): number {
     this.#lastId += 1;
     this.#open.set(this.#lastId, ask);
@@ -44,7 +44,7 @@ export class Asks {
     return this.#lastId;
   }
 
-  /** Takes the question out; undefined when it expired, failed or was answered before. */
+  /** Removes and returns a question; undefined if it expired, failed or was answered before. */
   settle(id: number): OpenAsk | undefined {
     const ask = this.#open.get(id);
     if (ask !== undefined) this.#open.delete(id);

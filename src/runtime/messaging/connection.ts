@@ -13,10 +13,10 @@ export interface Lost {
   readonly error?: unknown;
 }
 
-/** How much of each lane may be under way on one connection. */
+/** Limits of each lane on one connection. */
 export type ConnectionLimits = readonly [control: LaneLimits, data: LaneLimits, telemetry: LaneLimits];
 
-/** What these settings mean for one connection. */
+/** Returns the limits that these settings give each connection. */
 export function connectionLimits(settings: MessagingSettings): ConnectionLimits {
   const { window, outboxCapacity, telemetryCapacity } = settings;
   return [
@@ -27,13 +27,13 @@ export function connectionLimits(settings: MessagingSettings): ConnectionLimits 
 }
 
 /**
- * One actor's side of its traffic with one peer: gathers what a turn of the loop sends into one packet,
- * keeps each lane's limits, and knows at the peer's death what the peer never took.
- * It can be written to before its link exists; the packet then waits.
+ * One actor's end of its connection to one peer. It gathers the messages of one turn of the event loop into one packet, keeps
+ * each lane's limits, and knows at the peer's death which messages the peer never took. It can be written to before its link
+ * exists; the packet then waits.
  */
 export class Connection {
   readonly peer: Address;
-  /** Whether its endpoint has it down for the next flush. */
+  /** Whether its endpoint will flush it next. */
   isDirty = false;
   #link: Link | undefined;
   #closed = false;
@@ -52,7 +52,7 @@ export class Connection {
     this.#lanes = [new LaneSender(0, limits[0]), new LaneSender(1, limits[1]), new LaneSender(2, limits[2])];
   }
 
-  /** Resolves when the link is there, or when the peer turned out to be gone. */
+  /** Resolves when the link is open, or when the peer has ended. */
   get opened(): Promise<void> {
     if (this.#link !== undefined || this.#closed) return Promise.resolve();
     return new Promise((resolve) => this.#openWaiters.push(resolve));
@@ -66,13 +66,13 @@ export class Connection {
     return this.#closed;
   }
 
-  /** Gives the connection its way to the peer. */
+  /** Gives the connection its link to the peer. */
   open(link: Link): void {
     this.#link = link;
     this.#resolve(this.#openWaiters);
   }
 
-  /** Accepts a message or an answer under its lane's limits. Returns whether it goes with the next flush. */
+  /** Accepts a message or an answer within its lane's limits. Returns whether the next flush sends it. */
   send(message: Outgoing): boolean {
     if (this.#closed) {
       this.#onLost({ message });
@@ -88,13 +88,13 @@ export class Connection {
     return true;
   }
 
-  /** Appends a record of the runtime's own: no limit, no count, never lost while the peer lives. */
+  /** Appends one of the runtime's own records: unlimited, uncounted, never lost while the peer lives. */
   sendRecord(record: Outgoing, urgent = false): void {
     this.#writer.append(record);
     if (urgent) this.#urgent = true;
   }
 
-  /** Posts what is ready as one packet; asks for credit when something must wait. */
+  /** Posts everything that is ready as one packet; asks for credit if something must wait. */
   flush(): void {
     const link = this.#link;
     if (link === undefined || this.#closed) return;
@@ -103,7 +103,7 @@ export class Connection {
     if (this.#lanes[laneIndex.data].numWaiting === 0) this.#resolve(this.#readyWaiters);
   }
 
-  /** Whether a data message would go at once. */
+  /** Whether a data message would be sent at once. */
   get hasCredit(): boolean {
     return this.#closed || this.#lanes[laneIndex.data].numWaiting === 0;
   }
@@ -114,17 +114,17 @@ export class Connection {
     return new Promise((resolve) => this.#readyWaiters.push(resolve));
   }
 
-  /** Enters that a message of this lane is being handled; returns whether the peer waits to hear of it. */
+  /** Counts a message of this lane as taken; returns whether the peer waits for this credit. */
   take(lane: LaneIndex): boolean {
     return this.#link?.credits.take(lane) ?? false;
   }
 
-  /** Messages of the telemetry lane dropped since it was last asked. */
+  /** Returns the number of telemetry messages dropped since the last call. */
   takeDropped(): number {
     return this.#lanes[laneIndex.telemetry].takeDropped();
   }
 
-  /** Reports every message that still waits for the link or for credit as lost: its sender is about to end. */
+  /** Reports every message that still waits for the link or for credit as lost, because its sender is about to end. */
   abandonWaiting(): void {
     for (const lane of this.#lanes) {
       const messages = this.#link === undefined ? lane.abandon(undefined) : lane.abandonWaiting();
@@ -132,13 +132,13 @@ export class Connection {
     }
   }
 
-  /** Ends this side, whose actor has ended; what was posted still arrives. */
+  /** Closes this end because its actor has ended; packets that were posted still arrive. */
   leave(): void {
     this.#closed = true;
     this.#link?.close();
   }
 
-  /** Ends the connection to a peer that has ended, and reports every message the peer never took. */
+  /** Closes the connection to a peer that has ended, and reports every message that the peer never took. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -155,7 +155,7 @@ export class Connection {
     for (const lane of this.#lanes) {
       if (lane.numWaiting > 0) this.#releaseLane(lane, link);
       if (lane.numWaiting === 0) continue;
-      // The peer may have taken its last message just before the wish was written: look once more after it.
+      // The peer may have taken its last message just before the request was written: look once more after it.
       link.credits.askForCredit(lane.index, lane.numTakenToResume);
       this.#releaseLane(lane, link);
       if (lane.numWaiting > 0) this.#hasWaiting = true;
@@ -179,7 +179,7 @@ export class Connection {
     }
   }
 
-  /** One record cannot be cloned: the others must not suffer for it. */
+  /** Posts the records one by one, because one of them cannot be cloned. */
   #postOneByOne(link: Link, packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
     readPacket(packet, (record) => {
       try {
@@ -197,7 +197,7 @@ export class Connection {
   }
 }
 
-/** Those of `transfer` that occur in `body`: a port named in a transfer list must also be in the message. */
+/** Returns the items of `transfer` that occur in `body`: a port in a transfer list must also be in the message. */
 function transfersWithin(body: unknown, transfer: readonly Transferable[]): Transferable[] {
   if (transfer.length === 0) return [];
   const reachable = new Set<unknown>();

@@ -2,7 +2,7 @@ import type { Address } from "../protocol/address.ts";
 import type { Packet } from "../transport/packet.ts";
 import { Connection, type ConnectionLimits, type Lost } from "./connection.ts";
 
-/** Who hears of what the connections could not deliver. */
+/** Receives the messages that connections could not deliver. */
 export interface LossListener {
   lost(connection: Connection, lost: Lost): void;
   dropped(connection: Connection, count: number): void;
@@ -26,7 +26,7 @@ export class Connections {
     return this.#byUid.get(uid);
   }
 
-  /** A connection to `peer` that has no link yet. */
+  /** Creates a connection to `peer`, without a link yet. */
   create(peer: Address): Connection {
     const connection = new Connection(peer, this.#limits, (lost) => this.#listener.lost(connection, lost));
     this.#byUid.set(peer.uid, connection);
@@ -37,23 +37,23 @@ export class Connections {
     this.#byUid.delete(uid);
   }
 
-  /** Whether the thread blocks instead of returning to its event loop: all it sends goes at once. */
+  /** Whether messages are sent at once, because the thread blocks instead of returning to its event loop. */
   get synchronous(): boolean {
     return this.#synchronous;
   }
 
-  /** From here on, until {@link sendByTurns}, all that is sent goes at once. */
+  /** Sends every message at once from here on, until {@link sendByTurns}. */
   sendAtOnce(): void {
     this.#synchronous = true;
     this.flush();
   }
 
-  /** The event loop is at work again: what is sent goes at the end of each turn. */
+  /** Sends messages at the end of each turn of the event loop again. */
   sendByTurns(): void {
     this.#synchronous = false;
   }
 
-  /** Sees to it that this connection is flushed: at once while blocking, else at the end of this turn. */
+  /** Flushes this connection: at once while blocking, otherwise at the end of this turn. */
   markDirty(connection: Connection): void {
     if (this.#synchronous) {
       connection.flush();
@@ -71,7 +71,7 @@ export class Connections {
     });
   }
 
-  /** Posts everything that is ready, one packet a peer. */
+  /** Posts everything that is ready, one packet per peer. */
   flush(): void {
     const dirty = this.#dirty;
     this.#dirty = [];
@@ -83,12 +83,12 @@ export class Connections {
     }
   }
 
-  /** Hands `accept` every packet that has arrived, without the event loop. */
+  /** Passes every packet that has arrived to `accept`, without the event loop. */
   drain(accept: (connection: Connection, packet: Packet) => void): void {
     for (const connection of this.#byUid.values()) this.drainOne(connection, accept);
   }
 
-  /** The same for one connection. */
+  /** Does as {@link drain}, for one connection. */
   drainOne(connection: Connection, accept: (connection: Connection, packet: Packet) => void): void {
     for (;;) {
       const packet = connection.link?.poll();
@@ -106,12 +106,12 @@ export class Connections {
     }
   }
 
-  /** Turns what waits for a link or for credit into dead letters: their sender is about to end. */
+  /** Turns messages that wait for a link or for credit into dead letters, because their sender is about to end. */
   abandonWaiting(): void {
     for (const connection of this.#byUid.values()) connection.abandonWaiting();
   }
 
-  /** Leaves every connection: their actor has ended. */
+  /** Closes every connection because their actor has ended. */
   leave(): void {
     for (const connection of this.#byUid.values()) connection.leave();
     this.#byUid.clear();

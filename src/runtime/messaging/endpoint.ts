@@ -22,10 +22,10 @@ import type { Delivery, Resident } from "./resident.ts";
 import { Undelivered } from "./undelivered.ts";
 import { type OnDown, Watches } from "./watches.ts";
 
-// Enough to spare most events of a burst; few enough that the first message does not wait for long.
+// Enough to save most events of a burst, few enough that the first message does not wait for long.
 const packetsPerEvent = 64;
 
-/** What an endpoint is made of. */
+/** Parts of an {@link Endpoint}. */
 export interface EndpointOptions extends OutboxOptions {
   readonly address: Address;
   readonly clock: Clock;
@@ -35,8 +35,8 @@ export interface EndpointOptions extends OutboxOptions {
 }
 
 /**
- * Where one actor is joined to others: makes its connections, takes apart the packets that come, and brings each record and each
- * end to its open questions, its watches or the resident.
+ * The messaging of one actor. It makes the actor's connections, unpacks the packets that arrive, and passes each record, and
+ * each end of another actor, to the open questions, the watches or the resident.
  */
 export class Endpoint {
   readonly address: Address;
@@ -65,7 +65,7 @@ export class Endpoint {
     this.#resident = resident;
   }
 
-  /** Makes sure that a link to this actor exists or is asked for; undefined when the actor has ended. */
+  /** Returns the connection to this actor, and requests a link if there is none; undefined if the actor has ended. */
   connect(to: Address): Connection | undefined {
     const existing = this.connections.get(to.uid);
     if (existing !== undefined) return existing;
@@ -94,14 +94,14 @@ export class Endpoint {
     else this.#resident.requestDown(of);
   }
 
-  /** Takes back every watch on that actor, even if its end is known and has not been told. */
+  /** Removes every watch on that actor, even if its end is known and its watchers were not called yet. */
   unwatch(of: Address): void {
     if (this.watches.remove(of.uid)) this.#resident.forgoDown(of);
   }
 
   /**
-   * Takes in that an actor has ended: what it still sent is received first, then what it never took becomes
-   * dead letters, and questions and watches hear of it. Returns how many of those there were.
+   * Handles the end of an actor. Messages that it still sent are received first; messages that it never took become dead
+   * letters; open questions are rejected and watches become due. Returns the number of those questions and watches.
    */
   ended(uid: number, down: Down): number {
     if (this.watches.endOf(uid) !== undefined) return 0;
@@ -118,24 +118,24 @@ export class Endpoint {
     return numWatches + numAsks;
   }
 
-  /** A message is for an actor that has ended. */
+  /** Reports a message to an actor that has ended. */
   unreachable(to: Address, message: Outgoing): void {
     this.undelivered.unreachable(to, message);
   }
 
-  /** Enters that this message is being handled, which gives its sender credit. */
+  /** Counts this message as taken, which gives its sender credit. */
   take({ from, lane }: Delivery): void {
     if (from.take(lane)) this.outbox.sendRecord(from, { type: RecordType.credit });
   }
 
-  /** Takes in everything that has arrived, without the event loop. */
+  /** Receives everything that has arrived, without the event loop. */
   drain(): void {
     this.connections.drain(this.#accept);
   }
 
   /**
-   * Blocks this thread, receiving meanwhile, until `done` or the deadline. Returns whether it was done.
-   * Whatever the resident's `interrupt` throws passes through.
+   * Blocks this thread, receiving meanwhile, until `done` or the deadline. Returns whether it was done. Errors of the
+   * resident's `interrupt` pass through.
    */
   blockUntil(done: () => boolean, deadlineMs: number): boolean {
     this.connections.sendAtOnce();
@@ -150,17 +150,17 @@ export class Endpoint {
     }
   }
 
-  /** Leaves every connection: this actor has ended. */
+  /** Closes every connection because this actor has ended. */
   close(): void {
     this.asks.close();
     this.connections.leave();
   }
 
-  /** Takes in the packet that the event loop has handed over, and those behind it. */
+  /** Receives the packet that the event loop delivered, and those behind it. */
   #onPacket(from: Connection, link: Link, first: Packet): void {
     this.connections.sendByTurns();
     let packet: Packet | undefined = first;
-    // Polling for what is there already costs less than half of an event for each.
+    // Polling for packets that are there already costs less than half as much as an event for each.
     for (let count = 0; packet !== undefined; count++) {
       this.#accept(from, packet);
       packet = count < packetsPerEvent ? link.poll() : undefined;
@@ -168,7 +168,7 @@ export class Endpoint {
     this.#resident.wake();
   }
 
-  /** Bound, so that it can be handed to whatever finds packets. */
+  /** Bound, so that it can be passed as a callback. */
   readonly #accept = (from: Connection, packet: Packet): void => {
     readPacket(packet, (record) => {
       if (isMessage(record.type)) this.#acceptMessage(from, record);
@@ -201,7 +201,7 @@ export class Endpoint {
     } else this.#resident.onSystemRecord(from, record);
   }
 
-  /** What answers nothing came too late. */
+  /** An answer without an open question came too late. */
   #settle(from: Connection, record: Envelope, settle: (ask: OpenAsk) => void): void {
     const ask = this.asks.settle(record.id);
     if (ask !== undefined) settle(ask);

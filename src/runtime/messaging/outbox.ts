@@ -13,7 +13,7 @@ import type { Connections } from "./connections.ts";
 import type { Delivery } from "./resident.ts";
 import type { Tracer } from "./tracer.ts";
 
-/** How messages are sent. */
+/** Parts of an {@link Outbox}. */
 export interface OutboxOptions {
   readonly codecs: CodecSet;
   readonly settings: MessagingSettings;
@@ -21,7 +21,7 @@ export interface OutboxOptions {
   readonly tracer: Tracer | undefined;
 }
 
-/** What an outbox needs of the endpoint that it sends from. */
+/** The endpoint that an outbox sends from. */
 export interface SendingEndpoint {
   readonly address: Address;
   readonly clock: Clock;
@@ -29,15 +29,15 @@ export interface SendingEndpoint {
   readonly connections: Connections;
   /** As `Endpoint.connect`. */
   connect(to: Address): Connection | undefined;
-  /** A message is for an actor that has ended. */
+  /** Reports a message to an actor that has ended. */
   unreachable(to: Address, message: Outgoing): void;
   /** As `Endpoint.blockUntil`. */
   blockUntil(done: () => boolean, deadlineMs: number): boolean;
 }
 
 /**
- * All that one actor sends: messages by the lane of their kind, which may have to wait for credit, and answers and the runtime's
- * own records, which never do.
+ * Sends everything that one actor sends: messages, which may have to wait for credit of their lane, and answers and the
+ * runtime's own records, which never wait.
  */
 export class Outbox implements Sender {
   readonly #endpoint: SendingEndpoint;
@@ -63,7 +63,7 @@ export class Outbox implements Sender {
     );
   }
 
-  /** Sends a question whose answer goes to `settle`; `deadlineMs` on this clock, the very moment at which it expires. */
+  /** Sends a question whose answer goes to `settle`. It expires at `deadlineMs` of this clock. */
   openAsk(
     to: Address,
     kind: string,
@@ -101,14 +101,17 @@ export class Outbox implements Sender {
     this.reply(from, RecordType.failure, id, kind, failure);
   }
 
-  /** Sends what is answered to a question: never limited, but counted, so that one that does not arrive is known. */
+  /** Sends an answer: never limited, but counted, so that a lost one is noticed. */
   reply(to: Connection, type: RecordType, id: number, kind: string, answer: unknown): void {
     const body = this.#codecs.encode(answer);
     to.send({ ...blankRecord, type, id, kind, body, isEncoded: body !== answer });
     this.#endpoint.connections.markDirty(to);
   }
 
-  /** Sends one of the runtime's own records, whose body is plain data; to an actor that has ended, undefined, nothing. */
+  /**
+   * Sends one of the runtime's own records, whose body is plain data; does nothing if `to` is undefined because its actor has
+   * ended.
+   */
   sendRecord(
     to: Connection | undefined,
     record: Partial<Outgoing> & Pick<Outgoing, "type">,
@@ -160,7 +163,7 @@ export class Outbox implements Sender {
       {
         where: `tell ${target}.${kind}`,
         expected: `credit within ${sendDeadlineMs} ms`,
-        got: "none, since the receiver took nothing",
+        got: "none, because the receiver took nothing",
         hint: "see what it does with inspect()",
       },
       { fields: { target, kind } },
@@ -176,7 +179,7 @@ function checkDeadline(where: string, deadlineMs: number): void {
       where,
       expected: "deadlineMs to be a positive number",
       got: String(deadlineMs),
-      hint: "nothing may wait for ever",
+      hint: "every wait needs a limit",
     },
     { fields: { deadlineMs } },
   );

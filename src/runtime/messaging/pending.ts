@@ -2,7 +2,7 @@ import type { Address } from "../protocol/address.ts";
 
 type Outcome<T> = { readonly answer: T } | { readonly error: Error };
 
-/** An answer that a blocking actor has asked for and not yet waited for. */
+/** The answer to a question that a blocking actor has sent; `wait` blocks for it. */
 export class Pending<T> {
   readonly target: Address;
   readonly kind: string;
@@ -16,7 +16,7 @@ export class Pending<T> {
     this.deadlineMs = deadlineMs;
   }
 
-  /** Whether an answer or an error has been received; it moves only while the actor polls or waits. */
+  /** Whether an answer or an error has been received. It changes only while the actor polls or waits. */
   get settled(): boolean {
     return this.#outcome !== undefined;
   }
@@ -29,7 +29,7 @@ export class Pending<T> {
     this.#outcome ??= { error };
   }
 
-  /** The answer, or a throw of the error; only once it is settled. */
+  /** Returns the answer or throws the error. Call it only once settled. */
   take(): T {
     const outcome = this.#outcome as Outcome<T>;
     if ("error" in outcome) throw outcome.error;

@@ -4,31 +4,31 @@ import type { LaneIndex } from "../protocol/lane.ts";
 import type { Envelope } from "../protocol/record.ts";
 import type { Connection } from "./connection.ts";
 
-/** A message that arrived, and where its answer goes. */
+/** A message that arrived, with the connection for its answer. */
 export interface Delivery extends Envelope {
   readonly from: Connection;
   readonly lane: LaneIndex;
-  /** When it arrived, where it belongs to a trace; else 0. */
+  /** When it arrived, if it belongs to a trace; otherwise 0. */
   readonly receivedMs: number;
 }
 
-/** Who lives at an endpoint, an actor's cell or the system: what the endpoint needs of it. */
+/** The owner of an endpoint, an actor's cell or the system, as the endpoint calls it. */
 export interface Resident {
-  /** A message of the protocol came. */
+  /** A message of the protocol arrived. */
   onMessage(delivery: Delivery): void;
-  /** A record between actor and system came. */
+  /** A record between actor and system arrived. */
   onSystemRecord(from: Connection, record: Envelope): void;
   /** A watched actor has ended: one more call of its endpoint's watches is due. */
   onDown(): void;
-  /** Packets were taken in: time to handle what they brought. */
+  /** Packets were received: handle their messages. */
   wake(): void;
-  /** Called whenever this thread, while it blocks, has looked into its ports; throws to break off. */
+  /** Called while this thread blocks, each time it has polled its ports; throws to break off. */
   interrupt(): void;
-  /** Asks for a link to an actor: answered by `attach` or `ended`. */
+  /** Asks for a link to an actor; the reply is a call of `attach` or `ended`. */
   requestLink(to: Address): void;
-  /** Asks to be told of an actor's end: answered by `ended`. */
+  /** Asks for a report of an actor's end; the reply is a call of `ended`. */
   requestDown(of: Address): void;
-  /** Takes that back. */
+  /** Withdraws {@link requestDown}. */
   forgoDown(of: Address): void;
   /** A message could not be delivered. */
   onDeadLetter(letter: DeadLetter, message: unknown): void;

@@ -4,7 +4,7 @@ import type { Trace } from "../protocol/record.ts";
 import type { Span } from "../protocol/runtime-event.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
 
-/** What a tracer knows of a message that is handled. */
+/** The facts that a tracer needs about a message. */
 export interface TracedMessage {
   readonly kind: string;
   readonly trace: Trace | undefined;
@@ -12,10 +12,10 @@ export interface TracedMessage {
   readonly from: string;
 }
 
-/** What is being handled: a span of a trace, or what no trace is to begin from. */
+/** The span being handled; "untraced" if no trace may start here. */
 type Current = { readonly traceId: string; readonly spanId: string } | "untraced";
 
-/** Carries the trace of the message being handled to every message sent meanwhile, over awaits too. */
+/** Passes the trace of the message being handled to every message sent meanwhile, across awaits too. */
 export class Tracer {
   readonly #current = new AsyncLocalStorage<Current>();
   readonly #prefix: string;
@@ -26,8 +26,8 @@ export class Tracer {
   #numUntraced = 0;
 
   /**
-   * @param uid - of the actor, which makes its ids unique in its system
-   * @param every - of the messages sent outside any trace, each so-many-th begins one; 0: none
+   * @param uid - uid of the actor, which makes its ids unique in its system
+   * @param every - every n-th message sent outside any trace starts a trace; 0: none
    */
   constructor(uid: number, every: number, now: () => number, report: (span: Span) => void) {
     this.#prefix = hex(uid);
@@ -36,7 +36,7 @@ export class Tracer {
     this.#report = report;
   }
 
-  /** Trace for a message sent now: that of the message being handled, or a new one when its turn has come. */
+  /** Returns the trace for a message sent now: that of the message being handled, or a new one when its turn has come. */
   outgoing(): Trace | undefined {
     const current = this.#current.getStore();
     if (current === "untraced") return undefined;
@@ -53,7 +53,7 @@ export class Tracer {
     return this.#span({ ...message, traceId, parentId, sentMs }, handle);
   }
 
-  /** Runs the beginning of something, as the root of a trace when its turn has come, else with all it causes untraced. */
+  /** Runs `body` as the root of a trace when its turn has come; otherwise nothing that it causes is traced. */
   begin<T>(kind: string, from: string, body: () => T): T {
     if (!this.#isDue()) return this.#current.run("untraced", body);
     const nowMs = this.#now();
@@ -62,8 +62,9 @@ export class Tracer {
   }
 
   /**
-   * A blocking handler has taken a message out of its mailbox: what is sent from here on belongs to the message's trace.
-   * @returns ends that, and tells of it as one span
+   * Starts the span of a message that a blocking handler has taken from its mailbox: messages sent from here on belong to its
+   * trace.
+   * @returns a function that ends the span and reports it
    */
   open(message: TracedMessage): () => void {
     const outer = this.#current.getStore();
@@ -119,8 +120,8 @@ export class Tracer {
 }
 
 /**
- * The tracer of one actor, undefined where tracing is off. Traces begin with what the system itself sends, so that a trace
- * is whole or not there; actors carry them on.
+ * Makes the tracer of one actor; undefined where tracing is off. Only messages of the system start traces, so that a trace is
+ * complete or absent; actors continue them.
  */
 export function makeTracer(
   { uid }: Pick<Address, "uid">,

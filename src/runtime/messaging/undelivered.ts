@@ -10,7 +10,7 @@ import type { Outbox } from "./outbox.ts";
 import type { Delivery, Resident } from "./resident.ts";
 import type { Watches } from "./watches.ts";
 
-/** What it needs of the endpoint that the messages came to or from. */
+/** The endpoint that the messages came to or from. */
 export interface ReportingEndpoint {
   readonly address: Address;
   readonly asks: Asks;
@@ -18,7 +18,7 @@ export interface ReportingEndpoint {
   readonly outbox: Outbox;
 }
 
-/** Turns each message that does not arrive into one dead letter, and tells whoever waits for its answer. */
+/** Turns each message that does not arrive into one dead letter, and rejects the question if it was one. */
 export class Undelivered implements LossListener {
   readonly #endpoint: ReportingEndpoint;
   readonly #resident: Pick<Resident, "onDeadLetter">;
@@ -34,7 +34,7 @@ export class Undelivered implements LossListener {
     else this.#report(this.#reasonFor(connection.peer), this.#endpoint.address, connection.peer, message);
   }
 
-  /** Telemetry ran over. */
+  /** Telemetry messages were dropped because their lane was full. */
   dropped(connection: Connection, count: number): void {
     const message = { kind: "telemetry", body: undefined };
     this.#report("Overflow", this.#endpoint.address, connection.peer, message, count);
@@ -55,12 +55,12 @@ export class Undelivered implements LossListener {
     this.#report(reason, delivery.from.peer, this.#endpoint.address, delivery);
   }
 
-  /** An answer came that nobody waits for any more. */
+  /** An answer arrived after its question had expired. */
   late(from: Connection, answer: Envelope): void {
     this.#report("Expired", from.peer, this.#endpoint.address, answer);
   }
 
-  /** A packet came that cannot be read. */
+  /** A packet arrived that cannot be read. */
   garbled(from: Connection): void {
     this.#report("Undeserialisable", from.peer, this.#endpoint.address, { kind: "unknown", body: undefined });
   }
@@ -96,7 +96,7 @@ function unsendable(kind: string, cause: unknown): TroupeError {
     {
       where: `send ${kind}`,
       expected: "plain data",
-      got: `what cannot be sent: ${cause instanceof Error ? cause.message : String(cause)}`,
+      got: `a value that cannot be sent: ${cause instanceof Error ? cause.message : String(cause)}`,
       hint: "send no functions, live handles or class instances without a codec",
     },
     { fields: { kind }, cause },

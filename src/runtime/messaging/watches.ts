@@ -9,14 +9,14 @@ interface DueCall {
   readonly down: Down;
 }
 
-/** Whom one actor watches, whose end it has heard of, and who is yet to be called for it. Each watch fires exactly once. */
+/** The actors that one actor watches, the ends it knows of, and the callbacks that are due. Each watch fires exactly once. */
 export class Watches {
   readonly #waiting = new Map<number, Set<OnDown>>();
   readonly #ended = new Map<number, Down>();
   #due: DueCall[] = [];
   #onSibling: OnDown | undefined;
 
-  /** Registers; where the end is known already the call is due at once. Returns whether it is. */
+  /** Adds a watch. Returns true if the end is known already, so that the call is due at once. */
   add(uid: number, onDown: OnDown): boolean {
     const down = this.#ended.get(uid);
     const watchers = this.#waiting.get(uid);
@@ -26,13 +26,13 @@ export class Watches {
     return down !== undefined;
   }
 
-  /** Takes every watch on this actor back, also where its call is due; returns whether its end was waited for. */
+  /** Removes every watch on this actor, even if its call is due; returns whether its end was still awaited. */
   remove(uid: number): boolean {
     this.#due = this.#due.filter((call) => call.uid !== uid);
     return this.#waiting.delete(uid);
   }
 
-  /** Enters an end that is not known yet; returns how many calls have become due. */
+  /** Records an end that was not known before; returns how many calls have become due. */
   ended(uid: number, down: Down): number {
     const watchers = this.#waiting.get(uid) ?? [];
     const numDueBefore = this.#due.length;
@@ -42,12 +42,12 @@ export class Watches {
     return this.#due.length - numDueBefore;
   }
 
-  /** Registers for the first of the siblings that ends, once. */
+  /** Watches for the first of the siblings that ends; fires once. */
   addSiblings(onDown: OnDown): void {
     this.#onSibling = onDown;
   }
 
-  /** The first of them has ended; returns whether a call has become due. */
+  /** Records the end of the first sibling; returns whether a call has become due. */
   siblingEnded(uid: number, down: Down): boolean {
     const onDown = this.#onSibling;
     this.#onSibling = undefined;
@@ -55,7 +55,7 @@ export class Watches {
     return onDown !== undefined;
   }
 
-  /** How this actor ended, if it has. */
+  /** Returns how this actor ended, if it has. */
   endOf(uid: number): Down | undefined {
     return this.#ended.get(uid);
   }
@@ -65,7 +65,7 @@ export class Watches {
     return this.#due.length > 0;
   }
 
-  /** Makes the call that has been due for longest, if any; what it throws passes through. */
+  /** Makes the call that has been due for longest, if any; its errors pass through. */
   callNext(): void {
     const next = this.#due.shift();
     next?.onDown(next.down);

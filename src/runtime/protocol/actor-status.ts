@@ -1,7 +1,7 @@
 import type { UserCall } from "../../errors/index.ts";
 import type { ActorRole } from "./spawn.ts";
 
-/** What an actor does, as the runtime sees it. */
+/** The states of an actor, as the runtime sees it. */
 export const actorStates = [
   "starting",
   "idle",
@@ -17,53 +17,56 @@ export type ActorState = (typeof actorStates)[number];
 
 /** The collective that an actor is in, or was in last. */
 export interface CollectiveStatus {
-  /** Such as "allReduce". */
+  /** Name of the operation, such as "allReduce". */
   readonly name: string;
-  /** Among whom, as its members call it. */
+  /** Name of the group, as its members call it. */
   readonly group: string;
-  /** Its number: how many the actor has come to, there or of this kind. */
+  /** Number of the collective: a count of those that the actor has joined, in the group or of this kind. */
   readonly sequence: number;
-  /** Whether the thread waits in it for others, in native code. */
+  /** Whether the thread is waiting for other ranks in native code. */
   readonly isWaiting: boolean;
-  /** When it came there, or went on from there, on the process's clock. */
+  /** When the actor joined it, or went on from it, in ms of the process's clock. */
   readonly sinceMs: number;
 }
 
-/** What one living actor is doing. */
+/** A living actor and what it is doing. */
 export interface ActorInspection extends ActorRole {
   readonly actor: string;
   readonly incarnation: number;
-  /** The host it lives on, where a launcher has started several; 0 for that of its system. */
+  /** Number of the host it lives on; 0 for the host of its system. */
   readonly host: number;
-  /** The process it lives in, as the operating system of that host numbers it. */
+  /** Process id on that host. */
   readonly pid: number;
   readonly state: ActorState;
   /** How long it has been in this state; for an idle actor, how long ago its last message was taken up. */
   readonly ageMs: number;
   /** The kind of message it is handling, undefined when none. */
   readonly handling: string | undefined;
-  /** The actor whose answer it blocks for, `name#incarnation`. */
+  /** The actor whose answer it is blocked on, `name#incarnation`. */
   readonly waitingFor: string | undefined;
-  /** How long ago its system sent a heartbeat probe, where it seems idle and has not answered: its thread is stuck. Undefined where it has. */
+  /**
+   * Age of the heartbeat probe that it has not answered although it seems idle: its thread is stuck. Undefined where it
+   * answered.
+   */
   readonly unresponsiveMs: number | undefined;
   readonly numQueued: number;
   readonly numHandled: number;
-  /** What it said last it was doing, by `context.board.set`; undefined when it never did. */
+  /** The operation that it last reported by `context.board.set`; undefined before the first. */
   readonly op:
     | { readonly name: string; readonly block: string; readonly sequence: number; readonly ageMs: number }
     | undefined;
-  /** The user's code that its thread waits for, and for how long; undefined where it waits for none. */
+  /** The user's function that its thread waits for; undefined where it waits for none. */
   readonly call: InspectedCall | undefined;
-  /** The collective that it is in or was in last, and for how long it has been there or gone on; undefined before the first. */
+  /** The collective that it is in or was in last; undefined before the first. */
   readonly collective: InspectedCollective | undefined;
 }
 
-/** A call into a user's code, as the board shows it. */
+/** A call of a user's function, as the status board shows it. */
 export interface InspectedCall extends Omit<UserCall, "sinceMs"> {
   readonly ageMs: number;
 }
 
-/** What the board says of an actor's collectives. */
+/** An actor's last collective, as the status board shows it. */
 export interface InspectedCollective extends Omit<CollectiveStatus, "sinceMs"> {
   readonly ageMs: number;
 }

@@ -1,8 +1,8 @@
 import type { Lane } from "./lane.ts";
 
-/** Where one incarnation of one actor is reached: plain data, never reused. */
+/** The address of one incarnation of one actor. Plain data, never reused. */
 export interface Address {
-  /** Names its system among all of the process, and of its machine. */
+  /** Id of its system, unique on the machine. */
   readonly system: string;
   /** Unique among all actors a system ever starts; 0 is the system itself. */
   readonly uid: number;
@@ -13,12 +13,12 @@ export interface Address {
   readonly lanes: Readonly<Record<string, Lane>>;
 }
 
-/** Whatever knows an address, whatever its protocol: what watch, connect and stop need. */
+/** Anything that has an address, whatever its protocol. `watch`, `connect` and `stop` take it. */
 export interface Addressed {
   readonly address: Address;
 }
 
-/** `name#incarnation`, as people read it in errors and events. */
+/** Returns `name#incarnation`, as errors and events show it. */
 export function describe(address: Pick<Address, "name" | "incarnation">): string {
   return `${address.name}#${address.incarnation}`;
 }

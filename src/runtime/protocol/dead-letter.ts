@@ -1,4 +1,4 @@
-/** Why a message was not delivered. */
+/** The reasons why a message was not delivered. */
 export const deadLetterReasons = [
   "NoSuchActor",
   "Stopped",

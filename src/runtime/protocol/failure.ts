@@ -8,7 +8,7 @@ import {
 } from "../../errors/index.ts";
 import { type Address, describe } from "./address.ts";
 
-/** An error as it travels between actors: plain data, its first cause kept. */
+/** An error as it travels between actors. Plain data, with its causes. */
 export interface Failure {
   readonly name: string;
   readonly code?: string;
@@ -21,19 +21,19 @@ export interface Failure {
   readonly cause?: Failure;
 }
 
-/** How an actor came to its end. */
+/** The end of an actor and its reason. */
 export interface Down {
   readonly actor: string;
   readonly incarnation: number;
   /** `unknown`: the system never had an actor of this address. */
   readonly reason: "stopped" | "failed" | "unknown";
-  /** Why, when it failed. */
+  /** The failure, if it failed. */
   readonly cause?: Failure;
 }
 
 const deepestCause = 8;
 
-/** Makes any thrown value ready to travel. */
+/** Turns any thrown value into a {@link Failure}. */
 export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
   if (!(error instanceof Error))
     return withActor({ name: "Error", message: String(error), fields: {} }, actor);
@@ -46,7 +46,7 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
       name: error.name,
       message: error.message,
       fields: error instanceof TroupeError ? plainFields(error.fields) : {},
-      // A code that says that there was none must not become one on its next way.
+      // ACTOR_THREW stands for a missing code: do not send it on as a code.
       ...(typeof code === "string" && code !== "ACTOR_THREW" ? { code } : {}),
       ...(error.stack === undefined ? {} : { stack: error.stack }),
       ...(Object.keys(from).length === 0 ? {} : { from }),
@@ -56,7 +56,7 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
   );
 }
 
-/** The error a failure stands for, with its own code where Troupe knows it and `ACTOR_THREW` otherwise. */
+/** Turns a failure back into an error, with its own code if Troupe knows it and `ACTOR_THREW` otherwise. */
 export function fromFailure(failure: Failure): TroupeError {
   const known = failure.code !== undefined && failure.code in errorTable;
   const error = new TroupeError(
@@ -72,7 +72,7 @@ export function fromFailure(failure: Failure): TroupeError {
   return error;
 }
 
-/** The cause under all causes: where it began. */
+/** Returns the innermost cause of a failure, or the failure itself. */
 export function firstCause(failure: Failure): Failure {
   return failure.cause === undefined ? failure : firstCause(failure.cause);
 }
@@ -85,7 +85,7 @@ export class ActorDown extends TroupeError {
     const how = {
       stopped: "which has stopped",
       failed: `which failed: ${down.cause?.message}`,
-      unknown: "which never was",
+      unknown: "which never existed",
     };
     super(
       "ACTOR_DOWN",
@@ -105,7 +105,7 @@ export class ActorDown extends TroupeError {
   }
 }
 
-/** Thrown when no answer came by the deadline; the other side drops the question or its answer. */
+/** Thrown when no answer came by the deadline. The receiver drops the question, or this actor drops the late answer. */
 export class AskTimeout extends TroupeError {
   constructor(target: Address, kind: string, deadlineMs: number) {
     super(
@@ -122,7 +122,7 @@ export class AskTimeout extends TroupeError {
   }
 }
 
-/** Thrown out of wait, receive and poll when this actor has been asked to stop: let it unwind. */
+/** Thrown by `wait`, `receive` and `poll` when this actor has been asked to stop. Let it pass through. */
 export class StopRequested extends TroupeError {
   constructor(reason: string) {
     super(

@@ -2,7 +2,7 @@ import type { Transferable } from "node:worker_threads";
 import type { Down } from "./failure.ts";
 import { type LaneIndex, laneIndex } from "./lane.ts";
 
-/** What a record means. */
+/** The types of records, the units that packets are made of. */
 export const RecordType = {
   // between actors
   tell: 0,
@@ -32,35 +32,35 @@ export const RecordType = {
 /** A value of {@link RecordType}. */
 export type RecordType = (typeof RecordType)[keyof typeof RecordType];
 
-/** What a record `down` says: who has ended, and whether as the first of the receiver's siblings, where that one watches them. */
+/** Body of a `down` record: the actor that has ended, and whether it is the first of the siblings that the receiver watches. */
 export interface EndNews {
   readonly uid: number;
   readonly down: Down;
   readonly isSibling: boolean;
 }
 
-/** Whether records of this type are messages of a lane, which wait in the receiver's mailbox. */
+/** Whether records of this type wait in the receiver's mailbox. */
 export function isMessage(type: RecordType): boolean {
   return type <= RecordType.ask || type === RecordType.emit || type === RecordType.span;
 }
 
-/** Whether records of this type carry what a handler answered. */
+/** Whether records of this type answer a question. */
 export function isAnswer(type: RecordType): boolean {
   return type === RecordType.answer || type === RecordType.failure;
 }
 
-/** Whether records of this type are counted until the receiver has taken them: all that carries an actor's data. */
+/** Whether records of this type are counted until the receiver has taken them. All records that carry an actor's data are. */
 export function isCounted(type: RecordType): boolean {
   return isMessage(type) || isAnswer(type);
 }
 
-/** The trace a message belongs to, the span that sent it, and when; no span at the root. */
+/** The trace of a message, the span that sent it (undefined at the root), and the time of sending. */
 export type Trace = readonly [traceId: string, spanId: string | undefined, sentMs: number];
 
-/** What travels between two actors. */
+/** A record as it travels between two actors. */
 export interface Envelope {
   readonly type: RecordType;
-  /** Joins an answer to its question; 0 where there is none. */
+  /** Id by which an answer finds its question; 0 where there is none. */
   readonly id: number;
   readonly kind: string;
   /** On the process's clock; 0 where there is none. */
@@ -69,15 +69,15 @@ export interface Envelope {
   readonly body: unknown;
 }
 
-/** A message on its way out, with what is to be transferred rather than cloned. */
+/** A record to be sent, with the parts that are transferred instead of cloned. */
 export interface Outgoing extends Envelope {
   readonly lane: LaneIndex;
-  /** Whether the body holds what a codec encoded. */
+  /** Whether a codec has encoded the body. */
   readonly isEncoded: boolean;
   readonly transfer?: readonly Transferable[] | undefined;
 }
 
-/** What a record of the runtime's own has where nothing else is said. */
+/** Defaults of the runtime's own records. */
 export const blankRecord = {
   lane: laneIndex.control,
   isEncoded: false,

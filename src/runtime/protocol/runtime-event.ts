@@ -3,16 +3,16 @@ import type { DeadLetterReason } from "./dead-letter.ts";
 import type { Failure } from "./failure.ts";
 import type { ActorRole } from "./spawn.ts";
 
-/** One message handled, as a trace viewer shows it. Times on the process's clock, which is the machine's. */
+/** The handling of one message, as a trace viewer shows it. Times in ms of the machine's monotonic clock. */
 export interface Span {
   readonly traceId: string;
   readonly spanId: string;
   /** The span that sent the message; undefined at the root of a trace. */
   readonly parentId: string | undefined;
-  /** Who sent it, `name#incarnation`. */
+  /** The sender, `name#incarnation`. */
   readonly from: string;
   readonly messageKind: string;
-  /** Whether the handler awaited something and let others be handled meanwhile. */
+  /** Whether the handler awaited something, so that others could run meanwhile. */
   readonly awaited: boolean;
   readonly sentMs: number;
   /** When it reached the mailbox. */
@@ -21,26 +21,26 @@ export interface Span {
   readonly endMs: number;
 }
 
-/** Whom an event is of. */
+/** The actor that an event is about. */
 interface OfActor extends ActorRole {
   readonly actor: string;
   readonly incarnation: number;
 }
 
-/** What the runtime reports through `onEvent`; a layer above gives it time and a place in its own events. */
+/** An event that the runtime passes to `onEvent`. A layer above adds the time and makes it one of its own events. */
 export type RuntimeEvent =
   | ({ readonly kind: "actor.started" } & OfActor)
   | ({ readonly kind: "actor.failed"; readonly cause: Failure } & OfActor)
   | ({ readonly kind: "actor.restarted"; readonly cause: Failure | undefined } & OfActor)
   | ({
       readonly kind: "actor.stopped";
-      /** Whether it had to be ended without its consent. */
+      /** Whether it had to be terminated. */
       readonly forced: boolean;
     } & OfActor)
   | ({ readonly kind: "actor.emitted"; readonly event: unknown } & OfActor)
   | ({
       readonly kind: "actor.stalled";
-      /** Whether all others wait for it, by the system's `isToProgress`; else it only waits for a user's code. */
+      /** Whether it should make progress by the system's `isToProgress`; otherwise it only waits for a user's function. */
       readonly isToBlame: boolean;
       /** Whether this wait was not reported before. */
       readonly isNews: boolean;

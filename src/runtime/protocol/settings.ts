@@ -1,22 +1,22 @@
-/** Limits and habits that all actors of one system share. */
+/** Settings of messaging that all actors of one system share. */
 export interface MessagingSettings {
-  /** Messages of a lane that one sender may have under way to one receiver. */
+  /** Most messages of a lane that one sender may have under way to one receiver. */
   readonly window: number;
-  /** Data messages that may wait for credit before `tell` refuses. */
+  /** Most data messages that may wait for credit before `tell` throws. */
   readonly outboxCapacity: number;
-  /** Telemetry messages kept while the receiver is slow; beyond it the oldest are dropped and counted. */
+  /** Most telemetry messages kept while the receiver is slow; beyond that the oldest are dropped and counted. */
   readonly telemetryCapacity: number;
-  /** How long a thread that blocks waits for credit. */
+  /** How long a blocked thread waits for credit. */
   readonly sendDeadlineMs: number;
   /** Freezes each message when it is sent, so that changing it afterwards throws. */
   readonly freezeMessages: boolean;
-  /** The most that one packet between processes may take, in bytes. */
+  /** Largest packet between processes, in bytes. */
   readonly maxFrameBytes: number;
-  /** Of the messages that the system sends outside any trace, each so-many-th begins one; 1 traces all, 0 none. */
+  /** Every n-th message that the system sends outside any trace starts a trace; 1 traces all, 0 none. */
   readonly traceEvery: number;
 }
 
-/** What holds unless the system is told otherwise. */
+/** Defaults of {@link MessagingSettings}. */
 export const defaultMessagingSettings: MessagingSettings = {
   window: 1024,
   outboxCapacity: 65_536,
@@ -27,14 +27,14 @@ export const defaultMessagingSettings: MessagingSettings = {
   traceEvery: 0,
 };
 
-/** How long loading and starting an actor may take unless said otherwise. */
+/** Default deadline for loading and starting an actor, in ms. */
 export const defaultStartDeadlineMs = 60_000;
 
-/** How long a thread that is ended by force may take to end. */
+/** How long a terminated thread may take to end, in ms. */
 export const terminateGraceMs = 5_000;
 
-/** How long an actor may show no progress unless said otherwise. */
+/** Default time that an actor may show no progress, in ms. */
 export const defaultStallAfterMs = 30_000;
 
-/** How long an actor may take to stop unless said otherwise. */
+/** Default deadline for stopping an actor, in ms. */
 export const defaultStopDeadlineMs = 5_000;

@@ -1,51 +1,57 @@
 import type { ResourceLimits } from "node:worker_threads";
 import type { ModuleTexts } from "../module-texts.ts";
 
-/** Where an actor lives: on a thread of its own, here or in another process, or on the main thread beside the system. */
+/** Where an actor runs: on a thread of its own in this process or another, or on the main thread. */
 export type Placement = "thread" | "main" | "process";
 
-/** How a thread is started. */
+/** Options of a worker thread. */
 export interface ThreadOptions {
   readonly resourceLimits?: ResourceLimits | undefined;
-  /** Modules that it loads from here, whatever has become of their files. None by default. */
+  /** Sources of modules that it loads instead of their files, which may have changed. None by default. */
   readonly modules?: ModuleTexts | undefined;
 }
 
-/** What an actor is to the application: told with all that the runtime tells of it, and nothing to the runtime. */
+/** The role of an actor in the application. Every event about the actor carries it; the runtime does not use it. */
 export interface ActorRole {
   /** Such as "rank". */
   readonly role?: string;
-  /** Which of those that have this role. */
+  /** Index among the actors with this role. */
   readonly index?: number;
 }
 
-/** What to start, but for the value given to `start`. */
+/** An actor to start, without the value given to its `start`. */
 export interface SpawnPlace extends ThreadOptions, ActorRole {
-  /** Unique among the living. */
+  /** Unique among living actors. */
   readonly name: string;
   /** The module whose default export is the actor. */
   readonly module: URL;
-  /** A thread of its own, here or in another process, or the main thread for actors that only coordinate. */
+  /** "thread" by default. "main" is for actors that only coordinate. */
   readonly placement?: Placement;
-  /** With placement "process": which one; actors that name the same share it, a thread each. Its own name by default. */
+  /**
+   * Name of the process, with placement "process". Actors that name the same process share it, a thread each. The actor's own
+   * name by default.
+   */
   readonly process?: string;
-  /** What else it comes to import: its warm standby, see `Supervisor.prepareStandby`, has loaded it by then. None without it. */
+  /**
+   * Modules that it imports later. Its warm standby, see `Supervisor.prepareStandby`, loads them in advance; there is no
+   * standby without this.
+   */
   readonly standbyModules?: readonly URL[];
-  /** How long loading and `start` may take, once its process has started. */
+  /** Deadline for loading and `start`, in ms, once its process has started. */
   readonly startDeadlineMs?: number;
 }
 
-/** What to spawn; `init` is given to the actor's `start`. */
+/** An actor to spawn; `init` is given to its `start`. */
 export type SpawnOptions<Init> = SpawnPlace &
   (undefined extends Init ? { readonly init?: Init } : { readonly init: Init });
 
 /** How an actor is stopped. */
 export interface StopOptions {
   readonly reason?: string;
-  /** Has it count as failed by this from now on, and not as stopped: for one that is ended because it does not work. */
+  /** Makes it count as failed with this error instead of stopped: for an actor that is ended because it does not work. */
   readonly failure?: Error;
-  /** Whether messages that have arrived are handled first; true unless said otherwise. */
+  /** Whether messages that have arrived are handled first; true by default. */
   readonly drain?: boolean;
-  /** After so long it is ended without its consent. */
+  /** After this time the actor is terminated, in ms. */
   readonly deadlineMs?: number;
 }

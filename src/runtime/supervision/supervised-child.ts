@@ -8,7 +8,7 @@ import type { Siblings } from "../system/siblings.ts";
 import type { Restart } from "./restart-policy.ts";
 import type { ChildSpec, SiblingRefs } from "./supervisor-options.ts";
 
-/** An actor that is started as often as need be, behind one ref. */
+/** An actor that is restarted as needed, behind one ref. */
 export class SupervisedChild {
   readonly name: string;
   readonly restart: Restart;
@@ -28,26 +28,26 @@ export class SupervisedChild {
     this.#spec = spec;
     this.#refs = refs;
     this.#onEnd = onEnd;
-    this.#target = { address: launcher.addresses.unborn(spec.name) };
+    this.#target = { address: launcher.addresses.unstarted(spec.name) };
     this.ref = launcher.refTo(this.#target);
   }
 
-  /** Which incarnation is the present one, or was the last. */
+  /** Number of the present or last incarnation. */
   get incarnation(): number {
     return this.#target.address.incarnation;
   }
 
-  /** Has a warm standby begin to load what the next incarnation needs; returns whether there was something left to begin. */
+  /** Starts a warm standby for the next incarnation; returns false if there is nothing left to start. */
   prepareStandby(): boolean {
     return this.#launcher.prepareStandby(this.#spec);
   }
 
-  /** Called some time before `start`, for what takes long. */
+  /** Begins slow preparations; called some time before `start`. */
   prepare(): void {
     this.#launcher.prepare(this.#spec);
   }
 
-  /** @param siblings - those that are started with it */
+  /** @param siblings - the children that are started together with it */
   async start(siblings: Siblings): Promise<void> {
     const init = await this.#spec.init?.(this.#launcher.addresses.nextIncarnation(this.name), this.#refs);
     const record = await this.#launcher.start(this.#spec, init, { siblings });
@@ -58,7 +58,7 @@ export class SupervisedChild {
     });
   }
 
-  /** Resolves when nothing of it runs; its end is no news then. */
+  /** Stops it and resolves when nothing of it runs any more. Its end is not reported to the supervisor. */
   async stop(options: StopOptions): Promise<void> {
     const record = this.#record;
     this.#record = undefined;

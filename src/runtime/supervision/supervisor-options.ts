@@ -4,52 +4,53 @@ import type { Failure } from "../protocol/failure.ts";
 import type { SpawnPlace } from "../protocol/spawn.ts";
 import type { Backoff, Restart, Strategy } from "./restart-policy.ts";
 
-/** Gives the ref of a sibling that is started before this child, not at once with it. */
+/** Returns the ref of a sibling that is started before this child. */
 export type SiblingRefs = <P>(name: string) => ActorRef<P>;
 
 /** An actor under a supervisor. */
 export interface ChildSpec extends SpawnPlace {
-  /** Makes the value given to `start`, anew for each incarnation. */
+  /** Makes the value given to `start`, again for each incarnation. */
   readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
-  /** `permanent` unless said otherwise. */
+  /** `permanent` by default. */
   readonly restart?: Restart;
 }
 
-/** What a supervisor says of a restart it has carried out. */
+/** A restart that a supervisor has carried out. */
 export interface RestartReport {
-  /** The child whose end was the reason. */
+  /** The child whose end caused the restart. */
   readonly child: string;
-  /** All children that were started again, in that order. */
+  /** All children that were restarted, in that order. */
   readonly restarted: readonly string[];
-  /** Why it ended; undefined when it stopped in order. */
+  /** The failure of that child; undefined if it stopped in order. */
   readonly cause: Failure | undefined;
 }
 
-/** How a supervisor works; the words and rules are OTP's. */
+/** Options of a supervisor; names and rules are OTP's. */
 export interface SupervisorOptions {
   readonly name: string;
   readonly strategy: Strategy;
-  /** Restarts allowed within `withinMs`; one more, and the supervisor gives up. 3 unless said otherwise. */
+  /** Restarts allowed within `withinMs`; at one more the supervisor gives up. 3 by default. */
   readonly restarts?: number;
-  /** 300,000 unless said otherwise. */
+  /** 300,000 by default. */
   readonly withinMs?: number;
-  /** Waits before restarts; none unless said otherwise. */
+  /** Delays before restarts; none by default. */
   readonly backoff?: Backoff;
-  /** Started in this order, stopped in the reverse of it; those of a list at once. */
+  /** The children in starting order; they are stopped in reverse order. The children of an inner list start together. */
   readonly children: readonly (ChildSpec | readonly ChildSpec[])[];
-  /** How children are stopped, before a restart too, where nothing is drained. */
+  /** Deadline for stopping a child, in ms. Before a restart their messages are not drained. */
   readonly stopDeadlineMs?: number;
   readonly onRestart?: (report: RestartReport) => void;
   /**
-   * Called when it has given up and stopped its children, with the first failure of the window and all of
-   * them. Without it the failure is unhandled.
+   * Called when the supervisor has given up and stopped its children, with the first failure of the window and all of them.
+   * Without it the failure is unhandled.
    */
   readonly onEscalate?: (cause: Failure, failures: readonly Failure[]) => void;
 }
 
 /**
- * @returns how often children may be restarted
- * @throws {TroupeError} `SUPERVISOR_OPTION` naming what is wrong
+ * Checks the options.
+ * @returns the limits on restarts
+ * @throws {TroupeError} `SUPERVISOR_OPTION` for an invalid option
  */
 export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 }: SupervisorOptions): {
   readonly restarts: number;

@@ -14,12 +14,12 @@ interface Ended {
   readonly down: Down;
 }
 
-/** Keeps its children alive, as far as its restart window allows. */
+/** Restarts its children when they end, as far as its restart window allows. */
 export class Supervisor {
   readonly name: string;
   readonly #launcher: Launcher;
   readonly #options: SupervisorOptions;
-  /** In the order in which they are started; those of one are started at once. */
+  /** The children in starting order; those of one wave are started together. */
   readonly #waves: readonly (readonly SupervisedChild[])[];
   readonly #window: RestartWindow<Down>;
   #ended: Ended[] = [];
@@ -39,17 +39,17 @@ export class Supervisor {
   }
 
   /**
-   * Starts the children in order; when one cannot start, those before it are stopped and its error thrown.
-   * @throws {TroupeError} `SYSTEM_STOPPED` where it is stopped meanwhile
+   * Starts the children in order. If one cannot start, those before it are stopped and its error is thrown.
+   * @throws {TroupeError} `SYSTEM_STOPPED` if it is stopped meanwhile
    */
   start(): Promise<void> {
     const started = this.#startChildren();
-    // Whoever stops it meanwhile waits until nothing is being started any more.
+    // A call of `stop` meanwhile waits until nothing is being started any more.
     this.#recovery = started.catch(() => {});
     return started;
   }
 
-  /** The ref of a child: it points to the child's present incarnation, whichever that is. */
+  /** Returns the ref of a child, which always points to the child's present incarnation. */
   ref<P>(childName: string): ActorRef<P> {
     const ref = this.#children.find(({ name }) => name === childName)?.ref;
     if (ref !== undefined) return ref as ActorRef<P>;
@@ -65,20 +65,20 @@ export class Supervisor {
     );
   }
 
-  /** Forgets past restarts: for whoever sees that the children make progress again. */
+  /** Forgets past restarts. Call it when the children make progress again. */
   forgiveRestarts(): void {
     this.#window.reset();
   }
 
   /**
-   * Has one more child's warm standby, of those children that name `standbyModules`, load what the next incarnation needs and
-   * wait for it. One a call, so that whoever calls says how fast; returns whether there was one left to begin.
+   * Starts one more warm standby, for one of the children that name `standbyModules`: a thread that loads the modules of the
+   * next incarnation and waits. One per call, so that the caller sets the pace; returns false if none is left to start.
    */
   prepareStandby(): boolean {
     return !this.#stopping && !this.#isRecovering && this.#children.some((child) => child.prepareStandby());
   }
 
-  /** Starts all children anew, on purpose: no failure is counted. Where a recovery is under way, that is enough. */
+  /** Restarts all children on purpose: no failure is counted. If a recovery is under way, waits for that instead. */
   async restart(): Promise<void> {
     if (!this.#isRecovering && !this.#stopping) {
       this.#isRecovering = true;
@@ -91,7 +91,7 @@ export class Supervisor {
 
   /**
    * Stops the children, the last started first.
-   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, when one cannot be ended
+   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, if one cannot be ended
    */
   async stop(options: StopOptions = {}): Promise<void> {
     this.#stopping = true;
@@ -121,7 +121,7 @@ export class Supervisor {
     return this.#waves.flat();
   }
 
-  /** The waves of some children alone, in order. */
+  /** Returns the waves with these children only, in order. */
   #wavesOf(children: readonly SupervisedChild[]): readonly (readonly SupervisedChild[])[] {
     const chosen = new Set(children);
     return this.#waves.map((wave) => wave.filter((child) => chosen.has(child)));
@@ -168,9 +168,9 @@ export class Supervisor {
   ): Promise<void> {
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
     const stuck = await stopAll(this.#wavesOf(affected), options);
-    // Those that fell with it, or meanwhile as its process went, are restarted with it: their ends are no further reasons.
+    // Children that ended with it, or meanwhile with its process, are restarted too: their ends are not counted again.
     this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
-    // Beside an incarnation that does not end, no new one may begin.
+    // While an incarnation has not ended, no new one may start.
     if (stuck === undefined) await this.#restart(reason, affected, cause);
     else await this.#escalate(stuck);
   }
@@ -196,7 +196,7 @@ export class Supervisor {
     this.#options.onRestart?.({ child: reason.name, restarted: toStart.map(({ name }) => name), cause });
   }
 
-  /** @param stuck - why no child can be started again, where it is not that they were too often */
+  /** @param stuck - the error that prevents a restart; undefined if there were too many restarts */
   async #escalate(stuck?: unknown): Promise<void> {
     this.#stopping = true;
     await stopAll(this.#waves, {
@@ -212,7 +212,7 @@ export class Supervisor {
     else this.#launcher.raise(cause, this.name);
   }
 
-  /** Waits as the backoff says; `stop` cuts it short. */
+  /** Waits for the backoff; `stop` cuts it short. */
   #waitBackoff(): Promise<void> {
     const delayMs = backoffMs(this.#options.backoff, this.#window.causes.length);
     if (delayMs === 0) return Promise.resolve();
@@ -232,7 +232,7 @@ export class Supervisor {
   }
 }
 
-/** Starts all of them at once, whatever becomes of one; returns those that could not. */
+/** Starts all of them together, even if one fails; returns those that could not start. */
 async function startAll(
   children: readonly SupervisedChild[],
   siblings: Siblings,
@@ -244,7 +244,7 @@ async function startAll(
   });
 }
 
-/** Stops all of them, the last started first, whatever becomes of one; returns the first error. */
+/** Stops all of them, the last started first, even if one fails; returns the first error. */
 async function stopAll(
   waves: readonly (readonly SupervisedChild[])[],
   options: StopOptions,
@@ -262,9 +262,9 @@ function stoppedMeanwhile(name: string): TroupeError {
     "SYSTEM_STOPPED",
     {
       where: `supervisor ${name}`,
-      expected: "to be left alone until its actors have started",
-      got: "a stop meanwhile",
-      hint: "nothing is to be done",
+      expected: "no stop before its actors have started",
+      got: "one",
+      hint: "nothing needs to be done",
     },
     { fields: { supervisor: name } },
   );

@@ -6,46 +6,46 @@ import type { Down } from "../protocol/failure.ts";
 import type { ActorRole } from "../protocol/spawn.ts";
 import type { Siblings } from "./siblings.ts";
 
-/** Who answers for an incarnation's failure; nobody where neither is said. */
+/** The supervisor or owner that is responsible for an incarnation's failure. With neither, the failure is unhandled. */
 export interface Answerable {
-  /** Those that its supervisor starts with it: one that answers without being told by the system. */
+  /** The children that its supervisor starts with it. The supervisor notices the failure by itself. */
   readonly siblings?: Siblings;
-  /** The actor that spawned it, which it does not outlive. */
+  /** Uid of the actor that spawned it, which it does not outlive. */
   readonly ownerUid?: number;
 }
 
-/** One incarnation of an actor as its system keeps it. */
+/** The system's record of one incarnation of an actor. */
 export interface ActorRecord {
   /** Its lanes are known once it has started. */
   address: Address;
   readonly place: LinkPlace;
   readonly role: ActorRole;
-  /** Of the process it lives in, as the operating system numbers it. */
+  /** Id of the process it lives in. */
   readonly pid: number;
-  /** Of the host that it lives on; 0 for that of its system. */
+  /** Number of the host it lives on; 0 for the host of its system. */
   readonly hostPlace: number;
   readonly board: StatusBoard;
   readonly worker: WorkerHandle;
-  /** Those that its supervisor, which answers for its failure, has started with it; undefined where it has none. */
+  /** The children that its supervisor has started with it; undefined if it has no supervisor. */
   readonly siblings: Siblings | undefined;
-  /** The actor that spawned it, which it does not outlive. */
+  /** Uid of the actor that spawned it, which it does not outlive. */
   readonly ownerUid: number | undefined;
-  /** Kinds by the index the status board names them with. */
+  /** Kinds of messages, by their index on the status board. */
   kinds: readonly string[];
   /** Whether its `start` has resolved. */
   hasStarted: boolean;
-  /** When its system last asked for a sign that its thread takes in what comes; 0 before the first. */
+  /** When its system last sent it a heartbeat probe; 0 before the first. */
   probedMs: number;
-  /** Actors that watch it. */
+  /** Uids of the actors that watch it. */
   readonly watchers: Set<number>;
-  /** Actors with a link of their own to it, and the route that it takes between processes; 0 within one. */
+  /** Uids of the actors that are linked to it, each with the route between their processes; 0 within one process. */
   readonly linked: Map<number, number>;
   readonly started: PromiseWithResolvers<void>;
   readonly ended: PromiseWithResolvers<Down>;
   down: Down | undefined;
 }
 
-/** The record of an incarnation that has just been launched. */
+/** Makes the record of an incarnation that has just been launched. */
 export function recordOf(
   address: Address,
   place: LinkPlace,

@@ -7,27 +7,27 @@ import { type Outgoing, RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "./actor-record.ts";
-import type { Census } from "./census.ts";
+import type { ActorTable } from "./actor-table.ts";
 import type { Joiner } from "./joiner.ts";
 
-/** What a death watch takes of its system. */
+/** Parts of the system that {@link DeathWatch} uses. */
 export interface DeathWatchOptions {
-  /** The system's own. */
+  /** The system's own endpoint. */
   readonly endpoint: Endpoint;
-  readonly census: Census;
+  readonly actors: ActorTable;
   readonly joiner: Joiner;
   readonly clock: Clock;
   /** Sends an actor a record of the runtime's own. */
   sendTo(record: ActorRecord, message: Partial<Outgoing> & Pick<Outgoing, "type">): void;
   report(event: RuntimeEvent): void;
-  /** A failure that nobody watched, asked for or supervised. */
+  /** Called for a failure that reaches no supervisor, owner, watcher or asker. */
   onUnhandled(failure: Failure, actor: Address): void;
   stop(record: ActorRecord, options: StopOptions): Promise<void>;
 }
 
 /**
- * The one authority on who has ended and why: enters each end once, by the first account of it, and sees to what follows.
- * Who watches or has a link hears of it, what the actor owned is stopped, and for a failure somebody answers.
+ * Decides which actors have ended and why. It records each end once, by the first report of it. Then it notifies watchers and
+ * linked actors, stops the actors that this one owned, and escalates a failure that no watcher or supervisor handles.
  */
 export class DeathWatch {
   readonly #options: DeathWatchOptions;
@@ -36,38 +36,38 @@ export class DeathWatch {
     this.#options = options;
   }
 
-  /** Has an actor told of another's end, at once where that has ended. */
+  /** Notifies `watcher` when another actor ends, at once if it has. */
   watch(watcher: ActorRecord, of: Address): void {
-    const { census, joiner } = this.#options;
-    const record = census.livingRecord(of.uid);
+    const { actors, joiner } = this.#options;
+    const record = actors.livingRecord(of.uid);
     if (record !== undefined) record.watchers.add(watcher.address.uid);
-    else joiner.notifyEnd(watcher, { uid: of.uid, down: census.endOf(of), isSibling: false });
+    else joiner.notifyEnd(watcher, { uid: of.uid, down: actors.endOf(of), isSibling: false });
   }
 
-  /** Has an actor told of the first of its siblings that ends, at once where one has. */
+  /** Notifies `watcher` when the first of its siblings ends, at once if one has. */
   watchSiblings(watcher: ActorRecord): void {
     const end = watcher.siblings?.watch(watcher.address.uid);
     if (end !== undefined) this.#options.joiner.notifyEnd(watcher, { ...end, isSibling: true });
   }
 
-  /** Takes that back. */
+  /** Undoes {@link watch}. */
   unwatch(watcher: ActorRecord, of: Address): void {
-    this.#options.census.record(of.uid)?.watchers.delete(watcher.address.uid);
+    this.#options.actors.record(of.uid)?.watchers.delete(watcher.address.uid);
   }
 
-  /** An actor has stopped in order, or is being ended by force. */
+  /** Records that an actor has stopped in order, or is being terminated. */
   stopped(record: ActorRecord, forced = false): void {
     const { name, incarnation } = record.address;
     this.#enter(record, { actor: name, incarnation, reason: "stopped" }, forced);
   }
 
-  /** An actor has failed. */
+  /** Records that an actor has failed. */
   failed(record: ActorRecord, cause: Failure): void {
     const { name, incarnation } = record.address;
     this.#enter(record, { actor: name, incarnation, reason: "failed", cause }, false);
   }
 
-  /** Nothing of an actor runs any more; where it has not said how it came to that, this is its failure. */
+  /** Records that nothing of an actor runs any more. If it has not reported its end before, it has failed. */
   exited(record: ActorRecord, error: Error | undefined): void {
     this.#options.endpoint.drain();
     const cause = error ?? new Error("its thread left without being asked to stop");
@@ -78,7 +78,7 @@ export class DeathWatch {
   #enter(record: ActorRecord, down: Down, forced: boolean): void {
     const { endpoint } = this.#options;
     if (record.down !== undefined) return;
-    // What it posted before its end is taken in first; that may hold a better account of its end.
+    // Receive what it posted before its end first: that may hold a better report of its end.
     endpoint.drain();
     if (record.down !== undefined) return;
     record.down = down;
@@ -92,10 +92,10 @@ export class DeathWatch {
       this.#escalate(record, down.cause);
   }
 
-  /** What an actor that left without a word was at: its board outlives it, even where its process was killed. */
+  /** Returns what an actor was doing that ended without a report: its board outlives it, even if its process was killed. */
   #lastDoing(record: ActorRecord): Record<string, unknown> {
-    const { census, clock } = this.#options;
-    const { state, pid, handling, op } = inspectActor(record, clock.now(), (uid) => census.nameOf(uid));
+    const { actors, clock } = this.#options;
+    const { state, pid, handling, op } = inspectActor(record, clock.now(), (uid) => actors.nameOf(uid));
     return state === "stopped" || state === "failed" ? {} : { state, pid, handling, op };
   }
 
@@ -105,31 +105,31 @@ export class DeathWatch {
   }
 
   #notifyOthers(record: ActorRecord, down: Down): void {
-    const { census, joiner } = this.#options;
+    const { actors, joiner } = this.#options;
     const { uid } = record.address;
     const siblings = new Set(record.siblings?.ended({ uid, down }));
     for (const listening of new Set([...record.watchers, ...record.linked.keys(), ...siblings])) {
-      const listener = census.livingRecord(listening);
+      const listener = actors.livingRecord(listening);
       if (listener !== undefined)
         joiner.notifyEnd(listener, { uid, down, isSibling: siblings.has(listening) });
     }
   }
 
   #stopOwned(owner: ActorRecord): void {
-    for (const record of this.#options.census.running.toReversed()) {
+    for (const record of this.#options.actors.running.toReversed()) {
       if (record.ownerUid !== owner.address.uid || record.down !== undefined) continue;
       void this.#options.stop(record, { reason: `${describe(owner.address)} has ended`, drain: false });
     }
   }
 
-  /** Whoever is not supervised is answered for by its owner; whoever has none, by the program. */
+  /** Failures of unsupervised, unwatched actors go to their owner, or to `onUnhandled` if they have none. */
   #escalate(record: ActorRecord, cause: Failure): void {
     if (record.siblings !== undefined || record.watchers.size > 0) return;
     if (record.ownerUid === undefined) {
       this.#options.onUnhandled(cause, record.address);
       return;
     }
-    const owner = this.#options.census.livingRecord(record.ownerUid);
+    const owner = this.#options.actors.livingRecord(record.ownerUid);
     if (owner !== undefined) this.#options.sendTo(owner, { type: RecordType.childFailed, body: cause });
   }
 }

@@ -6,16 +6,16 @@ import { type LinkEnd, portsOf } from "../transport/link.ts";
 import { singlePacket } from "../transport/packet.ts";
 import type { ActorRecord } from "./actor-record.ts";
 
-/** What a joiner works with. */
+/** Parts of the system that {@link Joiner} uses. */
 export interface JoinerOptions {
   readonly processes: ProcessPool;
-  /** Whether links within one thread refuse what those between threads would. */
+  /** Whether links within one thread refuse the messages that links between threads refuse. */
   readonly isStrict: boolean;
   /** Sends an actor a record of the runtime's own. */
   sendTo(record: ActorRecord, message: Partial<Outgoing> & Pick<Outgoing, "type">): void;
 }
 
-/** Joins actors by links of their own, wherever the two live, and sends them news of each other's ends. */
+/** Links actors directly with each other, wherever they live, and notifies them of each other's ends. */
 export class Joiner {
   readonly #options: JoinerOptions;
 
@@ -23,7 +23,7 @@ export class Joiner {
     this.#options = options;
   }
 
-  /** Joins two living actors, once. */
+  /** Links two living actors, once. */
   join(left: ActorRecord, right: ActorRecord): void {
     if (left.linked.has(right.address.uid)) return;
     const { host } = left.place;
@@ -31,7 +31,7 @@ export class Joiner {
     left.linked.set(right.address.uid, route);
     right.linked.set(left.address.uid, route);
     if (route !== 0) return;
-    // An actor that writes to itself holds both ends: the receiving one goes by a uid nobody has.
+    // An actor that writes to itself holds both ends: the receiving end gets a uid that no actor has.
     const sender = left === right ? { ...left.address, uid: -left.address.uid } : left.address;
     if (host !== undefined) {
       const [leftUid, rightUid] = [left.address.uid, right.address.uid];
@@ -47,7 +47,7 @@ export class Joiner {
     this.#sendLink(left, right.address, leftEnd);
   }
 
-  /** Tells an actor of another's end: behind what that one still sent, where it comes by another way than this news. */
+  /** Notifies an actor of another's end, after the messages that the other still sent by another way. */
   notifyEnd(to: ActorRecord, news: EndNews): void {
     const { uid } = news;
     const message = { type: RecordType.down, body: news };
@@ -62,7 +62,7 @@ export class Joiner {
     }
   }
 
-  /** Joins actors of two processes; returns the route between them. */
+  /** Links actors of two processes; returns the route between them. */
   #joinByRoute(left: ActorRecord, right: ActorRecord): number {
     const { processes } = this.#options;
     const [leftEnd, rightEnd] = processes.route(left.place, right.place);

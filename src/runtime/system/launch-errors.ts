@@ -3,7 +3,7 @@ import { type Address, describe } from "../protocol/address.ts";
 import { type Failure, firstCause, fromFailure } from "../protocol/failure.ts";
 import type { Placement } from "../protocol/spawn.ts";
 
-/** `ACTOR_NAME_TAKEN`: another actor of that name lives. */
+/** Makes `ACTOR_NAME_TAKEN`: a living actor has this name. */
 export function nameTaken(name: string, holder: Address): TroupeError {
   return new TroupeError(
     "ACTOR_NAME_TAKEN",
@@ -17,7 +17,7 @@ export function nameTaken(name: string, holder: Address): TroupeError {
   );
 }
 
-/** `PROCESS_UNSUPPORTED`: a process was named for an actor that is to live in none. */
+/** Makes `PROCESS_UNSUPPORTED`: a process was named for an actor with another placement. */
 export function processWithoutPlacement(name: string, placement: Placement): TroupeError {
   return new TroupeError(
     "PROCESS_UNSUPPORTED",
@@ -31,7 +31,7 @@ export function processWithoutPlacement(name: string, placement: Placement): Tro
   );
 }
 
-/** `ACTOR_STUCK`: not even force ends it, because native code in it does not return. */
+/** Makes `ACTOR_STUCK`: termination does not end it, because native code does not return. */
 export function isStuck(address: Address): TroupeError {
   return new TroupeError(
     "ACTOR_STUCK",
@@ -45,7 +45,7 @@ export function isStuck(address: Address): TroupeError {
   );
 }
 
-/** `SYSTEM_STOPPED`: the system was stopped while the actor was on its way to be started. */
+/** Makes `SYSTEM_STOPPED`: the system was stopped before the actor had started. */
 export function startedTooLate(name: string): TroupeError {
   return new TroupeError(
     "SYSTEM_STOPPED",
@@ -59,29 +59,29 @@ export function startedTooLate(name: string): TroupeError {
   );
 }
 
-/** `ACTOR_START_TIMEOUT`: it was not started in time, and has been ended. */
+/** Makes `ACTOR_START_TIMEOUT`: the actor did not start in time and has been terminated. */
 export function startTimeout(address: Address, deadlineMs: number): TroupeError {
   return new TroupeError(
     "ACTOR_START_TIMEOUT",
     {
       where: `spawn ${describe(address)}`,
       expected: `its start to finish within ${deadlineMs} ms`,
-      got: "no end of it",
+      got: "a start that has not finished",
       hint: "see what its module does while loading, or raise startDeadlineMs",
     },
     { fields: { actor: describe(address), deadlineMs } },
   );
 }
 
-/** `ACTOR_UNHANDLED`: an actor failed, and nobody answers for it. */
+/** Makes `ACTOR_UNHANDLED`: an actor failed, and no other handles the failure. */
 export function unhandled(failure: Failure, actor: string): TroupeError {
   const cause = firstCause(failure);
   return new TroupeError(
     "ACTOR_UNHANDLED",
     {
       where: actor,
-      expected: "a failure that somebody handles",
-      got: `one that nobody does: ${cause.message}`,
+      expected: "a supervisor, owner or watcher that handles its failure",
+      got: `none for: ${cause.message}`,
       hint: "supervise or watch the actor",
     },
     { fields: { actor }, cause: fromFailure(cause) },

@@ -10,29 +10,29 @@ import type { SpawnPlace } from "../protocol/spawn.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
 
-/** What launching takes of the system. */
+/** Parts of the system that {@link launch} uses. */
 export interface LaunchContext {
   readonly clock: Clock;
   readonly settings: MessagingSettings;
   readonly preloadUrl: string | undefined;
   readonly opener: LinkOpener;
   readonly processes: ProcessPool;
-  /** Of this process. */
+  /** Warm standbys in this process. */
   readonly standbys: WarmStandbys;
   /** Where the system itself lives. */
   readonly systemPlace: LinkPlace;
 }
 
-/** An incarnation that has been started, as its system holds it. */
+/** An incarnation that has been started. */
 export interface Launched {
   readonly worker: WorkerHandle;
   readonly board: StatusBoard;
-  /** The system's end of its link to it. */
+  /** The system's end of the link to it. */
   readonly systemEnd: LinkEnd;
 }
 
 /**
- * Starts an incarnation where it is to live.
+ * Starts an incarnation in the place where it is to run.
  * @param init - encoded by the system's codecs
  */
 export function launch(

@@ -33,7 +33,7 @@ import {
 } from "./launch-errors.ts";
 import { Registry } from "./registry.ts";
 
-/** What a launcher is made of. */
+/** Parts of a {@link Launcher}. */
 export interface LauncherOptions {
   readonly clock: Clock;
   readonly settings: MessagingSettings;
@@ -44,7 +44,7 @@ export interface LauncherOptions {
   readonly onUnhandled: ((error: Error) => void) | undefined;
 }
 
-/** Starts and ends incarnations, and says what became of them; what a supervisor works with. */
+/** Starts and stops incarnations and reports their events. Supervisors work through it. */
 export class Launcher {
   readonly clock: Clock;
   readonly registry: Registry;
@@ -54,7 +54,7 @@ export class Launcher {
   readonly #processes: ProcessPool;
   readonly #standbys = new WarmStandbys();
   readonly #context: LaunchContext;
-  /** By name: an actor has one, through all incarnations. */
+  /** Roles by name: an actor keeps its role through all incarnations. */
   readonly #roles = new Map<string, ActorRole>();
   #refusesStarts = false;
 
@@ -89,22 +89,22 @@ export class Launcher {
     this.#context = { clock, settings, preloadUrl, opener, processes, standbys, systemPlace };
   }
 
-  /** A ref of the system's own; `target.address` may change. */
+  /** Makes a ref that the system holds; `target.address` may change. */
   refTo<P>(target: { readonly address: Address }): ActorRef<P> {
     return new ActorRef<P>(this.registry.endpoint.outbox, target);
   }
 
-  /** Begins to start the process that an actor is to live in, so that several start at once. */
+  /** Begins to start the process of an actor, so that several processes start at the same time. */
   prepare({ name, placement, process }: SpawnPlace): void {
     if (placement !== "process") return;
     if (this.#refusesStarts) return;
     const prepared = this.#preloaded.load().then(() => this.#processes.host(process ?? name));
-    prepared.catch(() => {}); // told by `start`, which comes next
+    prepared.catch(() => {}); // reported by `start`, which comes next
   }
 
   /**
-   * Has a thread, in a process of its own where the actor has one, load what its next incarnation needs, and wait for it; returns
-   * whether there was something left to begin.
+   * Starts a warm standby: a thread in the actor's process that loads the modules of its next incarnation and waits. Returns
+   * false if there is nothing left to start.
    */
   prepareStandby({
     name,
@@ -123,7 +123,7 @@ export class Launcher {
     return this.#processes.prepareStandby(process ?? name, warmup);
   }
 
-  /** Starts one incarnation and resolves once its `start` has. */
+  /** Starts one incarnation and resolves once its `start` has resolved. */
   async start(place: SpawnPlace, init: unknown, answerable: Answerable = {}): Promise<ActorRecord> {
     await this.#preloaded.load();
     const { name, placement = "thread", startDeadlineMs = defaultStartDeadlineMs } = place;
@@ -132,7 +132,7 @@ export class Launcher {
       throw processWithoutPlacement(name, placement);
     let host: HostProcess | undefined;
     if (placement === "process") {
-      // Its last actor may end while this one waits: then it is another that is meant.
+      // The process may begin to leave while this waits, when its last actor ends: then get a new one.
       do host = await this.#processes.host(place.process ?? name);
       while (host.isLeaving);
     }
@@ -144,8 +144,8 @@ export class Launcher {
   }
 
   /**
-   * Stops one incarnation and resolves when nothing of it runs any more; by force after the deadline.
-   * @throws {TroupeError} `ACTOR_STUCK` when not even force ends it, because native code does not return
+   * Stops one incarnation and resolves when nothing of it runs any more. After the deadline it is terminated.
+   * @throws {TroupeError} `ACTOR_STUCK` if termination does not end it, because native code does not return
    */
   async stop(record: ActorRecord, options: StopOptions): Promise<void> {
     const { reason = "stopped by its system", drain = true, deadlineMs = defaultStopDeadlineMs } = options;
@@ -168,38 +168,38 @@ export class Launcher {
     }
   }
 
-  /** The system is about to close: what is on its way to be started is not any more. */
+  /** Refuses all further starts, because the system is about to close. */
   refuseStarts(): void {
     this.#refusesStarts = true;
   }
 
-  /** The processes that it has started. */
+  /** Ids of the processes that it has started. */
   get pids(): readonly number[] {
     return this.#processes.pids;
   }
 
-  /** Opens the door for other hosts. */
+  /** Listens for other hosts that want to join. */
   async invite(): Promise<Invitation> {
     await this.#preloaded.load();
     return await this.#processes.invite();
   }
 
-  /** @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline */
+  /** Resolves once all other hosts have joined. @throws {TroupeError} `HOST_MISSING` naming those that did not join in time */
   hostsJoined(deadlineMs: number): Promise<void> {
     return this.#processes.hostsJoined(deadlineMs);
   }
 
-  /** The hosts that are to be there and are not, by number. */
+  /** Numbers of the hosts that have not joined or are lost. */
   get hostsMissing(): readonly number[] {
     return this.#processes.hostsMissing;
   }
 
-  /** Ends the processes, in none of which an actor lives any more, and who waits to take an actor's place. */
+  /** Ends all processes and warm standbys. No actor may live in them any more. */
   async close(failure?: Failure): Promise<void> {
     await Promise.all([this.#processes.close(failure), this.#standbys.close()]);
   }
 
-  /** Passes an event on, with the role of the actor that it is of; what the listener throws becomes a process warning. */
+  /** Passes an event to the listener, with the role of its actor. Errors of the listener become process warnings. */
   report(event: RuntimeEvent): void {
     try {
       this.#options.onEvent?.("actor" in event ? { ...event, ...this.#roles.get(event.actor) } : event);
@@ -208,7 +208,7 @@ export class Launcher {
     }
   }
 
-  /** Makes a failure loud that nobody answers for. */
+  /** Reports an unhandled failure; without `onUnhandled` it ends the process. */
   raise(failure: Failure, actor: string): void {
     const error = unhandled(failure, actor);
     if (this.#options.onUnhandled !== undefined) this.#options.onUnhandled(error);
@@ -219,7 +219,7 @@ export class Launcher {
   }
 
   #refuseTakenName(name: string): void {
-    const holder = this.registry.census.livingNamed(name);
+    const holder = this.registry.actors.livingNamed(name);
     if (holder !== undefined) throw nameTaken(name, holder.address);
   }
 

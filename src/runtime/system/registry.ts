@@ -19,11 +19,11 @@ import type { LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
 import { Signal } from "../transport/signal.ts";
 import type { ActorRecord } from "./actor-record.ts";
-import { Census } from "./census.ts";
+import { ActorTable } from "./actor-table.ts";
 import { DeathWatch } from "./death-watch.ts";
 import { Joiner } from "./joiner.ts";
 
-/** What a registry is made of. */
+/** Parts of a {@link Registry}. */
 export interface RegistryOptions {
   readonly clock: Clock;
   readonly codecs: CodecSet;
@@ -32,17 +32,17 @@ export interface RegistryOptions {
   readonly processes: ProcessPool;
   report(event: RuntimeEvent): void;
   onUndelivered(message: unknown): void;
-  /** A failure that nobody watched, asked for or supervised. */
+  /** Called for a failure that reaches no supervisor, owner, watcher or asker. */
   onUnhandled(failure: Failure, actor: Address): void;
   /** Starts an actor that another one owns. */
   spawn(place: SpawnPlace, init: unknown, ownerUid: number): Promise<ActorRecord>;
   stop(record: ActorRecord, options: StopOptions): Promise<void>;
 }
 
-/** The system's own endpoint: takes in what actors tell and ask their system, joins them, and knows who lives. */
+/** The system's own endpoint. It receives what actors tell and ask their system, links actors, and keeps their records. */
 export class Registry implements Resident {
   readonly endpoint: Endpoint;
-  readonly census = new Census();
+  readonly actors = new ActorTable();
   readonly deadLetters = new DeadLetters();
   readonly deathWatch: DeathWatch;
   readonly signal = new Signal();
@@ -71,11 +71,11 @@ export class Registry implements Resident {
     });
     const sendTo = this.sendTo.bind(this);
     this.#joiner = new Joiner({ processes, isStrict: settings.freezeMessages, sendTo });
-    const { endpoint, census } = this;
-    this.deathWatch = new DeathWatch({ ...options, endpoint, census, joiner: this.#joiner, sendTo });
+    const { endpoint, actors } = this;
+    this.deathWatch = new DeathWatch({ ...options, endpoint, actors, joiner: this.#joiner, sendTo });
   }
 
-  /** Runs `body` as the beginning of a trace, when its turn has come. */
+  /** Runs `body` as the root of a trace when its turn has come. */
   begin<T>(kind: string, body: () => T): T {
     return this.#tracer === undefined ? body() : this.#tracer.begin(kind, describe(systemAddress), body);
   }
@@ -86,11 +86,11 @@ export class Registry implements Resident {
   }
 
   /**
-   * Asks each actor that seems idle for a sign that its thread takes in what comes, unless it still owes one: who is stuck
-   * behind an `await` seems idle too. The price is one wake-up of each idle actor a look of the watchdog's.
+   * Sends a heartbeat probe to each actor that seems idle, unless it has one to answer: an actor that is stuck behind an
+   * `await` seems idle too. Each look of the watchdog thus wakes each idle actor once.
    */
   probe(): void {
-    for (const record of this.census.living) this.#probe(record);
+    for (const record of this.actors.living) this.#probe(record);
   }
 
   #probe(record: ActorRecord): void {
@@ -101,11 +101,11 @@ export class Registry implements Resident {
     this.sendTo(record, { type: RecordType.probe, body: record.probedMs });
   }
 
-  /** Enters a new incarnation and opens this side of its link to the system. */
+  /** Adds a new incarnation and opens this end of its link to the system. */
   enter(record: ActorRecord, end: LinkEnd): void {
-    this.census.enter(record);
+    this.actors.enter(record);
     this.endpoint.attach(record.address, end);
-    record.started.promise.catch(() => {}); // told to whoever spawns; a later end is told by `ended`
+    record.started.promise.catch(() => {}); // reported to the spawner; a later end is reported by `ended`
     void record.worker.exited.then((error) => this.#exited(record, error));
   }
 
@@ -118,7 +118,7 @@ export class Registry implements Resident {
   }
 
   onSystemRecord(from: Connection, { type, body }: Envelope): void {
-    const record = this.census.record(from.peer.uid);
+    const record = this.actors.record(from.peer.uid);
     if (record === undefined) return;
     if (type === RecordType.started) this.#started(record, body as { address: Address; kinds: string[] });
     else if (type === RecordType.failed) this.deathWatch.failed(record, body as Failure);
@@ -140,13 +140,13 @@ export class Registry implements Resident {
     this.#options.report({ kind: "message.undelivered", ...letter });
   }
 
-  /** A living actor has its link to the system from the start, so this one has ended or never was. */
+  /** A living actor has a link to the system from the start, so this one has ended or never existed. */
   requestLink(to: Address): void {
     this.requestDown(to);
   }
 
   requestDown(of: Address): void {
-    if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
+    if (this.actors.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.actors.endOf(of));
   }
 
   forgoDown(): void {}
@@ -165,17 +165,17 @@ export class Registry implements Resident {
 
   #exited(record: ActorRecord, error: Error | undefined): void {
     this.deathWatch.exited(record, error);
-    this.census.leave(record);
+    this.actors.leave(record);
     this.#options.processes.release(record.place);
   }
 
   #join(left: ActorRecord, to: Address): void {
-    const right = this.census.livingRecord(to.uid);
+    const right = this.actors.livingRecord(to.uid);
     if (right === undefined) {
-      this.#joiner.notifyEnd(left, { uid: to.uid, down: this.census.endOf(to), isSibling: false });
+      this.#joiner.notifyEnd(left, { uid: to.uid, down: this.actors.endOf(to), isSibling: false });
       return;
     }
-    // Who has ended since it asked needs no link.
+    // An actor that has ended since it asked needs no link.
     if (left.down === undefined) this.#joiner.join(left, right);
   }
 

@@ -7,24 +7,24 @@ export interface Ended {
 }
 
 /**
- * Incarnations that one supervisor has started together. Whoever of them asks is told of the first that ends, and of no other: of n
- * actors n are told, where n watches of n actors would tell n² times when all are stopped.
+ * Incarnations that one supervisor has started together. Those that watch are notified of the first that ends and of no
+ * other. That takes n messages when all n are stopped, where watches of each other would take n².
  */
 export class Siblings {
   readonly #watchers = new Set<number>();
   #first: Ended | undefined;
 
   /**
-   * Has one of them told of the first other that ends.
-   * @param uid - its own
-   * @returns that end, where there has been one: then it is the caller's to tell
+   * Lets one of them watch for the first other that ends.
+   * @param uid - uid of the watcher
+   * @returns that end, if there has been one; the caller then reports it
    */
   watch(uid: number): Ended | undefined {
     if (this.#first === undefined) this.#watchers.add(uid);
     return this.#first;
   }
 
-  /** One of them has ended. @returns the uids of those to be told */
+  /** Records an end; returns the uids of the watchers to notify. */
   ended(end: Ended): readonly number[] {
     if (this.#first !== undefined) return [];
     this.#first = end;

@@ -1,11 +1,11 @@
 import { TroupeError } from "../../errors/index.ts";
 
 /**
- * Teaches messages about one class of value that cannot be cloned as it is. `encode` makes plain data of
- * it in the sender's thread, `decode` a working value in the receiver's.
+ * Lets messages carry values of one class that cannot be cloned as they are. `encode` turns a value into plain data in the
+ * sender's thread, `decode` turns that back into a value in the receiver's.
  */
 export interface Codec {
-  /** Tells encoded values of different codecs apart; the same in every thread. */
+  /** Name of the codec in encoded values; the same in every thread. */
   readonly tag: string;
   accepts(value: object): boolean;
   encode(value: object): unknown;
@@ -15,7 +15,7 @@ export interface Codec {
 const deepestNesting = 64;
 const tagField = "$codec";
 
-/** What becomes of the objects in a message; each function returns its argument where nothing is to change. */
+/** Functions that replace objects in a message; each returns its argument where nothing changes. */
 export interface Replacer {
   plain(record: Record<string, unknown>): unknown;
   foreign(object: object): unknown;
@@ -43,14 +43,14 @@ export class CodecSet {
   }
 
   /**
-   * Returns `value` itself unless something in it had to be encoded; then a copy of the path to it. Looks into
-   * plain objects and arrays.
+   * Encodes the values in a message that a codec accepts. Returns `value` itself if there are none, otherwise a copy of the
+   * path to each. Looks into plain objects and arrays.
    */
   encode(value: unknown): unknown {
     return replaceParts(value, this.#encoder, 0);
   }
 
-  /** The reverse of {@link encode}. */
+  /** Reverses {@link encode}. */
   decode(value: unknown): unknown {
     return replaceParts(value, this.#decoder, 0);
   }
@@ -68,7 +68,7 @@ export class CodecSet {
   }
 }
 
-/** Freezes a message through and through, so that changing it after sending throws. */
+/** Freezes a message and everything in it, so that changing it after sending throws. */
 export function deepFreeze(value: unknown): void {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return;
   if (!Array.isArray(value) && !isPlain(value)) return;
@@ -76,7 +76,7 @@ export function deepFreeze(value: unknown): void {
   for (const part of Object.values(value)) deepFreeze(part);
 }
 
-/** Returns `value` itself unless a part of it was replaced; then a copy of the path to that part. */
+/** Replaces the parts of a value. Returns `value` itself if none was replaced, otherwise a copy of the path to each that was. */
 export function replaceParts(value: unknown, replacer: Replacer, depth: number): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth > deepestNesting) throw nestedTooDeep();
@@ -112,7 +112,7 @@ function replaceInRecord(record: Record<string, unknown>, replacer: Replacer, de
   return copy ?? record;
 }
 
-/** Whether an object is a record: data without behaviour. */
+/** Whether an object is a plain record, without a class. */
 export function isPlain(value: object): value is Record<string, unknown> {
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;

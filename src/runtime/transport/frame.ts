@@ -1,38 +1,41 @@
 import { TroupeError } from "../../errors/index.ts";
 
-/** What a frame says beside its bytes; or-ed together. */
+/** Flags of a frame, combined by bitwise or. */
 export const frameFlag = {
   /** The receiver should look at it before its next message. */
   urgent: 1,
-  /** The sender's packer has begun anew: what it named before means nothing any more. */
+  /** The sender's packer was restarted: record shapes that it named before are void. */
   fresh: 2,
-  /** Something in it was made fit to leave its process, and is to be taken in. */
+  /** The IPC codec has encoded something in it, which the receiver has to decode. */
   exported: 4,
   /** The last of its route; it has no bytes. */
   last: 8,
-  /** Says no more than that its sender is there, and when: a float64 of milliseconds on its clock. */
+  /** A heartbeat: its bytes are the time of sending, a float64 of milliseconds on the sender's clock. */
   beat: 16,
-  /** Says why a call is not taken: the only frame that a call ever gets in answer. */
+  /** The reason why a call is refused: the only frame that is ever sent back on a call. */
   refused: 32,
 } as const;
 
 /** Bytes on one route between two processes. */
 export interface Frame {
-  /** The process that it comes from or goes to, where the hub at the other end passes it on; 0 where it is that hub's own. */
+  /** The process that it comes from or goes to, if the hub at the other end relays it; 0 if it is that hub's own. */
   readonly of: number;
   readonly route: number;
   readonly flags: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Five words of 32 bits, little-endian: bytes that follow, route, flags, its number among the frames of its socket, and whose it is. */
+/**
+ * Size of a frame's header: five little-endian words of 32 bits. They are the number of bytes that follow, the route, the
+ * flags, the number of the frame on its socket, and {@link Frame.of}.
+ */
 export const frameHeaderBytes = 20;
 const allFlags = Object.values(frameFlag).reduce((all, flag) => all | flag, 0);
 const beatBytes = 8;
 
 /**
- * The header of a frame; its bytes follow as they are.
- * @param sequence - how many frames its socket has brought before: by it the receiver sees that none is lost or comes twice
+ * Makes the header of a frame; the bytes of the frame follow it.
+ * @param sequence - number of frames sent on this socket before, by which the receiver notices lost and repeated frames
  * @param of - see {@link Frame.of}
  */
 export function frameHeader(
@@ -46,8 +49,8 @@ export function frameHeader(
 }
 
 /**
- * Puts frames together again from what a socket brings, in whatever pieces. A frame's memory is taken when its header
- * has come, has been checked and is within the cap, and no sooner.
+ * Assembles frames from the pieces that a socket delivers. Memory for a frame is allocated only after its header has arrived
+ * and its size was checked.
  */
 export class FrameReader {
   #maxBytes: number;
@@ -57,19 +60,19 @@ export class FrameReader {
   /** Frames begun, modulo 2^32. */
   #sequence = 0;
 
-  /** @param maxBytes - the most that a frame may hold */
+  /** @param maxBytes - size limit of a frame, in bytes */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** From the next frame on each may hold so much. */
+  /** Changes the size limit, from the next frame on. */
   allow(maxBytes: number): void {
     this.#maxBytes = maxBytes;
   }
 
   /**
-   * Takes in a piece and hands each frame that is whole to `receive`, in order.
-   * @throws {TroupeError} `FRAME_INVALID` for a header that cannot be; nothing after it means anything
+   * Reads a piece and passes each complete frame to `receive`, in order.
+   * @throws {TroupeError} `FRAME_INVALID` for an invalid header; nothing after it can be read
    */
   read(piece: Uint8Array, receive: (frame: Frame) => void): void {
     for (let offset = 0; offset < piece.length; ) {
@@ -108,7 +111,7 @@ export class FrameReader {
         where: "frame",
         expected: `at most ${this.#maxBytes} bytes and known flags`,
         got: `${sizeBytes} bytes, flags ${flags}`,
-        hint: "the other end is no process of this system, or of another version",
+        hint: "the other end is not a process of this system, or has another version",
       },
       { fields: { sizeBytes, flags } },
     );
@@ -123,7 +126,7 @@ export class FrameReader {
           where: "frame",
           expected: `frame ${expected} of its socket`,
           got: `frame ${sequence}`,
-          hint: "a frame was lost, or came twice: what was said cannot be relied on",
+          hint: "a frame was lost or repeated, so the connection cannot be trusted",
         },
         { fields: { expected, sequence } },
       );

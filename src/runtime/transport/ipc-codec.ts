@@ -1,24 +1,24 @@
 import { isPlain, type Replacer, replaceParts } from "./codec.ts";
 
 /**
- * Teaches messages what must change where they leave their process: plain data that names something of the process, such
- * as a tensor in its memory. Given by the preload module.
+ * Translates plain data that names something of its process, such as a tensor in its memory, when a message leaves the
+ * process. The preload module provides it.
  */
 export interface IpcCodec {
   /** Whether this piece of plain data names something of its process. */
   accepts(record: Readonly<Record<string, unknown>>): boolean;
-  /** Makes it fit for another process; asked once for each record, in the sender's thread. */
+  /** Encodes a record for another process, once, in the sender's thread. */
   encode(record: Readonly<Record<string, unknown>>): unknown;
-  /** Makes of that what the receiver's process knows, in the receiver's thread. */
+  /** Decodes it in the receiver's thread. */
   decode(data: unknown): unknown;
 }
 
 const ipcField = "$ipc";
 
-/** The {@link IpcCodec} of one thread, applied to every packet that it sends to another process or takes in from one. */
+/** Applies the {@link IpcCodec} of one thread to every packet that it sends to or receives from another process. */
 export class IpcEncoding {
   readonly #codec: IpcCodec | undefined;
-  /** A packet that could not be sent whole is sent in parts: what was encoded once is not encoded again. */
+  /** Encoded records. A packet that could not be sent at once is sent record by record; none is encoded twice. */
   readonly #encoded = new WeakMap<object, unknown>();
   readonly #encoder: Replacer = {
     plain: (record) => this.#encodeRecord(record),
@@ -35,8 +35,8 @@ export class IpcEncoding {
   }
 
   /**
-   * What of `value` can be sent to another process, and whether anything in it had to change.
-   * @throws {Error} where something in it can be in one process only; nothing is encoded then
+   * Encodes `value` for another process; `hasChanged` says whether anything in it was replaced.
+   * @throws {Error} if something in it cannot leave its process; nothing is encoded then
    */
   encode(value: unknown): { readonly value: unknown; readonly hasChanged: boolean } {
     refuseUncopyable(value);
@@ -45,7 +45,7 @@ export class IpcEncoding {
     return { value: encoded, hasChanged: this.#hasChanged };
   }
 
-  /** The reverse of {@link encode}. */
+  /** Reverses {@link encode}. */
   decode(value: unknown): unknown {
     return replaceParts(value, this.#decoder, 0);
   }
@@ -66,10 +66,7 @@ export class IpcEncoding {
   }
 }
 
-/**
- * Refuses what a copy in another process would be less than: the packer would drop it in silence. Instances of classes become
- * plain objects, as they do between threads.
- */
+/** Refuses values that the packer would silently drop. Instances of classes become plain objects, as they do between threads. */
 function refuseUncopyable(value: unknown): void {
   if (typeof value === "function" || typeof value === "symbol") {
     throw new Error(`${String(value)} could not be cloned`);
@@ -79,7 +76,7 @@ function refuseUncopyable(value: unknown): void {
   else if (isPlain(value)) Object.values(value).forEach(refuseUncopyable);
   else if (isShared(value))
     throw new Error("memory that threads share could not be cloned for another process");
-  // Ports, promises and the like: what not even a thread can be sent.
+  // Throws for ports, promises and other values that cannot even be sent to a thread.
   else if (!ArrayBuffer.isView(value)) structuredClone(value);
 }
 

@@ -10,24 +10,24 @@ import { PackedLink, PortPipe } from "./packed-link.ts";
 import { PortLink } from "./port-link.ts";
 import type { MapFile, MemoryPlace } from "./shared-memory.ts";
 
-/** What placement "process" needs and the kernel cannot do by itself: exported as `processes` by the preload module. */
+/** Functions that placement "process" needs from outside the kernel. The preload module exports them as `processes`. */
 export interface ProcessSupport {
   readonly mapFile: MapFile;
   readonly ipcCodec?: IpcCodec;
   /**
-   * Called once in every process, before any actor, with the folder where what processes share is to lie; a file there
-   * that begins with `p${index}-` is removed when the process ends.
+   * Called once in every process, before any actor, with the folder for files that processes share. A file there whose name
+   * begins with `p${index}-` is removed when the process ends.
    */
   enter?(folder: string, index: number): void;
-  /** Called once in every process that others reach over a network, before any actor: by which address of its host. */
+  /** Called once in every process that others reach over a network, before any actor, with the address of its host. */
   reachedAt?(host: string): void;
   /** Called in the first process once the others have ended, before the folder is removed. */
   leave?(): void;
-  /** Called in the process of an actor that has ended: what was on its way to it may go. */
+  /** Called in the process of an actor that has ended: resources in messages on their way to it may be released. */
   onActorEnded?(address: Omit<Address, "lanes">): void;
 }
 
-/** Opens the links of one thread, and what else it has in memory that processes share. */
+/** Opens the links of one thread, and maps memory that processes share. */
 export class LinkOpener {
   readonly #support: () => ProcessSupport | undefined;
   readonly #mapped = new Map<string, ArrayBuffer>();
@@ -35,8 +35,8 @@ export class LinkOpener {
   #ipc: IpcEncoding | undefined;
 
   /**
-   * @param support - asked for when the first link to another process is opened
-   * @param order - asked for with every packet to another thread
+   * @param support - called when the first link to another process is opened
+   * @param order - called with every packet to another thread
    */
   constructor(
     support: () => ProcessSupport | undefined,
@@ -54,20 +54,20 @@ export class LinkOpener {
     return new PackedLink(this.credits(end.credits, end.side), pipe, this.ipc, end.maxFrameBytes);
   }
 
-  /** Opens what an end of a link counts in. */
+  /** Opens the credit counters of an end of a link. */
   credits(plan: CreditsEnd, side: 0 | 1): Credits {
     if ("reportEvery" in plan) return new ReportedCredits(plan.reportEvery, plan.taken);
     const { buffer, byteOffset } = this.map(plan, 0);
     return new CreditCounters(buffer, side, byteOffset);
   }
 
-  /** What this thread sends to other processes goes through, and what comes from them. */
+  /** The encoding of everything that this thread sends to or receives from other processes. */
   get ipc(): IpcEncoding {
     this.#ipc ??= new IpcEncoding(this.#support()?.ipcCodec);
     return this.#ipc;
   }
 
-  /** Bytes that processes share, mapped into this thread. */
+  /** Maps bytes that processes share into this thread. */
   map({ path, byteOffset }: MemoryPlace, sizeBytes: number): Uint8Array {
     const buffer = this.#mapped.get(path) ?? processSupport(this.#support()).mapFile(path);
     this.#mapped.set(path, buffer);
@@ -75,7 +75,7 @@ export class LinkOpener {
   }
 }
 
-/** @throws {TroupeError} `PROCESS_UNSUPPORTED` where the preload module gives no support for processes */
+/** Returns `support`. @throws {TroupeError} `PROCESS_UNSUPPORTED` if the preload module exports none */
 export function processSupport(support: ProcessSupport | undefined): ProcessSupport {
   if (support !== undefined) return support;
   throw new TroupeError("PROCESS_UNSUPPORTED", {

@@ -5,8 +5,8 @@ import type { Link } from "./link.ts";
 import { type Packet, readPacket } from "./packet.ts";
 
 /**
- * A link within one thread: packets pass by reference and arrive in a microtask of their own. A strict one
- * refuses what could not be cloned, so that what works here works between threads too.
+ * A link within one thread: packets pass by reference and arrive in a microtask of their own. A strict link refuses values
+ * that cannot be cloned, so that messages that work here work between threads too.
  */
 export class MemoryLink implements Link {
   readonly credits: CreditCounters;
@@ -21,7 +21,7 @@ export class MemoryLink implements Link {
     this.#strict = strict;
   }
 
-  /** Both ends of a new link. */
+  /** Makes both ends of a new link. */
   static pair(strict: boolean): [MemoryLink, MemoryLink] {
     const memory = new ArrayBuffer(creditCountersBytes);
     const left = new MemoryLink(new CreditCounters(memory, 0), strict);

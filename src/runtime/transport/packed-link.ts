@@ -8,12 +8,12 @@ import type { IpcEncoding } from "./ipc-codec.ts";
 import type { Link, Parcel, Pipe } from "./link.ts";
 import { checkPacket, type Packet } from "./packet.ts";
 
-// Anew for each: a packer keeps what it has named in the options it was given.
+// A new object for each packer, which keeps the shapes it has named in its options.
 const packing = () => ({ sequential: true, moreTypes: true, useToJSON: false }) as Options;
 
 /**
- * One end of a link whose other end is in another process: packets are packed here and unpacked there, each side naming
- * the shape of a record the first time only. What carries the bytes never looks into them.
+ * One end of a link whose other end is in another process. Packets are packed here and unpacked there; the shape of a record
+ * is sent the first time only. The hub between them never looks into the bytes.
  */
 export class PackedLink implements Link {
   readonly credits: Credits;
@@ -24,7 +24,7 @@ export class PackedLink implements Link {
   #isFresh = true;
   #unpacker = new Unpackr(packing());
 
-  /** @param maxBytes - the most that one packet may take */
+  /** @param maxBytes - size limit of a packet, in bytes */
   constructor(credits: Credits, pipe: Pipe, ipc: IpcEncoding, maxBytes: number) {
     this.credits = credits;
     this.#pipe = pipe;
@@ -41,7 +41,7 @@ export class PackedLink implements Link {
       (hasChanged ? frameFlag.exported : 0);
     this.#isFresh = false;
     this.#pipe.send({ flags, bytes });
-    // Bytes cannot change owner between processes; that the sender has given them up holds all the same.
+    // Bytes cannot change owner between processes, but the sender has given them up all the same.
     for (const item of transfer) if (item instanceof ArrayBuffer) item.transfer();
   }
 
@@ -65,7 +65,7 @@ export class PackedLink implements Link {
     this.#pipe.close();
   }
 
-  /** Before what was packed, where the two ends share no memory to count in. */
+  /** Puts the credit report before the packed bytes if the two ends share no memory. */
   #withCredits(packed: Uint8Array): Uint8Array<ArrayBuffer> {
     // The packer's own memory is a slab that it goes on writing to.
     if (!(this.credits instanceof ReportedCredits)) return new Uint8Array(packed);
@@ -76,12 +76,12 @@ export class PackedLink implements Link {
     return bytes;
   }
 
-  /** What was packed, without the counts before it, which are taken in. */
+  /** Reads the credit report before the packed bytes and returns the packed bytes. */
   #afterCredits(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
     return this.credits instanceof ReportedCredits ? this.credits.hear(bytes) : bytes;
   }
 
-  /** A packer that failed half-way has named shapes that the receiver will never hear of: it begins anew. */
+  /** Packs a value. A packer that failed half-way has named shapes that the receiver will never see, so it is replaced. */
   #pack(value: unknown): Uint8Array<ArrayBuffer> {
     try {
       const packed = this.#packer.pack(value);
@@ -109,7 +109,7 @@ export class PackedLink implements Link {
   }
 }
 
-/** The pipe of an actor on a thread of its own. */
+/** The pipe of an actor that has a thread of its own. */
 export class PortPipe implements Pipe {
   readonly #port: MessagePort;
 

@@ -4,9 +4,8 @@ import type { LaneIndex } from "../protocol/lane.ts";
 import type { Envelope, Outgoing, RecordType, Trace } from "../protocol/record.ts";
 
 /**
- * Many records in one flat array, because one array of numbers and strings clones several times faster than
- * many small objects. A run of messages that differ in their bodies alone is [header, kind, count, body, body,
- * ...]; any other record is [header, kind, id, deadlineMs, trace, body].
+ * Records in one flat array, which clones several times faster than many small objects. A run of messages that differ only in
+ * their bodies is [header, kind, count, body, body, ...]; any other record is [header, kind, id, deadlineMs, trace, body].
  */
 export type Packet = unknown[];
 
@@ -20,7 +19,7 @@ const recordWidth = 6;
 /** A record as it is read from a packet. */
 export interface ReceivedRecord extends Envelope {
   readonly lane: LaneIndex;
-  /** Whether the body holds what a codec encoded: where not, nobody has to search it. */
+  /** Whether a codec has encoded the body; otherwise it need not be searched. */
   readonly isEncoded: boolean;
 }
 
@@ -48,7 +47,7 @@ export class PacketWriter {
     this.#packet.push(header, kind, id, deadlineMs, trace, body);
   }
 
-  /** Hands the packet over, with what is to be transferred with it, and begins another. */
+  /** Returns the packet and its transfer list, and begins another packet. */
   take(): { readonly packet: Packet; readonly transfer: readonly Transferable[] } {
     const taken = { packet: this.#packet, transfer: this.#transfer };
     this.#packet = [];
@@ -66,15 +65,14 @@ export class PacketWriter {
     this.#runHeader = header;
     this.#runKind = kind;
     this.#runIndex = this.#packet.length;
-    // A packet of one message is the common one: made at its size, not grown to it.
+    // Most packets have one message: make those at their final size.
     if (this.#runIndex === 0) this.#packet = [header, kind, 1, body];
     else this.#packet.push(header, kind, 1, body);
   }
 }
 
 /**
- * Makes sure that what was unpacked is a packet, before anything in it is believed: a count that goes beyond its end would be
- * walked to its end.
+ * Checks that an unpacked value is a packet, before anything in it is used.
  * @throws {TroupeError} `FRAME_INVALID`
  */
 export function checkPacket(unpacked: unknown): Packet {
@@ -99,11 +97,11 @@ function noPacket(expected: string, got: string): TroupeError {
     where: "packet",
     expected,
     got,
-    hint: "the other end is no process of this system, or of another version",
+    hint: "the other end is not a process of this system, or has another version",
   });
 }
 
-/** Hands `visit` each record of a packet, in order. */
+/** Calls `visit` with each record of a packet, in order. */
 export function readPacket(packet: Packet, visit: (record: ReceivedRecord) => void): void {
   for (let offset = 0; offset < packet.length; ) {
     const header = packet[offset] as number;
@@ -127,7 +125,7 @@ export function readPacket(packet: Packet, visit: (record: ReceivedRecord) => vo
   }
 }
 
-/** A packet of one record. */
+/** Makes a packet of one record. */
 export function singlePacket(record: Outgoing): Packet {
   const writer = new PacketWriter();
   writer.append(record);

@@ -9,10 +9,10 @@ import type { Link, LinkEnd, MessageOrder } from "./link.ts";
 import type { Packet } from "./packet.ts";
 import { Signal } from "./signal.ts";
 
-/** A packet as it comes, or with what its sender said beside it. */
+/** A packet, with the sender's {@link MessageOrder} value if there is one. */
 type Posted = Packet | { readonly place: number; readonly packet: Packet };
 
-/** A link between two threads of one process, over a message port; the receiver is rung after each post. */
+/** A link between two threads of one process, over a message port. Each post rings the receiver's signal. */
 export class PortLink implements Link {
   readonly credits: CreditCounters;
   readonly #port: MessagePort;
@@ -27,7 +27,7 @@ export class PortLink implements Link {
   }
 
   post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
-    const place = this.#order()?.said() ?? 0;
+    const place = this.#order()?.outgoing() ?? 0;
     const posted: Posted = place === 0 ? packet : { place, packet };
     if (transfer.length === 0) this.#port.postMessage(posted);
     else this.#port.postMessage(posted, transfer);
@@ -50,12 +50,12 @@ export class PortLink implements Link {
 
   #taken(posted: Posted): Packet {
     if (Array.isArray(posted)) return posted;
-    this.#order()?.heard(posted.place);
+    this.#order()?.incoming(posted.place);
     return posted.packet;
   }
 }
 
-/** What both ends of a new link between the threads with these doorbells need. */
+/** Makes both ends of a link between two threads, given their signals. */
 export function portLinkEnds(leftSignal: Signal, rightSignal: Signal): [LinkEnd, LinkEnd] {
   const { port1, port2 } = new MessageChannel();
   const credits = new SharedArrayBuffer(creditCountersBytes);

@@ -1,35 +1,35 @@
 import { closeSync, ftruncateSync, openSync } from "node:fs";
 import { TroupeError } from "../../errors/index.ts";
 
-/** Maps a whole file into this thread, to be read and written. */
+/** Maps a complete file into this thread, for reading and writing. */
 export type MapFile = (path: string) => ArrayBuffer;
 
-/** A piece of the memory that all processes of a system share: plain data. */
+/** A place in memory that all processes of a system share. Plain data. */
 export interface MemoryPlace {
   readonly path: string;
   readonly byteOffset: number;
 }
 
-/** What its owner has mapped lies here. */
+/** Shared memory, mapped by its owner. */
 export interface MappedMemory {
   readonly place: MemoryPlace;
   readonly bytes: Uint8Array;
 }
 
-// Never touched pages take no memory. Enough for 130,000 links.
+// Enough for 130,000 links. Pages that are never touched take no memory.
 const fileSizeBytes = 1 << 24;
 const alignmentBytes = 128;
 
 /**
- * The memory in which status boards and credit counters of actors lie that live in other processes: one file, which outlives a process that
- * is killed. Places are not reused: a thread may still write to one after everybody else has forgotten it.
+ * Memory for the status boards and credit counters of actors in other processes: one file, which outlives a killed process.
+ * Places are not reused, because a thread may still write to one after it was released.
  */
 export class SharedMemory {
   readonly #path: string;
   readonly #buffer: ArrayBuffer;
   #usedBytes = 0;
 
-  /** @param path - of the file to be made */
+  /** @param path - path of the file to create */
   constructor(path: string, mapFile: MapFile) {
     const descriptor = openSync(path, "wx", 0o600);
     ftruncateSync(descriptor, fileSizeBytes);
@@ -39,8 +39,8 @@ export class SharedMemory {
   }
 
   /**
-   * Zeroed bytes that start on a cache line of their own.
-   * @throws {TroupeError} `PROCESS_MEMORY` when all have been given out
+   * Allocates zeroed bytes that start on a cache line of their own.
+   * @throws {TroupeError} `PROCESS_MEMORY` if the file is full
    */
   allocate(sizeBytes: number): MappedMemory {
     const byteOffset = this.#usedBytes;

@@ -3,8 +3,8 @@ const sleepingWord = 1;
 const urgentWord = 2;
 
 /**
- * The doorbell of one thread, in shared memory: senders ring it after posting, a thread that receives
- * without its event loop sleeps on it. Ringing a thread that is awake costs two atomic operations.
+ * The wake-up signal of one thread, in shared memory. Senders ring it after posting; a thread that receives without its event
+ * loop sleeps on it. Ringing a thread that is awake costs two atomic operations.
  */
 export class Signal {
   readonly buffer: SharedArrayBuffer;
@@ -15,19 +15,19 @@ export class Signal {
     this.#words = new Int32Array(buffer);
   }
 
-  /** Says that something was posted; `urgent` asks the receiver to look before its next message. */
+  /** Signals that something was posted; `urgent` asks the receiver to look before its next message. */
   ring(urgent: boolean): void {
     if (urgent) Atomics.add(this.#words, urgentWord, 1);
     Atomics.add(this.#words, sequenceWord, 1);
     if (Atomics.load(this.#words, sleepingWord) !== 0) Atomics.notify(this.#words, sequenceWord);
   }
 
-  /** How often it was rung; read before looking into the ports, given to {@link sleep} after. */
+  /** Number of rings. Read it before polling the ports, then pass it to {@link sleep}. */
   get sequence(): number {
     return Atomics.load(this.#words, sequenceWord);
   }
 
-  /** How often it was rung urgently. */
+  /** Number of urgent rings. */
   get urgentSequence(): number {
     return Atomics.load(this.#words, urgentWord);
   }

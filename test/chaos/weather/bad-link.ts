@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { birthVariable, type ProcessBirth } from "../../../src/runtime/hosting/process-orders.ts";
+import { type ProcessStart, startVariable } from "../../../src/runtime/hosting/process-orders.ts";
 import { frameHeaderBytes } from "../../../src/runtime/transport/frame.ts";
 
 /** Which frame, and what becomes of it. Plain data. */
@@ -29,7 +29,7 @@ interface Course {
 }
 
 const bad = JSON.parse(process.env[badLinkVariable] ?? "null") as BadLink | null;
-const index = (JSON.parse(process.env[birthVariable] ?? '{"index":0}') as ProcessBirth).index;
+const index = (JSON.parse(process.env[startVariable] ?? '{"index":0}') as ProcessStart).index;
 if (isMainThread && bad?.from === index) spoil(bad);
 
 function spoil({ to, frame, times, doneFile }: BadLink): void {

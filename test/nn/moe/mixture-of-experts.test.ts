@@ -72,7 +72,7 @@ describe("a mixture of experts", () => {
     });
   });
 
-  test("asks of each sequence by itself that it be spread evenly where it is told to: the mean of what each has alone", () => {
+  test("balances each sequence by itself if asked to: the loss is the mean over sequences", () => {
     mixing({ dropTokens: false, balance: "sequence" }, (mixture) => {
       const x = random([3, 8, 6], 0);
       const lossOf = (part: Tensor) => mixture.eval().forward(part).auxiliaryLoss.item();
@@ -129,9 +129,9 @@ describe("a mixture of experts", () => {
   });
 
   test.each<[MixtureOptions, string]>([
-    [{ k: 3 as never }, "expected 1 or 2 experts a token, got 3"],
+    [{ k: 3 as never }, "expected 1 or 2 experts per token, got 3"],
     [{ capacityFactor: 0 }, "expected capacity factors that are positive, got 0"],
-    [{ minCapacity: 0.5 }, "expected minCapacity to be whole and ≥ 1, got 0.5"],
+    [{ minCapacity: 0.5 }, "expected minCapacity to be an integer ≥ 1, got 0.5"],
     [{ k: 2, noise: "rsample" }, 'noise "rsample" for k = 1 only'],
   ])("refuses %j", (options, message) => {
     expect(() => new MixtureOfExperts(6, new ExpertMLP(4, 6, 12), options)).toThrow(message);

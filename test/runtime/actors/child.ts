@@ -1,6 +1,6 @@
 import { defineActor } from "../../../src/runtime/index.ts";
 
-/** A child of a supervisor that says when it starts and stops, and ends as it is told. */
+/** A child of a supervisor that reports its starts and stops, and ends as ordered. */
 export type ChildProtocol = {
   fail: { in: string };
   finish: { in: null };

@@ -19,7 +19,7 @@ export default defineActor<LearnerProtocol>({
     handlers: {
       where: () => here,
       fail() {
-        throw new Error("it was told to");
+        throw new Error("it was asked to");
       },
     },
   }),

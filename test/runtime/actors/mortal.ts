@@ -3,7 +3,7 @@ import { defineActor } from "../../../src/runtime/index.ts";
 /** Lives in a process of its own, and ends it. */
 export type MortalProtocol = {
   pid: { in: null; out: number };
-  /** Sends its whole process a signal, saying before what it is about to do. */
+  /** Sends its process a signal, after announcing it. */
   die: { in: { signal: NodeJS.Signals; words: string } };
   prints: { in: string; out: null };
 };

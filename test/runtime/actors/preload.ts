@@ -14,7 +14,7 @@ export class Handle {
   }
 }
 
-/** What was handed over for release in this thread. */
+/** Messages that were passed for release in this thread. */
 export const released: unknown[] = [];
 
 export const codecs: readonly Codec[] = [

@@ -13,11 +13,11 @@ export type SinkProtocol = {
   watch: { in: Addressed };
   /** The same, with a link to it over which nothing ever goes. */
   watchLinked: { in: ActorRef<EchoProtocol> };
-  /** Watches, and takes the watch back once it knows of the death, before it was told. */
+  /** Watches, and removes the watch once it knows of the death, before the watch fires. */
   watchUntilDown: { in: ActorRef<EchoProtocol>; out: string };
   /** Emits when the first of its siblings is down. */
   watchSiblings: { in: null };
-  /** Blocks the whole thread until the gate opens. */
+  /** Blocks the thread until the gate opens. */
   block: { in: string };
 };
 
@@ -62,7 +62,7 @@ export default defineActor<SinkProtocol, SinkInit>({
         },
         async watchUntilDown(ref) {
           context.watch(ref, (down) => context.emit({ down: down.actor, reason: down.reason }));
-          // The question fails with the same news that the watch waits for; the watch is told between messages.
+          // The question fails with the same news that the watch waits for; the watch fires between messages.
           await ref.ask("hold", null, { deadlineMs: 60_000 }).catch(() => {});
           context.unwatch(ref);
           return `${ref.name} is down, and I no longer care`;

@@ -69,10 +69,10 @@ describe("constants", () => {
   it("are refused as trained, written or drawn, in one sentence", () => {
     const ids = new ModuleBuffer([2], init.constant(0), { dtype: "int64" });
     expect(() => (ids.trainable = true)).toThrow(
-      "[Parameter] expected trainable to be set of a parameter of floats",
+      "[Parameter] expected trainable to be set on a parameter of floats",
     );
     expect(() => (new Parameter([2], init.constant(0), "int64").trainable = true)).toThrow(
-      "it set of a int64 tensor",
+      "it set on a int64 tensor",
     );
     expect(() => new Parameter([2], init.normal(0, 1), "int32")).toThrow("got normal, which draws floats");
     const linear = Object.assign(new Linear(2, 2), { ids });

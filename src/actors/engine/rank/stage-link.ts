@@ -202,7 +202,7 @@ const KINDS: readonly (keyof StageLinkProtocol)[] = ["activation", "gradient", "
 function mapCarried(value: unknown, change: (carried: Carried) => unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const { kind } = value as Partial<Carried>;
-  if (kind === "tensor-ref" || kind === "parcel") return change(value as Carried);
+  if (kind === "tensor-ref" || kind === "sent-tensor") return change(value as Carried);
   if (Array.isArray(value)) return value.map((item) => mapCarried(item, change));
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapCarried(item, change)]));
 }

@@ -2,8 +2,8 @@ import {
   type Carrier,
   type GroupPlace,
   type GroupPlan,
-  mustMeet,
   nearCarrier,
+  needsRendezvous,
   openCarrier,
 } from "../../../compute/collectives/index.ts";
 
@@ -35,7 +35,7 @@ export class ShardCarriers implements Disposable {
 
   /** @returns what carries tensors among these ranks of the world; all members of a group are given that of the same one */
   among(ranks: Ranks): Carrier {
-    if (!mustMeet(this.#plan, ranks)) return this.#near;
+    if (!needsRendezvous(this.#plan, ranks)) return this.#near;
     const joined = this.#joined.find((group) => ranks.every((rank) => group.ranks.has(rank)));
     if (joined === undefined) throw new Error(`[shard] expected a group that was joined, got ranks ${ranks}`);
     return joined.carrier;
@@ -59,5 +59,5 @@ export function meetingsOf(plan: GroupPlan, groups: readonly Ranks[]): readonly 
   const all = [...new Map(groups.map((ranks) => [ranks.join(" "), ranks])).values()];
   const isPart = (ranks: Ranks) =>
     all.some((other) => other.length > ranks.length && ranks.every((rank) => other.includes(rank)));
-  return all.filter((ranks) => mustMeet(plan, ranks) && !isPart(ranks));
+  return all.filter((ranks) => needsRendezvous(plan, ranks) && !isPart(ranks));
 }

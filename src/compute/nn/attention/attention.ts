@@ -7,35 +7,41 @@ import { isQueriedBy, type PackedRow, withinSamples } from "./packed-row.ts";
 // B batch, H query heads, G key/value heads, T queries, S keys, K head width. Query head h reads key/value head
 // ⌊h · G / H⌋.
 
-/** Of one head, from which on dropping weights by a kernel is faster than by a matrix of them: 0.8 x at 128², 1.5 x at 512². */
+/** Scores of one head above which the dropout kernel is faster than a mask in memory: 0.8 x at 128², 1.5 x at 512². */
 const SCORES_TO_SPARE = 256 * 256;
 
-/** Which keys a query sees, and how they are weighed. */
+/** Options of {@link attention}: the keys that a query sees, and their weights. */
 export interface AttentionOptions {
-  /** Whether query t sees only keys up to t + S − T: the last query is beside the last key. Default: false. */
+  /** Whether query t sees only keys up to t + S − T, which aligns the last query with the last key. Default: false. */
   readonly causal?: boolean;
-  /** Whether query t sees only keys from t + S − T − window + 1 on: so many, its own among them, where it is causal. */
+  /**
+   * Size of a sliding window: query t sees only keys from t + S − T − window + 1 on. If causal, these are `window` keys, its
+   * own included.
+   */
   readonly window?: number | undefined;
-  /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. */
+  /** bool, true for keys that may be seen; broadcasts to [B, H, T, S]. */
   readonly mask?: Tensor | undefined;
-  /** Samples that share one row, none of which sees another; of each all queries, or one. Without a bias or a mask. */
+  /**
+   * Samples packed into one row, which do not see each other. There are all queries of each sample, or one per sample. Not
+   * together with a bias or a mask.
+   */
   readonly packed?: PackedRow | undefined;
-  /** Float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. */
+  /** float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. */
   readonly bias?: Tensor | undefined;
   /** Factor on the scores. Default: 1/√K. */
   readonly scale?: number;
-  /** Of the attention weights. */
+  /** Dropout of the attention weights. */
   readonly dropout?: Dropout | undefined;
 }
 
 /**
- * Softmax attention: each query's mean of the values it sees, weighed by e^(scale · q·k + bias). A query that sees nothing,
- * as where a row is padded on the left, gets the mean of all values, as of transformers' own attention. Scores are never in
- * memory as a whole, but in float64, and while dropout is active for short rows and on a device other than the host, whose kernels
- * draw no mask of ours.
+ * Computes softmax attention: for each query the mean of the values it sees, weighted by e^(scale · q·k + bias). A query that
+ * sees no key, as in a row padded on the left, gets the mean of all values, as in transformers. The full score matrix is
+ * never in memory, except in float64, and with active dropout for short rows or on a device, which has no kernel for our
+ * masks.
  * @param q - [B, H, T, K]; any strides, one float dtype for all three
- * @param k - [B, G, S, K], H a multiple of G: grouped heads (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245)
- * @param v - as k
+ * @param k - [B, G, S, K], H a multiple of G: grouped-query attention (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245)
+ * @param v - [B, G, S, K]
  * @returns [B, H, T, K]
  * @throws {TroupeError} `MODULE_ARGUMENT` for shapes that do not fit, or a window below 1
  * @see Vaswani et al. 2017, https://arxiv.org/abs/1706.03762
@@ -43,8 +49,8 @@ export interface AttentionOptions {
 export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
   checkShapes(q, k, v, options);
   const { window, mask, bias, packed, dropout, scale = scaleOf(q) } = options;
-  const causal = options.causal === true && q.shape[2] !== 1; // one query stands beside the last key
-  // Where only the shape is asked for.
+  const causal = options.causal === true && q.shape[2] !== 1; // one query is aligned with the last key
+  // Only the shape is needed.
   if (q.device === "meta" && !gradEnabled()) return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
   if (packed !== undefined) {
     const { packed: _, ...own } = options;
@@ -69,14 +75,14 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   return ops.troupe.maskedAttention(q, k, v, ofMask, ofBias, causal, window ?? 0, scale);
 }
 
-/** [B or 1, H or 1, T or 1, S] of what broadcasts to [B, H, T, S]. */
+/** Expands a tensor that broadcasts to [B, H, T, S] to [B or 1, H or 1, T or 1, S]. */
 function forEachKey(given: Tensor, numKeys: number): Tensor {
   const { shape } = given;
   const whole = given.view([...Array<number>(4 - shape.length).fill(1), ...shape]);
   return whole.expand([...whole.shape.slice(0, 3), numKeys]);
 }
 
-/** The same by its definition, with all scores in memory: scores, mask, softmax, dropout, weighted sum. */
+/** Computes {@link attention} by its definition, with all scores in memory: scores, mask, softmax, dropout, weighted sum. */
 export function explicitAttention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions): Tensor {
   const { scale = scaleOf(q), bias, dropout } = options;
   const [batch = 0, numHeads = 0, numQueries = 0] = q.shape;
@@ -86,34 +92,34 @@ export function explicitAttention(q: Tensor, k: Tensor, v: Tensor, options: Atte
   const scaled = products.mul(scale);
   const scores = bias === undefined ? scaled : scaled.add(bias); // [B, H, T, S]
   const hidden = hiddenKeys(numQueries, numKeys, options);
-  // Added, not filled in: queries that see nothing have the gradients that transformers gives them.
+  // Added, not filled in, so that queries that see no key have the same gradients as in transformers.
   const weights = (hidden === undefined ? scores : scores.add(penalty(hidden, scores.dtype))).softmax(-1);
   const dropped = (dropout?.forward(weights) ?? weights).to(v.dtype);
   return dropped.view([batch, numGroups, -1, numKeys]).matmul(v).view([batch, numHeads, numQueries, width]);
 }
 
 /**
- * The mask of rows of unequal length.
- * @param present - [B, S], bool or integers: whether position s of row b is one, and no padding
+ * Makes the mask of rows of unequal length.
+ * @param present - [B, S], bool or integers: nonzero where position s of row b is not padding
  * @returns bool [B, 1, 1, S], for {@link AttentionOptions.mask}
  */
 export function paddingMask(present: Tensor): Tensor {
   return present.ne(0).unsqueeze(1).unsqueeze(1);
 }
 
-/** [B, T, H·K] → [B, H, T, K], without a copy. H is read off the tensor: a rank may have some of the heads. */
+/** Reshapes [B, T, H·K] to [B, H, T, K], without a copy. H comes from the tensor, because a rank may have only some heads. */
 export function splitHeads(features: Tensor, headWidth: number): Tensor {
   const [batch = 0, length = 0] = features.shape;
   return features.view([batch, length, -1, headWidth]).transpose(1, 2);
 }
 
-/** [B, H, T, K] → [B, T, H·K]. */
+/** Reshapes [B, H, T, K] to [B, T, H·K]. */
 export function joinHeads(heads: Tensor): Tensor {
   const [batch = 0, , length = 0] = heads.shape;
   return heads.transpose(1, 2).reshape([batch, length, -1]);
 }
 
-/** bool, true where a key is not seen, broadcasting to [B, H, T, S]; undefined where all are. */
+/** Returns a bool tensor that is true for keys that are not seen and broadcasts to [B, H, T, S]; undefined if all are seen. */
 function hiddenKeys(
   numQueries: number,
   numKeys: number,
@@ -131,7 +137,10 @@ function hiddenKeys(
   return reasons.length === 0 ? undefined : reasons.reduce((all, reason) => all.logicalOr(reason));
 }
 
-/** So low that e^ of it is 0 beside any score that is seen, and finite, so that a row without one has no NaN. */
+/**
+ * Returns values so low that their exponential is 0 next to any visible score, but finite, so that a row without visible keys
+ * has no NaN.
+ */
 function penalty(hidden: Tensor, dtype: DType): Tensor {
   return ops
     .zeros([], dtype)

@@ -12,15 +12,15 @@ interface KeptHeads {
 let current: Decoding | undefined;
 
 /**
- * What a model has seen while it writes a text position by position: the keys and values of its attentions, and how far it is.
- * A pass that runs in {@link pass} computes the new positions alone; the modules ask for what was before by
- * {@link withPast}, {@link positionsHere} and {@link madeOnce}, which outside of a pass give what there is without a past. Memory is
- * taken once, for all positions; nothing is recorded for gradients.
+ * The KV cache of a model that generates text: the keys and values of its attentions, and the number of positions so far. A
+ * forward inside {@link pass} computes the new positions only; modules read the past by {@link withPast}, {@link
+ * positionsHere} and {@link madeOnce}, which outside of a pass return values without a past. Memory is allocated once, for
+ * all positions; nothing is recorded for gradients.
  */
 export class Decoding implements Disposable {
-  /** Positions there is room for. */
+  /** Number of positions that there is room for. */
   readonly capacity: number;
-  /** bool [B, C], whether a position is no padding; undefined where none is. Its owner's to fill. */
+  /** bool [B, C], false for padding; undefined if there is none. The owner fills it. */
   readonly present: Tensor | undefined;
   #length = 0;
   readonly #kept = new Map<object, KeptHeads>();
@@ -36,7 +36,7 @@ export class Decoding implements Disposable {
     return this.#length;
   }
 
-  /** Runs a forward over the next `numPositions`; what it makes and does not return is released. */
+  /** Runs a forward over the next `numPositions`, without gradients and in a tensor scope. */
   pass<T>(numPositions: number, body: () => T): T {
     const outer = current;
     current = this;
@@ -48,7 +48,7 @@ export class Decoding implements Disposable {
     }
   }
 
-  /** Puts other rows in the place of each: `rows[b]` was what row b is from now on. int64 [B]. */
+  /** Reorders the rows: row b becomes the earlier row `rows[b]`. int64 [B]. */
   select(rows: Tensor): void {
     for (const { keys, values } of this.#kept.values()) {
       for (const kept of [keys, values]) {
@@ -60,11 +60,11 @@ export class Decoding implements Disposable {
     }
   }
 
-  /** @returns keys and values of all positions so far, this pass's among them; [B, G, S, K] each, views */
+  /** Appends keys and values. Returns those of all positions so far, including this pass; [B, G, S, K] each, views. */
   append(owner: object, keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
     const [batch = 0, numGroups = 0, numHere = 0, width = 0] = keys.shape;
     if (keys.device === "meta") {
-      // Another stage of a pipeline computes them, or this one in another of its chunks, and keeps them then.
+      // Another pipeline stage, or another chunk of this one, computes and keeps them.
       const sizes = [batch, numGroups, this.#length + numHere, width];
       const standIn = () => ops.troupe.placeholder(sizes, keys.dtype);
       return [standIn(), standIn()];
@@ -77,7 +77,7 @@ export class Decoding implements Disposable {
     return [place(kept.keys, keys), place(kept.values, values)];
   }
 
-  /** What `make` made when it was first asked for. */
+  /** Returns the result of the first call of `make` for this owner. */
   once(owner: object, make: () => readonly Tensor[]): readonly Tensor[] {
     const known = this.#once.get(owner);
     if (known !== undefined) return known;
@@ -86,7 +86,7 @@ export class Decoding implements Disposable {
     return made;
   }
 
-  /** Releases all that is kept. */
+  /** Releases all cached tensors. */
   [Symbol.dispose](): void {
     for (const { keys, values } of this.#kept.values()) {
       keys.dispose();
@@ -107,7 +107,7 @@ export class Decoding implements Disposable {
 }
 
 /**
- * Keys and values of an attention over its own stream, with those of all positions before while a text is written.
+ * Returns the keys and values of a self-attention, preceded by those of all earlier positions during generation.
  * @param owner - the attention @param keys - [B, G, T, K], as values
  * @returns [B, G, S, K] each
  */
@@ -117,8 +117,8 @@ export function withPast(owner: object, keys: Tensor, values: Tensor): [keys: Te
 }
 
 /**
- * What does not change while a text is written, such as what was read before it: made in the first pass, and kept. `make` runs
- * as if there were no past.
+ * Returns tensors that do not change during generation, such as the encoder's output. They are made in the first pass and
+ * kept. `make` runs as if there were no past.
  */
 export function madeOnce(owner: object, make: () => readonly Tensor[]): readonly Tensor[] {
   const decoding = current;
@@ -131,12 +131,12 @@ export function madeOnce(owner: object, make: () => readonly Tensor[]): readonly
   }
 }
 
-/** Whether this pass writes a text, position by position. */
+/** Whether this pass is part of generation. */
 export function isWriting(): boolean {
   return current !== undefined;
 }
 
-/** Positions before those of this pass: what a prefix takes, and what a model has seen that writes a text. */
+/** Returns the number of positions before this pass: those of a prefix, and those generated so far. */
 export function numPast(): number {
   return prefixLength() + (current?.length ?? 0);
 }

@@ -4,18 +4,19 @@ import { full, noGrad, ops, scope, Tensor, tensor } from "../../tensor/index.ts"
 // n samples, T positions of the one row that they share.
 
 /**
- * Samples side by side in one row, in place of a row each: attention stays within a sample, and positions are counted from
- * its beginning. Plain data, so that it goes through blocks as it is.
+ * Samples packed into one row instead of a row each. Attention stays within a sample, and positions are counted from its
+ * beginning. Plain data, so that it passes through blocks unchanged.
  */
 export interface PackedRow {
-  /** Where each begins, and where the last ends: n + 1 numbers. What stands behind is padding. */
+  /** The beginning of each sample and the end of the last: n + 1 numbers. Positions after it are padding. */
   readonly bounds: readonly number[];
-  /** T. */
+  /** T, the number of positions. */
   readonly length: number;
 }
 
 /**
- * @param bounds - int64 [n + 1], as a batch has them
+ * Makes a {@link PackedRow} from the tensors of a batch.
+ * @param bounds - int64 [n + 1]
  * @param inputIds - [1, T]
  * @throws {TroupeError} `MODEL_INPUT` unless they rise from 0 to at most T, in one row
  */
@@ -32,27 +33,27 @@ export function packedRow(bounds: Tensor, inputIds: Tensor): PackedRow {
   });
 }
 
-/** Positions of each, all that stand in the row: of the padding behind too, where there is some. */
+/** Returns the number of positions of each sample, and of the padding if there is any. */
 export function lengthsOf({ bounds, length }: PackedRow): number[] {
   const lengths = bounds.slice(1).map((end, index) => end - (bounds[index] ?? 0));
   const rest = length - (bounds.at(-1) ?? 0);
   return rest > 0 ? [...lengths, rest] : lengths;
 }
 
-/** 0, 1, 2, … from the beginning of each: int64 [1, T]. */
+/** Returns positions 0, 1, 2, … from the beginning of each sample: int64 [1, T]. */
 export function positionsIn(row: PackedRow): Tensor {
   const positions = lengthsOf(row).flatMap((length) => Array.from({ length }, (_, index) => index));
   return tensor(positions, { dtype: "int64" }).unsqueeze(0);
 }
 
-/** The first position of each: [1, T, D] → [n, D]. */
+/** Selects the first position of each sample: [1, T, D] → [n, D]. */
 export function firstPositions(hidden: Tensor, { bounds }: PackedRow): Tensor {
   return hidden.select(0, 0).indexSelect(0, tensor(bounds.slice(0, -1), { dtype: "int64" }));
 }
 
 /**
- * Each sample as a row of its own: [1, T, C] → [n, L, C], L positions of the longest.
- * @param fill - what stands behind the shorter ones
+ * Unpacks the samples into rows of their own: [1, T, C] → [n, L, C], L the length of the longest.
+ * @param fill - padding value after shorter samples
  */
 export function rowsOfTheirOwn(x: Tensor, row: PackedRow, fill: number): Tensor {
   const { bounds } = row;
@@ -66,12 +67,12 @@ export function rowsOfTheirOwn(x: Tensor, row: PackedRow, fill: number): Tensor 
   return padded.indexSelect(0, tensor(places, { dtype: "int64" })).view([lengths.length, longest, width]);
 }
 
-/** Whether so many queries are all positions of a row, or one of each sample. */
+/** Whether there are as many queries as positions in the row, or as samples. */
 export function isQueriedBy({ bounds, length }: PackedRow, numQueries: number): boolean {
   return numQueries === length || numQueries === bounds.length - 1;
 }
 
-/** What attention is told of either: a mask of padding, or who shares a row. */
+/** Returns the options of attention for a padding mask or a packed row. */
 export function seenBy(mask: Tensor | PackedRow | undefined): {
   readonly mask?: Tensor;
   readonly packed?: PackedRow;
@@ -81,11 +82,11 @@ export function seenBy(mask: Tensor | PackedRow | undefined): {
 }
 
 /**
- * Attention within each segment by itself: what a mask would hide is never computed, so that a row costs what its samples
- * would cost alone, without a mask in memory.
- * @param heads - q [1, H, T, K], or [1, H, n, K] of one query a sample; k and v [1, G, T, K]
- * @param attend - of one sample's q, k and v
- * @returns as q
+ * Computes attention within each sample separately. Nothing that a mask would hide is computed, so that a row costs as much
+ * as its samples would alone, without a mask in memory.
+ * @param heads - q [1, H, T, K], or [1, H, n, K] with one query per sample; k and v [1, G, T, K]
+ * @param attend - computes attention of one sample's q, k and v
+ * @returns [1, H, T, K] or [1, H, n, K], like q
  */
 export function withinSamples(
   row: PackedRow,
@@ -94,9 +95,9 @@ export function withinSamples(
 ): Tensor {
   const [queries, ...seen] = heads;
   const lengths = lengthsOf(row);
-  // Cut at once: the gradient of each cut by itself would be as large as the row.
+  // Split in one operation: the gradient of each separate slice would be as large as the row.
   const [k, v] = seen.map((each) => each.split(lengths, 2)) as [Tensor[], Tensor[]];
   const q = queries.split(queries.shape[2] === row.length ? lengths : 1, 2);
   const parts = q.map((own, index) => attend(own, k[index] as Tensor, v[index] as Tensor).transpose(1, 2));
-  return ops.cat(parts, 1).transpose(1, 2); // laid out as projections read it
+  return ops.cat(parts, 1).transpose(1, 2); // in the layout that projections read
 }

@@ -2,18 +2,18 @@ import { type Tensor, tensor } from "../../tensor/index.ts";
 import { Embedding } from "../layers/embedding.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
 
-/** How distances are dealt to buckets. */
+/** The assignment of distances to buckets. */
 export interface RelativeBuckets {
   readonly numBuckets: number;
-  /** From this distance on all share the last bucket. */
+  /** All distances from this one on share the last bucket. */
   readonly maxDistance: number;
-  /** Whether keys behind the query have buckets of their own, half of all; else they share that of distance 0. */
+  /** Whether keys after the query have buckets of their own, half of all; otherwise they share the bucket of distance 0. */
   readonly bothWays: boolean;
 }
 
 /**
- * T5's bias on attention scores: a learned number for each head and bucket of distances between key and query, for
- * `attention`'s `bias`. Near distances have buckets of their own, far ones share them in logarithmic steps. weight
+ * T5's bias on attention scores: a learned number for each head and each bucket of distances between key and query, for
+ * `attention`'s `bias`. Small distances have buckets of their own, large ones share them in logarithmic steps. weight
  * [buckets, H].
  * @see Raffel et al. 2020 §2.1, https://arxiv.org/abs/1910.10683
  */
@@ -26,8 +26,9 @@ export class RelativePositionBias extends Embedding {
   }
 
   /**
+   * Computes the bias of T queries and S keys.
    * @param first - position of the first query; keys are counted from 0
-   * @returns [1, H, T, S] for T queries and S keys; H is read off the weight
+   * @returns [1, H, T, S]; H comes from the weight
    */
   between(numQueries: number, numKeys: number, first = 0): Tensor {
     const distances = Array.from({ length: numQueries + numKeys - 1 }, (_, place) =>
@@ -39,9 +40,9 @@ export class RelativePositionBias extends Embedding {
 }
 
 /**
- * The bucket of a distance, rounded to float32 at each step as transformers has it: where a distance lies on the edge of a
- * bucket the last bit decides.
- * @param distance - position of the key less that of the query
+ * Returns the bucket of a distance. Each step is rounded to float32 as in transformers, because the last bit decides for a
+ * distance on the edge of a bucket.
+ * @param distance - position of the key minus that of the query
  */
 export function relativeBucket(
   distance: number,

@@ -2,7 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { arange, ops, type Tensor, tensor } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 
-/** How frequencies are stretched for contexts longer than those a model was first trained with. */
+/** Scaling of rotary frequencies for contexts longer than the original one. */
 export type RotaryScaling =
   | { readonly kind: "default" }
   /** The base grows with the length from the original context on: transformers' dynamic NTK scaling. */
@@ -12,7 +12,7 @@ export type RotaryScaling =
       /** Positions of the original context. */
       readonly numPositions: number;
     }
-  /** Each frequency divided by a number of its own, of one list within the original context and of another beyond it. */
+  /** Each frequency is divided by its own number, from the list `short` within the original context and from `long` beyond it. */
   | {
       readonly kind: "longrope";
       readonly short: readonly number[];
@@ -22,30 +22,33 @@ export type RotaryScaling =
       /** Factor on cosines and sines. */
       readonly attentionFactor: number;
     }
-  /** High frequencies stay, low ones are divided, those between are blended by their place. Peng et al. 2023, https://arxiv.org/abs/2309.00071 */
+  /**
+   * High frequencies stay, low ones are divided, those between are blended by their index. Peng et al. 2023,
+   * https://arxiv.org/abs/2309.00071
+   */
   | {
       readonly kind: "yarn";
       readonly factor: number;
       /** Positions of the original context. */
       readonly numPositions: number;
-      /** Those of more turns than this over the original context stay. */
+      /** Frequencies with more turns than this over the original context stay. */
       readonly fastTurns: number;
-      /** Frequencies of fewer turns are divided wholly. */
+      /** Frequencies with fewer turns than this are divided by the full factor. */
       readonly slowTurns: number;
-      /** Whether the places between which they are blended are whole numbers. */
+      /** Whether the indices between which frequencies are blended are rounded to integers. */
       readonly truncated: boolean;
       /** Factor on cosines and sines. */
       readonly attentionFactor: number;
     }
-  /** All frequencies divided alike. Chen et al. 2023, https://arxiv.org/abs/2306.15595 */
+  /** All frequencies are divided by one factor. Chen et al. 2023, https://arxiv.org/abs/2306.15595 */
   | { readonly kind: "linear"; readonly factor: number }
   /** Llama 3.1's: high frequencies stay, low ones are divided, those between are blended. */
   | {
       readonly kind: "llama3";
       readonly factor: number;
-      /** Frequencies of fewer turns than this over the original context are divided wholly. */
+      /** Frequencies with fewer turns than this over the original context are divided by the full factor. */
       readonly lowTurns: number;
-      /** Those of more turns than this stay. */
+      /** Frequencies with more turns than this stay. */
       readonly highTurns: number;
       /** Positions of the original context. */
       readonly numPositions: number;
@@ -58,11 +61,11 @@ export interface RotaryAngles {
 }
 
 /**
- * The angle, in radians a position, by which each pair of features is turned; rounded to float32 at each step, since
- * angles at far positions show the last bit.
- * @param width - R, features that are turned: even
+ * Returns the angle by which each pair of features is rotated, in radians per position. Each step is rounded to float32,
+ * because angles at far positions show the last bit.
+ * @param width - R, the number of rotated features: even
  * @param theta - base of the geometric series, such as 10000
- * @param length - positions of the text, which the kinds "dynamic" and "longrope" ask for; default none
+ * @param length - positions of the text, for the kinds "dynamic" and "longrope"
  * @throws {TroupeError} `MODULE_ARGUMENT` for an odd width or a theta or factor that is not positive
  */
 export function rotaryFrequencies(
@@ -89,15 +92,16 @@ export function rotaryFrequencies(
   });
 }
 
-/** The factor on cosines and sines, by which attention is sharpened where positions are stretched. */
+/** Returns the factor on cosines and sines, which sharpens attention for scaled positions. */
 export function attentionFactorOf(scaling: RotaryScaling): number {
   return "attentionFactor" in scaling ? scaling.attentionFactor : 1;
 }
 
 /**
+ * Computes the angles of consecutive positions.
  * @param frequencies - of {@link rotaryFrequencies}
  * @param length - T: positions `first` to `first` + T − 1
- * @param factor - on cosines and sines
+ * @param factor - factor on cosines and sines
  */
 export function rotaryAngles(
   frequencies: readonly number[],
@@ -111,13 +115,13 @@ export function rotaryAngles(
   return factor === 1 ? { cosines, sines } : { cosines: cosines.mul(factor), sines: sines.mul(factor) };
 }
 
-/** The angles of these positions, int64 [T], each below the positions that there are angles of. */
+/** Selects the angles of `positions`, int64 [T], each below the number of positions in the table. */
 export function anglesAt({ cosines, sines }: RotaryAngles, positions: Tensor): RotaryAngles {
   return { cosines: cosines.indexSelect(0, positions), sines: sines.indexSelect(0, positions) };
 }
 
 /**
- * Turns feature i < R/2 together with feature i + R/2 by the angles of their position; features behind R pass.
+ * Rotates feature i < R/2 together with feature i + R/2 by the angles of their position; features from R on stay.
  * @param x - [B, H, T, K], K ≥ R; any strides, any float dtype
  * @returns [B, H, T, K]
  * @see Su et al. 2021, https://arxiv.org/abs/2104.09864
@@ -127,7 +131,7 @@ export function rotate(x: Tensor, { cosines, sines }: RotaryAngles): Tensor {
   return explicitRotation(x, { cosines: cosines.to(x.dtype), sines: sines.to(x.dtype) });
 }
 
-/** The same by its definition. */
+/** Computes {@link rotate} by its definition. */
 export function explicitRotation(x: Tensor, { cosines, sines }: RotaryAngles): Tensor {
   const half = cosines.shape[1] ?? 0;
   const [first, second] = [x.narrow(3, 0, half), x.narrow(3, half, half)];

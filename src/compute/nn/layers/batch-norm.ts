@@ -6,20 +6,20 @@ import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/** Options of batch normalisation; defaults are torch.nn.BatchNorm's. */
+/** Options of batch normalization; defaults are torch.nn.BatchNorm's. */
 export interface BatchNormOptions {
   /** Added to variances. 1e-5 */
   readonly eps?: number;
-  /** How much of a batch enters the averages; null: all batches alike. 0.1 */
+  /** Weight of the newest batch in the running averages; null for a plain mean of all batches. 0.1 */
   readonly momentum?: number | null;
 }
 
 /**
- * Batch normalisation over all dims but the channels, which are dim 1, as torch.nn.BatchNorm computes it: by the biased
- * variance of the batch while training, by the running averages in evaluation; the running variance is unbiased.
+ * Batch normalization over all dims except the channels (dim 1), as torch.nn.BatchNorm: with the biased variance of the batch
+ * in training, with the running averages in evaluation. The running variance is unbiased.
  *
- * A batch is what one forward sees: one micro-batch of one replica. Each proposes the averages as they were before the
- * step, moved by its own statistics; after the step they are the mean of what was proposed.
+ * A batch is the input of one forward: one micro-batch of one replica. Each updates the averages of before the step by its
+ * own statistics; after the step the averages become the mean of these updates.
  * @see Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167
  */
 abstract class BatchNorm extends Module {
@@ -27,7 +27,7 @@ abstract class BatchNorm extends Module {
   readonly bias: Parameter;
   readonly running_mean: ModuleBuffer;
   readonly running_var: ModuleBuffer;
-  /** Steps that have been averaged. Exact while these times a step's micro-batches are below 2^24. */
+  /** Number of steps averaged. Exact while it times the micro-batches per step is below 2^24. */
   readonly num_batches_tracked: ModuleBuffer;
   readonly eps: number;
   readonly momentum: number | null;
@@ -57,7 +57,7 @@ abstract class BatchNorm extends Module {
 
   #train(x: Tensor): Tensor {
     const averages = [this.running_mean, this.running_var] as const;
-    // Moved in place by the kernel: copies, since the step's other micro-batches read the averages as they are.
+    // The kernel updates these in place, so they are copies: the step's other micro-batches read the old averages.
     const [mean, variance] = noGrad(() => averages.map(({ tensor }) => tensor.clone())) as [Tensor, Tensor];
     const normed = this.#normalize(x, mean, variance, true, this.momentum ?? 1);
     noGrad(() => {
@@ -72,7 +72,7 @@ abstract class BatchNorm extends Module {
     return normed; // x's shape
   }
 
-  /** Statistics, weight and bias in one dtype, which may be wider than the input's, as the kernel wants them. */
+  /** Normalizes with statistics, weight and bias in one dtype, which may be wider than the input's, as the kernel requires. */
   #normalize(x: Tensor, mean: Tensor, variance: Tensor, training: boolean, momentum: number): Tensor {
     const [weight, bias] = [this.weight, this.bias].map(({ tensor }) => tensor.to(mean.dtype));
     return ops.batchNorm(x, weight, bias, mean, variance, training, momentum, this.eps, false);
@@ -89,14 +89,14 @@ abstract class BatchNorm extends Module {
         where: this.constructor.name,
         expected: `an input of ${this.#dims.join(" or ")} dims with ${channels} channels in dim 1${isFew ? ", and more than one value of each" : ""}`,
         got: `one of shape [${shape}]`,
-        hint: "a variance takes two values, and channels are what BatchNorm was made with",
+        hint: "a variance needs two values, and BatchNorm was made with this number of channels",
       },
       { fields: { shape, channels } },
     );
   }
 }
 
-/** Over [batch, channels] or [batch, channels, length], as torch.nn.BatchNorm1d. */
+/** Batch normalization of [batch, channels] or [batch, channels, length], as torch.nn.BatchNorm1d. */
 export class BatchNorm1d extends BatchNorm {
   /** @param channels - size of dim 1 */
   constructor(channels: number, options: BatchNormOptions = {}) {
@@ -104,7 +104,7 @@ export class BatchNorm1d extends BatchNorm {
   }
 }
 
-/** Over [batch, channels, height, width], as torch.nn.BatchNorm2d. */
+/** Batch normalization of [batch, channels, height, width], as torch.nn.BatchNorm2d. */
 export class BatchNorm2d extends BatchNorm {
   /** @param channels - size of dim 1 */
   constructor(channels: number, options: BatchNormOptions = {}) {

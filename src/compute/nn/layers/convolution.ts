@@ -5,19 +5,19 @@ import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/** Options of a convolution beside its sizes; defaults are torch's. One number stands for every dim. */
+/** Options of a convolution; defaults are torch's. One number applies to every dim. */
 export interface ConvolutionOptions {
-  /** Steps between two places of the kernel. 1 */
+  /** Distance between two applications of the kernel. 1 */
   readonly stride?: number | readonly number[];
   /** Zeros on both sides of each dim. 0 */
   readonly padding?: number | readonly number[];
-  /** Steps between two elements of the kernel. 1 */
+  /** Distance between two elements of the kernel. 1 */
   readonly dilation?: number | readonly number[];
-  /** Into how many groups channels are divided, each convolved by itself. 1 */
+  /** Number of groups of channels, each convolved separately. 1 */
   readonly groups?: number;
   /** Whether a bias is added. True */
   readonly bias?: boolean;
-  /** Starts the weight. Default: uniform in ±1/√(weights of an output). */
+  /** Initializes the weight. Default: uniform in ±1/√(weights per output). */
   readonly init?: Initializer;
 }
 
@@ -30,7 +30,7 @@ const OPTIONS: NamesOf<ConvolutionOptions> = {
   init: true,
 };
 
-/** A convolution over the dims behind [batch, channels]; weight [out, in / groups, ...kernel], bias [out]. */
+/** A convolution over the dims after [batch, channels]; weight [out, in / groups, ...kernel], bias [out]. */
 abstract class Convolution extends Module {
   readonly weight: Parameter;
   readonly bias: Parameter | null;
@@ -47,7 +47,7 @@ abstract class Convolution extends Module {
   }
 }
 
-/** Over [batch, channels, length], as torch.nn.Conv1d. Not `Conv1D`, which is GPT-2's affine map. */
+/** Convolution of [batch, channels, length], as torch.nn.Conv1d. Not {@link Conv1D}, which is GPT-2's affine map. */
 export class Conv1d extends Convolution {
   constructor(numInputs: number, numOutputs: number, kernel: number, options: ConvolutionOptions = {}) {
     super(numInputs, numOutputs, [kernel], options);
@@ -58,7 +58,7 @@ export class Conv1d extends Convolution {
   }
 }
 
-/** Over [batch, channels, height, width], as torch.nn.Conv2d. */
+/** Convolution of [batch, channels, height, width], as torch.nn.Conv2d. */
 export class Conv2d extends Convolution {
   /** @param kernel - [height, width], or one number for both */
   constructor(
@@ -86,7 +86,7 @@ export class Conv2d extends Convolution {
   }
 }
 
-/** @returns [B, out, L′] of x [B, in, L] and weight [out, in / groups, kernel] */
+/** Convolves x [B, in, L] with weight [out, in / groups, kernel]. @returns [B, out, L′] */
 export function convolve1d(
   x: Tensor,
   weight: Tensor,
@@ -96,7 +96,7 @@ export function convolve1d(
   return ops.conv1d(asNarrow(x, weight), weight, bias, one(stride), one(padding), one(dilation), groups);
 }
 
-/** Pictures and sounds come in float32, whatever a run computes in; under autocast that is the operator's to see to. */
+/** Casts float32 inputs, such as images and audio, to the weight's dtype; under autocast the operator does it. */
 function asNarrow(x: Tensor, weight: Tensor): Tensor {
   return x.dtype === "float32" && weight.dtype !== "float32" ? x.to(weight.dtype) : x;
 }

@@ -3,13 +3,13 @@ import { type Device, empty, noGrad, ops, type Shape, type Tensor } from "../../
 import { Module } from "../module/module.ts";
 import type { Randomness } from "../random/randomness.ts";
 
-/** Where a draw lies: `seed` and `stream` as Philox takes them. */
+/** The Philox seed and stream of a draw. */
 export interface Draw {
   readonly seed: number;
   readonly stream: number;
 }
 
-/** A module that draws at random, as a pure function of the bound `Randomness` and its own name. */
+/** A module that draws random numbers. They are a pure function of the bound {@link Randomness} and the module's name. */
 export abstract class Drawing extends Module {
   #source: { randomness: Randomness; name: string } | undefined;
 
@@ -19,9 +19,9 @@ export abstract class Drawing extends Module {
   }
 
   /**
-   * The stream of the next of the module's draws at the present step and micro-batch: each call is a draw of its own.
-   * @param purpose - tells several draws of one module apart
-   * @throws `RANDOMNESS_UNBOUND` where nothing is bound
+   * Returns the stream of the module's next draw at the present step and micro-batch. Each call is a separate draw.
+   * @param purpose - distinguishes several draws of one module
+   * @throws `RANDOMNESS_UNBOUND` if no randomness is bound
    */
   protected draw(purpose = ""): Draw {
     if (this.#source === undefined) {
@@ -30,7 +30,7 @@ export abstract class Drawing extends Module {
         "RANDOMNESS_UNBOUND",
         {
           where: kind,
-          expected: "a source to draw at random from",
+          expected: "a bound Randomness to draw from",
           got: "none",
           hint: "call bindRandomness on the model, or eval()",
         },
@@ -44,14 +44,14 @@ export abstract class Drawing extends Module {
     };
   }
 
-  /** The next draw as numbers of [0, 1), float32. @param purpose - as of {@link draw} */
+  /** Makes the next draw, uniform in [0, 1), float32. @param purpose - as in {@link draw} */
   protected uniform(shape: Shape, device: Device, purpose = ""): Tensor {
     const { seed, stream } = this.draw(purpose);
     return noGrad(() => ops.troupe.philoxUniform_(empty(shape, { device }), 0, 1, seed, stream, 0));
   }
 }
 
-/** Lets every module below `root` that draws do so from `randomness` under its full name. */
+/** Binds `randomness` to every module in `root` that draws, under its full name. */
 export function bindRandomness(root: Module, randomness: Randomness): void {
   for (const [name, module] of root.namedModules())
     if (module instanceof Drawing) module.bind(randomness, name);

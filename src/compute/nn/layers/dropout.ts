@@ -2,25 +2,24 @@ import { TroupeError } from "../../../errors/index.ts";
 import { numelOf, ops, type Tensor } from "../../tensor/index.ts";
 import { type Draw, Drawing } from "./drawing.ts";
 
-/** That what is masked is one of `count` equal pieces, along `dim`, of a larger tensor. */
+/** Says that the masked tensor is one of `count` equal pieces of a larger tensor along `dim`. */
 export interface MaskSplit {
-  /** Counted from the end where it is negative. */
+  /** Counted from the end if negative. */
   readonly dim: number;
   readonly index: number;
   readonly count: number;
-  /** How many places at the end of the last piece lie beyond the tensor, along `dim`. Default: none. */
+  /** Number of positions at the end of the last piece that are beyond the tensor, along `dim`. Default: 0. */
   readonly padding?: number;
 }
 
 /**
- * While training, zeroes each element with probability p and scales the others by 1/(1 − p). The mask is a pure
- * function of the bound `Randomness`, the module's name and how often it was called before in this forward, and is
- * drawn again in backward, never stored. Where {@link split} says that a rank masks a piece of a tensor, it draws that
- * piece of the whole tensor's mask.
+ * While training, zeroes each element with probability p and scales the others by 1/(1 − p). The mask is a pure function of
+ * the bound {@link Randomness}, the module's name and the number of its earlier calls in this forward; it is drawn again in
+ * backward, never stored. If {@link split} is set, a rank draws its piece of the full tensor's mask.
  */
 export class Dropout extends Drawing {
   readonly p: number;
-  /** Set from outside, by whoever splits what is masked over ranks. */
+  /** Set from outside when the masked tensor is split over ranks. */
   split: MaskSplit | undefined = undefined;
 
   /** @throws `MODULE_ARGUMENT` unless 0 ≤ p < 1 */
@@ -43,7 +42,7 @@ export class Dropout extends Drawing {
     return this.training && this.p > 0;
   }
 
-  /** @throws `RANDOMNESS_UNBOUND` while training with p > 0 where nothing is bound */
+  /** @throws `RANDOMNESS_UNBOUND` while training with p > 0 if no randomness is bound */
   override forward(x: Tensor): Tensor {
     if (!this.active) return x;
     const { p, seed, stream, offset, run, stride } = this.next(x.shape);
@@ -51,15 +50,15 @@ export class Dropout extends Drawing {
   }
 
   /**
-   * The mask that the next call of forward would draw for a tensor of this shape, for a kernel that applies it itself.
-   * @throws `RANDOMNESS_UNBOUND` where nothing is bound
+   * Returns the mask that the next call of forward would draw for this shape, for a kernel that applies it itself.
+   * @throws `RANDOMNESS_UNBOUND` if no randomness is bound
    */
   next(shape: readonly number[]): DropoutMask {
     return { p: this.p, ...this.draw(), ...placesOf(shape, this.split) };
   }
 }
 
-/** A mask as kernels take it: element i of a piece takes word offset + ⌊i / run⌋ · stride + i mod run of (seed, stream). */
+/** A mask as kernels take it: element i of a piece uses word offset + ⌊i / run⌋ · stride + i mod run of (seed, stream). */
 export interface DropoutMask extends Draw {
   readonly p: number;
   readonly offset: number;
@@ -67,7 +66,7 @@ export interface DropoutMask extends Draw {
   readonly stride: number;
 }
 
-/** Where the elements of a piece stand in the whole tensor, row-major: runs of `run` elements, `stride` apart. */
+/** Returns where the elements of a piece are in the full tensor, row-major: runs of `run` elements, `stride` apart. */
 function placesOf(shape: readonly number[], split: MaskSplit | undefined) {
   const { dim: given = 0 } = split ?? {};
   const dim = given < 0 ? shape.length + given : given;

@@ -7,7 +7,7 @@ import { Parameter } from "../module/parameter.ts";
 /** A table of vectors looked up by integer ids. Default: weight [rows, width], normal with deviation 1. */
 export class Embedding extends Module {
   readonly weight: Parameter;
-  /** The row that looking up gives no gradient: that of the padding token. Undefined where there is none. */
+  /** The row of the padding token, which gets no gradient; undefined if there is none. */
   readonly paddingRow: number | undefined;
   #behind: (Module & { forward(rows: Tensor): Tensor }) | undefined;
 
@@ -18,8 +18,9 @@ export class Embedding extends Module {
   }
 
   /**
-   * @param ids - int64, any shape, each in [0, rows): the caller has checked them
-   * @param paddingRow - among the rows that are here, where a rank holds some of them
+   * Looks up rows, without what follows them.
+   * @param ids - int64, any shape, each in [0, rows), checked by the caller
+   * @param paddingRow - the padding row among the rows that this rank holds
    */
   lookUp(ids: Tensor, paddingRow: number | undefined = this.paddingRow): Tensor {
     try {
@@ -29,7 +30,7 @@ export class Embedding extends Module {
     }
   }
 
-  /** What is done to the rows that were looked up, a child of this module. Set from outside. Default: nothing. */
+  /** A module applied to the rows after the look-up, a child of this module. Set from outside. Default: none. */
   get behind(): (Module & { forward(rows: Tensor): Tensor }) | undefined {
     return this.#behind;
   }
@@ -38,18 +39,21 @@ export class Embedding extends Module {
     this.#behind = behind;
   }
 
-  /** What is behind it, of whole rows: [..., width] → [..., width]. */
+  /** Applies the module in {@link behind} to complete rows: [..., width] → [..., width]. */
   finish(rows: Tensor): Tensor {
     return this.#behind === undefined ? rows : this.#behind.forward(rows);
   }
 
-  /** @param ids - int64, any shape, each in [0, rows): the caller has checked them */
+  /** @param ids - int64, any shape, each in [0, rows), checked by the caller */
   override forward(ids: Tensor): Tensor {
     return this.finish(this.lookUp(ids));
   }
 }
 
-/** The error that names the id without a row, since libtorch says only that an index is out of range; undefined for any other error. */
+/**
+ * Makes an error that names the id without a row, because libtorch says only that an index is out of range; undefined for any
+ * other error.
+ */
 function outOfRange(error: unknown, ids: Tensor, { shape: [numRows = 0] }: Tensor): TroupeError | undefined {
   if (!(error instanceof Error && error.message.includes("index out of range"))) return undefined;
   const [lowest, highest] = scope(() => noGrad(() => [ids.min().item(), ids.max().item()]));

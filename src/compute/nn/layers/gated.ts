@@ -3,8 +3,8 @@ import { isFused } from "../fusion.ts";
 import { type ActivationName, activations } from "./activation.ts";
 
 /**
- * The middle of a gated feed-forward layer: activation(gate) · up, element by element; SwiGLU with "silu", in one pass, and
- * GEGLU with a gelu.
+ * Computes activation(gate) · up, element by element, the middle of a gated feed-forward layer: SwiGLU with "silu", in one
+ * pass, and GEGLU with a gelu.
  * @param gate - [..., I], one float dtype for both
  * @param up - [..., I]
  * @see Shazeer 2020, https://arxiv.org/abs/2002.05202

@@ -5,7 +5,7 @@ import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
 /**
- * Normalisation of each sample over groups of channels, which are dim 1, and all places, as torch.nn.GroupNorm.
+ * Group normalization: each sample is normalized over groups of channels (dim 1) and all positions, as torch.nn.GroupNorm.
  * @see Wu and He 2018, https://arxiv.org/abs/1803.08494
  */
 export class GroupNorm extends Module {

@@ -3,9 +3,8 @@ import { ops, type Tensor } from "../../tensor/index.ts";
 import { Drawing } from "./drawing.ts";
 
 /**
- * While training, leaves a layer out with probability p: what went into the layer is handed on, and the layer's own parameters
- * get gradients of zero. The layer is computed all the same, so that every rank gathers and reduces what the others do. Stands
- * at the layer's end.
+ * While training, skips a layer with probability p: returns the layer's input, so that the layer's parameters get zero
+ * gradients. The layer is computed all the same, so that all ranks gather and reduce the same. Call it at the layer's end.
  * @see Fan et al. 2019, https://arxiv.org/abs/1909.11556
  */
 export class LayerDrop extends Drawing {
@@ -25,8 +24,9 @@ export class LayerDrop extends Drawing {
   }
 
   /**
-   * @param made - what the layer made of `given`, of its shape
-   * @throws {TroupeError} `RANDOMNESS_UNBOUND` while training with p > 0 where nothing is bound
+   * @param made - output of the layer
+   * @param given - input of the layer, of the same shape
+   * @throws {TroupeError} `RANDOMNESS_UNBOUND` while training with p > 0 if no randomness is bound
    */
   override forward(made: Tensor, given: Tensor): Tensor {
     const { device } = made;

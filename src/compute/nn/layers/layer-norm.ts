@@ -5,7 +5,7 @@ import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
 /**
- * Layer normalisation over the last dim, statistics in float32.
+ * Layer normalization over the last dim, with statistics in float32.
  * @see Ba et al. 2016, https://arxiv.org/abs/1607.06450
  */
 export class LayerNorm extends Module {
@@ -26,7 +26,7 @@ export class LayerNorm extends Module {
     return ops.troupe.layerNorm(x, this.weight.tensor, this.bias.tensor, this.eps); // [..., D]
   }
 
-  /** The sum of both inputs and its norm, in one pass over memory: the residual stream between two sublayers. */
+  /** Returns the sum of both inputs and its norm, in one pass over memory, as between two residual sublayers. */
   addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
     if (!isFused()) {
       const sum = x.add(residual);
@@ -36,7 +36,7 @@ export class LayerNorm extends Module {
   }
 }
 
-/** The same with neither scale nor bias, and so without parameters. */
+/** Layer normalization without scale and bias, and so without parameters. */
 export class BareLayerNorm extends Module {
   readonly eps: number;
 
@@ -49,7 +49,7 @@ export class BareLayerNorm extends Module {
     return ops.layerNorm(x, [x.shape.at(-1) ?? 0], undefined, undefined, this.eps); // [..., D]
   }
 
-  /** As {@link LayerNorm}'s. */
+  /** Returns the sum of both inputs and its norm. */
   addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
     const sum = x.add(residual);
     return [sum, this.forward(sum)];

@@ -7,20 +7,20 @@ import { Parameter } from "../module/parameter.ts";
 import { type ActivationName, activations, geluForm } from "./activation.ts";
 import type { PrefixHeads } from "./prefix.ts";
 
-/** Options of an affine map beside its sizes. */
+/** Options of an affine map. */
 export interface AffineOptions {
-  /** Starts the weight. */
+  /** Initializes the weight. */
   readonly init?: Initializer;
-  /** What follows the map, in one pass with the bias where a kernel has it. Default: nothing. */
+  /** Activation after the map, in one pass with the bias if there is a kernel. Default: none. */
   readonly activation?: ActivationName;
 }
 
 /**
- * What is added from outside to an affine map's product, before bias and activation: scale · up(down(x)), linear in x, so that
- * a map that is split splits it too. `down` and `up` are the map's own children under whatever names.
+ * A low-rank addition (LoRA) to an affine map's product, before bias and activation: scale · up(down(x)). It is linear in x,
+ * so that splitting the map splits it too. `down` and `up` are children of the map under any names.
  */
 export interface AddedProduct {
-  /** What is done to x first, such as dropout, position by position. */
+  /** Applied to x first, position by position, such as dropout. */
   readonly before?: Module & { forward(x: Tensor): Tensor };
   /** [..., in] → [..., r], without bias. */
   readonly down: Linear;
@@ -29,21 +29,20 @@ export interface AddedProduct {
   readonly scale: number;
 }
 
-/** What is tuned from outside of an affine map's features: each is multiplied by a number of its own. */
+/** Learned factors on an affine map's features (IA³): each feature is multiplied by its own. */
 export interface FeatureScale {
-  /** Before the product, or behind it and the bias. */
+  /** "inputs" before the product, or "outputs" after it and the bias. */
   readonly of: "inputs" | "outputs";
-  /** A child of the map: one number a feature, [1, in] or [out, 1]. */
+  /** One number per feature, [1, in] or [out, 1]; a child of the map. */
   readonly factors: Parameter;
 }
 
 /**
- * An affine map over the last dim and the activation behind it, in the two steps between which a split product is
- * summed: `finish(product(x))` is what `forward` computes. What is tuned from outside may add to the product, and stand behind
- * the activation.
+ * An affine map over the last dim with its activation. `forward` computes `finish(product(x))`, so that a split product can
+ * be summed between the two steps. Deltas may add to the product and follow the activation.
  */
 export abstract class Affine extends Module {
-  /** Another module's parameter may be put here: that ties the two. */
+  /** Assign another module's parameter to tie the two. */
   abstract weight: Parameter;
   abstract readonly bias: Parameter | null;
   readonly activation: ActivationName | undefined;
@@ -57,13 +56,13 @@ export abstract class Affine extends Module {
     this.activation = activation;
   }
 
-  /** The dim of `weight` that counts outputs; the other one counts inputs. */
+  /** The dim of `weight` that has the outputs; the other has the inputs. */
   abstract get outputDim(): 0 | 1;
 
-  /** x W, whatever is added to it: [..., in] → [..., out]. */
+  /** Computes x W, without additions: [..., in] → [..., out]. */
   abstract ownProduct(x: Tensor): Tensor;
 
-  /** What is added to the product. Set from outside. Default: nothing. */
+  /** The addition to the product. Set from outside. Default: none. */
   get added(): AddedProduct | undefined {
     return this.#added;
   }
@@ -72,7 +71,7 @@ export abstract class Affine extends Module {
     this.#added = added;
   }
 
-  /** What features are multiplied by. Set from outside. Default: nothing. */
+  /** The factors on features. Set from outside. Default: none. */
   get scale(): FeatureScale | undefined {
     return this.#scale;
   }
@@ -81,7 +80,7 @@ export abstract class Affine extends Module {
     this.#scale = scale;
   }
 
-  /** What an attention finds in front of the heads that this map makes: split as its outputs are. Set from outside. */
+  /** Prefix that an attention puts before the heads that this map makes; split like its outputs. Set from outside. */
   get prefix(): PrefixHeads | undefined {
     return this.#prefix;
   }
@@ -90,7 +89,7 @@ export abstract class Affine extends Module {
     this.#prefix = prefix;
   }
 
-  /** What follows bias and activation, [..., out] → [..., out], a child of this map. Set from outside. Default: nothing. */
+  /** A module after bias and activation, [..., out] → [..., out], a child of this map. Set from outside. Default: none. */
   get behind(): (Module & { forward(y: Tensor): Tensor }) | undefined {
     return this.#behind;
   }
@@ -100,8 +99,8 @@ export abstract class Affine extends Module {
   }
 
   /**
-   * Whether one kernel computes product and bias. On a GPU it does so before an activation too that takes no bias: an addition of
-   * its own took 119 us there, GELU 68.
+   * Whether one kernel computes product and bias. On a GPU it does so also before an activation without a fused bias: a
+   * separate addition took 119 us there, GELU 68.
    */
   protected addsBiasAtOnce(x: Tensor): boolean {
     if (this.#added !== undefined || this.#scale !== undefined) return false;
@@ -109,14 +108,14 @@ export abstract class Affine extends Module {
     return this.bias !== null && isOnGpu(x) && !(isFused() && geluForm(this.activation) === "tanh");
   }
 
-  /** x W and what is added to it, without bias and activation: [..., in] → [..., out]. */
+  /** Computes x W with its additions, without bias and activation: [..., in] → [..., out]. */
   product(given: Tensor): Tensor {
     const x = this.scaledInputs(given);
     const own = this.ownProduct(x);
     return this.#added === undefined ? own : this.withAdded(own, this.down(x));
   }
 
-  /** What the product is of in place of x: its features times their factors, where inputs have any. */
+  /** Returns x with its features multiplied by their factors, if inputs have any. */
   scaledInputs(x: Tensor): Tensor {
     return this.#scaled(x, "inputs");
   }
@@ -126,24 +125,24 @@ export abstract class Affine extends Module {
     return scale?.of === side ? x.mul(scale.factors.tensor.to(x.dtype).view([-1])) : x;
   }
 
-  /** The narrow half of what is added, of what {@link withAdded} makes the rest: [..., in] → [..., r]. */
+  /** Computes the first half of the addition, which {@link withAdded} completes: [..., in] → [..., r]. */
   down(x: Tensor): Tensor {
     const { before, down } = this.#added as AddedProduct;
     return down.forward(before === undefined ? x : before.forward(x));
   }
 
-  /** @param own - x W, [..., out] @param narrow - what {@link down} made of x, or sums of it, [..., r] */
+  /** Completes the addition. @param own - x W, [..., out] @param narrow - results of {@link down}, or their sum, [..., r] */
   withAdded(own: Tensor, narrow: Tensor): Tensor {
     const { up, scale } = this.#added as AddedProduct;
     return own.add(up.forward(narrow), scale);
   }
 
-  /** Adds the bias to a whole product, applies the activation and what is behind it: [..., out] → [..., out]. */
+  /** Adds the bias to a complete product, and applies the activation and what follows it: [..., out] → [..., out]. */
   finish(product: Tensor): Tensor {
     return this.#followed(this.#activated(product));
   }
 
-  /** Applies activation and what is behind it to product and bias: [..., out] → [..., out]. */
+  /** Applies the activation and what follows it to product plus bias: [..., out] → [..., out]. */
   protected finishAffine(affine: Tensor): Tensor {
     return this.#followed(this.activation === undefined ? affine : activations[this.activation](affine));
   }
@@ -158,7 +157,7 @@ export abstract class Affine extends Module {
     if (bias !== null && isFused() && form !== undefined && product.dtype !== "float64") {
       return ops.troupe.biasGelu(product, bias.tensor, form); // has no float64
     }
-    const whole = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have narrowed it
+    const whole = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have cast it
     const affine = this.#scaled(whole, "outputs");
     return activation === undefined ? affine : activations[activation](affine);
   }
@@ -168,14 +167,17 @@ export abstract class Affine extends Module {
   }
 }
 
-/** y = x Wᵀ + b over the last dim; weight [out, in], as in torch. Weight and bias start uniform in ±1/√in. */
+/**
+ * The affine map y = x Wᵀ + b over the last dim; weight [out, in], as in torch. Weight and bias are initialized uniformly in
+ * ±1/√in.
+ */
 export class Linear extends Affine {
   weight: Parameter;
   readonly bias: Parameter | null;
 
   /**
    * @param options.bias - whether a bias is added; default true
-   * @param options.biasInit - starts the bias
+   * @param options.biasInit - initializes the bias
    */
   constructor(
     numInputs: number,
@@ -191,16 +193,16 @@ export class Linear extends Affine {
   }
 
   /**
-   * What each of several maps makes of one input, [..., in] → [..., out] each. On a GPU they are one product where they are of one
-   * size and nothing is added, put behind or wrapped around them: it fills the GPU better, and BERT's host, which launches queries',
-   * keys' and values' products, sums and additions one by one, is what its GPU waits for.
+   * Applies several maps to one input, [..., in] → [..., out] each. On a GPU this is one product if the maps have one size
+   * and nothing is added to, placed after or wrapped around them. That fills the GPU better and launches fewer kernels: for
+   * BERT the GPU waits for the host's launches.
    */
   static each(maps: readonly Linear[], x: Tensor): Tensor[] {
     const isOne = isOnGpu(x) && maps.every((map) => map.#isBare && map.#isLike(maps[0] as Linear));
     return isOne ? Linear.jointly(maps, x) : maps.map((map) => map.forward(x));
   }
 
-  /** The same by one product, of bare maps of one size. */
+  /** Applies bare maps of one size by one product. */
   static jointly(maps: readonly Linear[], x: Tensor): Tensor[] {
     const weight = ops.cat(maps.map((map) => map.weight.tensor)); // [maps · out, in]
     const biases = maps.flatMap((map) => map.bias?.tensor ?? []);
@@ -241,8 +243,8 @@ export class Linear extends Affine {
 }
 
 /**
- * GPT-2's affine map: y = x W + b over the last dim, weight [in, out], the transpose of {@link Linear}'s. Starts
- * normal with deviation 0.02, bias zero.
+ * GPT-2's affine map: y = x W + b over the last dim, weight [in, out], the transpose of {@link Linear}'s. The weight is
+ * initialized from a normal distribution with deviation 0.02, the bias with zeros.
  */
 export class Conv1D extends Affine {
   weight: Parameter;

@@ -3,19 +3,22 @@ import type { Module } from "../module/module.ts";
 
 // n virtual positions, L layers, G key/value heads, K head width, B rows, S positions.
 
-/** Keys and values of virtual positions, of each layer keys, then values. */
+/** Keys and values of virtual positions (prefix tuning), for each layer keys first, then values. */
 export interface PrefixTable extends Module {
-  /** @returns what one layer has, [n, 2 · G · K]; `width` is 2 · G · K */
+  /** Returns the part of one layer, [n, 2 · G · K]; `width` is 2 · G · K. */
   part(layerIndex: number, width: number): Tensor;
 }
 
-/** What one attention finds in front of the keys and values that it makes itself: its part of a table that all layers share. */
+/** The prefix of one attention, which precedes its own keys and values: its part of a table that all layers share. */
 export class PrefixHeads {
   readonly table: PrefixTable;
   readonly layerIndex: number;
   readonly numHeads: number;
   readonly headWidth: number;
-  /** The heads that are here, where ranks split them; what is none, the number of heads, is zero. Default: all. */
+  /**
+   * The heads of this rank if ranks split them; an index equal to the number of heads stands for padding, which is zero.
+   * Default: all.
+   */
   heads: readonly number[] | undefined;
 
   constructor(table: PrefixTable, layerIndex: number, numHeads: number, headWidth: number) {
@@ -25,7 +28,7 @@ export class PrefixHeads {
     this.headWidth = headWidth;
   }
 
-  /** @param keys - [B, G, S, K], as values @returns [B, G, n + S, K] each */
+  /** Puts the prefix before keys and values. @param keys - [B, G, S, K], as values @returns [B, G, n + S, K] each */
   inFront(keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
     const [numRows = 0] = keys.shape;
     const { table, layerIndex, numHeads, headWidth } = this;
@@ -50,17 +53,17 @@ export class PrefixHeads {
 const prefixes = new WeakMap<object, PrefixHeads>();
 let numPrefixed = 0;
 
-/** Lets an attention, which asks by `withPast`, find something in front. */
+/** Gives an attention a prefix, which `withPast` puts before its keys and values. */
 export function setPrefix(owner: object, prefix: PrefixHeads): void {
   prefixes.set(owner, prefix);
 }
 
-/** What an attention finds in front. */
+/** Returns the prefix of an attention. */
 export function prefixOf(owner: object): PrefixHeads | undefined {
   return prefixes.get(owner);
 }
 
-/** Runs a model's forward whose positions are counted from `numPositions` on. */
+/** Runs a model's forward with positions counted from `numPositions`. */
 export function behindPrefix<T>(numPositions: number, body: () => T): T {
   const outer = numPrefixed;
   numPrefixed = numPositions;
@@ -71,7 +74,7 @@ export function behindPrefix<T>(numPositions: number, body: () => T): T {
   }
 }
 
-/** Positions that a prefix takes in the forward that runs now. */
+/** Returns the number of positions that a prefix takes in the running forward. */
 export function prefixLength(): number {
   return numPrefixed;
 }

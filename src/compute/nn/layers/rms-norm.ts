@@ -5,8 +5,8 @@ import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
 /**
- * Root-mean-square normalisation over the last dim: x / √(mean(x²) + eps) · weight, sums in float32. No mean is taken off
- * and nothing is added.
+ * Root-mean-square normalization over the last dim: x / √(mean(x²) + eps) · weight, with sums in float32. No mean is
+ * subtracted and no bias is added.
  * @see Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467
  */
 export class RMSNorm extends Module {
@@ -28,7 +28,7 @@ export class RMSNorm extends Module {
     return ops.troupe.rmsNorm(x, this.weight.tensor, this.eps); // [..., D]
   }
 
-  /** The sum of both inputs and its norm, in one pass over memory: the residual stream between two sublayers. */
+  /** Returns the sum of both inputs and its norm, in one pass over memory, as between two residual sublayers. */
   addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
     if (!isFused()) {
       const sum = x.add(residual);

@@ -5,29 +5,29 @@ import { type Initializer, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/** What a head is asked for. */
+/** Options of a call of {@link VocabularyHead}. */
 export interface HeadRequest {
-  /** [B, T], int64, each in [0, V) or −100, which counts for nothing: the answer is the loss, not the logits. */
+  /** [B, T], int64, each in [0, V) or −100, which is ignored. With targets the head returns the loss instead of logits. */
   readonly targets?: Tensor;
-  /** How the loss treats classes and rows. Default: the plain mean. */
+  /** Options of the loss. Default: the plain mean. */
   readonly loss?: LossOptions & { readonly reduction?: "mean" | "sum" };
   /** float [V], added to the logits: a constant, without a gradient. */
   readonly offsets?: Tensor | undefined;
-  /** Logits of this many last positions only. Default: of all. */
+  /** Computes logits of this many last positions only. Default: all. */
   readonly numPositions?: number | undefined;
 }
 
 /**
- * The output layer of a language model, from hidden states to a loss or to logits, so that logits need not exist as a
- * whole where only their loss is wanted. Weight [V, D].
+ * The output layer of a language model, from hidden states to a loss or to logits. If only the loss is needed, the logits
+ * never exist all at once. Weight [V, D].
  */
 export class VocabularyHead extends Module {
-  /** The token embedding's weight may be put here: that ties the two. */
+  /** Assign the token embedding's weight to tie the two. */
   weight: Parameter;
-  /** [V]; null where there is none. Another module's may be put here. */
+  /** [V]; null if there is none. Another module's may be assigned. */
   bias: Parameter | null;
 
-  /** @param options.bias - whether a bias is added, which starts at 0. Default: false. */
+  /** @param options.bias - whether a bias is added, initialized with zeros. Default: false. */
   constructor(width: number, numWords: number, init: Initializer, options: { readonly bias?: boolean } = {}) {
     super();
     this.weight = new Parameter([numWords, width], init);
@@ -36,7 +36,7 @@ export class VocabularyHead extends Module {
 
   /**
    * @param hidden - [B, T, D]
-   * @returns with targets the cross entropy, a float32 scalar in nats; else logits [B, kept, V]
+   * @returns with targets the cross entropy, a float32 scalar in nats; otherwise logits [B, kept, V]
    */
   override forward(hidden: Tensor, request: HeadRequest = {}): Tensor {
     const { targets, loss, offsets, numPositions } = request;
@@ -48,13 +48,13 @@ export class VocabularyHead extends Module {
   }
 }
 
-/** A bias and what is added to it, where there are any. */
+/** Returns the sum of bias and offsets, either of which may be missing. */
 export function addedTo(bias: Tensor | undefined, offsets: Tensor | undefined): Tensor | undefined {
   if (bias === undefined || offsets === undefined) return bias ?? offsets?.detach();
   return bias.add(offsets.detach().to(bias.dtype));
 }
 
-/** The last `count` positions of [B, T, D], all where undefined. */
+/** Returns the last `count` positions of [B, T, D]; all if undefined. */
 export function lastPositions(hidden: Tensor, count: number | undefined): Tensor {
   const length = hidden.shape[1] ?? 0;
   const kept = Math.min(count ?? length, length);

@@ -11,18 +11,19 @@ import { Parameter } from "../module/parameter.ts";
 import { type ConvolutionOptions, convolve1d } from "./convolution.ts";
 
 /**
- * A weight as magnitude times direction: original0 · original1 / ‖original1‖, norms over all dims but one. Named as torch's
- * `parametrizations.weight_norm` names them; the magnitude starts as the norm, so the weight starts as `init` has it.
+ * Weight normalization: a weight as magnitude times direction, original0 · original1 / ‖original1‖, with norms over all dims
+ * but one. The names are those of torch's `parametrizations.weight_norm`. The magnitude is initialized as the norm, so that
+ * the weight begins as `init`.
  * @see Salimans and Kingma 2016, https://arxiv.org/abs/1602.07868
  */
 export class WeightNorm extends Module {
-  /** Magnitudes: 1 in every dim but the one that is told. */
+  /** Magnitudes: size 1 in every dim except `dim`. */
   readonly original0: Parameter;
   readonly original1: Parameter;
-  /** Dims that norms are over. */
+  /** Dims over which norms are taken. */
   readonly #normed: readonly number[];
 
-  /** @param dim - the dim whose entries have a magnitude each */
+  /** @param dim - the dim whose entries each have a magnitude */
   constructor(shape: readonly number[], dim: number, init: Initializer) {
     super();
     const magnitudes = shape.map((size, place) => (place === dim ? size : 1));
@@ -31,20 +32,20 @@ export class WeightNorm extends Module {
     this.#normed = shape.map((_, place) => place).filter((place) => place !== dim);
   }
 
-  /** @returns the weight, of the shape told */
+  /** Computes the weight. */
   override forward(): Tensor {
     const direction = this.original1.tensor;
     return direction.mul(this.original0.tensor.div(ops.linalgVectorNorm(direction, 2, this.#normed, true)));
   }
 }
 
-/** {@link Conv1d} whose weight is a {@link WeightNorm}, as torch names them: bias, parametrizations.weight.original0 and 1. */
+/** A {@link Conv1d} whose weight is a {@link WeightNorm}, with torch's names: bias, parametrizations.weight.original0 and 1. */
 export class WeightNormConv1d extends Module {
   readonly bias: Parameter;
   readonly parametrizations: Parametrizations;
   readonly #options: ConvolutionOptions;
 
-  /** @param dim - of the weight [out, in / groups, kernel] the dim whose entries have a magnitude each: 2 in wav2vec 2 */
+  /** @param dim - the dim of the weight [out, in / groups, kernel] whose entries each have a magnitude: 2 in wav2vec 2 */
   constructor(
     numInputs: number,
     numOutputs: number,
@@ -68,7 +69,7 @@ export class WeightNormConv1d extends Module {
   }
 }
 
-/** Where torch keeps what a weight is computed from. */
+/** The child under which torch keeps the parts of a weight. */
 class Parametrizations extends Module {
   readonly weight: WeightNorm;
 
@@ -88,7 +89,7 @@ interface Directions {
   readonly init: Initializer;
 }
 
-/** Draws the directions again, which are known by their name, and takes their norms. */
+/** Draws the directions again, by their parameter's name, and returns their norms. */
 const norms = defineInitializer<Directions>(
   import.meta.url,
   "weight-norm magnitudes",

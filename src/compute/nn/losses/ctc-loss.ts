@@ -3,29 +3,28 @@ import { type Device, grad, noGrad, onDevice, ops, scope, type Tensor } from "..
 
 /** Options of connectionist temporal classification; defaults are torch's. */
 export interface CtcOptions {
-  /** int64 [B]: frames of each row that are no padding. Default: all. */
+  /** int64 [B]: number of frames of each row without padding. Default: all. */
   readonly inputLengths?: Tensor | undefined;
-  /** The class that says nothing. 0 */
+  /** The blank class. 0 */
   readonly blank?: number;
-  /** "mean" divides each row's loss by its labels and takes the mean over the rows. */
+  /** "mean" divides each row's loss by its number of labels and averages over the rows. */
   readonly reduction?: "mean" | "sum";
-  /** Whether rows with more labels than frames can say count 0 in place of infinity. False */
+  /** Whether rows with more labels than their frames can hold have loss 0 instead of infinity. False */
   readonly zeroInfinity?: boolean;
 }
 
 /**
- * Minus the log-probability of all alignments of labels with frames, in nats.
- * @param logits - [B, T, V], float; log-probabilities are made in float32
- * @param labels - [B, L], int64: each row's labels and then padding, which is negative
+ * Computes the CTC loss: minus the log-probability of all alignments of labels with frames, in nats.
+ * @param logits - [B, T, V], float; log-probabilities are computed in float32
+ * @param labels - [B, L], int64: each row's labels, then negative padding
  * @returns float32 scalar
- * @throws {TroupeError} `MODULE_ARGUMENT` for rows of logits and labels that are not equally many, or labels beyond V
+ * @throws {TroupeError} `MODULE_ARGUMENT` if logits and labels differ in rows, or a label is not below V
  * @see Graves et al. 2006, https://www.cs.toronto.edu/~graves/icml_2006.pdf
  */
 export function ctcLoss(logits: Tensor, labels: Tensor, options: CtcOptions = {}): Tensor {
   const { blank = 0, reduction = "mean", zeroInfinity = false } = options;
   const [batch = 0, numFrames = 0, numClasses = 0] = logits.shape;
-  // A pipeline stage that is not the last only asks for the shape.
-  // Of the same shapes, and keeps about as much.
+  // A pipeline stage other than the last needs only the shape. This has the same shape, and keeps about as much memory.
   if (logits.device === "meta") return logits.to("float32").logSoftmax(-1).mean();
   check(logits, labels);
   return scope(() => {
@@ -47,7 +46,7 @@ export function ctcLoss(logits: Tensor, labels: Tensor, options: CtcOptions = {}
   });
 }
 
-/** On the host, whose sums have an order: libtorch's gradient of it on a GPU has none. */
+/** Computes the loss on the host, where sums have a fixed order, unlike libtorch's gradient on a GPU. */
 function lossOverHost<Given extends readonly Tensor[]>(
   loss: (rows: Tensor, given: Given) => Tensor,
   rows: Tensor,

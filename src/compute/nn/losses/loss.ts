@@ -17,7 +17,7 @@ import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.t
 /** Rows with this target are ignored. */
 export const IGNORE_INDEX = -100;
 
-/** How {@link linearCrossEntropy} computes. */
+/** Options of {@link linearCrossEntropy}. */
 export interface LinearLossOptions extends LossOptions {
   readonly reduction?: "mean" | "sum";
   /** [V], added to the logits; with `share`, of this rank's classes. Default: none. */
@@ -28,21 +28,21 @@ export interface LinearLossOptions extends LossOptions {
 const MEAN = 1;
 
 /**
- * Of how many classes products take whole groups on a GPU, where rows that begin anywhere are read at half the speed: 50,257 classes
- * took 2.2 times as long on an H100 as 50,304.
+ * On a GPU the number of classes is padded to a multiple of this, because unaligned rows are read at half the speed: 50,257
+ * classes took 2.2 times as long on an H100 as 50,304.
  */
 const CLASSES_AT_ONCE = 64;
 
-/** Logits that exist at a time. A GPU's products over a vocabulary fill it from some thousand rows on. */
+/** Limit of the logits that exist at a time, in bytes. Products over a vocabulary need some thousand rows to fill a GPU. */
 const maxLogitsBytes = (hidden: Tensor) => (isOnGpu(hidden) ? 2 ** 30 : 64 * 2 ** 20);
 
 /**
- * Cross entropy in nats: by default the mean over the rows whose target is not {@link IGNORE_INDEX}, NaN if there are
- * none.
+ * Computes the cross entropy in nats: by default the mean over the rows whose target is not {@link IGNORE_INDEX}, NaN if
+ * there are none.
  * @param logits - [..., V], float
  * @param targets - [...], int64, each in [0, V) or ignored
  * @returns float32, a scalar, or [N] over all rows for reduction "none"
- * @throws {TroupeError} `TENSOR_ARGUMENT` for anything but tensors
+ * @throws {TroupeError} `TENSOR_ARGUMENT` if one is not a tensor
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptions = {}): Tensor {
   for (const [name, given] of Object.entries({ logits, targets }))
@@ -52,7 +52,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
   const ids = targets.reshape([-1]); // [N]
   if (logits.device === "meta" && options.reduction === "none")
     return ops.troupe.placeholder(ids.shape, "float32");
-  // A pipeline stage that is not the last only asks for the shape.
+  // A pipeline stage other than the last needs only the shape.
   if (logits.device !== "meta" && !isPlain(options)) return weighedCrossEntropy(rows, ids, options);
   const ignored = options.ignoreIndex ?? IGNORE_INDEX;
   if (!isFused()) return ops.crossEntropyLoss(rows.to("float32"), ids, undefined, MEAN, ignored);
@@ -60,14 +60,14 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
 }
 
 /**
- * {@link crossEntropy} of `hidden · weightᵀ` in chunks of rows, so that the logits never exist as a whole. The
+ * Computes {@link crossEntropy} of `hidden · weightᵀ` in chunks of rows, so that the logits never exist all at once. The
  * gradients are computed in the forward pass.
  * @param hidden - [..., D], float
  * @param weight - [V, D], the unembedding; with `share`, the rows of this rank's classes
  * @param targets - [...], int64, each in [0, V) or ignored
  * @param options.bias - [V], added to the logits
- * @param share - if other ranks hold the other classes: all of them call this together with the same hidden states and targets;
- *   the gradient of `hidden` is then the part that comes from this rank's classes
+ * @param share - if other ranks hold the other classes: all of them call this together with the same hidden states and
+ *   targets; the gradient of `hidden` is then the part that comes from this rank's classes
  * @returns float32 scalar
  */
 export function linearCrossEntropy(
@@ -81,7 +81,7 @@ export function linearCrossEntropy(
   const ids = targets.reshape([-1]); // [N]
   if (!isFused() && share === undefined)
     return crossEntropy(ops.linear(rows, weight, options.bias), ids, options);
-  const hasValues = hidden.device !== "meta"; // a pipeline stage that is not the last only asks for the shape
+  const hasValues = hidden.device !== "meta"; // a pipeline stage other than the last needs only the shape
   const isWeighed = share !== undefined || options.bias !== undefined || !isPlain(options);
   if (isWeighed && isMetered(hidden)) return plannedCrossEntropy(rows, weight, options.bias);
   if (hasValues && isWeighed) {
@@ -106,7 +106,7 @@ export function shiftLabels(labels: Tensor): Tensor {
   return ops.cat([labels.narrow(1, Math.min(length, 1), Math.max(length - 1, 0)), last], 1); // [B, T]
 }
 
-/** Whether the one-pass kernels compute it. */
+/** Whether the one-pass kernels support these options. */
 function isPlain({ classWeights, labelSmoothing = 0, reduction = "mean" }: LossOptions): boolean {
   return classWeights === undefined && labelSmoothing === 0 && reduction === "mean";
 }
@@ -140,7 +140,7 @@ function sharedCrossEntropy(
   const { reduction = "mean", ignoreIndex = IGNORE_INDEX, bias } = options;
   const [numHeld = 0] = weight.shape;
   const numClasses = share?.numClasses ?? numHeld;
-  const numHere = Math.max(0, Math.min(numHeld, numClasses - (share?.first ?? 0))); // what is held beyond is padding
+  const numHere = Math.max(0, Math.min(numHeld, numClasses - (share?.first ?? 0))); // classes beyond are padding
   const chunkRows = Math.max(1, Math.floor(maxLogitsBytes(hidden) / (4 * numHeld)));
   const recording = gradEnabled();
   return scope(() => {
@@ -187,7 +187,7 @@ function sharedCrossEntropy(
   });
 }
 
-/** {@link sharedCrossEntropy} as shapes: what it makes and keeps, and its products. */
+/** Runs {@link sharedCrossEntropy} on shapes only: the tensors that it makes and keeps, and its products. */
 function plannedCrossEntropy(hidden: Tensor, weight: Tensor, bias: Tensor | undefined): Tensor {
   const [numRows = 0] = hidden.shape;
   const chunkRows = Math.max(1, Math.floor(maxLogitsBytes(hidden) / (4 * (weight.shape[0] ?? 0))));
@@ -213,7 +213,7 @@ function plannedCrossEntropy(hidden: Tensor, weight: Tensor, bias: Tensor | unde
   });
 }
 
-/** On a GPU with rows of zeros behind them up to a whole group; elsewhere as they are. */
+/** Pads classes with rows of zeros to a multiple of {@link CLASSES_AT_ONCE} on a GPU; elsewhere returns them unchanged. */
 function wholeGroups(classes: Tensor): Tensor {
   const [numClasses = 0, ...rest] = classes.shape;
   const missing = (CLASSES_AT_ONCE - (numClasses % CLASSES_AT_ONCE)) % CLASSES_AT_ONCE;
@@ -221,17 +221,20 @@ function wholeGroups(classes: Tensor): Tensor {
   return ops.cat([classes, ops.zeros([missing, ...rest], classes.dtype)]);
 }
 
-/** A float64 scalar, where the losses are: nothing is read back. */
+/** Sums losses to a float64 scalar on their device; nothing is read back. */
 function sumOf(losses: Tensor): Tensor {
   return losses.to("float64").sum();
 }
 
-/** Where no row counts, 1 / 0: the loss is NaN and the gradients are 0, as libtorch has it. */
+/**
+ * Replaces an infinite factor by 0. If no row counts, the factor is 1 / 0; then the loss is NaN and the gradients are 0, as
+ * in libtorch.
+ */
 function finite(factor: Tensor): Tensor {
   return factor.maskedFill(factor.isfinite().logicalNot(), 0);
 }
 
-/** Gradients go through the finite factor, a factor that is not makes the value NaN. */
+/** Multiplies by a factor. Gradients use the finite factor; an infinite one makes the value NaN. */
 function timesFactor(sum: Tensor, factor: Tensor | undefined): Tensor {
   return factor === undefined ? sum : sum.mul(finite(factor)).add(factor.sub(factor));
 }
@@ -242,6 +245,6 @@ function notTensor(name: string, given: unknown): TroupeError {
     where: "crossEntropy",
     expected: `${name} to be a tensor`,
     got: describeValue(given),
-    hint: isNothing ? "does what gives them return something, under that name?" : undefined,
+    hint: isNothing ? "check that the model returns it, under that name" : undefined,
   });
 }

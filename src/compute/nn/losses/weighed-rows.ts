@@ -1,53 +1,52 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
 
-/** How a cross entropy treats classes and rows; names and meaning are those of torch's. */
+/** Options of a cross entropy; names and meanings are torch's. */
 export interface LossOptions {
-  /** The target that counts for nothing. Default: −100. */
+  /** The target that is ignored. Default: −100. */
   readonly ignoreIndex?: number;
-  /** float32 [V]: what a row with this target counts. Default: 1. */
+  /** float32 [V]: weight of a row by its target. Default: 1. */
   readonly classWeights?: Tensor;
-  /** How much of a row's weight is spread over all classes, in [0, 1). Default: 0. */
+  /** Share of a row's weight that is spread over all classes, in [0, 1). Default: 0. */
   readonly labelSmoothing?: number;
-  /** "mean" divides by the weights of the rows that count. */
+  /** "mean" divides by the sum of the weights of the rows that are not ignored. */
   readonly reduction?: "mean" | "sum" | "none";
 }
 
-/** The classes whose logits are here, where other ranks have the rest. All ranks reduce at the same places. */
+/** The classes of this rank, if other ranks have the rest. All ranks call `max` and `sum` in the same order. */
 export interface ClassShare {
-  /** The first class that is here. */
+  /** The first class of this rank. */
   readonly first: number;
-  /** Of all ranks together. */
+  /** Number of classes of all ranks together. */
   readonly numClasses: number;
-  /** Overwrites float32 values by the largest of all ranks', element by element. */
+  /** Replaces float32 values by the maximum over all ranks, element by element. */
   max(values: Tensor): void;
-  /** The same for their sum. */
+  /** Replaces float32 values by the sum over all ranks, element by element. */
   sum(values: Tensor): void;
 }
 
 /**
- * The losses of rows of logits, and their gradients, with a weight for each row:
- * loss = b (logsumexp − x_target) + c Σ_v w_v (logsumexp − x_v), where b weighs the target and c the smoothing.
- * Statistics are float32 whatever the logits are.
+ * Weighted losses of rows of logits, and their gradients: loss = b (logsumexp − x_target) + c Σ_v w_v (logsumexp − x_v),
+ * where b weighs the target and c the smoothing. Statistics are float32, whatever the dtype of the logits.
  */
 export class WeighedRows {
-  /** Σ of the weights of the rows that count: what a mean divides by; a float64 scalar, where the targets are. */
+  /** Sum of the weights of the rows that are not ignored, which a mean divides by; a float64 scalar on the targets' device. */
   readonly totalWeight: Tensor;
   readonly #targets: Tensor;
   readonly #ignoreIndex: number;
   readonly #numClasses: number;
   /** a = b + c Σ w, b and c; float32 [3, N]. */
   readonly #coefficients: Tensor;
-  /** Of the classes that are here; only where labels are smoothed. */
+  /** Weights of this rank's classes; only if labels are smoothed. */
   readonly #weightsHere: Tensor | undefined;
-  /** Σ w, a float64 scalar; only where labels are smoothed. */
+  /** Σ w, a float64 scalar; only if labels are smoothed. */
   readonly #weightSum: Tensor | 0;
   readonly #share: ClassShare | undefined;
 
   /**
    * @param targets - int64 [N]
-   * @param range - the classes that are here: all, unless others have a share
-   * @throws `MODULE_ARGUMENT` for label smoothing outside [0, 1) or weights of another number of classes
+   * @param range - the classes of this rank: all, unless other ranks have a share
+   * @throws `MODULE_ARGUMENT` for label smoothing outside [0, 1), or class weights of the wrong shape
    */
   constructor(
     targets: Tensor,
@@ -75,7 +74,8 @@ export class WeighedRows {
   }
 
   /**
-   * @param logits - [R, V'] of rows `firstRow` on, each contiguous, of the classes that are here
+   * Computes the losses of some rows.
+   * @param logits - [R, V'] of the rows from `firstRow` on, each contiguous, of this rank's classes
    * @returns float32 [R] each, the same on every rank
    */
   losses(logits: Tensor, firstRow: number): { readonly losses: Tensor; readonly logsumexp: Tensor } {

@@ -2,28 +2,28 @@ import { joinName, type Module } from "./module.ts";
 import { ModuleList } from "./module-list.ts";
 import type { Parameter } from "./parameter.ts";
 
-/** A unit of sharding: a module that is gathered, computed and released as a whole. */
+/** A unit of sharding: a module that is gathered, computed and released at once. */
 export interface ModuleBlock {
   /** Full name from the root. */
   readonly name: string;
   readonly module: Module;
-  /** The parameters and buffers that this block alone uses, by full name. */
+  /** The parameters and buffers that only this block uses, by full name. */
   readonly parameters: ReadonlyMap<string, Parameter>;
 }
 
-/** A model cut into blocks, and the parameters that belong to none. */
+/** A model divided into blocks, and the parameters that belong to none. */
 export interface BlockCut {
   readonly blocks: readonly ModuleBlock[];
-  /** Embeddings, final norm, heads, and whatever more than one block uses. */
+  /** Embeddings, final norm, heads, and parameters that several blocks use. */
   readonly rest: ReadonlyMap<string, Parameter>;
-  /** How often forward calls blocks, as their lists say. */
+  /** Number of calls of blocks in one forward, as their lists say. */
   readonly numCalls: number;
 }
 
 /**
- * Cuts a model into blocks: the items of its outermost module lists, in order of declaration. Every parameter is in
- * exactly one place; one that several blocks, or a block and the rest, share is in the rest. A module that stands in
- * a list twice is one block.
+ * Divides a model into blocks: the items of its outermost module lists, in order of declaration. Every parameter is in
+ * exactly one block or in the rest; one that several blocks, or a block and the rest, share is in the rest. A module that is
+ * in a list twice is one block.
  */
 export function cutBlocks(root: Module): BlockCut {
   const { items: modules, numCalls } = outermostListItems(root);
@@ -53,7 +53,7 @@ function outermostListItems(root: Module): { items: Map<string, Module>; numCall
   return { items, numCalls };
 }
 
-/** Parameters that more than one block uses, or a block and what lies outside all blocks. */
+/** Returns the parameters that several blocks use, or a block and a module outside all blocks. */
 function sharedParameters(root: Module, blocks: readonly Module[]): Set<Parameter> {
   const inside = new Set(blocks.flatMap((block) => [...block.namedModules().values()]));
   const outside = [...root.namedModules().values()].filter((module) => !inside.has(module));

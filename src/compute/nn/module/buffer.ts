@@ -7,23 +7,23 @@ import { Parameter } from "./parameter.ts";
 export interface BufferOptions {
   /** Other dtypes than float32 make it a constant. Default: float32. */
   readonly dtype?: DType;
-  /** Whether checkpoints contain it; otherwise each rank makes its own from the initializer. Default: true. */
+  /** Whether checkpoints contain it; otherwise each rank initializes its own. Default: true. */
   readonly persistent?: boolean;
 }
 
 /**
- * A tensor of a module that no gradient trains, like torch's buffers: a running average that forward writes, or a constant such as
- * position ids, a mask or a table. It keeps its dtype in any precision, is declared and bound to memory like a parameter, and is
- * saved if it is persistent.
+ * A tensor of a module that no gradient trains, like torch's buffers: a running average that forward writes, or a constant
+ * such as position ids, a mask or a table. It keeps its dtype in any precision, is declared and bound to memory like a
+ * parameter, and is saved if it is persistent.
  *
- * A persistent float32 buffer may be written. It keeps its value through a whole step; at the end of the step it becomes the mean
- * of everything written in it, over micro-batches and replicas.
+ * A persistent float32 buffer may be written. It keeps its value during a step; at the end of the step it becomes the mean of
+ * the values written in it, over micro-batches and replicas.
  */
 export class ModuleBuffer extends Parameter {
   readonly persistent: boolean;
   #write: ((value: Tensor) => void) | undefined;
 
-  /** @throws as {@link Parameter} does */
+  /** @throws as {@link Parameter} */
   constructor(
     shape: readonly number[],
     init: InitializerLike,
@@ -43,8 +43,9 @@ export class ModuleBuffer extends Parameter {
   }
 
   /**
-   * Writes all elements. During evaluation and recomputation a write has no effect; outside a runtime it takes effect at once.
-   * @param value - of the buffer's shape, any float dtype; still belongs to the caller
+   * Writes all elements. During evaluation and recomputation a write has no effect; outside a runtime it takes effect at
+   * once.
+   * @param value - of the buffer's shape, any float dtype; the caller keeps it
    * @throws {TroupeError} `PARAMETER_SHAPE`; `MODULE_STATE` for a constant
    */
   write(value: Tensor): void {
@@ -65,7 +66,7 @@ export class ModuleBuffer extends Parameter {
     noGrad(() => (this.#write === undefined ? this.memory.copy_(value) : this.#write(value)));
   }
 
-  /** Hands what is written to `write` in place of the memory. */
+  /** Passes written values to `write` instead of writing memory. */
   writeThrough(write: (value: Tensor) => void): void {
     this.#write = write;
   }
@@ -76,6 +77,6 @@ function writtenConstant({ dtype, persistent }: ModuleBuffer): TroupeError {
     where: "ModuleBuffer.write",
     expected: "a float32 buffer that is persistent",
     got: `${persistent ? "one" : "one that is not, and"} of ${dtype}`,
-    hint: "others are constants: what forward writes is averaged over the ranks, and saved",
+    hint: "other buffers are constants: written values are averaged over the ranks, and saved",
   });
 }

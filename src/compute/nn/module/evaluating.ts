@@ -1,6 +1,6 @@
 import type { Module } from "./module.ts";
 
-/** Runs `body` with `root` and all below it in evaluation mode, and then puts back the mode each one had. */
+/** Runs `body` with `root` and all its modules in evaluation mode, then restores the mode of each. */
 export function evaluating<T>(root: Module, body: () => T): T {
   const modes = [...root.namedModules().values()].map((module) => ({ module, training: module.training }));
   root.eval();

@@ -1,7 +1,7 @@
 import type { Tensor } from "../../tensor/index.ts";
 import { Module } from "./module.ts";
 
-/** Gives back what it is given: a place in a model that plans can name. */
+/** Returns its input. It gives plans a name for a place in a model. */
 export class Identity extends Module {
   override forward(x: Tensor): Tensor {
     return x;

@@ -13,7 +13,7 @@ import {
 import { streamOf } from "../random/randomness.ts";
 import { logicalRuns, type ParameterSplit } from "./parameter-split.ts";
 
-/** How the first values of a parameter come about. Plain data: it travels in messages and prints in logs. */
+/** Describes the initial values of a parameter. Plain data: it can be sent in messages and printed in logs. */
 export type Initializer =
   | { readonly kind: "normal"; readonly mean: number; readonly std: number }
   | { readonly kind: "uniform"; readonly low: number; readonly high: number }
@@ -21,27 +21,30 @@ export type Initializer =
   | { readonly kind: "data"; readonly values: readonly number[] }
   | DefinedInitializer;
 
-/** An initializer of a job's own, by name: see {@link defineInitializer}. */
+/** A user's initializer, by name; see {@link defineInitializer}. */
 export interface DefinedInitializer extends DefinedIn {
   readonly kind: "defined";
   /** Plain data. */
   readonly settings: unknown;
 }
 
-/** What of a parameter an initializer is asked for. */
+/** The range of a parameter's elements that an initializer computes. */
 export interface InitialRange {
   readonly seed: number;
   /** Full name of the parameter. */
   readonly name: string;
-  /** Of the whole parameter, however ranks split it. */
+  /** Shape of the complete parameter, even if ranks split it. */
   readonly shape: readonly number[];
-  /** First element that is asked for, row-major, within the whole parameter. */
+  /** First element, row-major, in the complete parameter. */
   readonly begin: number;
-  /** Behind the last one. */
+  /** End of the range, exclusive. */
   readonly end: number;
 }
 
-/** A pure function: what it gives for an element depends on no other argument than seed, name, shape and settings. */
+/**
+ * Computes initial values. It must be a pure function: the value of an element depends only on seed, name, shape and
+ * settings.
+ */
 export type InitialValuesOf<Settings> = (
   range: InitialRange,
   settings: Settings,
@@ -50,13 +53,13 @@ export type InitialValuesOf<Settings> = (
 const defined = new Definitions<InitialValuesOf<never>>("initializer");
 
 /**
- * Defines an initializer where a module is imported, at its top level; shards, which fill parameters in threads of their
- * own, import the module too.
+ * Defines an initializer. Call it at the top level of a module, because shards fill parameters in threads of their own and
+ * import the module too.
  * @param module - `import.meta.url` of the module
- * @param name - unique in it
- * @param values - one number for each element of the range
- * @returns makes the initializer for given settings, plain data: `new Parameter(shape, make(settings))`
- * @throws {TroupeError} `DEFINITION` for a module that is no URL
+ * @param name - unique in the module
+ * @param values - returns one number for each element of the range
+ * @returns a function that makes the initializer for settings (plain data): `new Parameter(shape, make(settings))`
+ * @throws {TroupeError} `DEFINITION` if `module` is not a URL
  */
 export function defineInitializer<Settings = undefined>(
   module: string,
@@ -67,63 +70,63 @@ export function defineInitializer<Settings = undefined>(
   return (settings) => ({ kind: "defined", module, name, settings });
 }
 
-/** Has this thread know what parameters start with. @throws {TroupeError} `DEFINITION` */
+/** Loads the modules of users' initializers into this thread. @throws {TroupeError} `DEFINITION` */
 export async function loadInitializers(initializers: Iterable<Initializer>): Promise<void> {
   for (const init of initializers) if (init.kind === "defined") await defined.load(init);
 }
 
-/** Draws from a normal distribution. */
+/** Initializes with a normal distribution. */
 export function normal(mean: number, std: number): Initializer {
   return { kind: "normal", mean, std };
 }
 
-/** Draws from a uniform distribution over [low, high). */
+/** Initializes with a uniform distribution over [low, high). */
 export function uniform(low: number, high: number): Initializer {
   return { kind: "uniform", low, high };
 }
 
-/** Every element 0. */
+/** Initializes with zeros. */
 export const zeros: Initializer = { kind: "constant", value: 0 };
 
-/** Every element 1. */
+/** Initializes with ones. */
 export const ones: Initializer = { kind: "constant", value: 1 };
 
-/** An initializer; or the tensor function of the same name, which the package exports and which is easily taken for it. */
+/** An initializer, or the tensor function `ones` or `zeros`, which is easily mistaken for the initializer of that name. */
 export type InitializerLike = Initializer | typeof tensorOfOnes;
 
-/** @returns the initializer that is meant; what is none, as it is */
+/** Returns the initializer that was meant; anything else unchanged. */
 export function asInitializer(given: InitializerLike): Initializer {
   if (given === tensorOfOnes) return ones;
   return given === tensorOfZeros ? zeros : (given as Initializer);
 }
 
-/** Every element `value`. */
+/** Initializes every element with `value`. */
 export function constant(value: number): Initializer {
   return { kind: "constant", value };
 }
 
-/** Given values, row-major, one for each element of the parameter. */
+/** Initializes with given values, row-major, one for each element of the parameter. */
 export function fromValues(values: readonly number[]): Initializer {
   return { kind: "data", values };
 }
 
-/** What a parameter is before it has memory: plain data, so that a shard in another thread can fill its slice. */
+/** Describes a parameter before it has memory. Plain data, so that a shard in another thread can fill its slice. */
 export interface ParameterSpec {
   /** Full name from the root of the model, as Hugging Face spells it. */
   readonly name: string;
-  /** Of what is held: a piece, where the parameter is split. */
+  /** Shape of the part that is held, if the parameter is split. */
   readonly shape: readonly number[];
-  /** Which part of the whole parameter it is; left out for the whole. */
+  /** The part of the complete parameter; left out if it is complete. */
   readonly split?: ParameterSplit;
-  /** Of the master copy; what is bound for computing may be narrower. */
+  /** Dtype of the master copy; the tensor bound for computing may have lower precision. */
   readonly dtype: DType;
   readonly init: Initializer;
 }
 
 /**
- * Fills `slice` with the initial values of elements [begin, begin + slice.numel) of a parameter, row-major. Random
- * values are a function of (seed, parameter name, element of the whole parameter) alone, so a model initialised piece
- * by piece has the same bits as one initialised whole, for every number of shards and every split.
+ * Fills `slice` with the initial values of elements [begin, begin + slice.numel) of a parameter, row-major. Random values
+ * depend only on the seed, the parameter's name and the element's index in the complete parameter, so that a model
+ * initialized in pieces has the same bits as one initialized at once, for every number of shards and every split.
  * @param slice - contiguous, any shape, float dtype; written in place
  */
 export function initializeSlice(
@@ -179,7 +182,7 @@ function fillDefined(
       "INITIALIZER",
       {
         where: name,
-        expected: `the initializer ${init.name} to give ${slice.numel} numbers for elements ${begin} to ${end - 1}`,
+        expected: `the initializer ${init.name} to return ${slice.numel} numbers for elements ${begin} to ${end - 1}`,
         got: `${values.numel}`,
       },
       { fields: { name, initializer: init.name, begin, end } },

@@ -3,23 +3,23 @@ import { initializeSlice, type ParameterSpec } from "./initializer.ts";
 import type { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 
-/** What a parameter is, as plain data. */
+/** Describes a parameter as plain data. */
 export function specOf(name: string, { shape, split, dtype, init }: Parameter): ParameterSpec {
   return split === undefined ? { name, shape, dtype, init } : { name, shape, split, dtype, init };
 }
 
-/** What the parameters and buffers of a model are, as plain data, in the order of `namedState`. */
+/** Describes the parameters and buffers of a model as plain data, in the order of `namedState`. */
 export function parameterSpecs(root: Module): ParameterSpec[] {
   return [...root.namedState()].map(([name, parameter]) => specOf(name, parameter));
 }
 
 /**
- * Gives every parameter and buffer memory of its own on this device, filled with its initial values, and asks for gradients
- * of the parameters that are trainable.
- * For one device: tests and scripts. In a runtime the parallel engine binds views of flat blocks instead.
- * @param root - the tensors belong to it from then on; {@link dematerialize} releases them
+ * Allocates memory for every parameter and buffer on this device, fills it with initial values, and requires gradients of
+ * trainable parameters. For tests and scripts on one device: in a runtime the parallel engine binds views of flat blocks
+ * instead.
+ * @param root - owns the tensors; {@link dematerialize} releases them
  * @param options.seed - same seed and names, same bits
- * @param options.dtype - instead of each parameter's own
+ * @param options.dtype - dtype of float parameters, instead of their own
  */
 export function materialize(root: Module, options: { seed: number; dtype?: DType }): void {
   for (const [name, parameter] of root.namedState()) {
@@ -29,13 +29,13 @@ export function materialize(root: Module, options: { seed: number; dtype?: DType
   materializeTransient(root, options.seed);
 }
 
-/** Gives memory to the buffers that no checkpoint has: whoever runs the model, on each rank its own. */
+/** Allocates and initializes the buffers that are not persistent, on each rank its own. */
 export function materializeTransient(root: Module, seed: number): void {
   for (const [name, buffer] of root.namedBuffers())
     if (!buffer.persistent) give(name, buffer, seed, buffer.dtype);
 }
 
-/** Releases the memory of every parameter and buffer, at once; computing with the model throws from then on. */
+/** Releases the memory of every parameter and buffer. Computing with the model throws afterwards. */
 export function dematerialize(root: Module): void {
   for (const parameter of root.namedState().values()) parameter.unbind()?.dispose();
   for (const buffer of root.namedBuffers().values()) buffer.unbind()?.dispose();

@@ -3,8 +3,8 @@ import { Module } from "./module.ts";
 import { indexItems } from "./sequential.ts";
 
 /**
- * Modules in a row, named by their index. The parallel engine makes one block of each item of the outermost lists
- * of a model, so the repeated layers of a network belong in one.
+ * A list of modules, named by their index. The parallel engine makes one block of each item of a model's outermost lists, so
+ * put the repeated layers of a network into one.
  */
 export class ModuleList<M extends Module> extends Module implements Iterable<M> {
   readonly [index: number]: M;
@@ -13,7 +13,7 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
 
   /**
    * @param options.numCalls - calls of items in one forward, if some are called several times
-   * @throws {TroupeError} `MODULE_LAYOUT` for an item that is no module
+   * @throws {TroupeError} `MODULE_LAYOUT` if an item is not a module
    */
   constructor(items: Iterable<M>, options: { readonly numCalls?: number } = {}) {
     super();
@@ -29,7 +29,7 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
     indexItems(this, this.#items);
   }
 
-  /** How often forward calls its items in total. Default: once each. */
+  /** Number of calls of its items in one forward. Default: once each. */
   get numCalls(): number {
     return this.#numCalls;
   }
@@ -39,7 +39,7 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
     return this.#items.length;
   }
 
-  /** The module at `index`, counted from the end where negative. */
+  /** Returns the module at `index`, counted from the end if negative. */
   at(index: number): M | undefined {
     return this.#items.at(index);
   }
@@ -48,7 +48,7 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
     return this.#items[Symbol.iterator]();
   }
 
-  /** A list has no computation of its own. @throws `MODULE_LAYOUT` */
+  /** Always throws, because a list has no computation of its own. @throws `MODULE_LAYOUT` */
   override forward(): never {
     throw new TroupeError("MODULE_LAYOUT", {
       where: "ModuleList",

@@ -1,8 +1,8 @@
 import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
 
 /**
- * Refuses what no option of a module is called, which would train another model than was meant without a word.
- * @param module - of which class
+ * Refuses unknown options of a module, which would otherwise silently train another model than intended.
+ * @param module - the module, whose class the error names
  * @throws {TroupeError} `MODULE_ARGUMENT`
  */
 export function refuseUnknownOptions<Options extends object>(

@@ -3,15 +3,15 @@ import { scope } from "../../tensor/index.ts";
 import { ModuleBuffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
 
-/** The innermost module that was computing when an error was thrown: its name is looked for where somebody wants it. */
+/** The innermost module that was computing when an error was thrown. {@link failedModule} looks up its name. */
 const failedIn = new WeakMap<object, Module>();
 
 /**
- * A piece of a model: parameters, buffers and smaller modules as own enumerable properties, found in the order in which they
- * are declared and named by their property names, so a class laid out like Hugging Face's has its names.
+ * A part of a model: parameters, buffers and submodules as own enumerable properties. They are found in order of declaration
+ * and named by their property names, so that a class laid out like Hugging Face's has the same names.
  *
- * `forward` is declared as a method. Construction wraps it on the instance, so that every call opens a tensor scope:
- * what forward makes and does not return is released when it returns (autograd keeps what it needs). Parallelism is
+ * Declare `forward` as a method. The constructor wraps it on the instance, so that every call opens a tensor scope: tensors
+ * that forward makes and does not return are released when it returns (autograd keeps those that it needs). Parallelism is
  * applied from outside by wrapping it again, see {@link wrapForward}; a module knows nothing of ranks.
  */
 export abstract class Module {
@@ -32,29 +32,32 @@ export abstract class Module {
     });
   }
 
-  /** Computes the module's output. Synchronous; tensors it returns live on in the caller's scope. */
+  /** Computes the module's output. Synchronous; returned tensors belong to the caller's scope. */
   abstract forward(...inputs: never[]): unknown;
 
-  /** Own modules by name, in order of declaration. @throws `MODULE_LAYOUT` where a plain array, object, map or set hides modules */
+  /**
+   * Returns direct submodules by name, in order of declaration. @throws `MODULE_LAYOUT` if an array, plain object, map or set
+   * hides modules
+   */
   namedChildren(): Map<string, Module> {
     return new Map(
       this.members().filter((member): member is [string, Module] => member[1] instanceof Module),
     );
   }
 
-  /** Own parameters and buffers by name, without those of the modules below, in order of declaration. */
+  /** Returns own parameters and buffers by name, without those of submodules, in order of declaration. */
   ownState(): Map<string, Parameter> {
     return new Map(
       this.members().filter((member): member is [string, Parameter] => member[1] instanceof Parameter),
     );
   }
 
-  /** Own modules, in order of declaration. */
+  /** Direct submodules, in order of declaration. */
   get children(): Module[] {
     return [...this.namedChildren().values()];
   }
 
-  /** This module (its name is `prefix`) and all below it, parents first; a module met twice keeps its first name. */
+  /** Returns this module (with name `prefix`) and all submodules, parents first; a module found twice keeps its first name. */
   namedModules(prefix = ""): Map<string, Module> {
     const named = new Map<string, Module>();
     const seen = new Set<Module>();
@@ -68,21 +71,18 @@ export abstract class Module {
     return named;
   }
 
-  /**
-   * All that is saved, parameters and persistent buffers, by full name; what is tied appears once, under the name that is met
-   * first.
-   */
+  /** Returns the saved state, parameters and persistent buffers, by full name; a tied one appears once, under its first name. */
   namedState(prefix = ""): Map<string, Parameter> {
     const isSaved = (parameter: Parameter) => !(parameter instanceof ModuleBuffer) || parameter.persistent;
     return new Map([...this.#named(prefix)].filter(([, parameter]) => isSaved(parameter)));
   }
 
-  /** All parameters by full name, tied ones once. */
+  /** Returns all parameters by full name, tied ones once. */
   namedParameters(prefix = ""): Map<string, Parameter> {
     return new Map([...this.#named(prefix)].filter(([, parameter]) => !(parameter instanceof ModuleBuffer)));
   }
 
-  /** All buffers by full name, shared ones once; also those that are not persistent. */
+  /** Returns all buffers by full name, shared ones once, including those that are not persistent. */
   namedBuffers(prefix = ""): Map<string, ModuleBuffer> {
     return new Map(
       [...this.#named(prefix)].filter(
@@ -104,28 +104,31 @@ export abstract class Module {
     return named;
   }
 
-  /** All parameters, tied ones once. */
+  /** Returns all parameters, tied ones once. */
   parameters(): Parameter[] {
     return [...this.namedParameters().values()];
   }
 
-  /** Number of parameters' values, tied ones counted once. */
+  /** Number of elements of all parameters, tied ones counted once. */
   get numParameters(): number {
     return this.parameters().reduce((sum, parameter) => sum + parameter.numel, 0);
   }
 
-  /** Sets training or evaluation for this module and all below it. */
+  /** Sets training or evaluation mode for this module and all submodules. */
   train(mode = true): this {
     for (const module of this.namedModules().values()) module.training = mode;
     return this;
   }
 
-  /** The same as `train(false)`. */
+  /** Sets evaluation mode, as `train(false)`. */
   eval(): this {
     return this.train(false);
   }
 
-  /** What discovery looks at: own enumerable properties. A container whose members are elsewhere overrides it. */
+  /**
+   * Returns the properties in which submodules and parameters are found: own enumerable ones. A container with members
+   * elsewhere overrides it.
+   */
   protected members(): [string, unknown][] {
     const members = Object.entries(this);
     for (const [name, value] of members) {
@@ -146,7 +149,10 @@ export abstract class Module {
   }
 }
 
-/** @returns the kind of a plain container with modules or parameters in it, which discovery does not look into */
+/**
+ * Names the kind of a plain container that holds modules or parameters, which discovery would miss; undefined for other
+ * values.
+ */
 function hidesModules(value: unknown): string | undefined {
   const holds = (items: Iterable<unknown>) =>
     [...items].some((item) => item instanceof Module || item instanceof Parameter);
@@ -170,8 +176,8 @@ function withoutForward(module: Module): TroupeError {
 }
 
 /**
- * @returns the path in a model of the module whose forward threw an error, such as `layers.2.attn.q`; undefined where none of
- *   its modules did
+ * Returns the full name of the module whose forward threw an error, such as `layers.2.attn.q`; undefined if it was none of
+ * the model's modules.
  */
 export function failedModule(error: unknown, model: Module): string | undefined {
   if (typeof error !== "object" || error === null) return undefined;
@@ -182,8 +188,8 @@ export function failedModule(error: unknown, model: Module): string | undefined 
 }
 
 /**
- * What a module of this library says that was called without an input, or with nothing in its place, where JavaScript says which
- * property of undefined it was about to read; undefined for every other error.
+ * Makes the error of a module of this library that was called with a missing input, instead of JavaScript's error about a
+ * property of undefined; undefined for every other error.
  */
 function withoutInput(error: unknown, module: Module, inputs: readonly unknown[]): TroupeError | undefined {
   if (!(error instanceof TypeError) || !/ of (undefined|null)\b|is (undefined|null)\b/.test(error.message))
@@ -204,10 +210,10 @@ function withoutInput(error: unknown, module: Module, inputs: readonly unknown[]
 }
 
 /**
- * Replaces `module.forward` on this instance by a call of `around`, which gets the forward that was there and its
- * inputs. This is how parallelism, recompute and tracing are applied to a model from outside; wrappings nest, the
- * latest outermost. What `around` itself makes lies in the caller's tensor scope, not in the module's.
- * @returns puts back the forward that was there
+ * Replaces `module.forward` on this instance by a call of `around`, which gets the previous forward and its inputs.
+ * Parallelism, recompute and tracing are applied to a model from outside in this way; wrappers nest, the latest outermost.
+ * Tensors that `around` itself makes belong to the caller's scope, not to the module's.
+ * @returns a function that restores the previous forward
  */
 export function wrapForward<M extends Module>(
   module: M,
@@ -229,7 +235,7 @@ function setForward(module: Module, forward: Module["forward"]): void {
   });
 }
 
-/** A full name: `prefix`, where there is one, a dot and `name`. */
+/** Joins a full name: `prefix`, a dot and `name`; `name` alone if the prefix is empty. */
 export function joinName(prefix: string, name: string): string {
   return prefix === "" ? name : `${prefix}.${name}`;
 }

@@ -2,45 +2,45 @@ import { TroupeError } from "../../../errors/index.ts";
 import { numelOf } from "../../tensor/index.ts";
 
 /**
- * Which part of a whole parameter a rank holds. The whole is cut along `dim` into `parts` equal blocks (a fused
- * query-key-value matrix has three), and each of them into `count` pieces, of which this rank holds the `index`-th.
- * Plain data.
+ * The part of a parameter that a rank holds. The complete parameter is cut along `dim` into `parts` equal blocks (a fused
+ * query-key-value matrix has three), and each block into `count` pieces, of which this rank holds number `index`. Plain data.
  */
 export interface ParameterSplit {
   readonly dim: number;
   readonly index: number;
   readonly count: number;
   readonly parts: number;
-  /** Shape of the whole parameter, as a checkpoint has it. */
+  /** Shape of the complete parameter, as in a checkpoint. */
   readonly logicalShape: readonly number[];
 }
 
-/** How a parameter is to be cut; see {@link ParameterSplit}. */
+/** Options of cutting a parameter; see {@link ParameterSplit}. */
 export interface SplitOptions {
   readonly dim: number;
   readonly index: number;
   readonly count: number;
   /** Default: 1. */
   readonly parts?: number;
-  /** Whether pieces may be rounded up: what lies beyond the whole is zero, and never stored. Default: false. */
+  /** Whether pieces may be rounded up: elements beyond the parameter are zero, and never stored. Default: false. */
   readonly pad?: boolean;
-  /** Neighbours that stay together where pieces are rounded up. Default: 1. */
+  /** Number of neighbours that stay together when pieces are rounded up. Default: 1. */
   readonly unit?: number;
 }
 
-/** A stretch of a held piece that is a stretch of the whole parameter too, row-major; in elements. */
+/** A run of elements that is contiguous in the held piece and in the complete parameter, row-major. */
 export interface LogicalRun {
-  /** First element, within the piece. */
+  /** First element, in the piece. */
   readonly begin: number;
-  /** First element, within the whole parameter. */
+  /** First element, in the complete parameter. */
   readonly logicalBegin: number;
   readonly numel: number;
 }
 
 /**
- * @param shape - of the whole parameter
+ * Cuts a shape.
+ * @param shape - shape of the complete parameter
  * @returns the split, and the shape of the piece
- * @throws {TroupeError} `PARAMETER_SPLIT` where the dim does not exist or does not divide
+ * @throws {TroupeError} `PARAMETER_SPLIT` if the dim does not exist or cannot be divided
  */
 export function cutShape(
   shape: readonly number[],
@@ -74,10 +74,10 @@ export function cutShape(
 }
 
 /**
- * The stretches of [begin, begin + numel) of a piece, by where they lie in the whole parameter, in order. Padding
- * belongs to none.
- * @param shape - of the piece
- * @param split - none: the piece is the whole
+ * Yields the runs of elements [begin, begin + numel) of a piece, with their places in the complete parameter, in order.
+ * Padding is in no run.
+ * @param shape - shape of the piece
+ * @param split - undefined if the parameter is complete
  */
 export function* logicalRuns(
   shape: readonly number[],

@@ -4,31 +4,32 @@ import { asInitializer, type Initializer, type InitializerLike } from "./initial
 import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";
 
 /**
- * What a parameter is to what is tuned: a `model`'s own, trained and saved; of the `base` that a delta stands on, which is as it
- * was given and stays so; or of the `delta`, which the base lacks.
+ * The role of a parameter in tuning. `model`: trained and saved. `base`: frozen under a delta. `delta`: added to a base,
+ * trained and saved.
  */
 export type ParameterRole = "model" | "base" | "delta";
 
 /**
- * A trainable tensor, declared without memory: shape, dtype and how it starts. Whoever runs the model binds memory
- * to it (`materialize` on one device, the parallel engine as views into flat blocks) and owns that memory.
+ * A trainable tensor, declared without memory: shape, dtype and initializer. Memory is bound later, by `materialize` on one
+ * device or by the parallel engine as views into flat blocks; the code that binds it owns it.
  */
 export class Parameter {
   #shape: readonly number[];
   #split: ParameterSplit | undefined;
-  /** Of the master copy; the bound tensor may be narrower (bfloat16 computing over float32 masters). */
+  /** Dtype of the master copy; the bound tensor may have lower precision (bfloat16 with float32 masters). */
   readonly dtype: DType;
   readonly init: Initializer;
   #trainable: boolean;
-  /** Whether it belongs to an expert: held only by the ranks that have this expert, and reduced among them. */
+  /** Whether it belongs to an expert, and is held and reduced only by the ranks that have this expert. */
   expert = false;
   #role: ParameterRole = "model";
   #tensor: Tensor | undefined;
   #through: ((memory: Tensor) => Tensor) | undefined;
 
   /**
-   * @param dtype - whole numbers and bool are constants: they keep their type, and are not trained
-   * @throws `INITIALIZER` for a function in place of one, or a distribution of whole numbers; `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds
+   * @param dtype - integers and bool are constants: they keep their dtype and are not trained
+   * @throws `INITIALIZER` for a value that is not an initializer, or a distribution with an integer dtype; `PARAMETER_SHAPE`
+   *   for a negative or fractional size, or data that does not fit the shape
    */
   constructor(shape: readonly number[], given: InitializerLike, dtype: DType = "float32") {
     const init = asInitializer(given);
@@ -44,7 +45,7 @@ export class Parameter {
         "PARAMETER_SHAPE",
         {
           where: "Parameter",
-          expected: "sizes that are whole and not negative",
+          expected: "sizes that are integers and not negative",
           got: `[${shape.map(describeValue).join(",")}]`,
         },
         { fields: { shape } },
@@ -64,16 +65,15 @@ export class Parameter {
   }
 
   /**
-   * Whether training changes it; a frozen parameter gets no gradient, and no optimizer touches it. May be set at any time, as
-   * torch's `requires_grad`: what counts is what it is when a loss is walked backwards, and of what was computed before, that
-   * it was trainable then too. A parameter that is declared frozen takes no memory for gradients and optimizer state until it
-   * is trained.
+   * Whether training changes it. A frozen parameter gets no gradient, and no optimizer touches it. It may be set at any time,
+   * like torch's `requires_grad`: a parameter gets a gradient if it is trainable when backward runs and was trainable in the
+   * forward. A parameter that is declared frozen takes no memory for gradients and optimizer state until it is trained.
    */
   get trainable(): boolean {
     return this.#trainable;
   }
 
-  /** @throws {TroupeError} `PARAMETER_TRAINABLE` for what has no gradient: a buffer, or whole numbers; for a delta's base */
+  /** @throws {TroupeError} `PARAMETER_TRAINABLE` for a buffer, an integer dtype, or a delta's base */
   set trainable(flag: boolean) {
     if (flag && !this.canTrain) throw notTrainable(this.dtype);
     if (flag && this.#role === "base") throw baseNotTrainable();
@@ -83,8 +83,8 @@ export class Parameter {
   }
 
   /**
-   * What it is to what is tuned. Of a base nothing is kept but what the ranks read: no gradient, no optimizer state, no master
-   * in float32, no byte of a checkpoint.
+   * Its role in tuning. For a base only the weights that ranks read are kept: no gradient, optimizer state or float32 master,
+   * and nothing in checkpoints.
    */
   get role(): ParameterRole {
     return this.#role;
@@ -95,25 +95,25 @@ export class Parameter {
     this.#role = role;
   }
 
-  /** Whether gradients could train it. */
+  /** Whether it could have gradients. */
   protected get canTrain(): boolean {
     return this.dtype.includes("float");
   }
 
-  /** Of what is held here: the whole parameter, unless {@link split} has cut it. */
+  /** Shape of the part that this rank holds: the complete parameter, unless {@link cut} was called. */
   get shape(): readonly number[] {
     return this.#shape;
   }
 
-  /** Which part of a whole parameter this is; undefined for the whole. */
+  /** The part of the complete parameter; undefined if it is complete. */
   get split(): ParameterSplit | undefined {
     return this.#split;
   }
 
   /**
-   * Makes this the part of the parameter that one rank holds. Its name, initial values and place in a checkpoint stay
-   * those of the whole.
-   * @throws {TroupeError} `PARAMETER_SPLIT` where it does not divide, is split already, or has memory
+   * Reduces this to the part that one rank holds. Name, initial values and the tensor in a checkpoint stay those of the
+   * complete parameter.
+   * @throws {TroupeError} `PARAMETER_SPLIT` if it cannot be divided, is split already, or has memory
    */
   cut(options: SplitOptions): void {
     if (this.#split !== undefined || this.bound) {
@@ -121,7 +121,7 @@ export class Parameter {
         "PARAMETER_SPLIT",
         {
           where: "Parameter",
-          expected: "a whole parameter without memory",
+          expected: "an unsplit parameter without memory",
           got: `one of shape [${this.#shape}] that is ${this.bound ? "bound" : "split already"}`,
           hint: "split a model once, before it is bound",
         },
@@ -143,21 +143,21 @@ export class Parameter {
     return this.#tensor !== undefined;
   }
 
-  /** What a computation reads: the bound tensor, unless {@link readThrough} put something before it. @throws `PARAMETER_UNBOUND` */
+  /** The tensor that computations read: the bound one, unless {@link readThrough} was called. @throws `PARAMETER_UNBOUND` */
   get tensor(): Tensor {
     const through = this.#through;
     return through !== undefined && gradEnabled() ? through(this.memory) : this.memory;
   }
 
   /**
-   * Lets computations whose gradients are recorded read `through(memory)`, of the same shape, in place of the memory: how
-   * gradients are changed from outside on their way to the parameter.
+   * Makes computations that record gradients read `through(memory)`, of the same shape, instead of the memory. Thus gradients
+   * can be changed from outside on their way to the parameter.
    */
   readThrough(through: (memory: Tensor) => Tensor): void {
     this.#through = through;
   }
 
-  /** The bound tensor itself, where gradients arrive. @throws `PARAMETER_UNBOUND` where there is none */
+  /** The bound tensor itself, which receives gradients. @throws `PARAMETER_UNBOUND` if there is none */
   get memory(): Tensor {
     if (this.#tensor !== undefined) return this.#tensor;
     throw new TroupeError(
@@ -166,13 +166,13 @@ export class Parameter {
         where: "Parameter",
         expected: `a parameter of shape [${this.shape}] to have memory before it computes`,
         got: "none",
-        hint: "a module made within forward is none of the model's: make it a property; outside a runtime, materialize the model",
+        hint: "a module made inside forward is not part of the model: make it a property; outside a runtime, materialize the model",
       },
       { fields: { shape: this.shape } },
     );
   }
 
-  /** Makes `tensor` the memory of this parameter, in place of what was bound. The caller keeps owning it. */
+  /** Binds a tensor as the memory of this parameter, replacing the previous one. The caller still owns it. */
   bind(tensor: Tensor): void {
     const { shape } = tensor;
     if (shape.length !== this.shape.length || shape.some((size, dim) => size !== this.shape[dim])) {
@@ -187,7 +187,7 @@ export class Parameter {
     this.#tensor = tensor;
   }
 
-  /** Takes the memory away and returns it, undefined where none was bound; computing now throws. */
+  /** Unbinds the memory and returns it, undefined if none was bound. Computing throws afterwards. */
   unbind(): Tensor | undefined {
     const tensor = this.#tensor;
     this.#tensor = undefined;
@@ -200,7 +200,7 @@ function notDrawn(kind: string, dtype: DType): TroupeError {
     "INITIALIZER",
     {
       where: "Parameter",
-      expected: `init.constant, init.fromValues or an initializer of one's own for ${dtype}`,
+      expected: `init.constant, init.fromValues or your own initializer for ${dtype}`,
       got: `${kind}, which draws floats`,
     },
     { fields: { dtype } },
@@ -212,9 +212,9 @@ function notTrainable(dtype: DType): TroupeError {
     "PARAMETER_TRAINABLE",
     {
       where: "Parameter",
-      expected: "trainable to be set of a parameter of floats",
-      got: `it set of a ${dtype} tensor that has no gradient`,
-      hint: "buffers and whole numbers are not trained",
+      expected: "trainable to be set on a parameter of floats",
+      got: `it set on a ${dtype} tensor that has no gradient`,
+      hint: "buffers and integers are not trained",
     },
     { fields: { dtype } },
   );
@@ -224,7 +224,7 @@ function baseNotTrainable(): TroupeError {
   return new TroupeError("PARAMETER_TRAINABLE", {
     where: "Parameter",
     expected: "a delta's base to stay as it was given",
-    got: "trainable set of one of its parameters",
+    got: "trainable set on one of its parameters",
     hint: "name it among the delta's modulesToSave, or train without a delta",
   });
 }

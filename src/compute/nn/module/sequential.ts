@@ -1,14 +1,14 @@
 import type { Tensor } from "../../tensor/index.ts";
 import { Module } from "./module.ts";
 
-/** One stage of a {@link Sequential}: a module of one input and one output, or a function such as an activation. */
+/** One stage of a {@link Sequential}: a module with one input and one output, or a function such as an activation. */
 export type SequentialItem = (Module & { forward(x: Tensor): Tensor }) | ((x: Tensor) => Tensor);
 
 /**
- * Stages that hand their output on, one to the next. Modules are named by their index, functions counted, so that names are
- * those of torch's Sequential, in which an activation is a module: `new Sequential(new Linear(4, 8), activations.gelu, new
- * Linear(8, 2))` has `0.weight` and `2.weight`. To the parallel engine it is a part of what holds it; layers that are to be
- * blocks belong in a `ModuleList`.
+ * A chain of stages: each gets the output of the one before. Modules are named by their index among all stages, functions
+ * included, so that names match torch's Sequential, in which an activation is a module: `new Sequential(new Linear(4, 8),
+ * activations.gelu, new Linear(8, 2))` has `0.weight` and `2.weight`. For the parallel engine it is part of the module that
+ * holds it; put layers that should be blocks into a `ModuleList`.
  */
 export class Sequential extends Module implements Iterable<SequentialItem> {
   readonly [index: number]: SequentialItem;
@@ -25,7 +25,7 @@ export class Sequential extends Module implements Iterable<SequentialItem> {
     return this.#items.length;
   }
 
-  /** The stage at `index`, counted from the end where negative. */
+  /** Returns the stage at `index`, counted from the end if negative. */
   at(index: number): SequentialItem | undefined {
     return this.#items.at(index);
   }
@@ -45,7 +45,7 @@ export class Sequential extends Module implements Iterable<SequentialItem> {
   }
 }
 
-/** Lets a list's items be read as `list[0]`. Not enumerable: members are found in order, and once. */
+/** Makes a list's items readable as `list[0]`. The properties are not enumerable, so that members are found once and in order. */
 export function indexItems(list: object, items: readonly unknown[]): void {
   items.forEach((value, index) => {
     Object.defineProperty(list, index, { value });

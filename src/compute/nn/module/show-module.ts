@@ -5,8 +5,8 @@ import type { Parameter } from "./parameter.ts";
 import { Sequential } from "./sequential.ts";
 
 /**
- * A module as `console.log` shows it, which is as torch prints it: its class, its settings, each parameter and buffer with its
- * shape (and dtype, where that is not float32), and the modules below it, equal ones in a row once. Looking never throws.
+ * Describes a module for `console.log`, like torch: its class, its settings, each parameter and buffer with its shape (and
+ * its dtype if that is not float32), and its submodules, with equal neighbours shown once. It never throws.
  */
 function showModule(module: Module): string {
   return show(module, new Set());
@@ -22,11 +22,11 @@ function show(module: Module, above: ReadonlySet<Module>): string {
     const lines = own === "" ? below : [own, ...below];
     return `${name}(\n${lines.map(indented).join("\n")}\n)`;
   } catch (error) {
-    return `${name}(${error instanceof Error ? error.message : String(error)})`; // it hides modules in an array
+    return `${name}(${error instanceof Error ? error.message : String(error)})`; // an array hides modules
   }
 }
 
-/** Numbers, words and switches that it was built with, but for the mode, which is the whole model's. */
+/** Returns its numbers, strings and booleans, without the mode, which belongs to the complete model. */
 function settingsOf(module: Module): string[] {
   if (module instanceof Sequential) return [];
   const isShown = ([name, value]: [string, unknown]) =>
@@ -46,7 +46,7 @@ function aboutParameter(parameter: Parameter): string {
   return `${dtype === "float32" ? "" : dtype}[${shape.join(",")}]${kind}`;
 }
 
-/** What is below, by name, with how it is shown; of a Sequential its functions too. */
+/** Returns its submodules by name with their descriptions; for a Sequential its functions too. */
 function childrenOf(module: Module, above: ReadonlySet<Module>): [string, string][] {
   const children: Iterable<[string, unknown]> =
     module instanceof Sequential
@@ -58,7 +58,7 @@ function childrenOf(module: Module, above: ReadonlySet<Module>): [string, string
   ]);
 }
 
-/** A line each, equal neighbours of a list together: "(0-3): 4 x Block(…)". */
+/** Writes one line per submodule, equal neighbours of a list together: "(0-3): 4 x Block(…)". */
 function together(children: readonly (readonly [string, string])[]): string[] {
   const rows: { first: string; last: string; count: number; shown: string }[] = [];
   for (const [name, shown] of children) {

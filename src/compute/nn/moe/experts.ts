@@ -5,18 +5,15 @@ import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 
-/**
- * Experts side by side: every parameter has one slice of dim 0 for each, so that experts can be dealt to ranks by cutting
- * that dim.
- */
+/** A set of experts: every parameter has one slice of dim 0 per expert, so that cutting that dim distributes experts to ranks. */
 export abstract class Experts extends Module {
-  /** Of the whole model, wherever they are. */
+  /** Number of experts in the model, on all ranks. */
   abstract readonly numExperts: number;
   /** [E, N, D] → [E, N, D], each expert on its own rows. */
   abstract override forward(x: Tensor): Tensor;
 }
 
-/** Feed-forward layers: the usual experts. */
+/** Experts that are feed-forward layers, the usual kind. */
 export class ExpertMLP extends Experts {
   readonly numExperts: number;
   readonly activation: ActivationName;

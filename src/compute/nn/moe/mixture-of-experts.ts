@@ -8,13 +8,13 @@ import { refuseUnknownOptions } from "../module/module-options.ts";
 import type { Experts } from "./experts.ts";
 import { combine, dispatch, type GateOptions, type Routing, route } from "./routing.ts";
 
-/** How a mixture routes its tokens; the defaults are DeepSpeed's. */
+/** Options of a {@link MixtureOfExperts}; defaults are DeepSpeed's. */
 export interface MixtureOptions {
-  /** Experts that see each token. Default: 1. */
+  /** Number of experts per token. Default: 1. */
   readonly k?: 1 | 2;
-  /** Sets the capacity of an expert in training. Default: 1. */
+  /** Capacity of an expert in training, as a factor on its even share of tokens. Default: 1. */
   readonly capacityFactor?: number;
-  /** The same in evaluation. Default: 1. */
+  /** Capacity factor in evaluation. Default: 1. */
   readonly evalCapacityFactor?: number;
   /** The least capacity of an expert, in tokens. Default: 4. */
   readonly minCapacity?: number;
@@ -25,13 +25,13 @@ export interface MixtureOptions {
   /** In training: "jitter" scales the gate's input by 1 ± 0.01, "rsample" adds Gumbel noise to the first choice (k = 1). */
   readonly noise?: "none" | "jitter" | "rsample";
   /**
-   * Over which tokens the auxiliary loss asks for an even spread: all of a micro-batch, or those of each sequence (dim -2 is its
-   * tokens), averaged over the sequences. Such a mean does not depend on how sequences are distributed to micro-batches, and can be
-   * weighted. Default: "batch".
+   * Tokens over which the auxiliary loss asks for an even spread: "batch" for all of a micro-batch, "sequence" for those of
+   * each sequence (dim -2 is its tokens), averaged over the sequences. The latter does not depend on how sequences are
+   * distributed to micro-batches, and can be weighted. Default: "batch".
    * @see DeepSeek-AI 2024, "DeepSeek-V2", § 2.2.3, https://arxiv.org/abs/2405.04434; Megatron-LM's `seq_aux_loss`
    */
   readonly balance?: "batch" | "sequence";
-  /** A layer that answers beside the experts, weighted by a second gate (residual MoE). [..., D] → [..., D]. Default: none. */
+  /** A layer parallel to the experts, weighted by a second gate (residual MoE). [..., D] → [..., D]. Default: none. */
   readonly residual?: Module & { forward(x: Tensor): Tensor };
   /** Initializes the gates. Default: normal(0, 0.02). */
   readonly init?: Initializer;
@@ -48,14 +48,14 @@ const JITTER = 1e-2;
 export interface MixtureOutput {
   /** [..., D]. */
   readonly output: Tensor;
-  /** float32 scalar: how unevenly tokens were spread; 1 at best. Add it to the loss, times a coefficient. */
+  /** float32 scalar that measures how unevenly tokens were spread; 1 at best. Add it to the loss, times a coefficient. */
   readonly auxiliaryLoss: Tensor;
   /** int64 [E]: the number of tokens whose first choice was each expert. */
   readonly counts: Tensor;
 }
 
 /**
- * A layer in which a gate sends each token to one or two of many experts. The gate computes in float32. All its draws are
+ * A layer in which a gate sends each token to one or two of many experts. The gate computes in float32. Its random draws are
  * pure functions of seed, step, micro-batch and the module's name.
  * @see Rajbhandari et al. 2022, "DeepSpeed-MoE", https://arxiv.org/abs/2201.05596
  */
@@ -65,7 +65,7 @@ export class MixtureOfExperts extends Drawing {
   readonly residual: (Module & { forward(x: Tensor): Tensor }) | null;
   readonly coefficient: Linear | null;
   readonly options: Required<Omit<MixtureOptions, "residual" | "init">>;
-  /** Set from outside where experts are dealt to ranks that must agree on one capacity. */
+  /** Set from outside if experts are distributed to ranks, which must agree on one capacity. */
   agreeOnCapacity: ((capacity: number) => number) | undefined = undefined;
 
   /** @throws `MODULE_ARGUMENT` for options out of range */
@@ -105,10 +105,10 @@ export class MixtureOfExperts extends Drawing {
     };
   }
 
-  /** The answer to a tensor without values where nothing but its shape is asked for, as by another stage of a pipeline. */
+  /** Returns the result for a meta tensor if only shapes are needed, as in another pipeline stage. */
   #shapes(x: Tensor): MixtureOutput {
     const { placeholder } = ops.troupe;
-    // The call counts among the draws of the pass, also where another stage computes it.
+    // Count the draws of this call, also if another stage computes it.
     for (const purpose of this.#drawn()) this.draw(purpose);
     return {
       output: placeholder(x.shape, x.dtype),
@@ -134,7 +134,7 @@ export class MixtureOfExperts extends Drawing {
     };
   }
 
-  /** What a call draws now. */
+  /** Returns the kinds of draws that a call makes now. */
   #drawn(): ReadonlySet<"jitter" | "gumbel" | "keys"> {
     const { k, noise, randomTokenSelection, dropTokens } = this.options;
     const drawn = new Set<"jitter" | "gumbel" | "keys">();
@@ -165,7 +165,7 @@ export class MixtureOfExperts extends Drawing {
     };
   }
 
-  /** As many numbers as `like` has, without values where that has none. */
+  /** Draws as many numbers as `like` has; a placeholder for a meta tensor. */
   #uniform({ shape, device }: Tensor, low: number, high: number, purpose: string): Tensor {
     const { seed, stream } = this.draw(purpose);
     if (device === "meta") return ops.troupe.placeholder(shape, "float32");
@@ -188,13 +188,13 @@ function check(options: MixtureOfExperts["options"], numExperts: number): void {
     );
   };
   const { k, capacityFactor, evalCapacityFactor, minCapacity, noise, balance } = options;
-  if (k !== 1 && k !== 2) refuse("1 or 2 experts a token", k);
+  if (k !== 1 && k !== 2) refuse("1 or 2 experts per token", k);
   if (numExperts < k) refuse(`${k} experts or more`, numExperts);
   for (const factor of [capacityFactor, evalCapacityFactor]) {
     if (!(factor > 0)) refuse("capacity factors that are positive", factor);
   }
   if (!Number.isSafeInteger(minCapacity) || minCapacity < 1)
-    refuse("minCapacity to be whole and ≥ 1", minCapacity);
+    refuse("minCapacity to be an integer ≥ 1", minCapacity);
   if (balance !== "batch" && balance !== "sequence") refuse('balance "batch" or "sequence"', balance);
   if (noise === "rsample" && k === 2)
     refuse('noise "rsample" for k = 1 only, as the second choice is always drawn', noise);

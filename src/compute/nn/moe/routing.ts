@@ -1,59 +1,59 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor, zeros } from "../../tensor/index.ts";
 
-// S tokens, E experts, C capacity: how many tokens an expert takes, D width.
+// S tokens, E experts, C capacity (the most tokens that an expert takes), D width.
 
-/** How tokens are dealt to experts. */
+/** Options of routing tokens to experts. */
 export interface GateOptions {
-  /** Experts that see each token: 1 or 2. */
+  /** Number of experts per token: 1 or 2. */
   readonly k: 1 | 2;
-  /** Factor on the even share of tokens, S / E, that an expert takes at most; times k. */
+  /** Capacity as a factor on the even share of tokens, k · S / E. */
   readonly capacityFactor: number;
-  /** An expert takes at least this many. */
+  /** The least capacity, in tokens. */
   readonly minCapacity: number;
   /**
-   * Whether tokens beyond an expert's capacity are dropped; else the capacity is that of the busiest expert, and of tensors without
-   * values as much as if all were equally busy.
+   * Whether tokens beyond an expert's capacity are dropped. Otherwise the capacity is the load of the busiest expert; for
+   * meta tensors it is the even share.
    */
   readonly dropTokens: boolean;
-  /** Tokens of a sequence where the auxiliary loss is the mean of the sequences' own; else it is that of all tokens together. */
+  /** Tokens per sequence, if the auxiliary loss is the mean over sequences; undefined for one loss over all tokens. */
   readonly sequenceLength?: number | undefined;
 }
 
-/** What randomness a gate is given; undefined draws are not made. */
+/** Random draws for a gate; undefined ones are not used. */
 export interface GateNoise {
-  /** [S, E] of Gumbel noise: added to the logits before the first choice (k = 1) or before the second one (k = 2). */
+  /** [S, E] of Gumbel noise, added to the logits before the first choice (k = 1) or before the second (k = 2). */
   readonly gumbel: Tensor | undefined;
-  /** [S, E] of keys in [0, 1): an expert keeps the tokens with the largest ones (k = 1), else those that came first. */
+  /** [S, E] of keys in [0, 1): an expert keeps the tokens with the largest keys (k = 1); without keys, the first tokens. */
   readonly keys: Tensor | undefined;
 }
 
 /** One choice of every token. */
 export interface Choice {
-  /** int64 [S]: where the token stands in the E · C places of all experts; any place where it is not kept. */
+  /** int64 [S]: index of the token in the E · C slots of all experts; arbitrary if it is not kept. */
   readonly places: Tensor;
-  /** bool [S]: whether the expert has taken it. */
+  /** bool [S]: whether the expert has taken the token. */
   readonly kept: Tensor;
-  /** float32 [S]: the weight of the expert's answer; 0 where not kept. */
+  /** float32 [S]: weight of the expert's output; 0 if not kept. */
   readonly weights: Tensor;
 }
 
-/** Who sees which token. */
+/** The assignment of tokens to experts. */
 export interface Routing {
-  /** First choices, then second ones. */
+  /** First choices, then second choices. */
   readonly choices: readonly Choice[];
   readonly capacity: number;
-  /** float32 scalar: 1 where tokens are spread evenly, of each sequence where these are told apart; E where all go to one expert. */
+  /** float32 scalar: 1 if tokens are spread evenly (in each sequence, if sequences are separate), E if all go to one expert. */
   readonly auxiliaryLoss: Tensor;
-  /** int64 [E]: tokens whose first choice each expert was, before any was dropped. */
+  /** int64 [E]: number of tokens whose first choice each expert was, before dropping. */
   readonly counts: Tensor;
 }
 
 /**
- * Deals tokens to experts, as DeepSpeed's top-1 and top-2 gates do.
+ * Routes tokens to experts, as DeepSpeed's top-1 and top-2 gates do.
  * @param logits - float32 [S, E]
- * @param agree - makes one capacity of those of all ranks among which experts are dealt; asked where nothing is dropped
- * @throws `MODULE_ARGUMENT` for k experts of fewer
+ * @param agree - makes all ranks that share experts agree on one capacity; called if no tokens are dropped
+ * @throws `MODULE_ARGUMENT` if there are fewer than k experts
  * @see Shazeer et al. 2017, https://arxiv.org/abs/1701.06538; Lepikhin et al. 2020; Fedus et al. 2021
  */
 export function route(
@@ -82,18 +82,18 @@ export function route(
     choiceOf(mask, positions, gates, capacity),
   );
   return {
-    choices: k === 1 ? choices : normalised(choices),
+    choices: k === 1 ? choices : normalized(choices),
     capacity,
     auxiliaryLoss: unevenness(gates, first.to("float32"), options.sequenceLength),
     counts: first.sum(0),
   };
 }
 
-/** The tokens in their experts' places, [E, C, D] of x [S, D]; zeros where none stands. */
+/** Moves tokens x [S, D] to their experts' slots, [E, C, D]; empty slots are zero. */
 export function dispatch(x: Tensor, { choices, capacity, counts }: Routing): Tensor {
   const [, width = 0] = x.shape;
   const numPlaces = (counts.shape[0] ?? 0) * capacity;
-  const sizes = [numPlaces + 1, width]; // the last one takes what nobody kept
+  const sizes = [numPlaces + 1, width]; // the last one takes the dropped tokens
   let places =
     x.device === "meta" ? ops.troupe.placeholder(sizes, x.dtype) : zeros(sizes, { dtype: x.dtype });
   for (const { places: to, kept } of choices) {
@@ -102,7 +102,7 @@ export function dispatch(x: Tensor, { choices, capacity, counts }: Routing): Ten
   return places.narrow(0, 0, numPlaces).view([-1, capacity, width]);
 }
 
-/** Each token's answers, weighted and summed: [S, D] of the experts' answers [E, C, D]. */
+/** Sums each token's weighted outputs: the experts' outputs [E, C, D] → [S, D]. */
 export function combine(answers: Tensor, { choices }: Routing): Tensor {
   const rows = answers.reshape([-1, answers.shape[2] ?? 0]); // [E · C, D]
   const parts = choices.map(({ places, weights }) =>
@@ -111,7 +111,10 @@ export function combine(answers: Tensor, { choices }: Routing): Tensor {
   return parts.reduce((sum, part) => sum.add(part)); // [S, D]
 }
 
-/** E · Σ over experts of the mean gate times the share of tokens. @param first - float32 [S, E] with 1 at each token's expert */
+/**
+ * Computes E · Σ over experts of the mean gate times the share of tokens. @param first - float32 [S, E] with 1 at each
+ * token's expert
+ */
 function unevenness(gates: Tensor, first: Tensor, sequenceLength: number | undefined): Tensor {
   const [, numExperts = 0] = gates.shape;
   if (sequenceLength === undefined) return gates.mean(0).mul(first.mean(0)).sum().mul(numExperts);
@@ -119,7 +122,7 @@ function unevenness(gates: Tensor, first: Tensor, sequenceLength: number | undef
   return ofSequences(gates).mul(ofSequences(first)).sum(1).mean().mul(numExperts);
 }
 
-/** int64 [S, E] with 1 at each token's expert. */
+/** Returns int64 [S, E] with 1 at each token's expert. */
 function firstOf(gates: Tensor, logits: Tensor, { gumbel }: GateNoise): Tensor {
   return oneHot((gumbel === undefined ? gates : logits.add(gumbel)).argmax(1), gates);
 }
@@ -135,20 +138,20 @@ function oneHot(index: Tensor, gates: Tensor): Tensor {
   return ops.oneHot(index, gates.shape[1] ?? 0);
 }
 
-/** Tokens of the expert that most tokens chose, counting every choice. */
+/** Returns the number of tokens of the busiest expert, counting every choice. */
 function busiest(masks: readonly Tensor[]): number {
   const counts = masks.map((mask) => mask.sum(0)).reduce((sum, count) => sum.add(count));
   return counts.max().item();
 }
 
-/** Random token selection: a full expert keeps a uniform sample instead of the first in the batch. */
+/** Selects tokens at random: a full expert keeps a uniform sample instead of the first tokens of the batch. */
 function keepLargest(mask: Tensor, keys: Tensor, capacity: number): Tensor {
   const [numTokens = 0] = mask.shape;
   const [, largest] = ops.topk(mask.to("float32").mul(keys.add(1)), Math.min(capacity, numTokens), 0); // [≤ C, E]
-  return mask.mul(ops.scatter(ops.zerosLike(mask), 0, largest, 1)); // + 1: a key of 0 still stands before the others
+  return mask.mul(ops.scatter(ops.zerosLike(mask), 0, largest, 1)); // + 1: a key of 0 still ranks before tokens of other experts
 }
 
-/** Where each choice stands in its expert's queue; second choices queue behind all first ones. */
+/** Returns the position of each choice in its expert's queue; second choices come after all first ones. */
 function placesOf(masks: readonly Tensor[], capacity: number): { mask: Tensor; positions: Tensor }[] {
   let before: Tensor | undefined; // [E]
   return masks.map((mask) => {
@@ -169,11 +172,11 @@ function choiceOf(mask: Tensor, positions: Tensor, gates: Tensor, capacity: numb
   };
 }
 
-/** The two gates of each token divided by their sum; a dropped choice leaves its share to the other. */
-function normalised(choices: readonly Choice[]): Choice[] {
+/** Divides the two gates of each token by their sum; a dropped choice leaves its share to the other. */
+function normalized(choices: readonly Choice[]): Choice[] {
   const EPSILON = 2 ** -23; // of float32, as DeepSpeed has it
   const sum = choices.map(({ weights }) => weights).reduce((total, weights) => total.add(weights));
-  // Without values there is nothing to divide by, and the gradient of the bound has no rule of shapes.
+  // A meta tensor has no zeros to avoid, and the gradient of clamp has no shape rule.
   const divisor = sum.device === "meta" ? sum : sum.clamp(EPSILON);
   return choices.map((choice) => ({ ...choice, weights: choice.weights.div(divisor) }));
 }

@@ -11,20 +11,20 @@ import {
 import { streamOf } from "./randomness.ts";
 
 /**
- * Where random tensors come from: a seed, and how many were drawn before. Equal generators give equal numbers, on every
- * machine and for every number of threads. For data and scripts: a module that draws in forward is a `Drawing`, such as
- * `Dropout`, whose draws are the same where a block is computed again.
+ * A random number generator: a seed and the number of earlier draws. Equal generators give equal numbers, on every machine
+ * and for every number of threads. It is for data and scripts; a module that draws in forward must be a `Drawing`, such as
+ * `Dropout`, whose draws repeat when a block is recomputed.
  */
 export class RandomGenerator {
   readonly seed: number;
   #numDraws = 0;
 
-  /** @param seed - a whole number */
+  /** @param seed - an integer */
   constructor(seed: number) {
     this.seed = seed;
   }
 
-  /** The Philox stream of the next draw. */
+  /** Returns the Philox stream of the next draw. */
   nextStream(): number {
     return streamOf(`generator#${this.#numDraws++}`);
   }
@@ -37,19 +37,19 @@ export function randn(shape: Shape, generator: RandomGenerator, options: CreateO
   );
 }
 
-/** Draws evenly from [0, 1). */
+/** Draws uniformly from [0, 1). */
 export function rand(shape: Shape, generator: RandomGenerator, options: CreateOptions = {}): Tensor {
   return drawn(shape, options, (into) =>
     ops.troupe.philoxUniform_(into, 0, 1, generator.seed, generator.nextStream(), 0),
   );
 }
 
-/** Whole numbers that a float32 draw tells apart. */
+/** Number of distinct values of a float32 draw. */
 const MOST_NUMBERS = 2 ** 24;
 
 /**
- * Draws whole numbers evenly from low to high − 1. Default: int64.
- * @throws {TroupeError} `TENSOR_ARGUMENT` for an empty range, or one of more than 2^24 numbers
+ * Draws integers uniformly from low to high − 1. Default: int64.
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for a range that is empty or has more than 2^24 numbers
  */
 export function randint(
   low: number,
@@ -62,7 +62,7 @@ export function randint(
   if (!(Number.isSafeInteger(low) && Number.isSafeInteger(high) && count >= 1 && count <= MOST_NUMBERS))
     throw new TroupeError("TENSOR_ARGUMENT", {
       where: "randint",
-      expected: `whole numbers low < high, at most ${MOST_NUMBERS} apart`,
+      expected: `integers low < high, at most ${MOST_NUMBERS} apart`,
       got: `${low} and ${high}`,
     });
   return scope(() =>

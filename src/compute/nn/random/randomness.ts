@@ -2,8 +2,8 @@ const FNV_OFFSET = 0xcbf29ce484222325n;
 const FNV_PRIME = 0x100000001b3n;
 
 /**
- * The Philox stream of a text: FNV-1a (64 bit) over its UTF-8 bytes, folded to 53 bits so that a JavaScript number
- * holds it. Stable for ever: a checkpoint's initial values and masks depend on it.
+ * Returns the Philox stream of a text: FNV-1a (64 bit) over its UTF-8 bytes, folded to 53 bits so that a JavaScript number
+ * holds it. It must never change, because initial values and masks of runs depend on it.
  * @see http://www.isthe.com/chongo/tech/comp/fnv/
  */
 export function streamOf(text: string): number {
@@ -15,10 +15,10 @@ export function streamOf(text: string): number {
 }
 
 /**
- * The clock of a model's random draws: held by whoever runs the steps, read by the modules that draw. A draw is a
- * function of (seed, step, micro-batch, module name, how many draws of that name the forward pass made before, element)
- * alone, so every placement, thread count and ZeRO level draws the same, and so does a block that is run again through
- * {@link Randomness.drawnOnce}.
+ * The state of a model's random draws: the engine that runs the steps sets it, modules that draw read it. A draw depends only
+ * on seed, step, micro-batch, module name, the number of earlier draws of that name in the forward pass, and element. Thus
+ * every placement, thread count and ZeRO level draws the same, and so does a block that is recomputed through {@link
+ * Randomness.drawnOnce}.
  */
 export class Randomness {
   readonly seed: number;
@@ -31,7 +31,7 @@ export class Randomness {
     this.seed = seed;
   }
 
-  /** Optimizer step the forward belongs to; setting it restarts the count of draws. */
+  /** Optimizer step of the forward; setting it resets the count of draws. */
   get step(): number {
     return this.#step;
   }
@@ -42,8 +42,8 @@ export class Randomness {
   }
 
   /**
-   * Place of this micro-batch in the whole batch of the step, counted over all ranks, so that one rank which accumulates
-   * twice draws what two ranks draw. Setting it restarts the count of draws.
+   * Index of this micro-batch in the batch of the step, counted over all ranks, so that one rank that accumulates twice draws
+   * the same as two ranks. Setting it resets the count of draws.
    */
   get microBatch(): number {
     return this.#microBatch;
@@ -54,12 +54,12 @@ export class Randomness {
     this.restart();
   }
 
-  /** A forward pass begins: the next draw of every name is its first one. */
+  /** Resets the count of draws, at the beginning of a forward pass. */
   restart(): void {
     this.#numDraws = new Map();
   }
 
-  /** The stream of the next draw of that name; element i of the draw is element i of it. */
+  /** Returns the stream of the next draw of this name; element i of the draw is element i of the stream. */
   nextStream(name: string): number {
     const index = this.#numDraws.get(name) ?? 0;
     this.#numDraws.set(name, index + 1);
@@ -67,7 +67,7 @@ export class Randomness {
     return streamOf(`${draw}@${this.#step}.${this.#microBatch}`);
   }
 
-  /** @returns `run`, of which a second call draws what the first one did, and counts for nothing */
+  /** Wraps `run` so that later calls repeat the draws of the first one, and are not counted. */
   drawnOnce<Args extends readonly unknown[], R>(run: (...args: Args) => R): (...args: Args) => R {
     let before: ReadonlyMap<string, number> | undefined;
     return (...args) => {

@@ -4,27 +4,27 @@ import { hold } from "../scope.ts";
 import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /**
- * A new 1-D tensor in the host's memory that a device copies from and to by itself, for {@link copyBeside}: uninitialised, of the
- * dtype and the number of elements of `like`.
- * @param like - of the device
+ * Makes a 1-D tensor in pinned host memory for {@link copyBeside}, uninitialized, with the dtype and the number of elements
+ * of `like`.
+ * @param like - a tensor of the device
  */
 export function emptyPinned(like: Tensor): Tensor {
   return adopt(native().emptyPinned(dtypeCode(like.dtype), like.numel, liveHandle(like, "emptyPinned")));
 }
 
-/** A copy between the host and a device that was begun. */
+/** A copy between the host and a device under way. */
 export interface BesideCopy {
-  /** What this thread computes on the device from now on comes behind it; the thread does not wait. */
+  /** Makes later work of this thread on the device wait for the copy; the thread itself does not wait. */
   follow(): void;
-  /** Fulfilled once it is made, while this thread goes on. */
+  /** Resolves once the copy is complete, without blocking the thread. */
   arrived(): Promise<void>;
 }
 
 /**
- * Begins to copy all elements between the host and a device, in a stream of its own, behind what this thread has given the
- * device so far. Until it is made, `into` must not be read and `from` must not be written; memory of the device may be given up at
- * once.
- * @param into - contiguous, of the dtype and the number of elements of `from`, as that is
+ * Begins to copy all elements between the host and a device, in a stream of its own, after the work that this thread has
+ * given the device so far. Until it is complete, `into` must not be read and `from` must not be written; device memory may be
+ * released at once.
+ * @param into - contiguous, with the dtype and the number of elements of `from`, which is contiguous too
  * @throws {TroupeError} `TENSOR_ARGUMENT` unless one is the host's and the other a device's
  */
 export function copyBeside(into: Tensor, from: Tensor): BesideCopy {
@@ -33,10 +33,9 @@ export function copyBeside(into: Tensor, from: Tensor): BesideCopy {
 }
 
 /**
- * The values of a tensor in the host's memory, once they are there: no thread waits for the device. What comes later in this
- * thread's stream does not wait either.
- * @param tensor - contiguous; passes
- * @returns one-dimensional where it was a device's; the caller's
+ * Copies a tensor to host memory and resolves when the values are there. Neither the thread nor its stream waits.
+ * @param tensor - contiguous; ownership passes
+ * @returns the tensor itself if it was on the host, otherwise a 1-D copy; the caller owns it
  */
 export async function onHost(tensor: Tensor): Promise<Tensor> {
   if (tensor.device === "cpu") return tensor;

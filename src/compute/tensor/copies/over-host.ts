@@ -4,13 +4,13 @@ import { scope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 
 /**
- * Has `change` write to a tensor's elements in host memory: on a device to a copy, which is copied back. For what must have
- * the same bits whatever a device's own arithmetic is, or comes from a file.
+ * Lets `change` write a tensor's elements in host memory. For a tensor on a device, that is a copy, which is copied back. For
+ * values that come from a file, or must have the same bits whatever the device's arithmetic.
  */
 export function overHost(tensor: Tensor, change: (host: Tensor) => void): void {
   onDevice("cpu", () =>
     scope(() => {
-      const host = tensor.onto("cpu"); // on the host, the tensor itself
+      const host = tensor.onto("cpu"); // for a tensor of the host, the tensor itself
       change(host);
       if (tensor.device !== "cpu") copy_(tensor, host);
     }),

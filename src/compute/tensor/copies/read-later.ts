@@ -2,12 +2,12 @@ import { native } from "../native.ts";
 import { scope } from "../scope.ts";
 import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
-/** A number that a device computes, on its way. To be asked once; it waits for what comes before the number, and no more. */
+/** Returns a number that a device computes. It waits for the work up to the number, and no more. Call it once. */
 export type LateNumber = () => number;
 
 /**
- * Has the one element of a tensor copied to the host as soon as it is computed, while both go on. Of a tensor of the host it is
- * read at once.
+ * Starts to copy the one element of a tensor to the host as soon as it is computed, without waiting. For a tensor of the host
+ * it is read at once.
  */
 export function readLater(tensor: Tensor): LateNumber {
   if (tensor.device === "cpu") {

@@ -4,10 +4,11 @@ import { native } from "../native.ts";
 import { adopt, type Tensor } from "../tensor.ts";
 
 /**
- * A file's bytes as a 1-D tensor, without reading them: pages come in when touched and go under memory pressure. Read-only:
- * in-place operators throw `TENSOR_READ_ONLY`. The file must not shrink while the tensor, or a view of it, lives.
+ * Maps a file's bytes as a 1-D tensor, without reading them: pages are loaded when touched and dropped under memory pressure.
+ * The tensor is read-only: in-place operators throw `TENSOR_READ_ONLY`. The file must not shrink while the tensor, or a view
+ * of it, lives.
  * @param numel - number of elements from `offsetBytes` on
- * @throws {TroupeError} `FILE_UNREADABLE`, or `FILE_TOO_SHORT` when the file ends before the last element
+ * @throws {TroupeError} `FILE_UNREADABLE`, or `FILE_TOO_SHORT` if the file ends before the last element
  */
 export function mapFile(
   path: string,

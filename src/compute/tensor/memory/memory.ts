@@ -1,6 +1,6 @@
 import { loadedNative, native } from "../native.ts";
 
-/** Bytes under one tag. */
+/** Memory under one tag, in bytes. */
 export interface TagUse {
   /** Held by tensors now. */
   readonly liveBytes: number;
@@ -8,26 +8,29 @@ export interface TagUse {
   readonly peakBytes: number;
 }
 
-/** What the allocator's ledger says, in bytes that tensors asked for, over all threads of the process. */
+/** The allocator's ledger, in bytes that tensors asked for, over all threads of the process. */
 export interface MemoryUse {
   /** Held by tensors now. */
   readonly totalBytes: number;
   /** The most that was held at once since the start or the last {@link resetPeakMemory}. */
   readonly peakBytes: number;
-  /** Held from the system, in use or cached. */
+  /** Taken from the system, in use or cached. */
   readonly residentBytes: number;
-  /** Held now, by the tag under which it was allocated, of all owners together; "" is untagged. */
+  /** Held now, by the tag under which it was allocated, for all owners together; "" is untagged. */
   readonly byTag: Readonly<Record<string, number>>;
   /** By owner, such as a rank, and tag. */
   readonly byOwner: Readonly<Record<string, Readonly<Record<string, TagUse>>>>;
-  /** The most that was held at once under each tag, of several owners the sum of each one's most, since the start or the last {@link resetPeakMemory}. */
+  /**
+   * The most that was held at once under each tag, since the start or the last {@link resetPeakMemory}; for several owners
+   * the sum of their peaks.
+   */
   readonly peakByTag: Readonly<Record<string, number>>;
 }
 
-/** Between an owner and a tag. */
+/** Separates an owner from a tag. */
 const OWNED_BY = ":";
 
-/** The ledger now, of the host and of its devices together. */
+/** Reads the ledger, for the host and its devices together. */
 export function memory(): MemoryUse {
   const { liveBytes, peakBytes, residentBytes, tags } = native().memory();
   const byTag: Record<string, number> = {};
@@ -49,8 +52,9 @@ let owner = "";
 const tagIds = new Map<string, number>();
 
 /**
- * Charges all that this thread allocates from now on to an owner, such as `rank-0`; several threads may have one owner.
- * @param untagged - the tag of what no {@link tagMemory} tags
+ * Charges everything that this thread allocates from now on to an owner, such as `rank-0`; several threads may have one
+ * owner.
+ * @param untagged - tag of memory outside every {@link tagMemory}
  */
 export function chargeThreadTo(name: string, untagged: string): void {
   owner = name + OWNED_BY;
@@ -58,7 +62,7 @@ export function chargeThreadTo(name: string, untagged: string): void {
   native().setAllocationTag(tagId(untagged));
 }
 
-/** Charges what `body` allocates in this thread to a tag such as "gradients"; inner tags win over outer ones. */
+/** Charges the memory that `body` allocates in this thread to a tag such as "gradients"; inner tags win over outer ones. */
 export function tagMemory<T>(tag: string, body: () => T): T {
   const before = native().setAllocationTag(tagId(tag));
   try {
@@ -76,33 +80,33 @@ function tagId(tag: string): number {
   return id;
 }
 
-/** Starts the peak again at what is held now. */
+/** Resets the peaks to what is held now. */
 export function resetPeakMemory(): void {
   native().resetPeakMemory();
 }
 
 /** A GPU's memory, in bytes. */
 export interface GpuMemory {
-  /** Free on the whole GPU, as CUDA tells: what other processes hold is not. */
+  /** Free on the GPU, as CUDA reports it: memory of other processes is not free. */
   readonly freeBytes: number;
   readonly totalBytes: number;
   /** Held by this process's caching allocator, in use or cached. */
   readonly heldBytes: number;
-  /** Of these in use, in blocks of 512 bytes; the ledger of {@link memory} has what tensors asked for, by tag. */
+  /** The part of it in use, in blocks of 512 bytes; the ledger of {@link memory} has the bytes that tensors asked for, by tag. */
   readonly liveBytes: number;
 }
 
 /**
- * The memory of GPU `index` of this process.
- * @throws {TroupeError} `DEVICE_UNAVAILABLE` where the addon has no CUDA
+ * Returns the memory of GPU `index` of this process.
+ * @throws {TroupeError} `DEVICE_UNAVAILABLE` if the addon has no CUDA
  */
 export function gpuMemory(index: number): GpuMemory {
   return native().cudaMemory(index);
 }
 
 /**
- * Gives memory that nothing uses back to the system, and to the GPUs: what is cached for tensors, and what threads that have
- * ended had freed. Does nothing in a thread that has not loaded the addon.
+ * Returns unused memory to the system and the GPUs: memory cached for tensors, and memory freed by threads that have ended.
+ * Does nothing in a thread that has not loaded the addon.
  */
 export function releaseCachedMemory(): void {
   loadedNative()?.releaseCachedMemory();

@@ -1,22 +1,22 @@
 import { type Metered, native } from "../native.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** Reads what has been counted since {@link metered} began. */
+/** Reads the counts since {@link metered} began. */
 export interface Meter {
   read(): Metered;
-  /** Starts the peak again at what is there now. */
+  /** Resets the peak to the present value. */
   resetPeak(): void;
 }
 
-/** Whose memory is counted. */
+/** The kind of device whose memory is counted. */
 export type MeteredDevice = "cpu" | "cuda";
 
 let present: MeteredDevice | undefined;
 
 /**
- * Counts what `body` makes of tensors of device `meta`, recorded or not: what autograd keeps of them stays until it is let go.
- * In one thread one at a time.
- * @param device - whose kernels they would be
+ * Counts the tensors of device `meta` that `body` makes, as if they had memory, including those that autograd keeps. One at a
+ * time in a thread.
+ * @param device - kind of device whose kernels are assumed
  */
 export function metered<R>(device: MeteredDevice, body: (meter: Meter) => R): R {
   native().startMeter(device === "cuda");
@@ -29,12 +29,12 @@ export function metered<R>(device: MeteredDevice, body: (meter: Meter) => R): R 
   }
 }
 
-/** @returns whether a tensor is on a GPU, or stands for one there whose memory is counted */
+/** Whether a tensor is on a GPU, or is a meta tensor that is counted as one. */
 export function isOnGpu({ device }: Tensor): boolean {
   return device.startsWith("cuda") || (device === "meta" && present === "cuda");
 }
 
-/** @returns whether a tensor has no memory and is counted as if it had */
+/** Whether a tensor is a meta tensor that is counted as if it had memory. */
 export function isMetered({ device }: Tensor): boolean {
   return device === "meta" && present !== undefined;
 }

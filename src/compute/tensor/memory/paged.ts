@@ -3,9 +3,9 @@ import { frame, native } from "../native.ts";
 import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
 /**
- * A new 1-D tensor over whole pages of its own, uninitialised, that {@link vacate} gives back to the system for a while.
- * It crosses to other processes of this host as that of `emptyShared` does.
- * @returns as many elements as were asked for, and those that fill the last page
+ * Makes a 1-D tensor on memory pages of its own, uninitialized, whose memory {@link vacate} can return to the system for a
+ * while. It can be sent to other processes of this host as a tensor of `emptyShared` can.
+ * @returns a tensor with `numel` elements and those that fill the last page
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
 export function emptyPaged(numel: number, dtype: DType): Tensor {
@@ -13,9 +13,9 @@ export function emptyPaged(numel: number, dtype: DType): Tensor {
 }
 
 /**
- * Gives the memory behind a tensor of {@link emptyPaged} back to the system, whatever other tensors, threads and processes
- * are over it too: they stay what they are, but until {@link occupy} nobody may read or write them, which is for the
- * caller to see to; what is read is zero. The ledger counts the memory no longer. Twice is once.
+ * Returns the memory of a tensor of {@link emptyPaged} to the system, even if other tensors, threads and processes share it.
+ * Until {@link occupy} the caller must make sure that none of them is read or written; a read gives zeros. The ledger no
+ * longer counts the memory. Idempotent.
  * @throws {TroupeError} `TENSOR_ARGUMENT` for other memory
  */
 export function vacate(tensor: Tensor): void {
@@ -23,16 +23,16 @@ export function vacate(tensor: Tensor): void {
 }
 
 /**
- * Takes back what {@link vacate} gave up, as zeros. Twice is once.
- * @throws {TroupeError} `SHARED_MEMORY_FULL`; as {@link vacate}
+ * Takes memory again that {@link vacate} returned, filled with zeros. Idempotent.
+ * @throws {TroupeError} `SHARED_MEMORY_FULL`, or as {@link vacate}
  */
 export function occupy(tensor: Tensor): void {
   native().occupy(liveHandle(tensor, "occupy"));
 }
 
 /**
- * Tells this thread that the memory behind tensors is given up, or back: reading one throws `TENSOR_OFFLOADED` meanwhile. They
- * keep their place in the graph. Views made before are not told.
+ * Marks tensors of this thread as offloaded, or as back: reading an offloaded one throws `TENSOR_OFFLOADED`. They keep their
+ * place in the graph. Views made before are not marked.
  */
 export function markOffloaded(tensors: readonly Tensor[], away: boolean): void {
   tensors.forEach((tensor, index) => {
@@ -41,7 +41,7 @@ export function markOffloaded(tensors: readonly Tensor[], away: boolean): void {
   native().markOffloaded(tensors.length, away);
 }
 
-/** @returns whether two tensors are over one memory, wherever in it */
+/** Whether two tensors have the same storage. */
 export function sharesMemory(one: Tensor, other: Tensor): boolean {
   return native().sharesMemory(liveHandle(one, "sharesMemory"), liveHandle(other, "sharesMemory"));
 }

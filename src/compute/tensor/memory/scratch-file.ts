@@ -2,24 +2,24 @@ import { type DType, dtypeCode } from "../dtype.ts";
 import { frame, native } from "../native.ts";
 import { adopt, liveHandle, type Tensor } from "../tensor.ts";
 
-/** What the memory, the place and the size of every transfer of a {@link ScratchFile} are whole multiples of. */
+/** Page size: the address, the offset and the size of every transfer of a {@link ScratchFile} are multiples of it. */
 export const PAGE_BYTES = 4096;
 
 /**
- * A nameless file of fixed size, for tensors that are larger than memory. No directory lists it and nothing is left of it
- * when it is closed or its process ends, however it ends. Its bytes go past the system's page cache where the file system
- * takes that. Native threads move them: reads and writes overlap each other and whatever this thread computes.
+ * An unnamed file of fixed size for tensors that do not fit in memory. It is in no directory and disappears when it is closed
+ * or its process ends in any way. It bypasses the system's page cache if the file system allows that. Native threads do the
+ * transfers, so that reads and writes overlap each other and this thread's computation.
  */
 export class ScratchFile implements Disposable {
   readonly sizeBytes: number;
-  /** Whether transfers pass the page cache by. */
+  /** Whether transfers bypass the page cache. */
   readonly direct: boolean;
   readonly #file: number;
 
   /**
-   * Reserves the file's whole size.
-   * @param directory - on the disk that is to hold it
-   * @throws {TroupeError} `SCRATCH_FILE` where the disk is full or the directory cannot be written
+   * Reserves the complete size of the file.
+   * @param directory - a directory on the disk to use
+   * @throws {TroupeError} `SCRATCH_FILE` if the disk is full or the directory cannot be written
    */
   constructor(directory: string, sizeBytes: number) {
     this.sizeBytes = sizeBytes;
@@ -28,44 +28,44 @@ export class ScratchFile implements Disposable {
   }
 
   /**
-   * Fills a tensor from the file; until the promise is fulfilled it may hold anything.
-   * @param into - whole pages, as {@link pageAligned} makes them
-   * @throws {TroupeError} `SCRATCH_FILE` when the disk fails; `TENSOR_ARGUMENT` unless memory and place are whole pages
+   * Fills a tensor from the file; until the promise resolves its contents are undefined.
+   * @param into - complete pages, as {@link pageAligned} makes them
+   * @throws {TroupeError} `SCRATCH_FILE` if the disk fails; `TENSOR_ARGUMENT` unless memory and offset are complete pages
    */
   read(into: Tensor, offsetBytes: number): Promise<void> {
     return native().readScratch(this.#file, liveHandle(into, "scratch"), offsetBytes);
   }
 
   /**
-   * Writes a tensor into the file; it must not change until the promise is fulfilled. What a read that begins before then
-   * finds at that place is undefined.
+   * Writes a tensor into the file; it must not change until the promise resolves. A read that begins before then gets
+   * undefined contents.
    * @throws as {@link read}
    */
   write(from: Tensor, offsetBytes: number): Promise<void> {
     return native().writeScratch(this.#file, liveHandle(from, "scratch"), offsetBytes);
   }
 
-  /** Begins {@link read} for a thread that blocks. */
+  /** Begins a {@link read} that the thread waits for by blocking. */
   beginRead(into: Tensor, offsetBytes: number): BlockingTransfer {
     return new BlockingTransfer(
       native().beginScratch(this.#file, liveHandle(into, "scratch"), offsetBytes, false),
     );
   }
 
-  /** Begins {@link write} for a thread that blocks. */
+  /** Begins a {@link write} that the thread waits for by blocking. */
   beginWrite(from: Tensor, offsetBytes: number): BlockingTransfer {
     return new BlockingTransfer(
       native().beginScratch(this.#file, liveHandle(from, "scratch"), offsetBytes, true),
     );
   }
 
-  /** Gives the file up; what is under way still ends. */
+  /** Closes the file; transfers under way still complete. */
   [Symbol.dispose](): void {
     native().closeScratch(this.#file);
   }
 }
 
-/** A tensor on its way to or from a file. */
+/** A transfer between a tensor and a file, under way. */
 export class BlockingTransfer {
   readonly #transfer: number;
 
@@ -74,22 +74,25 @@ export class BlockingTransfer {
     this.#transfer = transfer;
   }
 
-  /** Blocks this thread until it is through; once. @throws {TroupeError} `SCRATCH_FILE` when the disk fails, or at the deadline */
+  /**
+   * Blocks this thread until it is complete. Call it once. @throws {TroupeError} `SCRATCH_FILE` if the disk fails, or at the
+   * deadline
+   */
   wait(deadlineMs: number): void {
     native().awaitScratch(this.#transfer, deadlineMs);
   }
 }
 
 /**
- * Frees the memory of `aliases`, tensors over the whole of one memory, unless anything else uses it: a view, another thread,
- * the graph. They stay what they are, but reading one throws `TENSOR_OFFLOADED` until {@link takeMemoryBack}.
- * @returns whether it did
+ * Frees the memory of `aliases`, tensors that each cover all of one storage, unless a view, another thread or the graph uses
+ * it. The tensors stay, but reading one throws `TENSOR_OFFLOADED` until {@link takeMemoryBack}.
+ * @returns whether the memory was freed
  */
 export function giveMemoryUp(aliases: readonly Tensor[]): boolean {
   return native().giveMemoryUp(inFrame(aliases, "giveMemoryUp"));
 }
 
-/** Gives tensors that {@link giveMemoryUp} took it from memory again, with any content. */
+/** Gives tensors new memory after {@link giveMemoryUp}, uninitialized. */
 export function takeMemoryBack(aliases: readonly Tensor[]): void {
   native().takeMemoryBack(inFrame(aliases, "takeMemoryBack"));
 }
@@ -101,7 +104,7 @@ function inFrame(tensors: readonly Tensor[], op: string): number {
   return tensors.length;
 }
 
-/** A new 1-D tensor with memory that begins on a page; uninitialised. For {@link ScratchFile}. */
+/** Makes an uninitialized 1-D tensor whose memory begins at a page, for {@link ScratchFile}. */
 export function pageAligned(numel: number, dtype: DType): Tensor {
   return adopt(native().pageAligned(dtypeCode(dtype), numel));
 }

@@ -3,31 +3,34 @@ import type { Tensor } from "../tensor.ts";
 import { joinStatistics, NO_VALUES, type Statistics, statisticsOf } from "./statistics.ts";
 
 /**
- * How many values fall into each of 2,048 fixed buckets, four to a power of two on either side of zero. Since the buckets
- * do not depend on the values, parts of a tensor can be joined to the whole. Plain data.
+ * A histogram of values over 2,048 fixed buckets, four per power of two on either side of zero. The buckets do not depend on
+ * the values, so that histograms of a tensor's parts can be joined. Plain data.
  */
 export interface Buckets {
-  /** Of the finite values. */
+  /** Statistics of the finite values. */
   readonly statistics: Statistics;
   readonly numNotFinite: number;
-  /** Of the buckets that are not empty, rising with the values in them. */
+  /** Indices of the buckets that are not empty, rising with their values. */
   readonly indices: readonly number[];
-  /** Values in each of those. */
+  /** Number of values in each of those buckets. */
   readonly counts: readonly number[];
 }
 
-/** Of no values at all. */
+/** The histogram of no values. */
 const EMPTY: Buckets = { statistics: NO_VALUES, numNotFinite: 0, indices: [], counts: [] };
 
-/** Sign, eight bits of exponent, two of mantissa: what is left of a float32 above these bits numbers its bucket. */
+/**
+ * The low bits of a float32 that do not matter: the sign, eight bits of exponent and two of mantissa above them number its
+ * bucket.
+ */
 const REST_BITS = 21;
 const NUM_POSITIVE = 2 ** (31 - REST_BITS);
-/** The first bucket whose exponent means infinite, or not a number. */
+/** The first bucket whose exponent means infinite or NaN. */
 const NOT_FINITE = 255 * 4;
-/** Values at a time: bounds the memory of a look at a large tensor to some 24 MB. */
+/** Values per chunk, which bounds the memory for a large tensor to about 24 MB. */
 const CHUNK = 2 ** 20;
 
-/** @param values - flat, of any floating dtype; still the caller's */
+/** Counts the values of a tensor. @param values - flat, of any floating dtype; the caller keeps it */
 export function bucketsOf(values: Tensor): Buckets {
   const parts: Buckets[] = [];
   for (let begin = 0; begin < values.numel; begin += CHUNK) {
@@ -37,7 +40,7 @@ export function bucketsOf(values: Tensor): Buckets {
   return joinBuckets(parts);
 }
 
-/** Joins the buckets of disjoint parts. */
+/** Joins the histograms of disjoint parts. */
 export function joinBuckets(parts: Iterable<Buckets>): Buckets {
   const all = [...parts];
   if (all.length <= 1) return all[0] ?? EMPTY;
@@ -55,7 +58,7 @@ export function joinBuckets(parts: Iterable<Buckets>): Buckets {
   };
 }
 
-/** @returns the value at which a bucket ends and the next one begins */
+/** Returns the value at which a bucket ends and the next one begins. */
 export function bucketLimit(index: number): number {
   const magnitude = index >= NUM_POSITIVE ? index - NUM_POSITIVE + 1 : NUM_POSITIVE - 1 - index;
   return index >= NUM_POSITIVE ? edge(magnitude) : 0 - edge(magnitude);
@@ -88,7 +91,7 @@ function bucketsOfChunk(values: Tensor): Buckets {
   };
 }
 
-/** The smallest float32 whose magnitude is in this bucket. */
+/** Returns the smallest float32 whose magnitude is in this bucket. */
 function edge(magnitude: number): number {
   const exponent = magnitude >> 2;
   const quarters = (magnitude & 3) / 4;

@@ -5,17 +5,20 @@ import { scope } from "../scope.ts";
 import { Tensor } from "../tensor.ts";
 import { standardDeviation, statisticsOf } from "./statistics.ts";
 
-/** Elements up to which every value is shown; of more, the first and last {@link EDGE} along each dim. As in torch. */
+/**
+ * Most elements of a tensor that is shown completely; of a larger one, the first and last {@link EDGE} along each dim are
+ * shown, as in torch.
+ */
 const ALL_SHOWN = 1000;
 const EDGE = 3;
 
-/** Elements up to which mean and deviation are computed: about a millisecond of a thread's time. */
+/** Most elements of a tensor whose mean and deviation are computed, which takes about a millisecond. */
 const MEASURED = 1 << 20;
 
 /**
- * A tensor as `console.log` shows it: dtype, shape and device, mean and unbiased deviation, and the values, of large tensors those at
- * the edges. A tensor of more than a million elements is not read for its mean, and one that cannot be read (disposed, without
- * memory) shows what it is and no more: looking costs little and never throws.
+ * Describes a tensor for `console.log`: dtype, shape and device, mean and unbiased deviation, and the values, of large
+ * tensors those at the edges. Showing costs little and never throws: a tensor of more than a million elements has no mean,
+ * and one that cannot be read (disposed, without memory) has no values.
  */
 function showTensor(tensor: Tensor): string {
   const name = tensor.toString();
@@ -23,7 +26,7 @@ function showTensor(tensor: Tensor): string {
   try {
     return noGrad(() => scope(() => `${name} ${tensor.device}${figuresOf(tensor)}\n${valuesOf(tensor)}`));
   } catch {
-    return name; // its memory is given up for now
+    return name; // its memory is offloaded
   }
 }
 
@@ -49,7 +52,7 @@ function valuesOf(tensor: Tensor): string {
   );
 }
 
-/** The first and last elements along each dim that is longer than both. */
+/** Returns the first and last elements along each dim that is longer than both. */
 function edgesOf(tensor: Tensor): Tensor {
   return tensor.shape.reduce(
     (left, size, dim) =>
@@ -58,7 +61,7 @@ function edgesOf(tensor: Tensor): Tensor {
   );
 }
 
-/** Rows in brackets, one a line; `cut` says of which dims the middle is left out. */
+/** Writes rows in brackets, one per line; `cut` says in which dims the middle is left out. */
 function nested(
   texts: readonly string[],
   shape: readonly number[],
@@ -76,7 +79,7 @@ function nested(
   return `[${parts.join(between)}]`;
 }
 
-/** Floats in one form for all of them, by torch's rule: whole numbers, four decimals, or powers of ten. */
+/** Formats floats in one form for all, by torch's rule: whole numbers, four decimals, or powers of ten. */
 function floats(values: readonly number[]): string[] {
   const finite = values.filter((value) => Number.isFinite(value) && value !== 0).map(Math.abs);
   const [largest, smallest] = [Math.max(0, ...finite), Math.min(Infinity, ...finite)];

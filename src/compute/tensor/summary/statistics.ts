@@ -1,7 +1,7 @@
 import { scope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** Of some values, in float64; parts of a tensor can be joined to those of the whole. Plain data. */
+/** Statistics of some values, in float64. Those of a tensor's parts can be joined. Plain data. */
 export interface Statistics {
   readonly count: number;
   readonly mean: number;
@@ -11,7 +11,7 @@ export interface Statistics {
   readonly max: number;
 }
 
-/** Of no values at all. */
+/** The statistics of no values. */
 export const NO_VALUES: Statistics = {
   count: 0,
   mean: 0,
@@ -20,7 +20,7 @@ export const NO_VALUES: Statistics = {
   max: Number.NEGATIVE_INFINITY,
 };
 
-/** @param values - of any floating dtype; still the caller's */
+/** Computes the statistics of a tensor. @param values - of any floating dtype; the caller keeps it */
 export function statisticsOf(values: Tensor): Statistics {
   if (values.numel === 0) return NO_VALUES;
   return scope(() => {
@@ -45,7 +45,7 @@ export function joinStatistics(parts: Iterable<Statistics>): Statistics {
       count,
       mean: whole.mean + (shift * part.count) / count,
       squares: whole.squares + part.squares + (shift * shift * whole.count * part.count) / count,
-      // Comparisons alone would lose what is not a number.
+      // Unlike comparisons, these keep NaN.
       min: Math.min(whole.min, part.min),
       max: Math.max(whole.max, part.max),
     };
@@ -53,7 +53,7 @@ export function joinStatistics(parts: Iterable<Statistics>): Statistics {
   return whole;
 }
 
-/** @returns the statistics of all values times a positive factor */
+/** Returns the statistics of all values times a positive factor. */
 export function scaleStatistics(statistics: Statistics, factor: number): Statistics {
   const { count, mean, squares, min, max } = statistics;
   return {
@@ -65,7 +65,7 @@ export function scaleStatistics(statistics: Statistics, factor: number): Statist
   };
 }
 
-/** @returns the unbiased standard deviation; NaN of a single value, as in torch */
+/** Returns the unbiased standard deviation; NaN for a single value, as in torch. */
 export function standardDeviation({ squares, count }: Statistics): number {
   return Math.sqrt(squares / (count - 1));
 }

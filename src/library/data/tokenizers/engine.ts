@@ -138,7 +138,7 @@ class BoundedSteps {
   #replaced(texts: readonly string[], pattern: RegExp | LinearPattern, content: string): string[] {
     let length = 0;
     return texts.map((text) => {
-      const kept = pattern instanceof LinearPattern ? pattern.apart(text) : text.split(pattern);
+      const kept = pattern instanceof LinearPattern ? pattern.pieces(text) : text.split(pattern);
       length += lengthOf(kept) + content.length * (kept.length - 1);
       checkGrowth(length, this.#longest);
       return kept.join(content);

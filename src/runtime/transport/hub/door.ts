@@ -1,32 +1,35 @@
 import type { Socket } from "node:net";
 
 /**
- * Where a process takes the calls of others, and how it calls them: the seam between a hub and what its sockets are.
- * Bytes written to a socket come out of the other end in order, or the socket closes.
+ * Accepts the calls of other processes and calls them: the interface between a hub and its kind of sockets. Bytes written to
+ * a socket arrive at the other end in order, or the socket closes.
  */
 export interface Door {
-  /** What others call it by: plain data, known once it is open. */
+  /** The address that others call; known once the door is open. */
   readonly address: string;
-  /** After so long without a sign a caller counts as lost; undefined where the end of a process closes its sockets at once. */
+  /** Heartbeats, by which a silent caller is lost; undefined if the end of a process closes its sockets at once. */
   readonly heartbeat: Heartbeat | undefined;
   /**
-   * Takes calls from now on.
-   * @param onCall - is given each call whose certificate, if any is asked for, is trusted; `admit` is to be called once its process is known, or the
-   *   door hangs up after a while, and before that where too many wait
+   * Accepts calls from now on.
+   * @param onCall - receives each call whose certificate, if one is required, is trusted. Call `admit` once its process is
+   *   known; otherwise the door closes the call after a while, or earlier if too many wait
    */
   open(onCall: (socket: Socket, admit: () => void) => void): Promise<void>;
-  /** Calls the process whose door has this address; what is written before it is answered waits. */
+  /** Calls the process whose door has this address. Bytes written before it is connected wait. */
   call(address: string): Socket;
-  /** @returns what the end of a call means where one end did not trust the other; undefined for any other end */
+  /** Returns the error of a call that ended because one end did not trust the other; undefined for any other error. */
   distrustIn(error: Error): Error | undefined;
-  /** Takes no more calls, and hangs up on those that were not admitted. */
+  /** Accepts no more calls, and closes those that were not admitted. */
   close(): void;
 }
 
-/** How a silent peer is told from a quiet one. */
+/** Timing of heartbeats, which distinguish a lost peer from a quiet one. */
 export interface Heartbeat {
-  /** Each end says something so often. */
+  /** Time between two heartbeats of each end. */
   readonly everyMs: number;
-  /** So many times that since the newest sign of a peer was sent, and it is lost; while this process stands still, no time passes. */
+  /**
+   * A peer is lost if its last heartbeat was sent this many times {@link everyMs} ago. Time does not count while this process
+   * is halted.
+   */
   readonly lostAfter: number;
 }

@@ -3,27 +3,27 @@ import { TroupeError } from "../../../errors/index.ts";
 import { sameToken } from "../../access/index.ts";
 import { type Frame, frameFlag, frameHeader } from "../frame.ts";
 
-/** The most bytes of a greeting, and of a refusal. */
+/** Size limit of a greeting and of a refusal, in bytes. */
 export const greetingBytes = 1_024;
 
-/** The first frame of a call: which process calls, and where it is called back. */
+/** The first frame of a call: the process that calls, and where to call it back. */
 export interface Greeting {
   readonly index: number;
   /** The address of the caller's door. */
   readonly address: string;
 }
 
-/** Why a call is not taken. */
+/** The reason why a call is refused. */
 export type Refusal =
-  /** The caller's token is another. */
+  /** The caller has another token. */
   | { readonly reason: "token" }
   /** The caller's certificate is not trusted: `got` says why. */
   | { readonly reason: "certificate"; readonly got: string };
 
 /**
- * The bytes of a greeting. They hold no token, only a proof of it for this one call: no hub accepts an index twice, so a proof that
- * is read on the way is of no use.
- * @param to - the address that is called
+ * Encodes a greeting. It holds no token, only a proof of it for this call: no hub accepts an index twice, so that an
+ * intercepted proof is useless.
+ * @param to - the address being called
  */
 export function packGreeting({ index, address }: Greeting, to: string, token: string): Uint8Array {
   const proof = proofOf({ index, address }, to, token);
@@ -31,6 +31,7 @@ export function packGreeting({ index, address }: Greeting, to: string, token: st
 }
 
 /**
+ * Decodes and checks a greeting.
  * @param to - the address of this process's door
  * @returns the greeting, and whether the caller has the token
  * @throws {TroupeError} `FRAME_INVALID` for anything else
@@ -47,28 +48,28 @@ export function unpackGreeting(
   return { greeting, isProven: sameToken(String(proof), proofOf(greeting, to, token)) };
 }
 
-/** The bytes that tell a caller on its own call why it is not taken. */
+/** Encodes a refusal as a frame, which is sent back on the caller's own call. */
 export function refusalFrame(refusal: Refusal): Uint8Array {
   const text = new TextEncoder().encode(JSON.stringify(refusal));
   return Buffer.concat([frameHeader(text.length, 0, frameFlag.refused, 0), text]);
 }
 
-/** @returns the error that a refusal stands for; undefined for a frame that is none */
+/** Turns a refusal into an error; undefined if the frame is not a refusal. */
 export function refusalIn({ flags, bytes }: Frame): TroupeError | undefined {
   if ((flags & frameFlag.refused) === 0) return undefined;
   const said = JSON.parse(new TextDecoder().decode(bytes)) as Partial<Record<string, unknown>> | null;
   if (said?.reason !== "certificate") return otherToken();
-  // Its text is printed, and the other end is not known.
+  // The text will be printed, and the sender is not authenticated.
   return untrusted(String(said.got).replace(/[^ -~]/g, "?"));
 }
 
-/** Two ends of a network do not trust each other's certificates. @param got - why not */
+/** Makes `PEER_UNTRUSTED`: one end does not trust the certificate of the other. @param got - the reason */
 export function untrusted(got: string, cause?: Error): TroupeError {
   return new TroupeError(
     "PEER_UNTRUSTED",
     {
       where: "network",
-      expected: "certificates of both ends that the CA of the other has signed",
+      expected: "certificates that the other end's CA has signed",
       got,
       hint: "see --tls-cert and --tls-ca of both",
     },
@@ -76,13 +77,13 @@ export function untrusted(got: string, cause?: Error): TroupeError {
   );
 }
 
-/** The first frame of a call is no greeting of a process that may call here. */
+/** Makes the error of a call whose first frame is not a greeting of a process that may call here. */
 export function unauthenticated(): TroupeError {
   return new TroupeError("FRAME_INVALID", {
     where: "hub",
     expected: "a process of this system",
     got: "an unauthenticated peer",
-    hint: "nothing is to be done",
+    hint: "nothing needs to be done",
   });
 }
 

@@ -10,37 +10,40 @@ import {
   unauthenticated,
   unpackGreeting,
 } from "./greeting.ts";
-import { OwnTime, SignsOfLife } from "./signs-of-life.ts";
+import { OwnTime, PeerLiveness } from "./peer-liveness.ts";
 
-/** One end, in this process, of a route to another. */
+/** This process's end of a route to another process. */
 export interface Route {
   /** The process at the other end. */
   readonly peer: number;
-  /** Of that process's door. */
+  /** Address of that process's door. */
   readonly peerAddress: string;
-  /** Brings bytes that came from there to their actor. */
+  /** Delivers bytes from there to their actor. */
   deliver(bytes: Uint8Array<ArrayBuffer>, flags: number): void;
 }
 
-/** How a hub is made. */
+/** Options of a {@link Hub}. */
 export interface HubOptions {
-  /** Of this process; 0 is the one that started the others. */
+  /** Index of this process; 0 is the one that started the others. */
   readonly index: number;
-  /** Where others call it; opened by the hub. */
+  /** The door that others call; the hub opens it. */
   readonly door: Door;
-  /** Known to the processes of this system and to nobody else. */
+  /** Secret shared by the processes of this system. */
   readonly token: string;
   readonly maxFrameBytes: number;
-  /** Takes what another hub says to this one, which is on `controlRoute`. */
+  /** Receives messages of another hub to this one, sent on `controlRoute`. */
   onControl(from: number, bytes: Uint8Array<ArrayBuffer>): void;
   /**
-   * Takes what is not this hub's own: from a process for which it stands in, or for one.
-   * @returns whether it has taken the frame; otherwise it is the hub's own after all
+   * Receives frames to be relayed: those from and for processes that this hub relays for.
+   * @returns whether it has relayed the frame; otherwise the frame is for this hub
    */
-  passOn?(from: number, frame: Frame): boolean;
-  /** Called at each heartbeat: what is said in it goes with the signs of life. */
+  relay?(from: number, frame: Frame): boolean;
+  /** Called before each heartbeat is sent; messages sent in it go along. */
   onBeat?(): void;
-  /** Another process can be heard no more; `error` where it said what cannot be, or one of the two did not trust the other. */
+  /**
+   * Called when the connection from another process has ended; `error` if it sent something invalid, or one of the two did
+   * not trust the other.
+   */
   onLost(index: number, error: Error | undefined): void;
 }
 
@@ -54,21 +57,21 @@ interface Call {
 /** A call from another process. */
 interface Caller {
   readonly socket: Socket;
-  /** None where the end of a process closes its sockets at once. */
-  readonly signs: SignsOfLife | undefined;
+  /** Undefined if the end of a process closes its sockets at once. */
+  readonly liveness: PeerLiveness | undefined;
 }
 
-// Whose sign is too old is to be known before the next one would be due.
+// Checks per heartbeat, so that an overdue peer is noticed before its next heartbeat would be due.
 const looksPerBeat = 4;
 
-/** The route of what hubs say to each other. */
+/** The route of messages between hubs. */
 export const controlRoute = 0;
 
 /**
- * The post office of one process: takes bytes to and from other processes, over a socket for each direction, and never
- * looks into them. It writes only where it has called and reads only where it was called; no call is answered but one that is refused. So two that
- * call each other at once do not collide, and the last words of a process that is killed arrive: a socket that is closed while something in
- * it is unread drops what is under way. Lives on the main thread, which never computes.
+ * Carries bytes between this process and others, over one socket for each direction, and never looks into them. It writes
+ * only on calls that it made and reads only from calls of others; only a refused call gets an answer. Thus two processes that
+ * call each other at once do not collide, and the last messages of a killed process arrive: a socket that is closed with
+ * unread data would drop what is under way. The hub runs on the main thread, which never computes.
  */
 export class Hub {
   readonly index: number;
@@ -76,10 +79,10 @@ export class Hub {
   readonly #addresses = new Map<number, string>();
   readonly #outbound = new Map<number, Call>();
   readonly #inbound = new Map<number, Caller>();
-  /** The hub that passes on what a process says and hears. */
-  readonly #behind = new Map<number, number>();
+  /** By process: the hub that relays for it. */
+  readonly #relays = new Map<number, number>();
   readonly #routes = new Map<number, Route>();
-  /** Frames that came before their route was opened here. */
+  /** Frames that arrived before their route was opened here. */
   readonly #early = new Map<number, Frame[]>();
   readonly #finished = new Set<number>();
   readonly #atEnd = new Map<number, (() => void)[]>();
@@ -106,32 +109,32 @@ export class Hub {
     return hub;
   }
 
-  /** What other processes call this one by. */
+  /** The address that other processes call. */
   get address(): string {
     return this.#options.door.address;
   }
 
-  /** Enters where another process can be called. */
+  /** Records the address of another process. */
   know(index: number, address: string): void {
     this.#addresses.set(index, address);
   }
 
-  /** Enters that another process is reached through a hub that passes on what it says and hears: it is lost with that. */
-  knowBehind(index: number, hub: number): void {
-    this.#behind.set(index, hub);
+  /** Records that another process is reached through a hub that relays for it. If the hub is lost, so is the process. */
+  knowRelayed(index: number, hub: number): void {
+    this.#relays.set(index, hub);
   }
 
-  /** Passes a frame on as it came. @param of - see {@link Frame.of} */
+  /** Sends a frame on unchanged. @param of - see {@link Frame.of} */
   pass(to: number, { route, flags, bytes }: Frame, of = 0): void {
     this.#write(to, route, flags, bytes, of);
   }
 
-  /** Says something to another hub. */
+  /** Sends a message to another hub. */
   control(to: number, bytes: Uint8Array): void {
     this.#write(to, controlRoute, 0, bytes);
   }
 
-  /** Opens this end of a route; what came for it before is delivered now. */
+  /** Opens this end of a route and delivers frames that arrived for it before. */
   openRoute(id: number, route: Route): void {
     this.#routes.set(id, route);
     this.know(route.peer, route.peerAddress);
@@ -147,7 +150,7 @@ export class Hub {
     if (route !== undefined) this.#write(route.peer, id, flags, bytes);
   }
 
-  /** Ends this end of a route: what was sent before still arrives. */
+  /** Closes this end of a route; bytes sent before still arrive. */
   closeRoute(id: number): void {
     const route = this.#routes.get(id);
     if (route === undefined) return;
@@ -155,33 +158,33 @@ export class Hub {
     this.#finish(id);
   }
 
-  /** Calls `run` once nothing more can come over this route; at once where that is so already. */
+  /** Calls `run` once nothing more can arrive on this route; at once if that is so already. */
   afterRoute(id: number, run: () => void): void {
     if (this.#finished.has(id)) run();
     else this.#atEnd.set(id, [...(this.#atEnd.get(id) ?? []), run]);
   }
 
-  /** Takes in that another process can be heard no more, unless its own last words will say so. */
+  /** Records that another process is lost, unless its own call is still open and will say so by its end. */
   lose(index: number, error?: Error): void {
     if (!this.#inbound.has(index)) this.#lose(index, error);
   }
 
   /**
-   * Says its last to all, or all but `staying`; resolves when each of them has taken in all that this process has said to it, or is lost.
-   * What is under way when a process ends may end with it: a call that is not answered yet, and what no socket holds.
+   * Ends all calls, or all but the one to `staying`. Resolves when each of those processes has read everything that this one
+   * has sent, or is lost. Without that, bytes still under way could be lost with this process.
    */
   async leave(staying?: number): Promise<void> {
     const calls = [...this.#outbound].filter(([to]) => to !== staying);
     await Promise.all(
       calls.map(async ([, { socket }]) => {
         socket.end();
-        // Who has read to the end of a call ends it too.
+        // A process that has read to the end of a call closes it too.
         if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
       }),
     );
   }
 
-  /** Nothing is sent or received after it. */
+  /** Closes the hub. Nothing is sent or received afterwards. */
   close(): void {
     clearInterval(this.#heart);
     this.#options.door.close();
@@ -189,28 +192,29 @@ export class Hub {
     for (const { socket } of this.#inbound.values()) socket.destroy();
   }
 
-  /** Takes those for lost whose signs are too old; a look in so many is a heartbeat. */
+  /** Drops the peers whose heartbeats are overdue. Every {@link looksPerBeat}-th look sends heartbeats. */
   #look({ everyMs, lostAfter }: Heartbeat): void {
     this.#time?.turn();
     this.#numLooks += 1;
     if (this.#numLooks % looksPerBeat === 0) this.#beat();
-    for (const { signs, socket } of this.#inbound.values())
-      if (signs !== undefined && signs.ageMs > everyMs * lostAfter) socket.destroy(silent(signs.ageMs));
+    for (const { liveness, socket } of this.#inbound.values())
+      if (liveness !== undefined && liveness.ageMs > everyMs * lostAfter)
+        socket.destroy(silent(liveness.ageMs));
   }
 
-  /** Says to all who are called that this process is there. */
+  /** Sends a heartbeat to every process that this one has called. */
   #beat(): void {
     const calls = [...this.#outbound.values()].filter(({ socket }) => socket.writable);
     for (const { socket } of calls) socket.cork();
     this.#options.onBeat?.();
     for (const call of calls) writeFrame(call, controlRoute, frameFlag.beat, sentNow());
     for (const { socket } of calls) socket.uncork();
-    for (const { signs } of this.#inbound.values()) signs?.turn();
+    for (const { liveness } of this.#inbound.values()) liveness?.turn();
   }
 
   #write(to: number, route: number, flags: number, bytes: Uint8Array, of = 0): void {
     if (this.#lost.has(to)) return;
-    const hub = this.#behind.get(to);
+    const hub = this.#relays.get(to);
     if (hub === undefined) writeFrame(this.#outbound.get(to) ?? this.#call(to), route, flags, bytes, of);
     else this.#write(hub, route, flags, bytes, to);
   }
@@ -235,7 +239,7 @@ export class Hub {
     socket.on("error", (error) => {
       refusal ??= door.distrustIn(error);
     });
-    // The end of one that has called comes by the other direction, behind its last words; of one that never has, there are none.
+    // The end of a process that has called arrives on its own call, after its last messages. One that never called has none.
     socket.on("close", () => {
       if (!this.#inbound.has(to)) this.#lose(to, refusal);
     });
@@ -243,7 +247,7 @@ export class Hub {
     return call;
   }
 
-  /** Reads a caller's first frame, which says who it is. A caller without the token gets a refusal, and is read no further. */
+  /** Reads a caller's first frame, which identifies it. A caller without the token gets a refusal and is not read any further. */
   #accept(socket: Socket, admit: () => void): void {
     const reader = new FrameReader(greetingBytes);
     let from: number | undefined;
@@ -251,7 +255,7 @@ export class Hub {
     let isRefused = false;
     socket.on("data", (piece: Uint8Array) => {
       if (isRefused) return;
-      if (from !== undefined) this.#inbound.get(from)?.signs?.came(piece.length);
+      if (from !== undefined) this.#inbound.get(from)?.liveness?.countBytes(piece.length);
       try {
         reader.read(piece, (frame) => {
           if (isRefused) return;
@@ -261,7 +265,7 @@ export class Hub {
           if (from === undefined) return void socket.end(refusalFrame({ reason: "token" }));
           reader.allow(this.#options.maxFrameBytes);
           admit();
-          this.#inbound.set(from, { socket, signs: this.#newSigns() });
+          this.#inbound.set(from, { socket, liveness: this.#newLiveness() });
         });
       } catch (caught) {
         error = caught as Error;
@@ -277,7 +281,8 @@ export class Hub {
   }
 
   /**
-   * Notes which process calls, and where to call it back. A process that was lost stays lost: its messages meanwhile are gone.
+   * Records which process calls, and where to call it back. A process that was declared lost is never readmitted, because its
+   * frames were dropped meanwhile.
    * @returns undefined for a caller that has another token
    */
   #greet(frame: Frame): number | undefined {
@@ -290,18 +295,19 @@ export class Hub {
     return index;
   }
 
-  #newSigns(): SignsOfLife | undefined {
+  #newLiveness(): PeerLiveness | undefined {
     const { heartbeat } = this.#options.door;
-    return heartbeat && this.#time && new SignsOfLife(this.#time, heartbeat);
+    return heartbeat && this.#time && new PeerLiveness(this.#time, heartbeat);
   }
 
   #receive(from: number, frame: Frame): void {
-    if ((frame.flags & frameFlag.beat) !== 0) this.#inbound.get(from)?.signs?.sign(sentMsOf(frame.bytes));
-    else if (this.#options.passOn?.(from, frame) === true) return;
+    if ((frame.flags & frameFlag.beat) !== 0)
+      this.#inbound.get(from)?.liveness?.heartbeat(sentMsOf(frame.bytes));
+    else if (this.#options.relay?.(from, frame) === true) return;
     else if (frame.of === 0) this.#take(from, frame);
-    else if (this.#behind.get(frame.of) === from) this.#take(frame.of, frame);
-    // Of one that is lost nothing is heard any more.
-    else if (!this.#lost.has(frame.of)) throw notBehind(frame.of);
+    else if (this.#relays.get(frame.of) === from) this.#take(frame.of, frame);
+    // Frames of a lost process are dropped.
+    else if (!this.#lost.has(frame.of)) throw notRelayed(frame.of);
   }
 
   #take(from: number, frame: Frame): void {
@@ -318,7 +324,7 @@ export class Hub {
     else route.deliver(frame.bytes, frame.flags);
   }
 
-  /** Nothing more comes over the route: whoever waited for that goes on. */
+  /** Records that nothing more arrives on a route, and calls those that waited for that. */
   #finish(id: number): void {
     this.#routes.delete(id);
     this.#finished.add(id);
@@ -330,14 +336,14 @@ export class Hub {
   #lose(index: number, error: Error | undefined): void {
     if (this.#lost.has(index)) return;
     this.#lost.add(index);
-    // Before its call is ended: one that still lived would take that for the end of its system, and clear up behind it.
+    // Before its call is closed: a process that still lives would take that for the end of its system and clean up after it.
     this.#options.onLost(index, error);
     this.#inbound.delete(index);
-    this.#behind.delete(index);
+    this.#relays.delete(index);
     this.#outbound.get(index)?.socket.destroy();
     this.#outbound.delete(index);
     for (const [id, route] of this.#routes) if (route.peer === index) this.#finish(id);
-    for (const [process, hub] of this.#behind) if (hub === index) this.#lose(process, undefined);
+    for (const [process, hub] of this.#relays) if (hub === index) this.#lose(process, undefined);
   }
 }
 
@@ -350,16 +356,16 @@ function writeFrame(call: Call, route: number, flags: number, bytes: Uint8Array,
   call.numFrames += 1;
 }
 
-function notBehind(process: number): TroupeError {
+function notRelayed(process: number): TroupeError {
   return new TroupeError("FRAME_INVALID", {
     where: "hub",
-    expected: "what a process of its own says",
-    got: `what process ${process} is to have said`,
-    hint: "the other end is no host of this system, or of another version",
+    expected: "frames of the processes that it relays for",
+    got: `one of process ${process}`,
+    hint: "the other end is not a host of this system, or has another version",
   });
 }
 
-/** What a sign of life says: when it was sent, on its sender's clock. */
+/** Returns the bytes of a heartbeat: the time of sending on this process's clock. */
 function sentNow(): Uint8Array {
   return new Uint8Array(new Float64Array([performance.now()]).buffer);
 }
@@ -371,8 +377,8 @@ function sentMsOf(bytes: Uint8Array<ArrayBuffer>): number {
 function silent(ageMs: number): TroupeError {
   return new TroupeError("PEER_SILENT", {
     where: "hub",
-    expected: "a sign from each process every heartbeat",
+    expected: "a heartbeat of each process in time",
     got: `none that was sent within ${(ageMs / 1e3).toFixed(1)} s`,
-    hint: "its host is down or stands still, or the network between the two is cut or too slow",
+    hint: "its host is down or halted, or the network between the two is cut or too slow",
   });
 }

@@ -6,30 +6,30 @@ import type { CreditsEnd, CreditsPlan, Parcel, Pipe } from "../link.ts";
 import type { Signal } from "../signal.ts";
 import type { Hub, Route } from "./hub.ts";
 
-/** One end of a link between two processes, as the system orders it: plain data. */
+/** One end of a link between two processes, as the system plans it. Plain data. */
 export interface RouteEnd {
   /** Unique in the system. */
   readonly id: number;
   /** The process at the other end. */
   readonly peer: number;
-  /** Of that process's door. */
+  /** Address of that process's door. */
   readonly peerAddress: string;
   readonly side: 0 | 1;
   readonly credits: CreditsPlan;
 }
 
-/** What the actor at this end of a route counts in. */
+/** Returns the credit counters of the actor at this end of a route. */
 export function creditsAt({ credits }: RouteEnd): CreditsEnd {
   return "reportEvery" in credits ? { ...credits, taken: new SharedArrayBuffer(reportBytes) } : credits;
 }
 
-/** Ends a route; the last that goes over it is what its actor has taken. */
+/** Ends a route, after a last report of what its actor has taken. */
 function endRoute(hub: Hub, id: number, credits: CreditsEnd): void {
   if ("taken" in credits) hub.send(id, new Uint8Array(credits.taken).slice(), 0);
   hub.closeRoute(id);
 }
 
-/** Where bytes of a route come out: an actor's port, and the doorbell of its thread. */
+/** Connects a route to an actor's port and to the signal of the actor's thread. */
 export class PortRoute implements Route {
   readonly peer: number;
   readonly peerAddress: string;
@@ -39,7 +39,7 @@ export class PortRoute implements Route {
   readonly #port: MessagePort;
   readonly #signal: Signal;
 
-  /** Opens the route on `port`, whose other end the actor has. */
+  /** Opens the route on `port`; the actor has the other end. */
   constructor(
     hub: Hub,
     { id, peer, peerAddress }: RouteEnd,
@@ -64,7 +64,7 @@ export class PortRoute implements Route {
     this.#signal.ring((flags & frameFlag.urgent) !== 0);
   }
 
-  /** Ends the route of an actor that has ended: what it posted last is sent first. */
+  /** Closes the route of an actor that has ended, after sending what it posted last. */
   close(): void {
     for (
       let left = receiveMessageOnPort(this.#port);

@@ -6,35 +6,35 @@ import { Callers } from "../../access/index.ts";
 import type { Door, Heartbeat } from "../hub/door.ts";
 import { refusalFrame, untrusted } from "../hub/greeting.ts";
 
-/** How processes reach each other over a network: plain data. */
+/** How processes reach each other over a network. Plain data. */
 export interface Network {
-  /** This host's name or number as others reach it; its door is open at this interface only. */
+  /** The name or address by which others reach this host; it listens on this interface only. */
   readonly host: string;
-  /** Where the door is; a free one unless said otherwise. */
+  /** The port to listen on; a free one by default. */
   readonly port?: number;
-  /** Keys with which both ends prove themselves and hide what they say; without them all of it is readable on the way. */
+  /** Keys for TLS between all hosts. Without them messages are neither encrypted nor authenticated by certificates. */
   readonly tls?: Keys;
-  /** A sign each 200 ms, lost after nine in silence unless said otherwise: who is gone is noticed within two seconds. */
+  /** Heartbeats; by default every 200 ms, lost after nine, so that a lost host is noticed within two seconds. */
   readonly heartbeat?: Heartbeat;
 }
 
-/** In PEM, as text. */
+/** TLS keys as PEM text. */
 export interface Keys {
   readonly key: string;
   readonly cert: string;
-  /** Who signed the certificates of all hosts. */
+  /** Certificate of the authority that signed the certificates of all hosts. */
   readonly ca: string;
 }
 
-/** Codes of OpenSSL, and of Node where it has looked at a certificate. */
+/** Error codes of OpenSSL, and of Node's check of certificates. */
 const ofTrust = /^(?:ERR_SSL|ERR_TLS|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
-/** Loaded where keys are given only: it costs a process 14 to 60 ms, of the 0.7 s in which two begin again. */
+/** Loaded only if there are keys: it costs a process 14 to 60 ms, of the 0.7 s in which two restart. */
 const tls = () => process.getBuiltinModule("node:tls");
 
 const usualHeartbeat: Heartbeat = { everyMs: 200, lostAfter: 9 };
 
-/** A TCP socket, for processes of several hosts. */
+/** A door on a TCP socket, for processes of several hosts. */
 export class TcpDoor implements Door {
   readonly heartbeat: Heartbeat;
   readonly #network: Network;
@@ -67,7 +67,7 @@ export class TcpDoor implements Door {
       this.#server.on("secureConnection", (socket: TLSSocket) =>
         isTrusted(socket) ? take(socket) : refuse(socket),
       );
-    // An unauthenticated peer is none of this process's business.
+    // Errors of unauthenticated peers are ignored.
     this.#server.on("tlsClientError", () => {});
     try {
       this.#server.listen({ host, port });
@@ -79,7 +79,7 @@ export class TcpDoor implements Door {
 
   call(address: string): Socket {
     const [host, port] = JSON.parse(address) as [string, number];
-    // Whom a certificate names does not matter, who signed it does: hosts come and go by number.
+    // Only the signer of a certificate matters, not the name in it: hosts are known by number.
     const socket =
       this.#keys === undefined
         ? connect({ host, port })
@@ -91,7 +91,7 @@ export class TcpDoor implements Door {
   distrustIn(error: Error): TroupeError | undefined {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (this.#keys === undefined || !ofTrust.test(code)) return undefined;
-    // Such a code means that the other end, or TLS, ended the call; any other, that this end does not trust the certificate.
+    // An ERR_ code means that the other end, or TLS, ended the call; any other, that this end does not trust the certificate.
     const isOfCall = code.startsWith("ERR_");
     return untrusted(
       isOfCall ? error.message : `${code} for the certificate of the host that is called`,
@@ -106,8 +106,8 @@ export class TcpDoor implements Door {
 }
 
 /**
- * A session that is resumed counts as authorized even if it began without a certificate, so each call is to show its own. Troupe's own calls
- * resume none.
+ * Whether a caller has shown a trusted certificate in this call. A resumed session counts as authorized even if it began
+ * without a certificate, so it is refused; Troupe's own calls resume none.
  */
 function isTrusted(socket: TLSSocket): boolean {
   return socket.authorized && !socket.isSessionReused() && hasCertificate(socket);
@@ -117,7 +117,7 @@ function hasCertificate(socket: TLSSocket): boolean {
   return Object.keys(socket.getPeerCertificate()).length > 0;
 }
 
-/** Tells a caller why its certificate is not trusted, and reads nothing of what it says. */
+/** Sends a caller the reason why its certificate is not trusted, and reads nothing from it. */
 function refuse(socket: TLSSocket): void {
   socket.on("error", () => {});
   socket.resume();
@@ -132,7 +132,7 @@ function cannotListen(host: string, port: number, cause: Error): TroupeError {
       where: "network",
       expected: "an address of this host that is free",
       got: `${host}:${port}, ${cause.message}`,
-      hint: "name an interface of this host, and no port or a free one",
+      hint: "name an interface of this host, with a free port or none",
     },
     { fields: { host, port }, cause },
   );

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { Callers } from "../../access/index.ts";
 import type { Door } from "../hub/door.ts";
 
-/** A Unix socket, for processes of one machine. Whoever may enter its folder may call. */
+/** A door on a Unix socket, for processes of one machine. Every process that can access its folder may call. */
 export class UnixDoor implements Door {
   readonly address: string;
   readonly heartbeat = undefined;
   readonly #server: Server = createServer();
   readonly #callers = new Callers(this.#server);
 
-  /** @param folder - where the sockets of all processes lie: nobody else may enter it */
+  /** @param folder - folder of the sockets of all processes; no other user may have access to it */
   constructor(folder: string, index: number) {
     this.address = socketPath(folder, index);
   }
@@ -34,7 +34,7 @@ export class UnixDoor implements Door {
   }
 }
 
-/** The socket of one process. */
+/** Returns the path of a process's socket. */
 export function socketPath(folder: string, index: number): string {
   return join(folder, `p${index}.sock`);
 }

@@ -1,9 +1,9 @@
 import type { ModuleTexts } from "../module-texts.ts";
 
 /** The data that an actor's thread starts with. Plain data. */
-export interface ThreadBirth {
+export interface ThreadStart {
   /** Imported in this order. */
   readonly moduleUrls: readonly string[];
-  /** Modules that it loads from here, whatever has become of their files. */
+  /** Sources of modules that it loads instead of their files, which may have changed. */
   readonly modules: ModuleTexts | undefined;
 }

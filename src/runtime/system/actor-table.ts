@@ -2,21 +2,21 @@ import { type Address, describe } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
 import type { ActorRecord } from "./actor-record.ts";
 
-/** Who lives in a system, of whom something still runs, and how the others ended. */
-export class Census {
+/** The actors of a system: those that live, those that have ended but still run something, and how the others ended. */
+export class ActorTable {
   readonly #records = new Map<number, ActorRecord>();
-  /** The newest of each name: those before it have ended. */
+  /** The newest incarnation of each name: those before it have ended. */
   readonly #byName = new Map<string, ActorRecord>();
-  /** How those ended of which nothing runs any more. */
+  /** Ends of the actors of which nothing runs any more. */
   readonly #ends = new Map<number, Down>();
 
-  /** Enters a new incarnation. */
+  /** Adds a new incarnation. */
   enter(record: ActorRecord): void {
     this.#records.set(record.address.uid, record);
     this.#byName.set(record.address.name, record);
   }
 
-  /** Nothing of it runs any more; how it ended is kept. */
+  /** Removes an incarnation of which nothing runs any more, and keeps how it ended. */
   leave(record: ActorRecord): void {
     const { address, down } = record;
     this.#ends.set(address.uid, down as Down);
@@ -29,35 +29,35 @@ export class Census {
     return this.running.filter(({ down }) => down === undefined);
   }
 
-  /** Every actor of which something still runs, its last moments included. */
+  /** Every actor of which something still runs, even if it has ended. */
   get running(): readonly ActorRecord[] {
     return [...this.#records.values()];
   }
 
-  /** An actor of which something still runs. */
+  /** Finds an actor of which something still runs. */
   record(uid: number): ActorRecord | undefined {
     return this.#records.get(uid);
   }
 
-  /** An actor that has not ended. */
+  /** Finds an actor that has not ended. */
   livingRecord(uid: number): ActorRecord | undefined {
     const record = this.#records.get(uid);
     return record?.down === undefined ? record : undefined;
   }
 
-  /** The actor of this name that has not ended. */
+  /** Finds the actor of this name that has not ended. */
   livingNamed(name: string): ActorRecord | undefined {
     const record = this.#byName.get(name);
     return record?.down === undefined ? record : undefined;
   }
 
-  /** `name#incarnation` of an actor of which something still runs. */
+  /** Returns `name#incarnation` of an actor of which something still runs. */
   nameOf(uid: number): string | undefined {
     const record = this.#records.get(uid);
     return record === undefined ? undefined : describe(record.address);
   }
 
-  /** How an actor that does not live ended; "unknown" for one that never was. */
+  /** Returns how an actor ended; "unknown" for one that never existed. */
   endOf({ uid, name, incarnation }: Pick<Address, "uid" | "name" | "incarnation">): Down {
     const end = this.#records.get(uid)?.down ?? this.#ends.get(uid);
     return end ?? { actor: name, incarnation, reason: "unknown" };

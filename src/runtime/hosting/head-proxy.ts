@@ -2,65 +2,65 @@ import type { Frame } from "../transport/frame.ts";
 import { Hub } from "../transport/hub/hub.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
 
-/** As whom it answers. */
+/** Index of the head, which this hub stands in for. */
 const head = 0;
 
-/** How a post is made. */
-export interface PostOptions {
-  /** How this host is reached: its processes reach the post in the same way. */
+/** Options of a {@link HeadProxy}. */
+export interface HeadProxyOptions {
+  /** How other processes reach this host. */
   readonly network: Network;
   readonly token: string;
   readonly maxFrameBytes: number;
-  /** Passes on to the head what one of the processes says. */
+  /** Relays a frame of one of the processes to the head. */
   toHead(frame: Frame, process: number): void;
-  /** One of the processes can be heard no more; `error` as in `HubOptions.onLost`. All that it said has been passed on. */
+  /** The connection from one of the processes has ended, after all its frames were relayed; `error` as in `HubOptions.onLost`. */
   onLost(process: number, error: Error | undefined): void;
 }
 
 /**
- * Stands in for the head before the processes of another host, which take it for the head itself. So the head has one connection with each
- * host and not with each process, and hears signs of life of hosts alone: those of the processes are heard here.
+ * Stands in for the head on another host: the processes there connect to it as if it were the head. Thus the head has one
+ * connection to each host, not to each process, and receives heartbeats of hosts only; those of the processes end here.
  */
-export class Post {
+export class HeadProxy {
   readonly #gone = new Map<number, PromiseWithResolvers<void>>();
   #hub: Hub | undefined;
 
-  static async open({ network, token, maxFrameBytes, toHead, onLost }: PostOptions): Promise<Post> {
-    const post = new Post();
-    post.#hub = await Hub.open({
+  static async open({ network, token, maxFrameBytes, toHead, onLost }: HeadProxyOptions): Promise<HeadProxy> {
+    const proxy = new HeadProxy();
+    proxy.#hub = await Hub.open({
       index: head,
       door: new TcpDoor({ ...network, port: 0 }),
       token,
       maxFrameBytes,
       onControl: () => {},
-      passOn: (process, frame) => {
+      relay: (process, frame) => {
         toHead(frame, process);
         return true;
       },
       onLost: (process, error) => {
         onLost(process, error);
-        post.#goneOf(process).resolve();
+        proxy.#goneOf(process).resolve();
       },
     });
-    return post;
+    return proxy;
   }
 
-  /** What processes call it by, in place of the head. */
+  /** The address that processes call instead of the head's. */
   get address(): string {
     return this.#open.address;
   }
 
-  /** Gives one of the processes what the head says to it. */
+  /** Relays a frame of the head to one of the processes. */
   deliver(frame: Frame): void {
     this.#open.pass(frame.of, frame);
   }
 
-  /** Resolves when a process that has called can be heard no more, and all that it said has been passed on. */
+  /** Resolves when the connection from a process has ended and all its frames were relayed. */
   gone(process: number): Promise<void> {
     return this.#goneOf(process).promise;
   }
 
-  /** Takes no more calls; the processes that are left take that for the end of the head. */
+  /** Closes all connections; the remaining processes take that for the end of the head. */
   close(): void {
     this.#open.close();
   }

@@ -1,22 +1,22 @@
 import type { Heartbeat } from "./door.ts";
 
-/** So much between two heartbeats is no trickle: a link that brings it carries, however long a sign behind it was under way. */
+/** Bytes between two heartbeats that show that a link works, however late a heartbeat behind them is. */
 const PLENTY_BYTES = 4_096;
-/** Clocks of two hosts drift apart by less than this share: a sign's least time under way is forgotten so fast. */
+/** Bound on how fast the clocks of two hosts drift apart; the least lag grows at this rate. */
 const DRIFT = 1e-3;
 
-/** Time as this process lives it: of a stretch in which it stands still no more passes than one heartbeat. */
+/** A clock that advances by at most one heartbeat while this process is halted. */
 export class OwnTime {
   readonly #everyMs: number;
   #turnedAt = performance.now();
   #passedMs = 0;
 
-  /** @param everyMs - of a heartbeat; {@link turn} is to be called at least so often */
+  /** @param everyMs - time between heartbeats; call {@link turn} at least as often */
   constructor({ everyMs }: Heartbeat) {
     this.#everyMs = everyMs;
   }
 
-  /** Since it was made. */
+  /** Time since it was made. */
   get nowMs(): number {
     return this.#passedMs + Math.min(performance.now() - this.#turnedAt, this.#everyMs);
   }
@@ -28,46 +28,46 @@ export class OwnTime {
 }
 
 /**
- * How old the newest sign of life of another process is: since it was sent, not since it came. Signs say when they were sent, by the
- * sender's clock; what they take above the least that any has taken, they were held up on their way. So a link that has become too slow is
- * told from one that carries, though something still comes.
+ * Measures how old the newest heartbeat of another process is, since it was sent and not since it arrived. Heartbeats carry
+ * their time of sending by the sender's clock; lag above the least lag of any counts as delay on the way. Thus a link that
+ * has become too slow is noticed although something still arrives.
  */
-export class SignsOfLife {
+export class PeerLiveness {
   readonly #time: OwnTime;
   readonly #driftMs: number;
-  /** By how much this process's time is ahead of the sender's clock, and the least time under way. */
+  /** Least difference between arrival by this process's clock and sending by the sender's. */
   #leastLagMs = Number.POSITIVE_INFINITY;
   #newestSentMs = Number.NEGATIVE_INFINITY;
-  /** On this process's time, since when it is known to be there without a sign that says so. */
+  /** When the process last showed by other bytes that it is there, on this process's clock. */
   #knownAtMs: number;
   #numBytes = 0;
 
-  /** Begins with the process being there. */
+  /** Counts the process as alive from now on. */
   constructor(time: OwnTime, { everyMs }: Heartbeat) {
     this.#time = time;
     this.#driftMs = everyMs * DRIFT;
     this.#knownAtMs = time.nowMs;
   }
 
-  /** So many bytes have come, a sign's among them. */
-  came(numBytes: number): void {
+  /** Counts bytes that have arrived, those of heartbeats included. */
+  countBytes(numBytes: number): void {
     this.#numBytes += numBytes;
   }
 
-  /** A sign has come. @param sentMs - on its sender's clock */
-  sign(sentMs: number): void {
+  /** Records a heartbeat. @param sentMs - time of sending on its sender's clock */
+  heartbeat(sentMs: number): void {
     this.#leastLagMs = Math.min(this.#leastLagMs, this.#time.nowMs - sentMs);
     this.#newestSentMs = sentMs;
   }
 
-  /** To be called at each heartbeat. */
+  /** Updates the measurement; call it once per heartbeat. */
   turn(): void {
     this.#leastLagMs += this.#driftMs;
     if (this.#numBytes >= PLENTY_BYTES) this.#knownAtMs = this.#time.nowMs;
     this.#numBytes = 0;
   }
 
-  /** Of the newest sign. */
+  /** Age of the newest heartbeat. */
   get ageMs(): number {
     const sentAt = this.#newestSentMs + this.#leastLagMs;
     return (
