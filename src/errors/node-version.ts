@@ -1,4 +1,4 @@
-// What the declarations of every entry need, whatever a user's project says.
+// Types that the declarations of every entry need, whichever a user's project has.
 /// <reference types="node" preserve="true" />
 /// <reference lib="es2024" preserve="true" />
 /// <reference lib="esnext.disposable" preserve="true" />
