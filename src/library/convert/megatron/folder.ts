@@ -39,7 +39,7 @@ export async function openMegatron(
   given: { readonly config?: JsonObject | undefined; readonly version?: number | undefined },
 ): Promise<ConvertSource> {
   const { folder, iteration } = await iterationFolder(path);
-  const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "../../..")]));
+  const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "..")]));
   await using opening = new AsyncDisposableStack();
   const shards: MegatronShard[] = [];
   const versions = new Set<number>();

@@ -27,7 +27,7 @@ export function looksLikeNeoX(entries: readonly string[]): boolean {
  */
 export async function openNeoX(path: string, given: JsonObject | undefined): Promise<ConvertSource> {
   const { folder, step } = await stepOf(path);
-  const config = given ?? (await findConfig("gpt-neox", [folder, path, join(folder, "../../..")]));
+  const config = given ?? (await findConfig("gpt-neox", [folder, path, join(folder, "..")]));
   const entries = (await readdir(folder)).flatMap((name) => {
     const { layer, rank, all } = rankFile.exec(name)?.groups ?? {};
     return rank === undefined && all === undefined ? [] : [{ name, layer, rank: Number(rank ?? all) }];
