@@ -79,6 +79,14 @@ describe("Megatron-LM and back, bit by bit", () => {
     expect(differ.message).toContain("Megatron-LM has both in one");
   });
 
+  test("one iteration alone, whose config.json lies in the folder of the run", async () => {
+    const folder = await temporaryFolder();
+    const hf = await writeModel(folder, smallGpt);
+    await convert(hf, join(folder, "run"), { to: "megatron" });
+    await convert(join(folder, "run", "iter_0000000"), join(folder, "back"), { to: "hf" });
+    expect(await contentAt(join(folder, "back"))).toEqual(await contentAt(hf));
+  });
+
   test.skipIf(goldenPath("gpt2") === undefined)("GPT-2 as transformers saved it", async () => {
     const folder = await temporaryFolder();
     const hf = goldenPath("gpt2") as string;

@@ -19,7 +19,7 @@ export interface TaskSamples<S, B extends Batch> {
   readonly fields?: Fields;
   /** Other facts of the dataset. Default: none. */
   readonly facts?: Fields;
-  /** Of samples with texts: a sample's row, by which samples of about one length are brought together. */
+  /** A sample's row of text, by which samples of about one length are brought together. Default: samples have none. */
   readonly texts?: { readonly rows: TextRows; rowOf(sample: S): TextTokens };
   readonly collate: Collate<S, B>;
   /** Default: the tokens of texts that are no padding; none of other samples. */

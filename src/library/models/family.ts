@@ -66,7 +66,7 @@ export interface TextForm {
 /** Experts in every layer, and the weight of their auxiliary losses. */
 export interface ExpertConfig {
   readonly numExperts: number;
-  /** Weight of the auxiliary losses, summed over the layers, in the loss; 0.01 unless told otherwise. */
+  /** Weight of the auxiliary losses, summed over the layers, in the loss. Default: 0.01. */
   readonly auxiliaryWeight?: number;
   /** Whether a dense layer answers beside the experts: residual MoE. Default: false. */
   readonly residual?: boolean;

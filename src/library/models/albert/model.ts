@@ -1,7 +1,6 @@
-import { LayerNorm, Linear, type Parameter, type TensorPlan, zeros } from "../../../compute/nn/index.ts";
+import { LayerNorm, Linear, type Parameter, zeros } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { encoderNaming } from "../bert/state-dict-adapter.ts";
-import { headOverWords } from "../bert/tensor-plan.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { initOf } from "../encoder-parts.ts";
 import { ofFamily } from "../of-family.ts";
@@ -61,12 +60,8 @@ export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
     return this.predictions;
   }
 
-  protected override get headPlan(): TensorPlan {
-    return { "predictions.decoder": headOverWords };
-  }
-
-  protected override get tiedNames(): readonly string[] {
-    return this.config.tie_word_embeddings ? ["predictions.decoder.weight", "predictions.decoder.bias"] : [];
+  protected override get decoderName(): string {
+    return "predictions.decoder";
   }
 }
 

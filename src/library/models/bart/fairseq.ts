@@ -1,20 +1,20 @@
 import { bookkeeping, type FairseqForm } from "../formats/fairseq.ts";
-import { below, modules, type WeightRow, weights } from "../formats/weight-map.ts";
-
-const same = (...names: readonly string[]): WeightRow[] =>
-  modules(Object.fromEntries(names.map((name) => [name, name])));
+import { below, modules, same, type WeightRow, weights } from "../formats/weight-map.ts";
 
 const attention = (name: string): WeightRow[] => [
-  ...below(name, name, same("q_proj", "k_proj", "v_proj", "out_proj")),
-  ...same(`${name}_layer_norm`),
+  ...below(name, name, modules(same("q_proj", "k_proj", "v_proj", "out_proj"))),
+  ...modules(same(`${name}_layer_norm`)),
 ];
 
-const layer: readonly WeightRow[] = [...attention("self_attn"), ...same("fc1", "fc2", "final_layer_norm")];
+const layer: readonly WeightRow[] = [
+  ...attention("self_attn"),
+  ...modules(same("fc1", "fc2", "final_layer_norm")),
+];
 
 const stack = (name: string, inner: readonly WeightRow[]): WeightRow[] =>
   below(name, `model.${name}`, [
-    ...weights({ embed_positions: "embed_positions" }),
-    ...same("layernorm_embedding"),
+    ...weights(same("embed_positions")),
+    ...modules(same("layernorm_embedding")),
     ...below("layers.*", "layers.*", inner),
   ]);
 

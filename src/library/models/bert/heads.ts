@@ -66,9 +66,3 @@ export class PretrainingHeads extends MaskedWords {
     this.seq_relationship = linear(config.hidden_size, 2, config);
   }
 }
-
-/** Names of the output layer's entries that its ties make superfluous. */
-export const tiedDecoder: readonly string[] = [
-  "cls.predictions.decoder.weight",
-  "cls.predictions.decoder.bias",
-];

@@ -1,4 +1,4 @@
-import { crossEntropy, type TensorPlan } from "../../../compute/nn/index.ts";
+import { crossEntropy } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
@@ -12,9 +12,9 @@ import {
 } from "../text-encoder/index.ts";
 import { type BertConfig, bertConfig } from "./config.ts";
 import { BertModel } from "./encoder.ts";
-import { MaskedWords, PretrainingHeads, tiedDecoder } from "./heads.ts";
+import { MaskedWords, PretrainingHeads } from "./heads.ts";
 import { encoderConfigJson, encoderNaming } from "./state-dict-adapter.ts";
-import { encoderPlan, headOverWords } from "./tensor-plan.ts";
+import { encoderPlan } from "./tensor-plan.ts";
 
 const bert: TextEncoderFamily<BertConfig> = {
   prefix: "bert",
@@ -43,12 +43,8 @@ export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
     return this.cls;
   }
 
-  protected override get headPlan(): TensorPlan {
-    return { "cls.predictions.decoder": headOverWords };
-  }
-
-  protected override get tiedNames(): readonly string[] {
-    return this.config.tie_word_embeddings ? tiedDecoder : [];
+  protected override get decoderName(): string {
+    return "cls.predictions.decoder";
   }
 }
 
@@ -79,12 +75,8 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
     return { loss: words.add(crossEntropy(follows, nextSentenceLabel.reshape([-1]))) };
   }
 
-  protected override get headPlan(): TensorPlan {
-    return { "cls.predictions.decoder": headOverWords };
-  }
-
-  protected override get tiedNames(): readonly string[] {
-    return this.config.tie_word_embeddings ? tiedDecoder : [];
+  protected override get decoderName(): string {
+    return "cls.predictions.decoder";
   }
 }
 

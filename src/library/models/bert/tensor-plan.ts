@@ -42,6 +42,3 @@ export function encoderPlan(config: EncoderShape, reads: Reads): TensorPlan {
     ...(reads === "all" && { "encoder.end": sequence({ output: "whole" }) }),
   };
 }
-
-/** The rule of a head over the vocabulary behind it. */
-export const headOverWords = vocabulary({ input: "whole" });

@@ -7,7 +7,7 @@ interface Form {
   readonly transposed?: boolean;
   /** How many maps' rows lie in it, head by head, in the order of the checkpoint's version: queries, keys and values; 0 for none. */
   readonly fused?: 0 | 2 | 3;
-  /** The dim that tensor-parallel ranks split; undefined where each holds the whole tensor. */
+  /** The dim that tensor-parallel ranks split; undefined where each holds all of it. */
   readonly splitDim?: 0 | 1 | undefined;
   /** Whether its rows are tokens of the vocabulary, to which Megatron adds rows that mean nothing. */
   readonly perToken?: boolean;

@@ -11,6 +11,11 @@ export type WeightRow<Form = unknown, Here = string> = {
 
 type Names<Here> = Readonly<Record<string, Here>>;
 
+/** Names that are the same on both sides. */
+export function same(...names: readonly string[]): Names<string> {
+  return Object.fromEntries(names.map((name) => [name, name]));
+}
+
 /** A row a tensor. @param names - there: here @param form - what else is true of each */
 export function tensors<Here extends string | readonly string[], const Form extends object = object>(
   names: Names<Here>,

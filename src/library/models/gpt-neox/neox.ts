@@ -1,6 +1,6 @@
 import { configOfFile } from "../config-fields.ts";
 import type { NeoXForm } from "../formats/neox.ts";
-import { below, biases, modules, weights } from "../formats/weight-map.ts";
+import { below, biases, modules, same, weights } from "../formats/weight-map.ts";
 import { gptNeoXConfig } from "./config.ts";
 
 /** Layers of GPT-NeoX's pipeline that stand before the first of its stack: the words, and a change of dims. */
@@ -16,10 +16,9 @@ const form: NeoXForm = (given) => {
   const norms = ["input_layernorm", "post_attention_layernorm"];
   const attention = ["attention.query_key_value", "attention.dense"];
   const feedForward = ["mlp.dense_h_to_4h", "mlp.dense_4h_to_h"];
-  const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
   const layer = [
-    ...weights(same([...norms, ...attention, ...feedForward])),
-    ...biases(same([...norms, ...(hasBias ? attention : []), ...feedForward])),
+    ...weights(same(...norms, ...attention, ...feedForward)),
+    ...biases(same(...norms, ...(hasBias ? attention : []), ...feedForward)),
   ];
   const layers = Array.from({ length: numLayers }, (_, index) =>
     below(`${NUM_BEFORE + index}`, `gpt_neox.layers.${index}`, layer),

@@ -1,5 +1,5 @@
 import { bookkeeping, type FairseqForm } from "../formats/fairseq.ts";
-import { below, modules, weights } from "../formats/weight-map.ts";
+import { below, modules, same, weights } from "../formats/weight-map.ts";
 
 /** OPT as metaseq, FairSeq's sibling, names it: its words once more for the output layer. */
 const form: FairseqForm = () => ({
@@ -12,18 +12,10 @@ const form: FairseqForm = () => ({
       project_out_dim: "project_out",
     }),
     ...modules({ layer_norm: "final_layer_norm" }),
-    ...below(
-      "layers.*",
-      "layers.*",
-      modules(
-        Object.fromEntries(
-          [
-            ...["q_proj", "k_proj", "v_proj", "out_proj"].map((map) => `self_attn.${map}`),
-            ...["self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"],
-          ].map((name) => [name, name]),
-        ),
-      ),
-    ),
+    ...below("layers.*", "layers.*", [
+      ...below("self_attn", "self_attn", modules(same("q_proj", "k_proj", "v_proj", "out_proj"))),
+      ...modules(same("self_attn_layer_norm", "fc1", "fc2", "final_layer_norm")),
+    ]),
   ]),
   renamed: [[/^model\.(?=decoder)/, ""]],
   ignored: bookkeeping,

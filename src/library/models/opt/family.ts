@@ -1,4 +1,6 @@
 import { defineFamily } from "../family.ts";
+import { attentionsOf } from "../prefixed.ts";
+import { ProjectedAttention } from "../projected-attention.ts";
 import { encoderSizes } from "../size-names.ts";
 import { optConfig } from "./config.ts";
 import { OPTForCausalLM } from "./model.ts";
@@ -19,15 +21,10 @@ defineFamily({
   deltas: {
     lora: ["q_proj", "v_proj"],
     ia3: { target: ["q_proj", "k_proj", "fc2"], feedForward: ["fc2"] },
-    prefix: (model) => {
-      if (!(model instanceof OPTForCausalLM)) return undefined;
-      const attentions = [...model.model.decoder.layers].map(({ self_attn: attention }) => ({
-        attention,
-        map: attention.k_proj,
-        parts: 1,
-      }));
-      return { stack: model, maskName: "attentionMask", maxPositions: model.maxPositions, attentions };
-    },
+    prefix: (model) =>
+      model instanceof OPTForCausalLM
+        ? attentionsOf(model, ProjectedAttention, ({ k_proj: map }) => ({ map, parts: 1 }))
+        : undefined,
   },
   formats: { modelCenter: () => import("./model-center.ts"), fairseq: () => import("./fairseq.ts") },
 });

@@ -1,8 +1,8 @@
-import { positionsIn, type TensorPlan } from "../../../compute/nn/index.ts";
+import { positionsIn } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { BertModel } from "../bert/encoder.ts";
 import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
-import { encoderPlan, headOverWords } from "../bert/tensor-plan.ts";
+import { encoderPlan } from "../bert/tensor-plan.ts";
 import { rowLoss } from "../heads/index.ts";
 import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
@@ -77,12 +77,8 @@ export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
     return this.lm_head;
   }
 
-  protected override get headPlan(): TensorPlan {
-    return { "lm_head.decoder": headOverWords };
-  }
-
-  protected override get tiedNames(): readonly string[] {
-    return this.config.tie_word_embeddings ? ["lm_head.decoder.weight", "lm_head.decoder.bias"] : [];
+  protected override get decoderName(): string {
+    return "lm_head.decoder";
   }
 }
 

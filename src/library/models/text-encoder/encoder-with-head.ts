@@ -1,4 +1,4 @@
-import { below, Module, type Parameter, type TensorPlan } from "../../../compute/nn/index.ts";
+import { below, Module, type Parameter, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { EncoderBatch, ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
@@ -38,7 +38,9 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
   abstract override forward(batch: EncoderBatch): ModelOutputs;
 
   get stateNaming(): StateNaming {
-    return this.#family.naming(this.tiedNames);
+    const { decoderName: decoder, config } = this;
+    const isTied = decoder !== undefined && config.tie_word_embeddings;
+    return this.#family.naming(isTied ? [`${decoder}.weight`, `${decoder}.bias`] : []);
   }
 
   get configJson(): NamedState["configJson"] {
@@ -46,20 +48,16 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
   }
 
   get tensorPlan(): TensorPlan {
+    const { decoderName: decoder } = this;
     return {
       ...below(this.#family.prefix, this.#family.plan(this.config, this.#needs.reads)),
-      ...this.headPlan,
+      ...(decoder !== undefined && { [decoder]: vocabulary({ input: "whole" }) }),
     };
   }
 
-  /** How the head is split. Default: whole on every rank. */
-  protected get headPlan(): TensorPlan {
-    return {};
-  }
-
-  /** Names that files may hold although they are tied to others. */
-  protected get tiedNames(): readonly string[] {
-    return [];
+  /** The name of the output layer over the words, which is split by them and may be tied to them; undefined for a head without one. */
+  protected get decoderName(): string | undefined {
+    return undefined;
   }
 
   /** The head's dropout. */

@@ -1,12 +1,8 @@
 import { bookkeeping, type FairseqForm, type FairseqModel } from "../formats/fairseq.ts";
-import { below, modules, tensors, type WeightRow } from "../formats/weight-map.ts";
+import { below, modules, same, tensors, type WeightRow } from "../formats/weight-map.ts";
 
 const layer: readonly WeightRow[] = [
-  ...below(
-    "self_attn",
-    "attention",
-    modules({ q_proj: "q_proj", k_proj: "k_proj", v_proj: "v_proj", out_proj: "out_proj" }),
-  ),
+  ...below("self_attn", "attention", modules(same("q_proj", "k_proj", "v_proj", "out_proj"))),
   ...modules({
     self_attn_layer_norm: "layer_norm",
     fc1: "feed_forward.intermediate_dense",
