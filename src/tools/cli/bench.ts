@@ -65,7 +65,7 @@ async function bench(flags: BenchFlags): Promise<void> {
   whole("--window-steps", flags.windowSteps, 1);
   whole("--convergence", flags.convergence, 0);
   const folder = flags.out === undefined ? undefined : resolve(flags.out);
-  // A place that cannot be written to is told before the work, not after.
+  // Makes the folder first: a folder that cannot be written is reported before the work, not after.
   if (folder !== undefined) makeFolder(folder);
   const result = await runBench({
     dimensions: flags.dimension,

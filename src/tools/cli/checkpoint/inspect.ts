@@ -35,7 +35,7 @@ export async function inspectCheckpoint(location: string, { step, json }: Inspec
   }
   const state = [
     ...stateRows(checkpoint.state),
-    ["model", String(checkpoint.config.model_type ?? "not told")],
+    ["model", String(checkpoint.config.model_type ?? "unknown")],
   ];
   const fileRows = files.map(({ name, sizeBytes }) => [name, describeBytes(sizeBytes)]);
   const tensorRows = tensors.map(({ name, dtype, shape, sizeBytes }) => [

@@ -17,5 +17,5 @@ export async function joinCheckpoint(
   const path = join(storage.location, name);
   const brought = await joinFolders(path, folders);
   if (json) print(JSON.stringify({ path, brought }));
-  else print(`${path}  ${brought.length === 0 ? "is whole already" : `has ${brought.join(", ")} now`}`);
+  else print(`${path}  ${brought.length === 0 ? "is complete already" : `has ${brought.join(", ")} now`}`);
 }

@@ -44,7 +44,7 @@ function describeStanding(standing: RunStanding): string {
     case "ended":
       return `${standing.end.how} at ${standing.end.at}`;
     case "silent":
-      return `ended without a word, last heard of at ${standing.heardAt}`;
+      return `ended without a record, last heard from at ${standing.heardAt}`;
     default:
       return standing satisfies never;
   }

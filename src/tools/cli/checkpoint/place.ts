@@ -7,14 +7,14 @@ import {
   stepFolder,
 } from "../../../library/checkpoint/index.ts";
 
-/** A run's storage and the checkpoints that are meant, the newest first. */
+/** A run's storage and the selected checkpoints, the newest first. */
 export interface MeantCheckpoints {
   readonly storage: CheckpointStorage;
   readonly checkpoints: readonly CheckpointFacts[];
 }
 
 /**
- * The checkpoints that a place, and maybe a step, name.
+ * Selects the checkpoints of a run's folder, or the one that `location` or `step` names.
  * @throws {TroupeError} `CHECKPOINT_MISSING` where there is none
  */
 export async function meantBy(location: string, step?: number): Promise<MeantCheckpoints> {
