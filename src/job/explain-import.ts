@@ -4,18 +4,19 @@ import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { framesOf, nearestName, TroupeError, whatWasMeant } from "../errors/index.ts";
 
-/** Why a module could not be imported, in the words of a sentence. */
+/** Parts of the error for a module that could not be imported. */
 interface Explained {
   readonly got: string;
   readonly hint?: string;
-  /** The stack of an error that names the line, where its own does not. */
+  /** A stack that names the line, where the cause's does not. */
   readonly stack?: string | undefined;
 }
 
 /**
- * @param url - of a job's module that could not be imported
- * @param cause - what the import threw
- * @returns `JOB_INVALID`: what is wrong with it, on which line of which file, and what may have been meant
+ * Explains why a job's module could not be imported.
+ * @param url - of the module
+ * @param cause - the error of the import
+ * @returns `JOB_INVALID`: the mistake, its file and line, and a suggestion
  */
 export async function explainImport(url: string, cause: unknown): Promise<TroupeError> {
   const { got, hint, stack } = await explain(url, cause);
@@ -74,7 +75,7 @@ async function missingExport(cause: Error, specifier: string, name: string): Pro
   return { got: `an import of ${name}, which ${specifier} does not export`, hint };
 }
 
-/** The names that a module exports; none where it cannot be imported from here. */
+/** The names that a module exports; empty where it cannot be imported from here. */
 async function exportsOf(specifier: string, importer: string | undefined): Promise<string[]> {
   try {
     const isRelative = /^[./]/.test(specifier) && importer !== undefined;
@@ -87,7 +88,7 @@ async function exportsOf(specifier: string, importer: string | undefined): Promi
   }
 }
 
-/** A stack that begins with the line on which a file imports something, as Node writes it of other mistakes. */
+/** A stack that begins with the line on which a file imports something, in the form of Node's other errors. */
 function stackAtImport(file: string, name: string, cause: Error): string | undefined {
   let lines: string[];
   try {
@@ -101,7 +102,7 @@ function stackAtImport(file: string, name: string, cause: Error): string | undef
   return `${file}:${index + 1}\n${text}\n${" ".repeat(text.indexOf(name))}^\n\n${cause.stack ?? ""}`;
 }
 
-/** Node says nowhere in the error of plain JavaScript on which line it is; checking the file again does. */
+/** Node's error for plain JavaScript lacks the line; checking the file again finds it. */
 function placedSyntaxError(url: string, cause: Error): string | undefined {
   const isPlaced = framesOf(cause.stack)[0]?.file.startsWith("node:") === false;
   if (isPlaced || !url.startsWith("file:")) return undefined;

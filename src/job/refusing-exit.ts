@@ -1,10 +1,10 @@
 import { TroupeError } from "../errors/index.ts";
 
 /**
- * Has `process.exit` throw for as long as a function of a job runs: on the main thread, where model and training are called
- * before any rank is, the program would end without a word of why.
+ * Makes `process.exit` throw while a function of a job runs: on the main thread, where model and training are called
+ * before any rank, the program would otherwise end silently.
  * @param name - of the function
- * @throws {TroupeError} `ACTOR_EXIT` where it calls `process.exit`; what it throws
+ * @throws {TroupeError} `ACTOR_EXIT` where it calls `process.exit`; its own errors
  */
 export function refusingExit<T>(name: string, call: () => T): T {
   const { exit } = process;
