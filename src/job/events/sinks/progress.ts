@@ -4,7 +4,7 @@ import { formatBytes, formatCount, formatDuration, formatNamed } from "../words/
 /** Weight of the newest step in the smoothed duration of a step. */
 const smoothing = 0.05;
 
-/** Follows a run and puts where it stands into one line: step of all, loss, what has a name, speed, overlap, memory, time left. */
+/** Follows a run and formats its progress as one line: step, loss, metrics, speed, overlap, memory, time left. */
 export class Progress {
   #numSteps: number | undefined;
   #meanDurationMs: number | undefined;
