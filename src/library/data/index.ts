@@ -1,4 +1,4 @@
-/** Text to tokens, tokens to windows: tokenizers, the cache of encoded text, and the order of samples. */
+/** Data: tokenizers, the cache of encoded text, datasets, and the order of samples. */
 
 export { type RampUp, rampedBatchSize } from "../../compute/batch-ramp.ts";
 export {
