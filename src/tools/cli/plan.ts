@@ -196,7 +196,7 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
   print(describeMemory(memory));
   const { unruled } = facts.trace(traceOptions(layout, options));
   if (unruled.length > 0)
-    print(`operators without a memory rule, all of their outputs counted as kept: ${unruled.join(", ")}`);
+    print(`operators without a memory rule, their inputs and outputs counted as kept: ${unruled.join(", ")}`);
   print(
     simulation === undefined
       ? describeEstimate(estimate, size)
