@@ -4,7 +4,7 @@ import type { Launch } from "./launch.ts";
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** The environment variables of one launcher. */
-interface Dialect {
+interface LauncherVariables {
   readonly by: string;
   readonly rank: string;
   readonly size: string;
@@ -16,7 +16,7 @@ interface Dialect {
 
 // PyTorch's and Volcano's PyTorchJob set the first two for each pod. Only torchrun's own variables identify a process
 // that it started, whichever launcher started torchrun: so they come first.
-const dialects: readonly Dialect[] = [
+const dialects: readonly LauncherVariables[] = [
   {
     by: "torchrun",
     rank: "RANK",
@@ -109,7 +109,11 @@ export function readLaunch(env: Variables): Launch | undefined {
   };
 }
 
-function localPlace(env: Variables, dialect: Dialect, size: number): Pick<Launch, "localRank" | "localSize"> {
+function localPlace(
+  env: Variables,
+  dialect: LauncherVariables,
+  size: number,
+): Pick<Launch, "localRank" | "localSize"> {
   const localRank = isSaid(env, dialect.localRank) ? count(env, dialect.localRank) : 0;
   const localSize = isSaid(env, dialect.localSize) ? count(env, dialect.localSize) : localRank + 1;
   if (localSize > size)
@@ -127,7 +131,7 @@ function localPlace(env: Variables, dialect: Dialect, size: number): Pick<Launch
   return { localRank, localSize };
 }
 
-function masterOf(env: Variables, { by }: Dialect, isOneHost: boolean): Launch["master"] {
+function masterOf(env: Variables, { by }: LauncherVariables, isOneHost: boolean): Launch["master"] {
   const prefix = by === "Kubeflow" ? "PET_MASTER" : "MASTER";
   const host = env[`${prefix}_ADDR`] ?? (by === "Slurm" ? firstOfNodes(env) : undefined);
   const portName = `${prefix}_PORT`;

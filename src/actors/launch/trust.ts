@@ -41,9 +41,17 @@ function readKeys(files: NonNullable<TrustFiles["tls"]>): Keys {
   parsed(files.ca, "a certificate in PEM", () => new X509Certificate(ca));
   if (!own.checkPrivateKey(secret)) throw unusable(files.key, `the key of ${files.cert}`, "that of another");
   if (Date.parse(own.validTo) < Date.now())
-    throw unusable(files.cert, "a certificate that is valid today", `one that was valid until ${own.validTo}`);
+    throw unusable(
+      files.cert,
+      "a certificate that is valid today",
+      `one that was valid until ${own.validTo}`,
+    );
   if (Date.parse(own.validFrom) > Date.now())
-    throw unusable(files.cert, "a certificate that is valid today", `one that is valid from ${own.validFrom} on`);
+    throw unusable(
+      files.cert,
+      "a certificate that is valid today",
+      `one that is valid from ${own.validFrom} on`,
+    );
   return { cert, key, ca };
 }
 
@@ -84,7 +92,7 @@ function readSecret(file: string): string {
   } catch (error) {
     throw refused("a file that can be read", fileFailure(error));
   }
-  if ((mode & 0o077) !== 0) throw refused("its owner's alone", `mode ${(mode & 0o777).toString(8)}`);
+  if ((mode & 0o077) !== 0) throw refused("readable by its owner only", `mode ${(mode & 0o777).toString(8)}`);
   const reason = whyUnsafe(file);
   if (reason !== undefined) throw refused(OURS, reason);
   if (text.length >= FEWEST_CHARACTERS) return text;

@@ -45,7 +45,7 @@ export interface OpenedData {
   readonly files: FileMarks;
 }
 
-/** Identifies data, to tell it from other data. Plain data. */
+/** Identifies data. Plain data. */
 export interface KnownData {
   readonly fingerprint: Fingerprint;
   readonly files: FileMarks;

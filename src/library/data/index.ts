@@ -40,9 +40,9 @@ export {
 export {
   batchSizeAt,
   microBatchesAt,
-  passOver,
   type SamplerState,
   samplesBefore,
+  skipSamples,
 } from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export {

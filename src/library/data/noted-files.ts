@@ -68,7 +68,7 @@ export function dataChanged(what: string, got: string, where = "data"): TroupeEr
       where,
       expected: `${what} to stay as it was when the run began`,
       got,
-      hint: "put it back and go on from the newest checkpoint, or begin another run with the new data",
+      hint: "put it back and resume from the newest checkpoint, or start another run with the new data",
     },
     { fields: { path: what } },
   );

@@ -54,7 +54,7 @@ export function microBatchesAt(sampler: SamplerState, accumulation: number, step
  * The sampler state of a run that goes back from before step `from` to before step `to`, and skips the samples taken
  * between them: its next step takes those that step `from` would have.
  */
-export function passOver(sampler: SamplerState, to: number, from: number): SamplerState {
+export function skipSamples(sampler: SamplerState, to: number, from: number): SamplerState {
   const numSamples = samplesBefore(sampler, from) - samplesBefore(sampler, to);
   // These include samples skipped within the discarded steps.
   const skips = sampler.skips.filter((skip) => skip.step <= to);

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { TroupeError, whatWasMeant, whichPathWasMeant } from "../../errors/index.ts";
 import { CachedRepository, cachedNames, type Environment, type RepositoryKind } from "./cache.ts";
 import { findRegistry, registryVariable } from "./registry.ts";
-import { dataIn, fetchSnapshot, isOffline, isWholeModel, repositoryNamed } from "./snapshot.ts";
+import { dataIn, fetchSnapshot, isCompleteModel, isOffline, repositoryNamed } from "./snapshot.ts";
 
 /** Options of a look-up. */
 export interface HubOptions {
@@ -95,7 +95,7 @@ async function atHub(
     kind === "models" || snapshot === undefined ? snapshot : dataIn(snapshot, part);
   const { snapshot } = new CachedRepository(repository, environment);
   const here = folderIn(snapshot);
-  if (here !== undefined && (kind === "datasets" || isWholeModel(here))) return here;
+  if (here !== undefined && (kind === "datasets" || isCompleteModel(here))) return here;
   if (isOffline(environment)) return here;
   try {
     const options = { environment, tell, ...(firstDelayMs !== undefined && { firstDelayMs }) };

@@ -124,7 +124,7 @@ export function dataIn(snapshot: string, part: string): string | undefined {
 }
 
 /** Whether a model's snapshot has its config and all of its weights. */
-export function isWholeModel(snapshot: string): boolean {
+export function isCompleteModel(snapshot: string): boolean {
   const has = (file: string) => existsSync(join(snapshot, file));
   if (!has("config.json")) return false;
   if (!has(INDEX)) return namesIn(snapshot).some((name) => WEIGHTS.test(name) && has(name));

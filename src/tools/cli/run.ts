@@ -194,5 +194,5 @@ function checkDashboard(given: readonly Given[]): void {
   const isOf = (path: string) => given.find((each) => each.path.join(".") === path);
   const how = [isOf("dashboard.host"), isOf("dashboard.tokenFile")].find((each) => each?.origin === "flag");
   if (how === undefined || isOf("dashboard") !== undefined || isOf("dashboard.port") !== undefined) return;
-  throw usage(`${how.by} beside --dashboard`, String(how.value), "add --dashboard");
+  throw usage(`${how.by} with --dashboard`, String(how.value), "add --dashboard");
 }

@@ -59,7 +59,7 @@ export interface BatchPlan {
 /**
  * Divides the batch once the data is open. {@link dryRun} checks later whether the model's layout allows that division.
  * @throws {TroupeError} `OPTION`; `DATA_SPLIT` where the data lacks a split that the plan reads; `JOB_INVALID` for a
- * loop without a loss that is to be evaluated or cut into stages
+ * loop without a loss that is evaluated or split over stages
  */
 export function planBatch(
   job: Job,
@@ -108,7 +108,7 @@ function stepsOf(
   const numSamples = numSamplesOf(data, "train");
   if ((steps === undefined) === (epochs === undefined)) {
     const given = steps === undefined ? "neither" : "both";
-    throw optionError("the job's training", "told in steps or in epochs", given);
+    throw optionError("the job's training", "given in steps or in epochs", given);
   }
   if (epochs === undefined) return whole("steps", steps as number, 0);
   const lasting = lastingSteps(epochs * numSamples, batchSize, resumed?.state);

@@ -12,7 +12,7 @@ import type { CheckpointerProtocol, InitialState, RankGroup, RunResult } from ".
 import type { RunPlan } from "../plan/plan-run.ts";
 import type { Start } from "../resume/start.ts";
 import { LastGood } from "./last-good.ts";
-import { Recovery, type TakeUp } from "./recovery.ts";
+import { Recovery, type RestartPoint } from "./recovery.ts";
 import { ReportedSaves } from "./reported-saves.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
@@ -69,7 +69,7 @@ async function leadGenerations(
   const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
   const rule = plan.schedule.best;
   const best = rule && new BestStates(rule, start.resumed?.state.evaluations);
-  let at: TakeUp = { initial: start.initial, sampler: plan.ranks.training.sampler };
+  let at: RestartPoint = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
       losses.note(step, lossNats);
@@ -136,7 +136,7 @@ async function overtaken(ranks: SupervisedRanks, generation: number): Promise<ne
     where: "lead",
     expected: `generation ${generation} of the rank group to go on`,
     got: "a new one",
-    hint: "the run goes on from its last good state",
+    hint: "the run continues from its last good state",
   });
 }
 

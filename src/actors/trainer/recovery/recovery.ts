@@ -1,6 +1,6 @@
 import { errorTable, TroupeError } from "../../../errors/index.ts";
 import { RewindRequest } from "../../../job/anomalies/index.ts";
-import { passOver, type SamplerState } from "../../../library/data/index.ts";
+import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
 import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
@@ -9,7 +9,7 @@ import { Rewinds } from "./rewinds.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
 /** The state from which a generation of the rank group continues the run. */
-export interface TakeUp {
+export interface RestartPoint {
   readonly initial: InitialState;
   /** The position in the data for its next step. */
   readonly sampler: SamplerState;
@@ -31,7 +31,7 @@ export class Recovery {
    * @param error - the error that ended generation `generation`, which had started `at`
    * @throws the error itself where it would be thrown again; the first cause where the group was given up
    */
-  async after(error: unknown, generation: number, at: TakeUp): Promise<TakeUp> {
+  async after(error: unknown, generation: number, at: RestartPoint): Promise<RestartPoint> {
     if (error instanceof RewindRequest) return await this.#goBack(error, at);
     if (isUnreadable(error)) return await this.#passOver(error, at);
     if (isOutOfRoom(error, generation)) await this.#ranks.end({ actor: "rank-0" }, error).catch(() => {});
@@ -41,16 +41,16 @@ export class Recovery {
   }
 
   /** Goes back to a state before the failing step, and skips the batches since then. */
-  async #goBack(request: RewindRequest, { sampler }: TakeUp): Promise<TakeUp> {
+  async #goBack(request: RewindRequest, { sampler }: RestartPoint): Promise<RestartPoint> {
     const latestStep = this.#rewinds.latestStep(request);
     await this.#ranks.renew();
     const initial = await this.#lastGood.newest(latestStep);
     this.#rewinds.note(request.step, initial.step);
-    return { initial, sampler: passOver(sampler, initial.step, request.step + 1) };
+    return { initial, sampler: skipSamples(sampler, initial.step, request.step + 1) };
   }
 
   /** Goes back to an older state than the one that cannot be read. */
-  async #passOver(error: TroupeError, { initial, sampler }: TakeUp): Promise<TakeUp> {
+  async #passOver(error: TroupeError, { initial, sampler }: RestartPoint): Promise<RestartPoint> {
     const { start } = this.#lastGood;
     await this.#lastGood.reject(initial, error);
     const older = this.#lastGood.start;

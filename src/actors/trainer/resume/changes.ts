@@ -6,7 +6,7 @@ import type { ModuleIdentity } from "./module-identity.ts";
 import { groupsIn, type Recipe, recipeIn } from "./recipe.ts";
 
 /** The resumed run as it is now, to compare with its checkpoint. */
-export interface Present {
+export interface PresentRun {
   readonly config: JobConfig;
   readonly recipe: Recipe;
 }
@@ -15,7 +15,7 @@ export interface Present {
  * Lists differences between a resumed run and its checkpoint's run, by name. Fields that an older checkpoint lacks
  * count as equal.
  */
-export function changesSince(before: TrainerState, now: Present): RunChange[] {
+export function changesSince(before: TrainerState, now: PresentRun): RunChange[] {
   return [
     ...settingsChanges(before.job, now.config),
     ...runChanges(recipeIn(before), now.recipe),
@@ -25,7 +25,7 @@ export function changesSince(before: TrainerState, now: Present): RunChange[] {
 }
 
 /** Every name that a change can have, so that a misspelled one is found. */
-export function changeableNames({ config, recipe }: Present): string[] {
+export function changeableNames({ config, recipe }: PresentRun): string[] {
   const { optimizers, schedules, data = {} } = recipe;
   const fieldsOf = (kind: string, all: readonly Fields[], ...more: string[]) =>
     all.flatMap((fields, index) =>

@@ -4,11 +4,11 @@ import type { RunChange } from "../../../job/events/index.ts";
 import type { TrainerState } from "../../../library/checkpoint/index.ts";
 import type { DatasetFacts } from "../../../library/data/index.ts";
 import { tunedState } from "../../../library/deltas/index.ts";
-import { changeableNames, changesSince, type Present } from "./changes.ts";
+import { changeableNames, changesSince, type PresentRun } from "./changes.ts";
 import type { Resumed } from "./start.ts";
 
 /** A run that is about to be resumed. */
-export interface GoingOn extends Present {
+export interface ResumedRun extends PresentRun {
   readonly model: Module;
   readonly steps: number;
   readonly facts: DatasetFacts;
@@ -26,7 +26,7 @@ export interface GoingOn extends Present {
  * @throws {TroupeError} `RESUME_MISMATCH` with each difference, as it was and as it is; `OPTION` for a name in
  * `allowed` that nothing has
  */
-export function checkResumed(resumed: Resumed, now: GoingOn): RunChange[] {
+export function checkResumed(resumed: Resumed, now: ResumedRun): RunChange[] {
   const { state } = resumed;
   if (state.step > now.steps) {
     const hint = "nothing is left to train: give more steps, or an earlier checkpoint";

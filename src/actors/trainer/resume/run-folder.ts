@@ -110,7 +110,7 @@ async function claim(
       const hint = "leave one of them out";
       throw optionError(
         "checkpoint.overwrite",
-        "left out where a run goes on in its own folder",
+        "left out where a run resumes in its own folder",
         overwrite,
         hint,
       );

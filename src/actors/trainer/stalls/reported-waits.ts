@@ -1,4 +1,4 @@
-/** The first report: nobody wonders before. */
+/** A shorter wait is not reported. */
 const FIRST_MS = 10_000;
 
 /**

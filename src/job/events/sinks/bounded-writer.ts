@@ -58,7 +58,7 @@ export class BoundedWriter {
   /** Pieces lost since the output failed. */
   #numLost = 0;
   /** Lost pieces that readers have no notice of yet. */
-  #numUntold = 0;
+  #numUnreported = 0;
   #isOver = false;
   #tell: TellTrouble = () => {};
 
@@ -139,8 +139,8 @@ export class BoundedWriter {
   /** Adds the notice about missing pieces before the next one. */
   #holdNotice(): void {
     const { notice } = this.#options;
-    if (this.#numUntold > 0 && notice !== undefined) this.#hold(notice(this.#numUntold));
-    this.#numUntold = 0;
+    if (this.#numUnreported > 0 && notice !== undefined) this.#hold(notice(this.#numUnreported));
+    this.#numUnreported = 0;
   }
 
   #later(afterMs: number): void {
@@ -221,7 +221,7 @@ export class BoundedWriter {
 
   #lose(numPieces: number): void {
     this.#numLost += numPieces;
-    this.#numUntold += numPieces;
+    this.#numUnreported += numPieces;
   }
 
   /** Accepts no more: held pieces are lost. */

@@ -3,7 +3,7 @@ import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { isMainThread } from "node:worker_threads";
-import { type Batch, numWhole, type Outcome, type Outlet } from "./outlet.ts";
+import { type Batch, numComplete, type Outcome, type Outlet } from "./outlet.ts";
 
 /** How often a write to a slow reader is tried again. */
 const retryMs = 10;
@@ -92,7 +92,7 @@ export class DescriptorOutlet implements Outlet {
       return { numPieces: 0, error: error as NodeJS.ErrnoException };
     }
     const numOfBatch = numBytes - this.#lead.length;
-    const numPieces = numWhole(batch, numOfBatch);
+    const numPieces = numComplete(batch, numOfBatch);
     this.#lead = numOfBatch > (batch.ends[numPieces - 1] ?? 0) ? lineEnd : nothing;
     return { numPieces, ...(error === undefined ? {} : { error: error as NodeJS.ErrnoException }) };
   }

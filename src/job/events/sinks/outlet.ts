@@ -31,7 +31,7 @@ export interface Outlet {
 }
 
 /** Number of pieces of a batch that are complete in its first `numBytes`. */
-export function numWhole({ ends }: Batch, numBytes: number): number {
+export function numComplete({ ends }: Batch, numBytes: number): number {
   const after = ends.findIndex((end) => end > numBytes);
   return after < 0 ? ends.length : after;
 }

@@ -14,7 +14,7 @@ import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { makeFolder } from "../../../errors/untrusted/index.ts";
 import { closeDescriptor, DescriptorOutlet } from "./descriptor-outlet.ts";
-import { type Batch, numWhole, type Outcome, type Outlet } from "./outlet.ts";
+import { type Batch, numComplete, type Outcome, type Outlet } from "./outlet.ts";
 
 /** Options of a {@link RecordFile}. */
 export interface RecordFileOptions {
@@ -49,7 +49,7 @@ export class RecordFile implements Outlet {
   #descriptor: number | undefined;
   /** Descriptor of the folder that it waits for. While that is open, no other folder can have its inode. */
   #folder: number | undefined;
-  /** Inode of the open file: tells it from another one under its name. */
+  /** Inode of the open file: distinguishes it from another one under its name. */
   #inode = { dev: 0, ino: 0 };
   /** Its length in complete pieces. */
   #sizeBytes = 0;
@@ -152,7 +152,7 @@ export class RecordFile implements Outlet {
   }
 
   #written(batch: Batch, numBytes: number, error?: unknown): Outcome {
-    const numPieces = numWhole(batch, numBytes);
+    const numPieces = numComplete(batch, numBytes);
     const wholeBytes = batch.ends[numPieces - 1] ?? 0;
     this.#sizeBytes += wholeBytes;
     this.#numTornBytes += numBytes - wholeBytes;

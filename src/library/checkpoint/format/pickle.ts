@@ -309,7 +309,7 @@ export function torchFileError(path: string, expected: string, got: string): Tro
       where: "torch file",
       expected: `${expected} in ${path}`,
       got,
-      hint: "write the model's state_dict() alone with torch.save, or as safetensors",
+      hint: "write only the model's state_dict() with torch.save, or as safetensors",
     },
     { fields: { path } },
   );

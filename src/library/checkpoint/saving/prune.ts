@@ -59,14 +59,14 @@ export async function plannedPrune(
     .map((name) => ({ name, step: stepOf(name) ?? 0 }))
     .sort((a, b) => b.step - a.step);
   const planned: string[] = [];
-  let numWhole = 0;
+  let numIntact = 0;
   for (const { name, step } of bySteps) {
     // Opens only those that may count or be removed: a run may keep many that match by step.
-    if (numWhole >= last && (name === latest || (every !== undefined && step % every === 0))) continue;
+    if (numIntact >= last && (name === latest || (every !== undefined && step % every === 0))) continue;
     const { damage, foreign } = await weigh(storage, name, owner);
     // Another run's checkpoints are not removed, and do not count towards `last`.
     if (foreign) continue;
-    if (numWhole < last) numWhole += Number(damage === undefined);
+    if (numIntact < last) numIntact += Number(damage === undefined);
     else if (!named.has(step) && (await hasManifest(storage, name))) planned.push(name);
   }
   return planned;

@@ -27,7 +27,7 @@ export interface MegatronGptOptions {
   readonly numSamples?: Readonly<Partial<Record<SplitName, number>>>;
   /** Upper bound of the token ids, exclusive. */
   readonly vocabSize?: number;
-  /** Whether the orders of samples are cached in `.npy` files beside the data, under Megatron's names. Default: true. */
+  /** Whether the orders of samples are cached in `.npy` files next to the data, under Megatron's names. Default: true. */
   readonly cache?: boolean;
 }
 

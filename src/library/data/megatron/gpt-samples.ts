@@ -31,7 +31,7 @@ export interface GptSamples extends GptOrder {
 }
 
 // If less of the last epoch is used, it is shuffled separately.
-const wholeEnough = 0.8;
+const SEPARATE_BELOW = 0.8;
 
 /**
  * Computes Megatron's index of GPT samples, number for number.
@@ -45,7 +45,8 @@ export function gptSamples(options: GptSampleOptions): GptSamples {
   const numEpochs = Math.max(1, Math.ceil((numSamples * length + 1) / perEpoch));
   const numBefore = numEpochs === 1 ? 0 : fits(numEpochs - 1);
   const separatesLastEpoch =
-    numEpochs > 1 && numSamples - numBefore < Math.floor(wholeEnough * Math.floor((perEpoch - 1) / length));
+    numEpochs > 1 &&
+    numSamples - numBefore < Math.floor(SEPARATE_BELOW * Math.floor((perEpoch - 1) / length));
   const random = new RandomState(seed);
   const laid = layDocuments(documents, numEpochs, separatesLastEpoch, random);
   const bounds = cut(laid, lengths, length, fits(numEpochs));

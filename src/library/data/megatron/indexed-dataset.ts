@@ -191,7 +191,7 @@ function checkDocuments(path: string, { documents, lengths }: Index): void {
 
 function checkTokens(path: string, { lengths, pointers, dtype }: Index): void {
   const size = statSync(path, { throwIfNoEntry: false })?.size;
-  if (size === undefined) throw damaged(path, "the tokens beside their index", "no such file");
+  if (size === undefined) throw damaged(path, "the tokens next to their index", "no such file");
   let end = 0;
   for (let i = 0; i < lengths.length; i++) {
     const [begin, length] = [pointers[i] as number, lengths[i] as number];

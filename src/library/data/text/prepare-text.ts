@@ -160,7 +160,7 @@ function cacheUnsafe(path: string, got: string): TroupeError {
     "DATA_CACHE_FAILED",
     {
       where: "data",
-      expected: `a folder for encoded text at ${path} that nobody else could have made or can write to`,
+      expected: `a folder for encoded text at ${path} that no other user could have made or can write to`,
       got,
       hint: "set TROUPE_CACHE to another folder",
     },

@@ -35,7 +35,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
   constructor(tokenizer: Readonly<Record<string, unknown>>) {
     const json = checkTokenizerJson(tokenizer);
     const likeGpt2 = splitsLikeGpt2(json);
-    this.#engine = createEngine(likeGpt2 ? { ...json, pre_tokenizer: wholePieces } : json);
+    this.#engine = createEngine(likeGpt2 ? { ...json, pre_tokenizer: singlePieces } : json);
     this.spec = { kind: "hugging-face", tokenizer };
     this.vocabSize = this.#engine.model?.vocab.length ?? 0;
     this.#isUnigram = Array.isArray(json.model.vocab);
@@ -164,7 +164,7 @@ const farIdeographs =
   /[\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/gu;
 
 /** Settings for an engine that gets one piece at a time. */
-const wholePieces = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
+const singlePieces = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
 
 function spellingOf(json: TokenizerJson, prefixSpace: boolean): Spelling {
   const { model, pre_tokenizer, post_processor } = json;

@@ -10,11 +10,11 @@ export type UnicodeForm = "NFC" | "NFD" | "NFKC" | "NFKD";
  */
 export function normalForm(text: string, form: UnicodeForm): Made[] {
   if (text.normalize(form) === text) return Array.from(text, (character) => [character, 0] as const);
-  const parts = inOrder(takenApart(text, form === "NFC" || form === "NFD" ? "NFD" : "NFKD"));
+  const parts = inOrder(decomposed(text, form === "NFC" || form === "NFD" ? "NFD" : "NFKD"));
   return form === "NFC" || form === "NFKC" ? composed(parts) : parts;
 }
 
-function takenApart(text: string, form: "NFD" | "NFKD"): Made[] {
+function decomposed(text: string, form: "NFD" | "NFKD"): Made[] {
   return Array.from(text).flatMap((character) =>
     Array.from(character.normalize(form), (part, index): Made => [part, index === 0 ? 0 : 1]),
   );
@@ -25,7 +25,7 @@ function inOrder(parts: readonly Made[]): Made[] {
   const ordered: Made[] = [];
   for (const part of parts) {
     let at = ordered.length;
-    if (isMark(part[0])) while (at > 0 && goesBehind((ordered[at - 1] as Made)[0], part[0])) at--;
+    if (isMark(part[0])) while (at > 0 && sortsAfter((ordered[at - 1] as Made)[0], part[0])) at--;
     ordered.splice(at, 0, part);
   }
   return ordered;
@@ -41,7 +41,7 @@ function composed(parts: readonly Made[]): Made[] {
     const last = all.length - 1;
     const isNext = letter === last;
     const isBlocked =
-      !isNext && !(isMark(character) && goesBehind(character, (all[last] as Made | undefined)?.[0] ?? ""));
+      !isNext && !(isMark(character) && sortsAfter(character, (all[last] as Made | undefined)?.[0] ?? ""));
     const base = letter === undefined ? undefined : all[letter];
     const both = base === undefined || isBlocked ? undefined : joined(base[0], character);
     if (base !== undefined && both !== undefined) {
@@ -67,12 +67,12 @@ const [OF_FIRST_CLASS, OF_LAST_CLASS] = ["\u0334", "\u0345"];
 function isMark(character: string): boolean {
   if (!/\p{M}/u.test(character)) return false;
   const is =
-    marks.get(character) ?? (goesBehind(character, OF_FIRST_CLASS) || goesBehind(OF_LAST_CLASS, character));
+    marks.get(character) ?? (sortsAfter(character, OF_FIRST_CLASS) || sortsAfter(OF_LAST_CLASS, character));
   marks.set(character, is);
   return is;
 }
 
 /** Whether a mark's class is higher than another's, so that it is sorted after it. */
-function goesBehind(mark: string, other: string): boolean {
+function sortsAfter(mark: string, other: string): boolean {
   return mark !== other && (mark + other).normalize("NFD") === other + mark;
 }

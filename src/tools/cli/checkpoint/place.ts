@@ -8,7 +8,7 @@ import {
 } from "../../../library/checkpoint/index.ts";
 
 /** A run's storage and the selected checkpoints, the newest first. */
-export interface MeantCheckpoints {
+export interface SelectedCheckpoints {
   readonly storage: CheckpointStorage;
   readonly checkpoints: readonly CheckpointFacts[];
 }
@@ -17,7 +17,7 @@ export interface MeantCheckpoints {
  * Selects the checkpoints of a run's folder, or the one that `location` or `step` names.
  * @throws {TroupeError} `CHECKPOINT_MISSING` where there is none
  */
-export async function meantBy(location: string, step?: number): Promise<MeantCheckpoints> {
+export async function selectCheckpoints(location: string, step?: number): Promise<SelectedCheckpoints> {
   const { storage, name } = await placeOf(location);
   const all = await listCheckpoints(storage);
   const wanted = step === undefined ? name : stepFolder(step);

@@ -1,7 +1,7 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { type Damage, verifyCheckpoint } from "../../../library/checkpoint/index.ts";
 import { print } from "../flags.ts";
-import { meantBy } from "./place.ts";
+import { selectCheckpoints } from "./place.ts";
 
 interface VerifyFlags {
   readonly step?: number;
@@ -13,7 +13,7 @@ interface VerifyFlags {
  * @throws {TroupeError} `CHECKPOINT_DAMAGED` after checking all, where one is damaged
  */
 export async function verifyCheckpoints(location: string, { step, json }: VerifyFlags): Promise<void> {
-  const { storage, checkpoints } = await meantBy(location, step);
+  const { storage, checkpoints } = await selectCheckpoints(location, step);
   const results: { name: string; damages: readonly Damage[] }[] = [];
   for (const { name } of checkpoints) {
     const damages = await verifyCheckpoint(storage, name);

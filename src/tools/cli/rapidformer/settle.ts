@@ -251,7 +251,7 @@ async function finetunedFrom(typed: TypedFlags): Promise<Given[]> {
   const folder = typed.get(LOAD);
   if (!typed.has(FINETUNE)) return [];
   if (folder === undefined && !typed.has("--pretrained-model-name-or-path"))
-    throw usage(`${LOAD} DIR beside ${FINETUNE}`, "none", "whose weights the run is to begin with");
+    throw usage(`${LOAD} DIR with ${FINETUNE}`, "none", "a folder with the weights to begin with");
   if (folder === undefined) return [];
   await using checkpoint = await openCheckpoint(String(folder));
   return [flagged("set.loadedWeights", checkpoint.path, FINETUNE)];

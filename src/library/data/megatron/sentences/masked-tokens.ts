@@ -47,7 +47,7 @@ export function maskTokens(
   options: MaskingOptions,
   random: RandomState,
 ): Masked {
-  const words = wholeWords(tokens, vocabulary);
+  const words = wordPositions(tokens, vocabulary);
   const wanted = Math.min(
     options.probability * options.maxLength,
     Math.max(1, roundHalfEven(tokens.length * options.probability)),
@@ -82,7 +82,7 @@ export function maskTokens(
 }
 
 /** Positions of each word, without the special tokens around sentences. */
-function wholeWords(tokens: readonly number[], vocabulary: MaskVocabulary): number[][] {
+function wordPositions(tokens: readonly number[], vocabulary: MaskVocabulary): number[][] {
   const words: number[][] = [];
   for (const [position, token] of tokens.entries()) {
     if (token === vocabulary.classify || token === vocabulary.separate) continue;
