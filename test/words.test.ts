@@ -86,7 +86,6 @@ const unread: readonly string[] = [
   "src/runtime/supervision",
   "src/runtime/system",
   "src/runtime/transport",
-  "src/tools/cli",
   "src/tools/service",
   "src/tools/sinks",
   "test",

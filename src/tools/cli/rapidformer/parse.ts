@@ -74,7 +74,7 @@ function read({ takes }: Flag, name: string, values: readonly string[]): Typed {
   if (value === undefined) throw usage(`a value for ${name}`, "none", "write it after the flag");
   if (takes === "texts") return values;
   if (takes === "text") return value;
-  if (takes === "number" || takes === "whole") return numberOf(name, value, takes === "whole");
+  if (takes === "number" || takes === "integer") return numberOf(name, value, takes === "integer");
   if (takes.includes(value)) return value;
   const near = nearestName(value, takes);
   const advice = near === undefined ? "choose one of them" : `did you mean ${near}?`;
