@@ -5,7 +5,7 @@ import { CHECKPOINTER } from "../recovery/supervised-checkpointer.ts";
 /** An actor may work on a part of a step for this many long steps before it counts as stuck. */
 const STEPS_OF_PATIENCE = 5;
 
-/** The longest twentieth of the latest hundred steps are exceptions, such as the first after a restart. */
+/** The longest twentieth of the latest hundred steps counts as exceptions, such as the first after a restart. */
 const NUM_LATEST = 100;
 const STEPS_AN_EXCEPTION = 20;
 
@@ -68,10 +68,9 @@ export class Stalls {
     if (role === CHECKPOINTER) return unresponsiveMs !== undefined;
     if (!RANK_GROUP.includes(role)) return false;
     const isAtWork = state === "handling" && !PREPARATIONS.includes(handling ?? "");
-    // An actor that waits in native code has reached its collective; one that has not is to blame.
+    // An actor that waits in native code has reached its collective: the rank that it waits for is to blame.
     if (isAtWork && collective?.isWaiting !== true) return true;
-    // Actors that are idle or wait in a stopped process would do so for ever; the rank, or the actor that is starting,
-    // answers for the process.
+    // A stopped process never goes on, whatever state its actors show: blame its rank, or an actor that is still starting.
     if (host === 0 && pid !== process.pid && isStopped(pid)) return role === "rank" || state === "starting";
     // Stuck behind an `await`, in the operation that it noted last; an actor without one is still being prepared.
     return unresponsiveMs !== undefined && op !== undefined;
