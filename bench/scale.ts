@@ -9,7 +9,7 @@ import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { rowLength } from "../src/actors/shard/index.ts";
 import { simulateControl } from "../src/tools/planner/index.ts";
-import { meetingsAt } from "./scale/meetings.ts";
+import { groupsAt } from "./scale/meetings.ts";
 import { measuredPrices, NUM_ADDRESSES, NUM_ASKERS, storeSeconds } from "./scale/prices.ts";
 
 const RANKS_PER_HOST = 8;
@@ -30,10 +30,10 @@ console.log(
   `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ${micro(costs.refS)} an actor that it names, ` +
     `order ${micro(costs.orderS)}, connection ${micro(costs.connectS)} an end; ` +
     `process ${costs.bootS.toFixed(2)} s, actor ${costs.actorS.toFixed(2)} s until it is there; ` +
-    `the head: birth of a rank ${micro(costs.birthS)}, signs of life ${micro(costs.beatS)} a process and heartbeat; assumed: ${micro(costs.latencyS)} one way`,
+    `the head: birth of a rank ${micro(costs.spawnS)}, signs of life ${micro(costs.beatS)} a process and heartbeat; assumed: ${micro(costs.latencyS)} one way`,
 );
 console.log(
-  `a store: ${(1e3 * costs.keepS).toFixed(1)} ms until it is there, ${micro(costs.storeNameS)} where a message names it, ${micro(costs.openS)} a connection, ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
+  `a store: ${(1e3 * costs.storeStartS).toFixed(1)} ms until it is there, ${micro(costs.storeNameS)} where a message names it, ${micro(costs.openS)} a connection, ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
     `${micro(alone.openS)}, ${micro(alone.storeS)} and ${(1e9 * alone.addressS).toFixed(0)} ns by one`,
 );
 console.log(
@@ -46,8 +46,8 @@ const simulated = [8, 16, 32, 64, 128, 256, 512, 1024].map((numRanks) => {
   const hops = [ofModel, replicas].flatMap((size) => [rowLength(size), size / rowLength(size)]);
   // Gradients go to all replicas; activations to the stage before and the one behind.
   const numPeers = sum(hops.slice(0, 2).map((size) => size - 1)) + replicas - 1 + Math.min(2, stages - 1);
-  const meetings = meetingsAt({ tp: RANKS_PER_HOST, pp: stages, dp: replicas }, RANKS_PER_HOST);
-  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers, meetings };
+  const groups = groupsAt({ tp: RANKS_PER_HOST, pp: stages, dp: replicas }, RANKS_PER_HOST);
+  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, hops, numPeers, groups };
   return { numRanks, ...simulateControl(shape, costs) };
 });
 const least = simulated[0]?.startS ?? Number.NaN;
@@ -57,10 +57,10 @@ for (const { numRanks, ...control } of simulated) {
     [String(numRanks), 5],
     ["|", 1],
     [`${control.startS.toFixed(2)} s`, 8],
-    [`${control.bornS.toFixed(2)}`, 6],
+    [`${control.spawnedS.toFixed(2)}`, 6],
     [`${control.joinedS.toFixed(2)}`, 7],
     [`${control.orderedS.toFixed(2)}`, 8],
-    [`${control.metS.toFixed(2)} s`, 8],
+    [`${control.rendezvousS.toFixed(2)} s`, 8],
     [`${(control.startS / least).toFixed(2)}`, 15],
     [`${(Math.log(numRanks) / Math.log(8)).toFixed(2)}`, 8],
     ["|", 1],

@@ -39,10 +39,10 @@ for (let program = 0; program < NUM_PROGRAMS; program++) {
 }
 await system.hostsJoined(60_000);
 await bear("before", NUM_BEFORE);
-const birthS = (await processorSeconds(() => bear("measured", NUM_BIRTHS))) / NUM_BIRTHS;
+const spawnS = (await processorSeconds(() => bear("measured", NUM_BIRTHS))) / NUM_BIRTHS;
 const beats = await processorSeconds(() => pause(NUM_BEATS * (PATIENT.heartbeat?.everyMs ?? 0)));
 const beatS = beats / NUM_BEATS / (NUM_BEFORE + NUM_BIRTHS);
-process.send?.({ birthS, beatS } satisfies Pick<ControlCosts, "birthS" | "beatS">, () => process.exit(0));
+process.send?.({ spawnS, beatS } satisfies Pick<ControlCosts, "spawnS" | "beatS">, () => process.exit(0));
 
 /** Ranks that follow each other live on one host. */
 function placeOf(process: string): number {

@@ -9,7 +9,7 @@ import {
   type MeshShape,
   replicas,
 } from "../../src/compute/parallel/index.ts";
-import type { ControlShape, MeetingGroup } from "../../src/tools/planner/index.ts";
+import type { ControlShape, RendezvousGroup } from "../../src/tools/planner/index.ts";
 
 /** Ranks of the world, in order. */
 type Ranks = readonly number[];
@@ -17,7 +17,7 @@ type Ranks = readonly number[];
 const SHAPE = [1];
 
 /** @returns the groups that the ranks of a mesh join, and after them their shards: of a model whose first and last stage tie a parameter */
-export function meetingsAt(shape: Partial<MeshShape>, ranksPerHost: number): ControlShape["meetings"] {
+export function groupsAt(shape: Partial<MeshShape>, ranksPerHost: number): ControlShape["groups"] {
   const mesh = new Mesh(shape);
   const hosts = mesh.ranks.map((rank) => Math.floor(rank / ranksPerHost));
   const plan: GroupPlan = {
@@ -32,8 +32,8 @@ export function meetingsAt(shape: Partial<MeshShape>, ranksPerHost: number): Con
   const [tensor, stages, models, copies] = (["tp", "pp", "mp", "dp"] as const).map((axis) =>
     byRank(mesh, axis),
   );
-  const met = new Map<string, MeetingGroup>();
-  const meetingOf = (ranks: Ranks): MeetingGroup => {
+  const met = new Map<string, RendezvousGroup>();
+  const meetingOf = (ranks: Ranks): RendezvousGroup => {
     const name = ranks.join(" ");
     const group = met.get(name) ?? { size: ranks.length, host: Number(rendezvousOf(plan, name, ranks)) };
     met.set(name, group);

@@ -60,7 +60,7 @@ export async function measuredPrices(): Promise<ControlCosts> {
     ...(await hubSeconds()),
     ...(await birthSeconds()),
     ...(await storeSeconds(NUM_ASKERS)),
-    keepS: await keepSeconds(),
+    storeStartS: await keepSeconds(),
     latencyS: LATENCY_S,
   };
 }
@@ -120,7 +120,7 @@ async function bootSeconds(): Promise<Pick<ControlCosts, "bootS" | "actorS">> {
 }
 
 /** What the head of many processes pays for one of them, as births.ts has it. */
-async function birthSeconds(): Promise<Pick<ControlCosts, "birthS" | "beatS">> {
+async function birthSeconds(): Promise<Pick<ControlCosts, "spawnS" | "beatS">> {
   const head = fork(new URL("./births.ts", import.meta.url));
   const [figures] = await once(head, "message");
   return figures;

@@ -59,7 +59,7 @@ export default defineActor<FeederProtocol, FeederInit>({
     return {
       handlers: {
         open: async ({ data: order }) => (await opened(order)).facts(),
-        rehearse: async () => (await opened()).rehearse(),
+        dryRun: async () => (await opened()).dryRun(),
         modules: keptModules,
         fingerprint: async () => ({ fingerprint: await (await opened()).fingerprint, files: fileMarks() }),
         next: async (order) => (await opened()).deal(order),
@@ -131,7 +131,7 @@ class FedData {
   }
 
   /** Makes the model, its optimizers and their schedules, and lets them go. */
-  rehearse(): Record<string, never> {
+  dryRun(): Record<string, never> {
     const [job, config, { facts }] = [this.#job, this.#config, this.#dataset];
     try {
       const optimizers = optimizersOf(job, modelOf(job, config, facts), config);

@@ -1,18 +1,19 @@
 import { addDefinition, noteOrigin } from "../errors/index.ts";
 
-/** Of the functions of a loaded job, which tell where an error was thrown: those that its author wrote. */
+/** The function as its author wrote it, by the function of the loaded job that wraps it. */
 const written = new WeakMap<object, object>();
 
-/** Keeps with a function of a loaded job the one that its author wrote. */
+/** Remembers the author's function that a function of a loaded job wraps. */
 export function noteWritten(call: object, author: object): void {
   written.set(call, author);
 }
 
 /**
- * Checks what a function of a job has given. An error shows the line on which the function is written: what it gave has passed none.
+ * Checks the value that a function of a job has returned. Since that value passed no line of its own, an error shows
+ * the line on which the function is written.
  * @param call - the function
- * @param name - of it, in the job
- * @throws what `check` throws
+ * @param name - its name in the job
+ * @throws errors of `check`
  */
 export function checkGiven<T>(call: object, name: string, check: () => T): T {
   try {

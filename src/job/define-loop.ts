@@ -39,7 +39,10 @@ export function defineLoop<
   return { loss: refuseLoss, ...definition, loop } as unknown as Job<Config>;
 }
 
-/** @throws {TroupeError} `JOB_INVALID` for a loop that would not run to its end where it is called */
+/**
+ * Refuses a loop that would not run to its end when called.
+ * @throws {TroupeError} `JOB_INVALID`
+ */
 function checkLoop(loop: unknown): void {
   const kind = typeof loop === "function" ? loop.constructor.name : typeof loop;
   if (kind !== "Function") throw notSynchronous(KINDS[kind] ?? `a ${kind}`);
@@ -51,7 +54,10 @@ const KINDS: Readonly<Record<string, string>> = {
   AsyncGeneratorFunction: "an async generator function",
 };
 
-/** @throws {TroupeError} `JOB_INVALID` for a loop that has not run to its end when it returns */
+/**
+ * Refuses a loop that returned before its end.
+ * @throws {TroupeError} `JOB_INVALID`
+ */
 export function checkReturned(returned: unknown): void {
   if (typeof returned === "object" && returned !== null && "then" in returned)
     throw notSynchronous("a promise");
@@ -66,12 +72,18 @@ function notSynchronous(got: string): TroupeError {
   });
 }
 
-/** @throws {TroupeError} `JOB_INVALID` for a loop that was declared without a loss */
+/**
+ * Refuses a loop declared without a loss, where one is needed.
+ * @throws {TroupeError} `JOB_INVALID`
+ */
 export function requireLoss({ loss }: Job): void {
   if (loss === refuseLoss) refuseLoss();
 }
 
-/** The loss of a loop that was declared without one. @throws {TroupeError} `JOB_INVALID` */
+/**
+ * The loss of a loop declared without one.
+ * @throws {TroupeError} `JOB_INVALID`
+ */
 export function refuseLoss(): never {
   throw new TroupeError("JOB_INVALID", {
     where: "loop",

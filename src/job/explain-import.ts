@@ -8,18 +8,19 @@ import { fileStatus } from "../errors/untrusted/index.ts";
 /** This package, by the name that jobs import it by. */
 const PACKAGE = "troupe";
 
-/** Why a module could not be imported, in the words of a sentence. */
+/** Parts of the error for a module that could not be imported. */
 interface Explained {
   readonly got: string;
   readonly hint?: string;
-  /** The stack of an error that names the line, where its own does not. */
+  /** A stack that names the line, where the cause's does not. */
   readonly stack?: string | undefined;
 }
 
 /**
- * @param url - of a job's module that could not be imported
- * @param cause - what the import threw
- * @returns `JOB_INVALID`: what is wrong with it, on which line of which file, and what may have been meant
+ * Explains why a job's module could not be imported.
+ * @param url - of the module
+ * @param cause - the error of the import
+ * @returns `JOB_INVALID`: the mistake, its file and line, and a suggestion
  */
 export async function explainImport(url: string, cause: unknown): Promise<TroupeError> {
   const { got, hint, stack } = await explain(url, cause);
@@ -81,7 +82,7 @@ async function missingExport(cause: Error, specifier: string, name: string): Pro
   return { got: `an import of ${name}, which ${specifier} does not export`, hint };
 }
 
-/** The entry of this package that exports a value of this name. */
+/** Finds the entry of this package that exports a value of this name. */
 async function entryOf(name: string): Promise<string | undefined> {
   const files = filesIn(dirname(fileURLToPath(import.meta.resolve(PACKAGE))));
   const modules = files.filter((file) => file.endsWith(".js")).map((file) => basename(file, ".js"));
@@ -90,7 +91,7 @@ async function entryOf(name: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** The names that a module exports; none where it cannot be imported from here. */
+/** The names that a module exports; empty where it cannot be imported from here. */
 async function exportsOf(specifier: string, importer: string | undefined): Promise<string[]> {
   try {
     const isRelative = /^[./]/.test(specifier) && importer !== undefined;
@@ -103,7 +104,7 @@ async function exportsOf(specifier: string, importer: string | undefined): Promi
   }
 }
 
-/** A stack that begins with the line on which a file imports something, as Node writes it of other mistakes. */
+/** A stack that begins with the line on which a file imports something, in the form of Node's other errors. */
 function stackAtImport(file: string, name: string, cause: Error): string | undefined {
   let lines: string[];
   try {
@@ -117,7 +118,7 @@ function stackAtImport(file: string, name: string, cause: Error): string | undef
   return `${file}:${index + 1}\n${text}\n${" ".repeat(text.indexOf(name))}^\n\n${cause.stack ?? ""}`;
 }
 
-/** Node says nowhere in the error of plain JavaScript on which line it is; checking the file again does. */
+/** Node's error for plain JavaScript lacks the line; checking the file again finds it. */
 function placedSyntaxError(url: string, cause: Error): string | undefined {
   const isPlaced = framesOf(cause.stack)[0]?.file.startsWith("node:") === false;
   if (isPlaced || !url.startsWith("file:")) return undefined;

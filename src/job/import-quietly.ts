@@ -1,6 +1,6 @@
 /**
- * Imports a module of a user's. Where a package.json beside it names no `"type"`, Node runs it all the same and would say once
- * for each thread that it had to look: that is not told.
+ * Imports a user's module without Node's warning about a package.json that names no `"type"`, which every thread would
+ * repeat.
  */
 export async function importQuietly(url: string): Promise<Readonly<Record<string, unknown>>> {
   const { emitWarning } = process;
@@ -16,7 +16,7 @@ export async function importQuietly(url: string): Promise<Readonly<Record<string
   }
 }
 
-/** The code of a warning, which is given in an object or behind its type. */
+/** The code of a warning, given in an object or after its type. */
 function codeOf([options, code]: readonly unknown[]): unknown {
   return typeof options === "object" ? (options as { readonly code?: unknown } | null)?.code : code;
 }

@@ -26,15 +26,15 @@ import type { Losses } from "./losses.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
 /**
- * How the states of a run are compared, by the evaluations of the first of {@link TrainingPlan.evaluationSplits}. With such a rule the
- * run waits for each evaluation before it makes the next step.
+ * Ranks the states of a run by the evaluations of the first of {@link TrainingPlan.evaluationSplits}. With such a rule
+ * the run waits for each evaluation before it makes the next step.
  */
 export interface BestRule {
   /** The score, or the name of a loss, that counts. Default: `loss`, the evaluation's loss. */
   readonly metric?: string;
   /** Whether lower or higher is better. Default: min. */
   readonly mode?: "min" | "max";
-  /** A change of at most this is no improvement. Default: 0. */
+  /** A change of at most this much is no improvement. Default: 0. */
   readonly minDelta?: number;
   /** Evaluations without improvement after which the run ends in order. Default: it does not. */
   readonly patience?: number;
@@ -83,7 +83,7 @@ export interface TrainingPlan {
   readonly companions?: { readonly folder: string; readonly tokenizer?: boolean };
 }
 
-/** What a job's `sample` is given beside the model. */
+/** Arguments of a job's `sample`, besides the model. */
 export interface SampleContext<Config extends JobConfig, F extends DatasetFacts = DatasetFacts> {
   readonly config: SettingsOf<Config>;
   readonly facts: F;
@@ -91,8 +91,8 @@ export interface SampleContext<Config extends JobConfig, F extends DatasetFacts 
 }
 
 /**
- * What is trained, written for one device. It runs inside every rank and knows nothing of ranks. A job's module exports it
- * as default.
+ * A training job, written for one device. It runs inside every rank and does not depend on their number. A job's module
+ * exports it as default.
  */
 export interface Job<Config extends JobConfig = JobConfig> {
   /** Every setting with its default. */
@@ -105,7 +105,7 @@ export interface Job<Config extends JobConfig = JobConfig> {
   model(config: SettingsOf<Config>, facts: DatasetFacts): Module;
   /**
    * A delta (LoRA and others) to train instead of the model's own parameters, which are then frozen and left out of
-   * checkpoints. Default: the whole model is trained.
+   * checkpoints. Default: none.
    */
   delta?(config: SettingsOf<Config>): Delta | undefined;
   /**
@@ -170,7 +170,10 @@ export function defineJob<
   return definition as unknown as Job<Config>;
 }
 
-/** @returns a job's model without memory, with its delta applied. @throws {TroupeError} `DELTA_TARGET` */
+/**
+ * Declares a job's model, without memory, and applies its delta.
+ * @throws {TroupeError} `DELTA_TARGET`
+ */
 export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Module {
   const model = job.model(config, facts);
   checkGiven(job.model, "model", () => checkModel(model));
@@ -178,7 +181,10 @@ export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Modul
   return delta === undefined ? model : applyDelta(model, delta);
 }
 
-/** @throws {TroupeError} `JOB_INVALID` for what is no module, or has no parameters; `MODULE_LAYOUT` where it hides some */
+/**
+ * Refuses a value that is no module or has no parameters, or a module that hides some.
+ * @throws {TroupeError} `JOB_INVALID`, `MODULE_LAYOUT`
+ */
 function checkModel(model: Partial<Module> | undefined): void {
   if (typeof model?.namedParameters !== "function") throw notGiven("JOB_INVALID", "model", "a module", model);
   if (model.namedParameters().size > 0) return;
@@ -186,7 +192,7 @@ function checkModel(model: Partial<Module> | undefined): void {
     where: "model",
     expected: "model(…) of the job to give a module with parameters",
     got: "one without",
-    hint: "modules and parameters are properties of a module, or stand in a ModuleList",
+    hint: "make modules and parameters properties of a module, or put modules in a ModuleList",
   });
 }
 
@@ -210,7 +216,7 @@ function notGiven(
 }
 
 /**
- * @returns a job's optimizers for what is tuned of a model
+ * Returns a job's optimizers for the parameters that are trained.
  * @throws {TroupeError} `OPTIMIZER_OPTION` where they do not fit the parameters, see `checkOptimizers`
  */
 export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly OptimizerSpec[] {
@@ -230,7 +236,7 @@ function isOptimizers(specs: unknown): specs is readonly OptimizerSpec[] {
   return (specs as readonly (Partial<OptimizerSpec> | null | undefined)[]).every(isOptimizer);
 }
 
-/** @returns the schedule of each optimizer */
+/** Returns the schedule of each optimizer. */
 export function schedulesOf(
   job: Job,
   optimizers: readonly OptimizerSpec[],
@@ -245,7 +251,10 @@ export function schedulesOf(
   });
 }
 
-/** @returns what a job gave as a schedule, if it is one and says the first step's rate. @throws {TroupeError} `OPTIMIZER_OPTION` */
+/**
+ * Checks a job's schedule, and that it gives the first step's rate.
+ * @throws {TroupeError} `OPTIMIZER_OPTION`
+ */
 function checkSchedule(given: unknown): Schedule {
   const schedule = given as Schedule | null | undefined;
   if (typeof schedule?.lrAt !== "function")
@@ -254,14 +263,17 @@ function checkSchedule(given: unknown): Schedule {
   return schedule;
 }
 
-/** @returns how a job weighs a batch, where its losses are weighed; it throws `LOSS_WEIGHTS` for what is no weight */
+/**
+ * Returns the function with which a job weighs a batch, if its losses are weighted. That function throws `LOSS_WEIGHTS`
+ * for an invalid weight.
+ */
 export function weighingOf(
   job: Job,
   config: JobConfig,
   facts: DatasetFacts,
 ): ((batch: Batch) => LossWeights) | undefined {
   const { weigh } = job;
-  // What is no plan is told by name where it is checked, and that is not here.
+  // An invalid plan is reported by `checkTraining`; tolerate it here.
   const plan: Partial<TrainingPlan> | null | undefined = job.training(config, facts);
   return weigh === undefined || plan?.calculatePerTokenLoss === false
     ? undefined

@@ -9,17 +9,17 @@ import { importQuietly } from "./import-quietly.ts";
 import type { Job } from "./job.ts";
 import { checkLosses } from "./losses.ts";
 
-/** What a job cannot be without. */
+/** Required functions of a job. */
 const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
 
-/** What else it may say. */
+/** Optional functions of a job. */
 const OPTIONAL = ["delta", "weigh", "predict", "schedule", "tensorPlan", "sample", "loop"] as const;
 
 /**
- * Imports a job's module, and has this thread remember its text and that of the user's modules that it imports, see
- * `keptModules`. An error that a function of the job throws keeps the function's name with it, see `originOf`.
+ * Imports a job's module, and remembers in this thread its text and that of the user's modules that it imports, see
+ * `keptModules`. Errors thrown in a function of the job carry its name, see `originOf`.
  * @param url - of a module whose default export is a job
- * @throws {TroupeError} `JOB_INVALID` where there is none; of several fields that are wrong, all are named
+ * @throws {TroupeError} `JOB_INVALID` where there is none, naming all invalid fields
  */
 export async function loadJob(url: string): Promise<Job> {
   let module: { readonly default?: unknown };
@@ -27,7 +27,7 @@ export async function loadJob(url: string): Promise<Job> {
   try {
     module = await callUser(`the import of ${basename(url)}`, () => importQuietly(url));
   } catch (cause) {
-    // Thrown by this package for what the module asks of it, while it is loaded: a sentence already.
+    // The module's own call of this package failed while it was loaded: the error is already clear.
     if (cause instanceof TroupeError) throw cause;
     throw await explainImport(url, cause);
   }
@@ -42,7 +42,7 @@ export async function loadJob(url: string): Promise<Job> {
   return withOrigins(job as Job);
 }
 
-/** A class that makes a job of itself, as a template does, stands for that job. */
+/** Returns the job of a class that declares one, as a template does. */
 function jobMadeBy(exported: unknown): unknown {
   const { job } = (typeof exported === "function" ? exported : {}) as { readonly job?: unknown };
   return typeof job === "function" ? job.call(exported) : exported;
@@ -60,7 +60,7 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
         : [`${name}: ${describeValue(job[name])}`],
     ),
   ];
-  // What a job carries for itself may stay; what is nearly one of its parts would be passed over without a word.
+  // A job may carry fields of its own; a misspelled name of a part would be ignored silently.
   const parts = ["config", ...REQUIRED, ...OPTIONAL];
   for (const name of Object.keys(job)) {
     const meant = parts.includes(name) ? undefined : nearestName(name, parts);
@@ -83,12 +83,12 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
   );
 }
 
-/** The same job, whose functions tell with an error that it was thrown in them. */
+/** The same job, with functions that add their name to errors thrown in them. */
 function withOrigins(job: Job): Job {
   const told: Partial<Record<string, unknown>> = { config: job.config };
   for (const name of [...REQUIRED, ...OPTIONAL]) {
     const call = job[name] as ((...given: unknown[]) => unknown) | undefined;
-    // One that a loop leaves out is known by its identity.
+    // A loop without a loss is recognized by the identity of `refuseLoss`.
     if (call !== undefined) told[name] = call === refuseLoss ? call : tellingOrigin(name, call, job);
   }
   return told as unknown as Job;
@@ -111,15 +111,15 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job
     }
   };
   noteWritten(told, call);
-  // How much a job asks for is read off its functions: `training(config)` needs no data.
+  // The number of parameters shows what a function needs: `training(config)` needs no data.
   return Object.defineProperty(told, "length", { value: call.length });
 }
 
 /**
- * Has `process.exit` throw for as long as a function of a job runs: on the main thread, where model and training are called
- * before any rank is, the program would end without a word of why.
- * @param name - of the function
- * @throws {TroupeError} `ACTOR_EXIT` where it calls `process.exit`; what it throws
+ * Calls a job's function while `process.exit` throws: on the main thread, which calls model and training before any rank starts,
+ * the program would end without an error.
+ * @param name - name of the function, for the error
+ * @throws {TroupeError} `ACTOR_EXIT` if it calls `process.exit`; any error of the function
  */
 function refusingExit<T>(name: string, call: () => T): T {
   const { exit } = process;
@@ -142,7 +142,7 @@ function refusingExit<T>(name: string, call: () => T): T {
   }
 }
 
-/** A job as its user names it: the path from the working directory where its URL is a file's, else the URL. */
+/** A job's name for its user: its path from the working directory for a file's URL, else the URL. */
 export function nameOfJob(url: string): string {
   return url.startsWith("file:") ? relative(process.cwd(), fileURLToPath(url)) : url;
 }

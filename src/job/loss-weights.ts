@@ -1,8 +1,8 @@
 import { describeValue, TroupeError } from "../errors/index.ts";
 
 /**
- * What the losses of a batch are means over, such as the number of targets that count: one number for all losses, or one for
- * each by name. At least 0.
+ * Counts that a batch's losses are means over, such as the number of targets that count: one number for all losses, or
+ * one for each by name. At least 0.
  */
 export type LossWeights = number | Readonly<Record<string, number>>;
 
@@ -26,7 +26,8 @@ export function sharesOf(weights: readonly LossWeights[]): LossWeights[] {
 }
 
 /**
- * @param name - of a loss; undefined for a job's only loss, which has no name
+ * Returns the weight of one loss.
+ * @param name - of the loss; undefined for a job's only loss, which has no name
  * @throws {TroupeError} `LOSS_WEIGHTS` if the weights do not name it
  */
 export function weightOf(weights: LossWeights, name: string | undefined): number {
@@ -40,7 +41,10 @@ export function weightOf(weights: LossWeights, name: string | undefined): number
   );
 }
 
-/** @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative, not finite or missing */
+/**
+ * Checks weights.
+ * @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative, not finite or missing
+ */
 export function checkWeights(weights: LossWeights): void {
   const values = isRecord(weights) ? Object.values(weights) : [weights];
   const isWeight = (weight: unknown) => typeof weight === "number" && weight >= 0 && weight < Infinity;
@@ -57,7 +61,7 @@ function isRecord(weights: unknown): weights is Readonly<Record<string, unknown>
 }
 
 function shares(weights: readonly number[]): number[] {
-  // Sums of equal fractions round: what weighs alike has the bits of a job that weighs nothing.
+  // Sums of equal fractions round: batches of equal weight must give the bits of a job without weights.
   if (weights.every((weight) => weight === weights[0])) return weights.map((weight) => (weight > 0 ? 1 : 0));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return weights.map((weight) => (weight * weights.length) / total);

@@ -3,17 +3,18 @@ import { describeValue, TroupeError } from "../errors/index.ts";
 import { type LossWeights, weightOf } from "./loss-weights.ts";
 
 /**
- * What a job computes of a batch: a mean, or several by name, whose sum is what is made small. Scalars of any floating type: one
- * that is computed in float64 is told, and walked backwards, in float64.
+ * A job's loss of a batch: a mean, or several by name, whose sum is minimized. Scalars of any floating type: a loss in
+ * float64 is reported, and propagated backward, in float64.
  */
 export type Losses = Tensor | Readonly<Record<string, Tensor>>;
 
-/** A batch's losses as numbers: one without a name, or each by its name. Nats. */
+/** A batch's losses as numbers, in nats: one without a name, or each by its name. */
 export type LossValues = number | Readonly<Record<string, number>>;
 
 /**
- * @param shares - what each counts, as `sharesOf` has it
- * @returns Σ share · loss: what backward starts from. The very loss where it is one, and its share 1
+ * Weights and sums losses, for backward.
+ * @param shares - the weight of each, see `sharesOf`
+ * @returns Σ share · loss; a single loss of share 1 is returned itself
  * @throws {TroupeError} `LOSS_WEIGHTS` for a loss without a share; `LOSS_INVALID`, see {@link checkLosses}
  */
 export function weighLosses(losses: Losses, shares: LossWeights): Tensor {
@@ -21,12 +22,12 @@ export function weighLosses(losses: Losses, shares: LossWeights): Tensor {
   return weighed.reduce((sum, loss) => sum.add(loss));
 }
 
-/** @returns the losses' values. Waits for them */
+/** Returns the losses' values; waits for them. */
 export function valuesOf(losses: Readonly<Record<string, Tensor>>): Record<string, number> {
   return Object.fromEntries(Object.entries(losses).map(([name, loss]) => [name, loss.item()]));
 }
 
-/** @returns each value of the losses that have names, weighed; what counts for nothing is 0, whatever it was */
+/** Weighs named values; a weight of 0 gives 0, whatever the value. */
 export function weighValues(
   values: Readonly<Record<string, number>>,
   weights: LossWeights,
@@ -36,15 +37,15 @@ export function weighValues(
   );
 }
 
-/** @returns weight × value; 0 where it counts for nothing, though a mean over nothing is NaN */
+/** Returns weight × value; 0 for a weight of 0, even where a mean over nothing is NaN. */
 export function weighValue(value: number, weight: number): number {
   return weight === 0 ? 0 : weight * value;
 }
 
 /**
- * Refuses what no step can be made of.
- * @param where - what has returned it, as people call it
- * @throws {TroupeError} `LOSS_INVALID` for what is no scalar tensor, nor scalars by name
+ * Checks the loss that a job has returned.
+ * @param where - the function that returned it, for the error
+ * @throws {TroupeError} `LOSS_INVALID` unless it is a scalar tensor, or scalars by name
  */
 export function checkLosses(given: unknown, where = "loss"): asserts given is Losses {
   if (given instanceof Tensor) {
@@ -62,10 +63,10 @@ export function checkLosses(given: unknown, where = "loss"): asserts given is Lo
   }
 }
 
-/** The value of a loss that is none, and what may have been meant. */
+/** Describes a value that is not a loss, with a hint. */
 function kindOf(value: unknown): [got: string, hint: string] {
   if (value === undefined)
-    return ["undefined", "is there a return? A model gives its loss only where it is given targets"];
+    return ["undefined", "is there a return? A model returns its loss only when given targets"];
   if (value instanceof Promise) return ["a promise", "leave async out: a loss computes where it is called"];
   if (typeof value === "number")
     return [`the number ${value}`, "give the tensor, not its item(): its graph leads back to the parameters"];

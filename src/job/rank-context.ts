@@ -6,7 +6,7 @@ import type { Axis } from "./axis.ts";
 import type { JobConfig, SettingsOf } from "./job-config.ts";
 import type { Losses } from "./losses.ts";
 
-/** What a loop's forward may return: the loss, or an object with it and whatever else the loop needs of the pass. */
+/** The result of a loop's forward: the loss, or an object with it and anything else that the loop needs of the pass. */
 export type ForwardResult = Tensor | ({ readonly loss: Losses } & Readonly<Record<string, unknown>>);
 
 /** One of the ranks that train a model, as a loss or a loop sees it. Its own collectives are those of all ranks. */
@@ -29,16 +29,16 @@ export interface SaveName {
   readonly metric?: number;
 }
 
-/** Options of a backward. */
+/** Options of `backward`. */
 export interface BackwardOptions {
   /** Names of the parameters that get this loss's gradient. Default: all. */
   readonly only?: RegExp;
 }
 
 /**
- * What a training loop is given. Every rank runs the same loop on its own share of the data, and all must make the same calls
- * in the same order. The loop is synchronous: asking for the next batch blocks until the run grants the next step, and
- * evaluation and samples are served there, between two steps.
+ * A training loop's access to its rank. Every rank runs the same loop on its own share of the data, and all must make
+ * the same calls in the same order. The loop is synchronous: asking for the next batch blocks until the run grants the
+ * next step; evaluations and samples run there, between two steps.
  *
  * Tensors made in an iteration are released when the loop asks for the next batch, except those given to `keep`.
  */
@@ -85,11 +85,11 @@ export interface RankContext<
    */
   step(): void;
   /**
-   * Makes a whole step: forward and backward of all its micro-batches in the order of the layout's schedule, pipelines included,
-   * each gradient reduced as soon as it is complete, and the update.
+   * Makes a complete step: forward and backward of all its micro-batches in the order of the layout's schedule,
+   * pipelines included, each gradient reduced as soon as it is complete, and the update.
    * @param body - the losses of one batch, as a job's `loss`
-   * @param options.measure - called after the step on the updated parameters, as by {@link evaluate}; its numbers, which must be
-   *   the same on all ranks, are reported as `metrics` of the step
+   * @param options.measure - called after the step on the updated parameters, as by {@link evaluate}; its numbers,
+   * which must be the same on all ranks, are reported as `metrics` of the step
    * @throws {TroupeError} `LOOP_ORDER`; `PIPELINE_LOOP` for a measure with pipeline stages
    */
   trainStep(

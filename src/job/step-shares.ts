@@ -1,6 +1,6 @@
 import { type LossWeights, sharesOf } from "./loss-weights.ts";
 
-/** A step's samples, as batches of one size side by side. */
+/** A step's samples, as consecutive batches of one size. */
 export interface StepSamples {
   /** Its first sample, counted over the run. */
   readonly position: number;
@@ -8,16 +8,16 @@ export interface StepSamples {
   readonly numBatches: number;
 }
 
-/** Steps whose shares are kept: ranks ask for few batches ahead of the one that is slowest. */
+/** Steps whose shares are kept: ranks ask for few batches ahead of the slowest. */
 const NUM_KEPT = 8;
 
 /**
- * What the batches of each step weigh beside each other: all of a step's are weighed when the first of them is asked for,
- * since what a replica's batch counts goes by those of the others.
+ * Shares of the batches of each step. A batch's share depends on the weights of the others, so all are weighed when the
+ * first one is asked for.
  */
 export class StepShares {
   readonly #weigh: (position: number, numSamples: number) => Promise<LossWeights>;
-  /** By the first sample, oldest first. */
+  /** By position of the first sample, oldest first. */
   readonly #steps = new Map<string, Promise<LossWeights[]>>();
 
   /** @param weigh - weighs one batch: a pure function of its samples */
@@ -26,8 +26,8 @@ export class StepShares {
   }
 
   /**
-   * @returns the share of one batch, as {@link sharesOf} has it
-   * @throws what weighing a batch of the step throws
+   * Returns the share of one batch, see {@link sharesOf}.
+   * @throws errors of weighing a batch of the step
    */
   async of(
     step: StepSamples,

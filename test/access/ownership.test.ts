@@ -103,7 +103,7 @@ describe.runIf(isRoot)("what another user could have made is not used:", () => {
     const cacheDir = folderOf("tokens", 0o755, OTHER);
     const source = file("text.txt", 0o644);
     await expect(prepareText({ source, tokenizer: "byte", cacheDir })).rejects.toThrow(
-      `[data] expected a folder for encoded text at ${cacheDir} that nobody else could have made or can write to, ` +
+      `[data] expected a folder for encoded text at ${cacheDir} that no other user could have made or can write to, ` +
         `got one of another user (uid ${OTHER})`,
     );
   });

@@ -173,7 +173,7 @@ describe("damage", () => {
     await rm(join(folder, "step-000002", "manifest.json"));
     const both = await refusal(() => openCheckpoint(folder));
     expect(both).toMatchObject({ code: "CHECKPOINT_DAMAGED", cause: { code: "CHECKPOINT_DAMAGED" } });
-    expect(both.message).toContain("got 2 damaged ones");
+    expect(both.message).toContain("got 2 damaged");
   });
 
   test("is told from there being no checkpoint", async () => {

@@ -213,7 +213,7 @@ describe("the holder of a place", () => {
         () => save(storage, first, 3),
       ])
         expect((await refusal(change)).message).toContain(
-          `expected ${location} to be what this writer has locked`,
+          `expected ${location} to be the folder that this writer has locked`,
         );
     }
     for (const draft of drafts) {

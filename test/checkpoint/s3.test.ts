@@ -192,7 +192,7 @@ describe("checkpoints in S3", () => {
       "verify",
       location,
     ]);
-    expect(stdout).toBe("step-000003  whole\nstep-000002  whole\n");
+    expect(stdout).toBe("step-000003  intact\nstep-000002  intact\n");
     const file = join(await temporaryFolder(), "x.safetensors");
     expect(await convert(location, file, { to: "safetensors" })).toMatchObject({
       from: "troupe",

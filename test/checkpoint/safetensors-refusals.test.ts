@@ -48,8 +48,8 @@ describe("a reader refuses", () => {
       "at most 2^53",
     ],
     ["half a byte", '{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}}', bytes(1), "F4[3]"],
-    ["a tensor without shape", '{"a":{"dtype":"U8","data_offsets":[0,1]}}', bytes(1), "got less"],
-    ["one offset", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}}', bytes(1), "got less"],
+    ["a tensor without shape", '{"a":{"dtype":"U8","data_offsets":[0,1]}}', bytes(1), "got fewer"],
+    ["one offset", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}}', bytes(1), "got fewer"],
   ])("%s", async (_, header, data, message) => {
     const error = await refusal(async () => SafetensorsFile.open(await forge(header, data)));
     expect(error.code).toBe("SAFETENSORS_INVALID");

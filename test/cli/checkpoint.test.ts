@@ -65,7 +65,7 @@ describe("troupe checkpoint", () => {
     await putOwner(await openStorage(run), { id: "1", job: "job.ts", startedAt });
     const { out } = await checkpoint("list", run);
     expect(out).toContain(
-      `run of job.ts, begun ${startedAt}: ended without a word, last heard of at ${startedAt}\n`,
+      `run of job.ts, begun ${startedAt}: ended without a record, last heard from at ${startedAt}\n`,
     );
     await rm(join(run, "run.json"));
   });
@@ -84,7 +84,7 @@ describe("troupe checkpoint", () => {
   test("verify exits with 1 and names file, tensor and offset of what is damaged", async () => {
     expect(await checkpoint("verify", run, "--step", "8")).toMatchObject({
       code: 0,
-      out: "step-000008  whole\n",
+      out: "step-000008  intact\n",
     });
     const path = join(run, "step-000006", "optimizer.safetensors");
     const bytes = await readFile(path);
@@ -93,7 +93,7 @@ describe("troupe checkpoint", () => {
     await writeFile(path, damaged);
     const { code, out, err } = await checkpoint("verify", run);
     expect(code).toBe(1);
-    expect(out).toContain("step-000004  whole");
+    expect(out).toContain("step-000004  intact");
     expect(out).toContain(`${path}, from byte ${4 << 20}: tensor exp_avg_sq.wte.weight`);
     expect(err).toMatch(/^troupe: .*step-000006 damaged/);
     const json = JSON.parse((await checkpoint("verify", run, "--step", "6", "--json")).out);

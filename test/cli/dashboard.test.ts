@@ -101,7 +101,7 @@ describe("troupe run --dashboard", () => {
 
   it.each([
     ["a port that is none", ["--dashboard", "70000"], /dashboard\.port to be a whole number from 0 to 65535/],
-    ["a host without a dashboard", ["--dashboard-host", "0.0.0.0"], /--dashboard-host beside --dashboard/],
+    ["a host without a dashboard", ["--dashboard-host", "0.0.0.0"], /--dashboard-host with --dashboard/],
   ])("refuses %s, with exit code 2", async (_what, flags, message) => {
     const { code, said } = await start(["run", tiny, ...data, ...flags], workspace.folder).exit;
     expect(said).toMatch(message);

@@ -234,7 +234,7 @@ describe("an error of a job's own", () => {
       "async (model, { inputIds, targets }) => model.forward(inputIds, { targets }).loss",
       /got a promise \(leave async out/,
     ],
-    ["nothing", "() => {}", /got undefined \(is there a return\? A model gives its loss only/],
+    ["nothing", "() => {}", /got undefined \(is there a return\? A model returns its loss only/],
     [
       "more than a scalar",
       "(model, { inputIds }) => model.forward(inputIds).logits",

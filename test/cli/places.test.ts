@@ -122,7 +122,7 @@ describe("a place that nothing can be written to, or read from", () => {
     });
     expect([status, stderr]).toEqual([
       2,
-      "troupe: [troupe] expected standard output to take what was asked for, got ENOSPC: no space left on device, write (all else is done)\n",
+      "troupe: [troupe] expected standard output to take what was asked for, got ENOSPC: no space left on device, write (everything else is done)\n",
     ]);
   });
 });

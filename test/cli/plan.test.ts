@@ -87,7 +87,7 @@ describe("troupe plan", () => {
   it("suggests layouts that fit where none is given", async () => {
     const { code, out } = await plan(...gpt13b, "--memory", "16GB");
     expect(code).toBe(0);
-    expect(out).toContain("what fits 16.0 GB a rank");
+    expect(out).toContain("layouts that fit 16.0 GB per rank");
     expect(out).toMatch(/^step +tokens\/s +peak/m);
     expect(out.split("\n").filter((line) => line.includes("tp ")).length).toBeGreaterThan(3);
   });

@@ -98,7 +98,7 @@ describe("Rapidformer's command line", () => {
       if (takes === "nothing") return fc.constant([]);
       if (takes === "number")
         return fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => [`${value}`]);
-      if (takes === "whole") return fc.integer().map((value) => [`${value}`]);
+      if (takes === "integer") return fc.integer().map((value) => [`${value}`]);
       if (takes === "text") return words.map((value) => [value]);
       if (takes === "texts")
         return fc.array(

@@ -177,7 +177,7 @@ describe("rapidformer", () => {
     expect(anew[0]).toBeLessThan((one[0] ?? 0) - 0.1);
     const named = ["--pretrained-model-name-or-path", join(saved, "step-000005")];
     expect(lossesOf(await run(...short, ...named))).toEqual(anew);
-    expect((await run(...short, "--finetune")).err).toMatch(/expected --load DIR beside --finetune/);
+    expect((await run(...short, "--finetune")).err).toMatch(/expected --load DIR with --finetune/);
 
     const masked = ["--vocab-file", "bert/vocab.txt", "--tokenizer-type", "BertWordPieceLowerCase"];
     expect((await run(...words, ...apart, ...masked)).err).toMatch(/expected a causal model, .* got bert/);

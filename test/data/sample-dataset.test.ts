@@ -111,11 +111,11 @@ describe("sampleDataset", () => {
   });
 
   it.each([
-    ["is not there", () => undefined, "expected at(2) of split test to give a sample, got undefined"],
+    ["is not there", () => undefined, "expected at(2) of split test to return a sample, got undefined"],
     [
       "is not there later",
       async () => undefined,
-      "expected at(2) of split test to give a sample, got undefined",
+      "expected at(2) of split test to return a sample, got undefined",
     ],
     [
       "has another shape",
@@ -205,8 +205,8 @@ describe("BuiltBatches", () => {
   });
 
   it.each([
-    [() => tensor([1]) as never, /to give a record of named tensors, got a Tensor/],
-    [() => undefined as never, /to give a record of named tensors, got undefined/],
+    [() => tensor([1]) as never, /to return a record of named tensors, got a Tensor/],
+    [() => undefined as never, /to return a record of named tensors, got undefined/],
     [() => ({ x: [tensor([1])] }) as never, /x in batch\("train", 0, 2\) .* got an array of tensors/],
     [() => ({ x: new Map() }) as never, /x in .* to be a tensor, a record or plain values, got a Map/],
   ])("refuses what is no batch", async (make, message) => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { passOver, type SamplerState, samplesBefore } from "../../src/library/data/index.ts";
+import { type SamplerState, samplesBefore, skipSamples } from "../../src/library/data/index.ts";
 
 const fresh: SamplerState = { step: 0, numSamples: 0, batchSize: 4, skips: [] };
 
@@ -12,7 +12,7 @@ describe("the sampler state", () => {
   });
 
   it("goes back in steps without going back in samples", () => {
-    const rewound = passOver(fresh, 3, 6);
+    const rewound = skipSamples(fresh, 3, 6);
     expect([2, 3, 4].map((step) => samplesBefore(rewound, step))).toEqual([8, 24, 28]);
   });
 
@@ -29,7 +29,7 @@ describe("the sampler state", () => {
             taken += sampler.batchSize;
           }
           const to = Math.max(0, step - back);
-          sampler = passOver(sampler, to, step);
+          sampler = skipSamples(sampler, to, step);
           step = to;
         }
         expect(samplesBefore(sampler, step)).toBe(taken);

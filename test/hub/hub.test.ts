@@ -122,7 +122,9 @@ describe("a hub", () => {
   it("keeps what has come of a download that was given up, which no name leads to, and goes on from there in a later run", async () => {
     hub.cuts.push(...Array.from({ length: 12 }, (_, index) => (index < 2 ? 1 << 20 : 0)));
     const message = await refusal("bert-base-cased");
-    expect(message).toMatch(/got .* after .* MB of (model.safetensors|config.json) \(what has come is kept/);
+    expect(message).toMatch(
+      /got .* after .* MB of (model.safetensors|config.json) \(the part so far is kept/,
+    );
     expect(await refusal("bert-base-cased", { HF_HUB_OFFLINE: "1" })).toContain("got bert-base-cased");
     hub.cuts.length = 0;
     const partial = readdirSync(blobs()).find((name) => name.endsWith(".incomplete")) as string;
@@ -158,7 +160,7 @@ describe("a hub", () => {
 
   it("tells in one sentence why it gives nothing", async () => {
     expect(await refusal("bert-base-uncased")).toMatch(
-      /^\[hub\] expected a model bert-base-uncased that everybody may read at 127.0.0.1:\d+, got 401, RepoNotFound \(did you mean bert-base-cased/,
+      /^\[hub\] expected a model bert-base-uncased that everyone may read at 127.0.0.1:\d+, got 401, RepoNotFound \(did you mean bert-base-cased/,
     );
     expect(await refusal("bert-base-uncased", { HF_TOKEN: LocalHub.token })).toContain(
       "got 404, RepoNotFound",
@@ -175,7 +177,7 @@ describe("a hub", () => {
     const away = { HF_ENDPOINT: gone.address };
     await gone[Symbol.asyncDispose]();
     expect(await refusal("bert-base-cased", away)).toMatch(
-      /expected an answer of http:\/\/127.0.0.1:\d+, got ECONNREFUSED/,
+      /expected an answer from http:\/\/127.0.0.1:\d+, got ECONNREFUSED/,
     );
   });
 

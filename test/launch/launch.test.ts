@@ -290,7 +290,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     ]);
     expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ index: 2 }]);
     expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 4, zero: 1, steps: 4 }));
-    expect(head.err).toContain("tensors go over Gloo in plain");
+    expect(head.err).toContain("tensors go over Gloo unencrypted");
   });
 
   it("refuse a host that was started with other options, by what both were started with", async () => {
@@ -313,7 +313,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect(head.err).toMatch(/2 hosts within 1 s, got all but host 1/);
     using member = new LaunchedRun(workspace, torchVariables(1, 2, port), args);
     expect(await member.ended).toBe(1);
-    expect(member.err).toMatch(/expected host 0 at 127\.0\.0\.1:\d+ within 1 s, got nobody/);
+    expect(member.err).toMatch(/expected host 0 at 127\.0\.0\.1:\d+ within 1 s, got no answer/);
     expect(existsSync(folder)).toBe(false);
   });
 

@@ -131,7 +131,7 @@ it.each([
   [
     "hosts that nobody says where to meet",
     { RANK: "0", WORLD_SIZE: "2" },
-    /MASTER_ADDR, where all hosts meet/,
+    /MASTER_ADDR, the host of the store/,
   ],
   [
     "hosts of MPI that nobody says where to meet",

@@ -31,7 +31,7 @@ it("a token that others can read, or one that could be guessed, is refused", () 
   writeFileSync(tokenFile, "0123456789abcdef\n", { mode: 0o600 });
   expect(readTrust(files).token).toBe("0123456789abcdef");
   chmodSync(tokenFile, 0o644);
-  expect(() => readTrust(files)).toThrow(/to be its owner's alone, got mode 644/);
+  expect(() => readTrust(files)).toThrow(/to be readable by its owner only, got mode 644/);
   chmodSync(tokenFile, 0o600);
   writeFileSync(tokenFile, "short");
   expect(() => readTrust(files)).toThrow(/at least 16 characters, got 5/);

@@ -7,10 +7,10 @@ const costs = {
   partS: 0.5e-6,
   refS: 0.5e-6,
   orderS: 6e-6,
-  birthS: 500e-6,
+  spawnS: 500e-6,
   beatS: 8e-6,
   connectS: 50e-6,
-  keepS: 2e-3,
+  storeStartS: 2e-3,
   storeNameS: 0.5e-6,
   openS: 60e-6,
   storeS: 20e-6,
@@ -19,7 +19,7 @@ const costs = {
   actorS: 0.1,
   latencyS: 50e-6,
 };
-const hosts = { ranksPerHost: 8, fanOut: 16, meetings: [] };
+const hosts = { ranksPerHost: 8, fanOut: 16, groups: [] };
 
 /** Of one thread of each rank: groups of so many that follow each other, each in the store of its own host or all in that of one. */
 function meetingOf(numRanks: number, size: number, isApart: boolean) {
@@ -31,7 +31,7 @@ function meetingOf(numRanks: number, size: number, isApart: boolean) {
 
 describe("control of many ranks in virtual time", () => {
   it("is four messages a rank and step on one host, one after the other on the head's event loop", () => {
-    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, hops: [8], numPeers: 7, meetings: [] };
+    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, hops: [8], numPeers: 7, groups: [] };
     const { stepMessages, headBusyS, stepS, heartbeatShare } = simulateControl(one, costs);
     expect(stepMessages).toBe(4 * 8);
     expect(headBusyS).toBeCloseTo(4 * 8 * 10e-6, 9);
@@ -54,7 +54,7 @@ describe("control of many ranks in virtual time", () => {
   it("passes the agent of a rank's host on its way between the head and that rank, but for the head's own host", () => {
     const stepOf = (sendS: number) =>
       simulateControl(
-        { numRanks: 2, ranksPerHost: 1, fanOut: 16, hops: [2], numPeers: 1, meetings: [] },
+        { numRanks: 2, ranksPerHost: 1, fanOut: 16, hops: [2], numPeers: 1, groups: [] },
         { ...costs, sendS, receiveS: 0, partS: 0, latencyS: 0 },
       ).stepS;
     // Two orders. The head sends both ranks each, the later one's agent passes it on; that rank tells its shard and itself is told, and
@@ -91,19 +91,19 @@ describe("control of many ranks in virtual time", () => {
         { ...costs, bootS: 0, actorS: 0, addressS: 0, refS: 0, partS: 0, storeNameS: 0 },
       );
     const [some, twice] = [startOf(512), startOf(1024)];
-    for (const part of ["bornS", "joinedS"] as const) expect(twice[part] / some[part]).toBeLessThan(2.1);
+    for (const part of ["spawnedS", "joinedS"] as const) expect(twice[part] / some[part]).toBeLessThan(2.1);
     expect(twice.orderedS / some.orderedS).toBeLessThan(1.2);
     expect(startOf(512)).toEqual(some);
   });
 
   it("has groups in stores of their own meet at once, however many there are, and those in one store after each other", () => {
-    const metS = (numRanks: number, isApart: boolean) =>
+    const rendezvousS = (numRanks: number, isApart: boolean) =>
       simulateControl(
-        { ...hosts, numRanks, hops: [8], numPeers: 7, meetings: [meetingOf(numRanks, 8, isApart)] },
+        { ...hosts, numRanks, hops: [8], numPeers: 7, groups: [meetingOf(numRanks, 8, isApart)] },
         costs,
-      ).metS;
-    expect(metS(1024, true)).toBeCloseTo(metS(8, true), 9);
-    const [one, many] = [metS(8, false), metS(1024, false)];
+      ).rendezvousS;
+    expect(rendezvousS(1024, true)).toBeCloseTo(rendezvousS(8, true), 9);
+    const [one, many] = [rendezvousS(8, false), rendezvousS(1024, false)];
     // The store is never without work: for each that meets a connection and some ten requests.
     expect(many).toBeGreaterThan(1024 * (costs.openS + 9 * costs.storeS));
     expect(many).toBeLessThan(1024 * (costs.openS + 11 * costs.storeS) + one);
@@ -112,10 +112,11 @@ describe("control of many ranks in virtual time", () => {
   it("has what threads come to one after the other take as long as both", () => {
     const shape = { ...hosts, numRanks: 64, hops: [8], numPeers: 7 };
     const [tensor, world] = [meetingOf(64, 8, true), meetingOf(64, 64, true)];
-    const metS = (meetings: (typeof tensor)[]) => simulateControl({ ...shape, meetings }, costs).metS;
-    expect(metS([tensor, world])).toBeCloseTo(metS([tensor]) + metS([world]), 9);
+    const rendezvousS = (groups: (typeof tensor)[]) =>
+      simulateControl({ ...shape, groups }, costs).rendezvousS;
+    expect(rendezvousS([tensor, world])).toBeCloseTo(rendezvousS([tensor]) + rendezvousS([world]), 9);
     // One thread comes to its second group by the connection of the first where both are in one store.
     const both = tensor.map((groups, rank) => [...groups, ...(world[rank] ?? [])]);
-    expect(metS([both])).toBeLessThan(metS([tensor, world]));
+    expect(rendezvousS([both])).toBeLessThan(rendezvousS([tensor, world]));
   });
 });

@@ -126,8 +126,8 @@ describe("simulate", () => {
   });
 
   it.each<[string, string, string]>([
-    ["a gather's end is not awaited", "await", "to be whole for step 1 before rank 0 computes with it"],
-    ["a backward is left out", "compute", "to be whole before rank 0 reduces it"],
+    ["a gather's end is not awaited", "await", "to be gathered for step 1 before rank 0 computes with it"],
+    ["a backward is left out", "compute", "to be complete before rank 0 reduces it"],
   ])("objects when %s", (_, kind, complaint) => {
     const layout = { ...PLAIN_LAYOUT, ranks: 2, zero: 3, batchSize: 2 };
     const slow = { ...clusters.v100, ranksPerNode: 1 };

@@ -173,8 +173,8 @@ describe("a job whose training", () => {
     ["clips by another name", { clip: 1 }, /an option of the job's training, got clip \(/],
     ["evaluates after half a step", { evaluateEverySteps: 0.5 }, /evaluateEverySteps .* ≥ 1, got 0\.5/],
     ["evaluates on nothing", { evaluationSamples: 0 }, /evaluationSamples .* ≥ 1, got 0/],
-    ["lasts for steps and epochs", { epochs: 2 }, /told in steps or in epochs, got both/],
-    ["has no length", { steps: undefined }, /told in steps or in epochs, got neither/],
+    ["lasts for steps and epochs", { epochs: 2 }, /given in steps or in epochs, got both/],
+    ["has no length", { steps: undefined }, /given in steps or in epochs, got neither/],
     ["goes back in time", { steps: undefined, epochs: -1 }, /epochs to be ≥ 0, got -1/],
     [
       "has several mistakes, all of which are told",

@@ -8,29 +8,29 @@ import { type RefusedHost, RefusedHosts } from "./refused-hosts.ts";
 import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
 
 const STORE_TIMEOUT_MS = 30_000;
-/** Whoever comes later than so after a loss comes to no run that is just over. */
+/** A process that comes later than this after a loss does not belong to a run that is just over. */
 const LATELY_MS = 60_000;
-/** As long as a launcher takes to bring a process in a lost one's place, and a look at who has heard. */
+/** Time for a launcher to replace a lost process; the head looks this often at who has heard of the end. */
 const FAREWELL_MS = 5_000;
 const LOOK_MS = 50;
 const REFUSED_LOOK_MS = 200;
 
-/** How a run has ended. */
+/** The end of a run. */
 export interface RunEnd {
-  /** What it failed with. */
+  /** Message of the error that the run failed with, if it did. */
   readonly failure?: string;
-  /** Whether a signal ended it before its last step, which is no failure of hosts that come late. */
+  /** Whether a signal ended the run early, which is not an error for hosts that come late. */
   readonly isInterrupted?: boolean;
 }
 
-/** Where others read how to join the run. */
+/** Key under which other hosts read how to join the run. */
 export function invitationKey({ run }: Launch): string {
   return `troupe/${run}/head`;
 }
 
-/** @returns how the run has ended, which is noted as heard; undefined while it goes on */
+/** Returns how the run has ended, and records that this process has heard of it; undefined while the run goes on. */
 export function readEnd(launch: Launch, store: Store): RunEnd | undefined {
-  // A store that an agent keeps for longer than one run says nothing of ends: who reads it may belong to the next.
+  // An agent's store outlives the run, so its record may be of an earlier run than the reader's.
   const said = launch.isStoreKept ? undefined : store.read(endKey(launch));
   if (said === undefined) return undefined;
   store.add(heardKey(launch), 1);
@@ -40,12 +40,12 @@ export function readEnd(launch: Launch, store: Store): RunEnd | undefined {
 const endKey = ({ run }: Launch) => `troupe/${run}/end`;
 const heardKey = ({ run }: Launch) => `troupe/${run}/heard`;
 
-/** Process 0 of a launch: it keeps the store where nobody else does, and says in it how the run is joined. */
+/** Process 0 of a launch: it hosts the store, unless the launcher does, and publishes in it how to join the run. */
 export class Head implements Disposable {
-  /** By which address other hosts reach this one. */
+  /** Address at which other hosts reach this one. */
   readonly address: string;
   readonly launch: Launch;
-  /** By what hosts know each other. */
+  /** Keys by which hosts authenticate each other. */
   readonly trust: Trust;
   readonly #store: Store;
 
@@ -57,8 +57,9 @@ export class Head implements Disposable {
   }
 
   /**
-   * @throws {TroupeError} `STORE_UNREACHABLE` for a port that is taken, or an agent's store that is not there; `TLS_KEYS` and
-   *   `ACCESS_TOKEN` for files that cannot be used
+   * Opens the store.
+   * @throws {TroupeError} `STORE_UNREACHABLE` for a port that is taken, or a launcher's store that does not answer;
+   * `TLS_KEYS` and `ACCESS_TOKEN` for files that cannot be used
    */
   static async open(launch: Launch, files: TrustFiles): Promise<Head> {
     const { master, isStoreKept } = launch;
@@ -72,19 +73,19 @@ export class Head implements Disposable {
     }
   }
 
-  /** Where groups of the run meet, as `CommunicatorOptions.rendezvous` says it. */
+  /** The store where groups of the run find each other, as `CommunicatorOptions.rendezvous`. */
   get rendezvous(): string {
     const { host, port } = this.launch.master;
     return `store:${host}:${port}`;
   }
 
-  /** Says how the run is joined. */
+  /** Publishes how to join the run. */
   publish(invitation: Invitation): void {
     this.#store.set(invitationKey(this.launch), JSON.stringify(invitation));
   }
 
   /**
-   * Reads what hosts that are refused leave in the store, while any host is missing.
+   * Reads the notes of refused hosts from the store, while any host is missing.
    * @param numMissing - how many are missing now
    * @returns dispose it to stop reading
    */
@@ -95,7 +96,7 @@ export class Head implements Disposable {
       try {
         for (const host of refused.readNew()) onRefused(host);
       } catch {
-        // Without its store an agent ends, and this process with it.
+        // The launcher's agent has ended and taken its store with it; it ends this process too.
         clearInterval(timer);
       }
     };
@@ -104,9 +105,9 @@ export class Head implements Disposable {
   }
 
   /**
-   * Stays until those have heard that the run is over who come too late into places that were lost in the last minute, or have had time
-   * to: where the launcher gives places anew. It waits for nobody else.
-   * @param lostForMs - of each place that is empty, for how long
+   * Waits until processes that replace hosts lost in the last minute have heard that the run is over, or have had time
+   * to, where the launcher replaces lost processes. Waits for no others.
+   * @param lostForMs - for each missing host, how long it has been gone
    */
   async farewell(lostForMs: readonly number[], end: RunEnd): Promise<void> {
     const numLate = this.launch.replacesLost ? lostForMs.filter((ms) => ms < LATELY_MS).length : 0;

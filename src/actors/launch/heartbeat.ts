@@ -1,7 +1,7 @@
-/** How often processes of different hosts give a sign of life. */
+/** How often processes of different hosts send a heartbeat. */
 export const HEARTBEAT_MS = 200;
 
-/** @returns after how many of its own beats in silence a process counts another as lost: with the next, `silenceMs` have passed */
+/** Returns the heartbeat's period, and how many periods of silence mean that a peer is lost: one more makes `silenceMs`. */
 export function heartbeatOf({ silenceMs }: { readonly silenceMs: number }): {
   readonly everyMs: number;
   readonly lostAfter: number;

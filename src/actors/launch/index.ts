@@ -1,4 +1,4 @@
-/** How a run comes to several hosts: a launcher starts one process on each, and they find each other. The only door of this room. */
+/** Runs over several hosts: a launcher starts a process on each, and they find each other. The only entry to this room. */
 
 export { Head } from "./head.ts";
 export { HEARTBEAT_MS, heartbeatOf } from "./heartbeat.ts";

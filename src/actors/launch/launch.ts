@@ -1,31 +1,31 @@
-/** A process's place among those that a launcher has started together, one a host or several: plain data. */
+/** A process's place among those that a launcher has started together, one or several per host: plain data. */
 export interface Launch {
-  /** Who says so, and by which variables: "torchrun", "Slurm" and so on. */
+  /** The launcher: "torchrun", "Slurm" and so on. */
   readonly by: string;
-  /** Which of them this one is; 0 leads the run. */
+  /** Number of this process; 0 leads the run. */
   readonly rank: number;
-  /** How many there are. */
+  /** Number of processes. */
   readonly size: number;
-  /** Which of those on this host. */
+  /** Number of this process on its host. */
   readonly localRank: number;
-  /** How many there are on this host. */
+  /** Number of processes on this host. */
   readonly localSize: number;
-  /** Where process 0 is reached, and the store is in which all meet. */
+  /** Address of process 0 and of the store through which all find each other. */
   readonly master: MasterAddress;
-  /** Whether the launcher's own agent keeps that store; else process 0 does. */
+  /** Whether the launcher's agent hosts that store; else process 0 does. */
   readonly isStoreKept: boolean;
-  /** Whether the launcher may give the place of one that is lost to another, while the rest go on; else it starts all again, or none. */
+  /** Whether the launcher may replace a single lost process while the others go on; else it restarts all of them or none. */
   readonly replacesLost: boolean;
-  /** Names the run among others that may use the same store. */
+  /** Identifies the run among others that may use the same store. */
   readonly run: string;
 }
 
-/** @returns whether another process of a launch starts what is to live on its machine: the first of each does */
+/** Returns whether another process of the launch starts this host's actors: the first one of each host does. */
 export function isCompanion({ localRank }: Launch): boolean {
   return localRank > 0;
 }
 
-/** Where the processes of a launch meet. */
+/** Address of the store of a launch. */
 export interface MasterAddress {
   readonly host: string;
   readonly port: number;

@@ -2,9 +2,9 @@ import { availableParallelism, totalmem } from "node:os";
 import { deviceCount } from "../../compute/tensor/index.ts";
 import type { HostMeans } from "../../runtime/index.ts";
 
-/** @returns what this host has for a run, as far as this process may use it */
+/** Returns the memory and devices that a run may use on this host. */
 export function ownMeans(): HostMeans {
-  // Of a container, whose limit may be far below what the machine has; 0 or more than that where there is none.
+  // cgroup limit; 0 or larger than RAM when there is none.
   const limit = process.constrainedMemory();
   const memoryBytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
   const devices = Array.from({ length: deviceCount("cuda") }, (_, number) => `cuda:${number}`);

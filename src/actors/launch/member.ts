@@ -13,29 +13,29 @@ import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
 
 const AGAIN_MS = 200;
 const ATTEMPT_MS = 5_000;
-/** The longest that this host waits to leave the head the reason why it ends. */
+/** The longest that this host waits to leave a note for the head about why it ends. */
 const NOTE_MS = 1_000;
 const MOST_JOININGS = 2 ** 40;
 
-/** How a process of a launch that is not its head takes part. */
+/** Options of {@link takePart}. */
 export interface MemberOptions {
   readonly launch: Launch;
-  /** What all hosts of the run must agree on. */
+  /** Settings that all hosts of the run must share. */
   readonly about: string;
-  /** How long the head may take to come. */
+  /** How long the head may take to appear. */
   readonly deadlineMs: number;
-  /** By what hosts know each other. */
+  /** Files by which hosts authenticate each other. */
   readonly trust: TrustFiles;
-  /** How the head is told from one that is gone. */
+  /** When the head counts as lost. */
   readonly heartbeat: { readonly everyMs: number; readonly lostAfter: number };
-  /** Called once it has been taken in, with what a signal is to be told to. */
+  /** Called once this host has joined, with the agent that takes signals for the run. */
   readonly onJoined?: (agent: HostAgent) => void;
 }
 
 /**
- * Has this host start the run's processes that are to live here, until the run is over.
- * @throws {TroupeError} what the run failed with; `HOST_MISSING`, `HOST_REFUSED`, `HOST_LOST`; `TLS_KEYS`, `ACCESS_TOKEN` for
- *   files that cannot be used
+ * Runs this host's share of the run's processes until the run is over.
+ * @throws {TroupeError} the error that the run failed with; `HOST_MISSING`, `HOST_REFUSED`, `HOST_LOST`; `TLS_KEYS`,
+ * `ACCESS_TOKEN` for files that cannot be used
  */
 export async function takePart(options: MemberOptions): Promise<void> {
   const agent = await join(options);
@@ -46,8 +46,8 @@ export async function takePart(options: MemberOptions): Promise<void> {
 }
 
 /**
- * What was said may be of a head that has ended: then it is read again until the deadline.
- * @returns undefined where the run has reached its end
+ * Joins the run. The invitation may be from a head that has ended: then it is read again until the deadline.
+ * @returns undefined where the run is over
  */
 async function join({
   launch,
@@ -82,7 +82,7 @@ async function join({
         });
       } catch (error) {
         if (!(error instanceof TroupeError)) throw error;
-        // A head that was started in the place of another has left another invitation.
+        // A head that was started in place of another has left another invitation.
         const isStale = store.read(invitationKey(launch)) !== said;
         if (error.code !== "HOST_LOST" && !isStale) {
           if (error.code !== "RUN_INTERRUPTED") noteRefused(launch, store, error);
@@ -105,7 +105,10 @@ async function join({
   );
 }
 
-/** @throws {TroupeError} what {@link readTrust} throws, once the head has had a moment to hear of it */
+/**
+ * Reads the files of trust.
+ * @throws {TroupeError} errors of {@link readTrust}, after a moment for the note to reach the head
+ */
 async function trustIn(files: TrustFiles, launch: Launch): Promise<Trust> {
   try {
     return readTrust(files);
@@ -114,13 +117,13 @@ async function trustIn(files: TrustFiles, launch: Launch): Promise<Trust> {
       using store = (await reach(launch.master, NOTE_MS)).store;
       if (error instanceof TroupeError) noteRefused(launch, store, error);
     } catch {
-      // The head is not there yet, or no more.
+      // The head has not started yet, or has ended.
     }
     throw error;
   }
 }
 
-/** The store's own call blocks, and a signal is not heard meanwhile: a head that ends just then is not waited for in it. */
+/** Connects to the store. Its own call blocks and would hold up signals, so first waits here until the head listens. */
 async function reach(
   master: MasterAddress,
   deadlineMs: number,

@@ -9,16 +9,17 @@ const AGAIN_MS = 100;
 const ATTEMPT_MS = 5_000;
 
 /**
- * By which address other hosts reach this one: that of the interface which Gloo is told (GLOO_SOCKET_IFNAME), else of the one that
- * leads to where all meet. Waits until somebody listens there.
- * @throws {TroupeError} `HOST_MISSING` where nobody does within the deadline; `LAUNCH_VARIABLES` for an interface that is none
+ * Finds the address at which other hosts reach this one: that of Gloo's interface (GLOO_SOCKET_IFNAME), else of the
+ * interface that leads to the store. Waits until the store listens.
+ * @throws {TroupeError} `HOST_MISSING` where nothing listens within the deadline; `LAUNCH_VARIABLES` for an unknown
+ * interface
  */
 export async function ownAddress(master: MasterAddress, deadlineMs: number): Promise<string> {
   const used = await addressTowards(master, deadlineMs);
   const { GLOO_SOCKET_IFNAME: name } = process.env;
   if (name !== undefined && name !== "") return addressOf(name);
   if (!isLoopback(used) || isLoopback(master.host)) return used;
-  // Many a machine has its own name lead to itself by loopback, which leads nobody else here.
+  // Many hosts resolve their own name to loopback, which other hosts cannot reach.
   return outerAddress() ?? used;
 }
 
@@ -26,13 +27,13 @@ async function addressTowards({ host, port }: MasterAddress, deadlineMs: number)
   const begin = performance.now();
   for (;;) {
     const socket = connect({ host, port, timeout: ATTEMPT_MS });
-    socket.on("timeout", () => socket.destroy(new Error("nobody answers")));
+    socket.on("timeout", () => socket.destroy(new Error("no answer")));
     try {
       await once(socket, "connect");
       return (socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
     } catch (error) {
       const { message } = error as Error;
-      if (performance.now() - begin > deadlineMs) throw nobody(`${host}:${port}`, deadlineMs, message);
+      if (performance.now() - begin > deadlineMs) throw noAnswer(`${host}:${port}`, deadlineMs, message);
       await pause(AGAIN_MS);
     } finally {
       socket.destroy();
@@ -61,11 +62,11 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host.startsWith("127.");
 }
 
-function nobody(place: string, deadlineMs: number, why: string): TroupeError {
+function noAnswer(place: string, deadlineMs: number, why: string): TroupeError {
   return new TroupeError("HOST_MISSING", {
     where: "launch",
     expected: `host 0 at ${place} within ${deadlineMs / 1000} s`,
-    got: `nobody: ${why}`,
+    got: `no answer: ${why}`,
     hint: "see whether it runs, and whether MASTER_ADDR leads there from here",
   });
 }

@@ -3,8 +3,8 @@ import type { Launch } from "./launch.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** How one launcher tells a process its place: by these variables. */
-interface Dialect {
+/** The environment variables of one launcher. */
+interface LauncherVariables {
   readonly by: string;
   readonly rank: string;
   readonly size: string;
@@ -14,19 +14,19 @@ interface Dialect {
   readonly replacesLost?: true;
 }
 
-// PyTorch's and Volcano's PyTorchJob sets the first two for each pod. Behind `torchrun`, started by any of the others, only its
-// own say which process this is: so they come first.
-const dialects: readonly Dialect[] = [
+// PyTorch's and Volcano's PyTorchJob set the first two for each pod. Only torchrun's own variables identify a process
+// that it started, whichever launcher started torchrun: so they come first.
+const dialects: readonly LauncherVariables[] = [
   {
     by: "torchrun",
     rank: "RANK",
     size: "WORLD_SIZE",
     localRank: "LOCAL_RANK",
     localSize: "LOCAL_WORLD_SIZE",
-    // A pod of a PyTorchJob, which begins anew by itself; torchrun starts the processes of all hosts anew.
+    // A pod of a PyTorchJob restarts by itself; torchrun restarts the processes of all hosts.
     replacesLost: true,
   },
-  // Kubeflow's TrainJob: what torchrun would be given as flags.
+  // Kubeflow's TrainJob: its variables replace torchrun's flags.
   {
     by: "Kubeflow",
     rank: "PET_NODE_RANK",
@@ -64,7 +64,7 @@ const dialects: readonly Dialect[] = [
     localRank: "MPI_LOCALRANKID",
     localSize: "MPI_LOCALNRANKS",
   },
-  // Of a step of `srun`; the batch script itself is none, and is a run like any other.
+  // A step of `srun`; the batch script itself has no step and is an ordinary run.
   {
     by: "Slurm",
     rank: "SLURM_PROCID",
@@ -78,10 +78,10 @@ const USUAL_PORT = 29_500;
 const LAST_PORT = 65_535;
 
 /**
- * What launchers tell a process of its place among those that they started with it.
- * @param env - the environment, in which every launcher has words of its own
- * @returns undefined where no launcher has started it, or it alone
- * @throws {TroupeError} `LAUNCH_VARIABLES` naming what is missing, no number or contradicts another
+ * Reads this process's place from a launcher's variables.
+ * @param env - the environment
+ * @returns undefined without a launcher, or where it started this process alone
+ * @throws {TroupeError} `LAUNCH_VARIABLES` naming a variable that is missing, not a number or contradicts another
  */
 export function readLaunch(env: Variables): Launch | undefined {
   const dialect = dialects.find(({ rank, size }) => isSaid(env, rank) && isSaid(env, size));
@@ -109,7 +109,11 @@ export function readLaunch(env: Variables): Launch | undefined {
   };
 }
 
-function localPlace(env: Variables, dialect: Dialect, size: number): Pick<Launch, "localRank" | "localSize"> {
+function localPlace(
+  env: Variables,
+  dialect: LauncherVariables,
+  size: number,
+): Pick<Launch, "localRank" | "localSize"> {
   const localRank = isSaid(env, dialect.localRank) ? count(env, dialect.localRank) : 0;
   const localSize = isSaid(env, dialect.localSize) ? count(env, dialect.localSize) : localRank + 1;
   if (localSize > size)
@@ -127,7 +131,7 @@ function localPlace(env: Variables, dialect: Dialect, size: number): Pick<Launch
   return { localRank, localSize };
 }
 
-function masterOf(env: Variables, { by }: Dialect, isOneHost: boolean): Launch["master"] {
+function masterOf(env: Variables, { by }: LauncherVariables, isOneHost: boolean): Launch["master"] {
   const prefix = by === "Kubeflow" ? "PET_MASTER" : "MASTER";
   const host = env[`${prefix}_ADDR`] ?? (by === "Slurm" ? firstOfNodes(env) : undefined);
   const portName = `${prefix}_PORT`;
@@ -137,10 +141,10 @@ function masterOf(env: Variables, { by }: Dialect, isOneHost: boolean): Launch["
   if (host !== undefined && host !== "") return { host, port };
   if (isOneHost) return { host: "127.0.0.1", port };
   const hint = by.includes("MPI") ? "mpirun -x MASTER_ADDR=HOST …, that of rank 0" : "the host of rank 0";
-  throw wrong(`${prefix}_ADDR, where all hosts meet`, "none", hint);
+  throw wrong(`${prefix}_ADDR, the host of the store`, "none", hint);
 }
 
-/** Jobs that share a host must not share a port. */
+/** Returns a job's default port: jobs that share a host must not share a port. */
 function usualPort(env: Variables, by: string): number {
   return by === "Slurm" ? 15_000 + (Number(env.SLURM_JOB_ID ?? 0) % 15_000) : USUAL_PORT;
 }

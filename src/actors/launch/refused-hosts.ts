@@ -4,7 +4,7 @@ import type { TroupeError } from "../../errors/index.ts";
 import { type Failure, fromFailure, toFailure } from "../../runtime/index.ts";
 import type { Launch } from "./launch.ts";
 
-/** A host of the launch that is not in the run, and why. */
+/** A host of the launch that could not join the run, and why. */
 export interface RefusedHost {
   readonly place: number;
   readonly name: string;
@@ -15,8 +15,8 @@ const countKey = ({ run }: Launch) => `troupe/${run}/refused`;
 const noteKey = (launch: Launch, number: number) => `${countKey(launch)}/${number}`;
 
 /**
- * Leaves the head a note in the launcher's store that this host ends: it is refused, refuses the head, or cannot use its own files.
- * The head itself may have seen only a connection that closed.
+ * Leaves a note for the head in the launcher's store that this host ends: it was refused, refuses the head, or cannot
+ * use its own files. The head itself may have seen only a closed connection.
  */
 export function noteRefused(launch: Launch, store: Store, error: TroupeError): void {
   const { code, message } = toFailure(error);
@@ -24,7 +24,7 @@ export function noteRefused(launch: Launch, store: Store, error: TroupeError): v
   store.set(noteKey(launch, number), JSON.stringify([launch.rank, hostname(), code, message]));
 }
 
-/** The notes of refused hosts, as the head reads them. */
+/** Reads the notes of refused hosts, on the head. */
 export class RefusedHosts {
   readonly #launch: Launch;
   readonly #store: Store;
@@ -35,7 +35,7 @@ export class RefusedHosts {
     this.#store = store;
   }
 
-  /** @returns those that have left a note since the last call */
+  /** Returns hosts that have left a note since the last call. */
   readNew(): readonly RefusedHost[] {
     const count = this.#store.add(countKey(this.#launch), 0);
     const refused: RefusedHost[] = [];

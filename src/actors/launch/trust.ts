@@ -7,24 +7,25 @@ import type { Keys } from "../../runtime/index.ts";
 const FEWEST_CHARACTERS = 16;
 const OURS = "a file that no other user could have made or changed";
 
-/** Files by which the hosts of a run know each other. */
+/** Files by which the hosts of a run authenticate each other. */
 export interface TrustFiles {
-  /** In PEM; all hosts have some, or none has. */
+  /** In PEM; either all hosts have them or none has. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined;
-  /** The same text on every host. */
+  /** The same token on every host. */
   readonly tokenFile: string | undefined;
 }
 
-/** What they hold. */
+/** Contents of {@link TrustFiles}. */
 export interface Trust {
   readonly keys: Keys | undefined;
   readonly token: string | undefined;
 }
 
 /**
- * Reads them and sees that they can be used, before anybody is called.
- * @throws {TroupeError} `TLS_KEYS` naming the file that cannot be read, is no PEM, is over its time or does not go with the
- *   others; `ACCESS_TOKEN` for a token that others can read, or that is short; either for a file that another user could have made
+ * Reads the files and checks that they can be used, before any connection is made.
+ * @throws {TroupeError} `TLS_KEYS` naming the file that cannot be read, is not PEM, has expired or does not match the
+ * others; `ACCESS_TOKEN` for a token that others can read, or that is short; either for a file that another user could
+ * have made
  */
 export function readTrust({ tls, tokenFile }: TrustFiles): Trust {
   return {
@@ -40,9 +41,17 @@ function readKeys(files: NonNullable<TrustFiles["tls"]>): Keys {
   parsed(files.ca, "a certificate in PEM", () => new X509Certificate(ca));
   if (!own.checkPrivateKey(secret)) throw unusable(files.key, `the key of ${files.cert}`, "that of another");
   if (Date.parse(own.validTo) < Date.now())
-    throw unusable(files.cert, "a certificate that is valid today", `one that was until ${own.validTo}`);
+    throw unusable(
+      files.cert,
+      "a certificate that is valid today",
+      `one that was valid until ${own.validTo}`,
+    );
   if (Date.parse(own.validFrom) > Date.now())
-    throw unusable(files.cert, "a certificate that is valid today", `one that is from ${own.validFrom} on`);
+    throw unusable(
+      files.cert,
+      "a certificate that is valid today",
+      `one that is valid from ${own.validFrom} on`,
+    );
   return { cert, key, ca };
 }
 
@@ -66,7 +75,7 @@ function parsed<T>(file: string, expected: string, parse: () => T): T {
   }
 }
 
-/** Of whatever letters: a scheduler's secret is mounted as it is. */
+/** Reads the token; any characters are allowed, since a scheduler mounts secrets as they are. */
 function readSecret(file: string): string {
   const refused = (expected: string, got: string) =>
     new TroupeError("ACCESS_TOKEN", {
@@ -83,7 +92,7 @@ function readSecret(file: string): string {
   } catch (error) {
     throw refused("a file that can be read", fileFailure(error));
   }
-  if ((mode & 0o077) !== 0) throw refused("its owner's alone", `mode ${(mode & 0o777).toString(8)}`);
+  if ((mode & 0o077) !== 0) throw refused("readable by its owner only", `mode ${(mode & 0o777).toString(8)}`);
   const reason = whyUnsafe(file);
   if (reason !== undefined) throw refused(OURS, reason);
   if (text.length >= FEWEST_CHARACTERS) return text;

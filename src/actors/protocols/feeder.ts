@@ -12,92 +12,95 @@ import type {
 } from "../../library/data/index.ts";
 import type { ModuleTexts } from "../../runtime/module-texts.ts";
 
-/** A batch as it is dealt, and what it counts. */
+/** A batch and what its losses count for. */
 export interface DealtBatch {
   readonly tensors: BatchRefs;
-  /** What its losses are means over; of a step's batch its share in the step, as `sharesOf` has it. */
+  /**
+   * Counts that the batch's losses are means over; for a batch of a training step, its share in the step (see
+   * `sharesOf`).
+   */
   readonly weight: LossWeights;
-  /** Where the dataset counts them. */
+  /** Where the dataset counts tokens. */
   readonly numTokens?: number | undefined;
   /** The number of labels other than -100. Left out if there are none, if the job has `weigh`, and after the run's first batches. */
   readonly numCounted?: number | undefined;
 }
 
-/** Which samples a batch is made of, and what for. */
+/** The samples of a batch, and what the batch is for. */
 export interface BatchRequest extends SampleRange {
-  /** The step that it is a part of, where it is trained on. */
+  /** The step that trains on it; left out for an evaluation. */
   readonly step?: StepSamples;
 }
 
-/** A batch as one of its readers asks for it. */
+/** A request for a batch, and the reader that makes it. */
 export type BatchOrder = BatchRequest & BatchReader;
 
-/** What the feeder answers to {@link FeederProtocol.open}. Plain data. */
+/** Answer to {@link FeederProtocol.open}. Plain data. */
 export interface OpenedData {
   readonly facts: DatasetFacts;
   readonly splits: Readonly<Record<string, Split>>;
-  /** What tells its samples from others, where that is at hand; `later` where it takes its time. */
+  /** Identifies the samples; `later` where computing it takes long. */
   readonly fingerprint: Fingerprint | "later";
-  /** The files that were read, as they were. */
+  /** The files that were read, with their marks from then. */
   readonly files: FileMarks;
 }
 
-/** Identifies data, to tell it from other data. Plain data. */
+/** Identifies data. Plain data. */
 export interface KnownData {
   readonly fingerprint: Fingerprint;
   readonly files: FileMarks;
 }
 
-/** The data that a run began with: what is opened again must be the same. Plain data. */
+/** The data that a run began with; data opened later must be the same. Plain data. */
 export interface BegunData extends Pick<OpenedData, "facts" | "splits" | "files"> {
-  /** Left out until it is known. */
+  /** Left out until it is computed. */
   readonly fingerprint?: Fingerprint | undefined;
-  /** Whether the fingerprint takes long. */
+  /** Whether computing the fingerprint takes long. */
   readonly isSlow: boolean;
 }
 
-/** An evaluation: of what the parameters of a step make of a part of the data. */
+/** Identifies an evaluation: the parameters after `step` updates, on one split. */
 export interface EvaluationName {
   readonly step: number;
   readonly split: string;
 }
 
-/** Predicted rows on their way, by name. */
+/** Predicted rows by name, sent as refs. */
 export type RowRefs = Readonly<Record<string, TensorRef>>;
 
 /**
- * The feeder opens a job's data and serves batches by position, of which it keeps no place, so that it can be restarted. It
- * gathers what the model predicts in an evaluation, for the dataset to score; that is lost with it.
+ * Opens a job's data and serves batches by position. It keeps no position of its own, so that it can be restarted. It
+ * also collects the model's predictions in an evaluation for the dataset to score; a restart loses them.
  */
 export type FeederProtocol = {
-  /** `data`: where the feeder was not born with it. */
+  /** `data`: left out where {@link FeederInit.data} has it. */
   open: { in: { readonly data?: DataOrder }; out: OpenedData };
-  /** Calls what the job declares before a run has ranks, so that a call that never ends is found where it can be ended. */
-  rehearse: { in: Record<string, never>; out: Record<string, never> };
-  /** The user's modules that it has loaded so far. */
+  /** Calls the job's functions before a run has ranks, so that a call that never returns is found where it can be ended. */
+  dryRun: { in: Record<string, never>; out: Record<string, never> };
+  /** The user's modules loaded so far. */
   modules: { in: Record<string, never>; out: ModuleTexts };
-  /** Answered with the fingerprint of the samples once it is known, and with all files that have been read by then. */
+  /** Answered once the samples' fingerprint is known; `files`: all files read by then. */
   fingerprint: { in: Record<string, never>; out: KnownData };
   next: { in: BatchOrder; out: DealtBatch };
-  /** Rows that the model predicts of an evaluation's samples `position` on. */
+  /** Predictions for an evaluation's samples from `position` on. */
   predicted: {
     in: EvaluationName & { readonly position: number; readonly rows: RowRefs };
     out: Record<string, never>;
   };
-  /** Scores the rows of all `numSamples` samples of an evaluation, which it then forgets. */
+  /** Scores an evaluation's rows for all `numSamples` samples, and then drops them. */
   score: { in: EvaluationName & { readonly numSamples: number }; out: Scores };
 };
 
-/** What a feeder is born with. */
+/** Arguments of a new feeder. */
 export interface FeederInit {
   readonly jobUrl: string;
-  /** Left out where the job is to be loaded first, and `open` says it. */
+  /** Left out where the job is loaded first and `open` brings it. */
   readonly data?: DataOrder;
-  /** The data that the run began with. Left out where this feeder is the first to open it. */
+  /** The data that the run began with; left out for the first feeder to open it. */
   readonly begun?: BegunData;
 }
 
-/** Which data of a job is to be opened. */
+/** The data of a job to open. */
 export interface DataOrder {
   readonly config: JobConfig;
   readonly seed: number;

@@ -3,31 +3,31 @@ import type { ActorRef } from "../../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { StoredFilesProtocol } from "./snapshot.ts";
 
-/** Where a new run's parameters come from; moments are zero. Plain data. */
+/** Where a new run's parameters come from; the optimizer's moments are zero. Plain data. */
 export type Beginning =
-  /** Every parameter drawn from its initializer. */
+  /** Every parameter is drawn from its initializer. */
   | { readonly kind: "seed"; readonly step: 0; readonly seed: number }
-  /** Parameters from a folder as transformers or peft writes it, or drawn where it lacks them. */
+  /** Parameters come from a folder in the format of transformers or peft; those that it lacks are drawn. */
   | {
       readonly kind: "weights";
       readonly step: 0;
       readonly folder: string;
-      /** Of what is drawn. */
+      /** For the parameters that are drawn. */
       readonly seed: number;
-      /** The folder's name of each parameter that it has; the others are drawn from their initializers. */
+      /** The folder's name for each parameter that it has; the others are drawn from their initializers. */
       readonly entries: Readonly<Record<string, string>>;
     };
 
-/** Where the base of a delta comes from, which no checkpoint holds. Default: from where all else comes. */
+/** Where the base of a delta comes from, since a delta's checkpoint lacks it. Default: the same source as the rest. */
 interface OnBase {
   readonly base?: Beginning | undefined;
 }
 
-/** Who reads checkpoints for others. Plain data, but for the ref. */
+/** Actors that read checkpoints for hosts without the folder. Plain data, but for the refs. */
 export interface StoredReader {
-  /** The head's first: it has the manifest. Of files that others keep, whoever has it. */
+  /** The head's first, since it has the manifest; then those of hosts that hold files of their own. */
   readonly readers: readonly ActorRef<StoredFilesProtocol>[];
-  /** How long one answer may take. */
+  /** The longest wait for one answer. */
   readonly deadlineMs: number;
 }
 
@@ -42,20 +42,20 @@ type Stored =
       /** Its folder. */
       readonly path: string;
       readonly progress: SavedProgress;
-      /** Who reads it for those whose host may not have it; all have it where left out. */
+      /** Reads it for hosts without the folder; left out where every host has it. */
       readonly reader?: StoredReader | undefined;
     }
-  /** Everything from the copy that a checkpointer holds in memory, after `step` updates. */
+  /** Everything from the state that a checkpointer keeps in memory, after `step` updates. */
   | {
       readonly kind: "memory";
       readonly step: number;
       readonly progress: SavedProgress;
       readonly checkpointer: ActorRef<CheckpointerProtocol>;
-      /** How long one answer of the checkpointer may take. */
+      /** The longest wait for one answer of the checkpointer. */
       readonly deadlineMs: number;
     };
 
-/** One way to begin. */
+/** The initial state of one kind. */
 export type InitialStateOf<Kind extends InitialState["kind"]> = Extract<
   InitialState,
   { readonly kind: Kind }

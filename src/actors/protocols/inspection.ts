@@ -1,47 +1,47 @@
 import type { Buckets, Statistics, TagUse } from "../../compute/tensor/index.ts";
 import type { EventOf } from "../../job/events/index.ts";
 
-/** What one shard knows of one parameter that is inspected. Plain data. */
+/** One shard's statistics of one inspected parameter. Plain data. */
 export interface InspectedPart {
   readonly name: string;
-  /** Of the whole parameter. */
+  /** Shape of the complete parameter. */
   readonly shape: readonly number[];
   readonly values: Statistics;
-  /** Of the averaged gradient; none where the parameter is not trained. */
+  /** Statistics of the averaged gradient; undefined where the parameter is not trained. */
   readonly gradient: Statistics | undefined;
 }
 
-/** A histogram as the events tell it. */
+/** A histogram as events carry it. */
 export type HistogramBody = Omit<EventOf<"histogram.measured">, "timeMs" | "schemaVersion">;
 
-/** What one shard knows of the values of one parameter, or of its gradient. Plain data. */
+/** One shard's histogram of a parameter's values or gradient. Plain data. */
 export interface HistogramPart {
   readonly name: string;
   readonly of: HistogramBody["of"];
   readonly buckets: Buckets;
-  /** What the values are to be multiplied by: gradients are sums when they are looked at. */
+  /** Multiplies the values: gradients are still sums when they are measured. */
   readonly factor: number;
 }
 
 /**
- * How an optimizer step has moved a parameter, or a part of it: what it took off its values, over the learning rate. That is
- * the direction of AdamW, m̂ / (√v̂ + eps) + decay · p, and of any other optimizer, as float32 has carried it out. Plain data.
+ * How an optimizer step moved a parameter, or a part of one: the amount subtracted from its values, divided by the
+ * learning rate. For AdamW that is m̂ / (√v̂ + eps) + decay · p, in float32. Plain data.
  */
 export interface InspectedUpdate {
   readonly name: string;
-  /** Of the whole parameter. */
+  /** Shape of the complete parameter. */
   readonly shape: readonly number[];
-  /** 0 where the learning rate was. */
+  /** 0 where the learning rate was 0. */
   readonly direction: Statistics;
 }
 
-/** What one rank holds, its shard and its offload actor with it. Plain data. */
+/** Memory held by one rank, its shard and its offload actor. Plain data. */
 export interface HeldMemory {
   readonly rank: number;
   /**
    * By kind: "parameters", "master", "optimizer", "gradients", "activations", "snapshot", "staging", "offload", and
-   * "working" for what a shard needs for a moment. Whole parameters that several ranks of a process read are the first
-   * one's.
+   * "working" for a shard's short-lived tensors. Gathered parameters that several ranks of a process share count for
+   * the first of them.
    */
   readonly byKind: Readonly<Record<string, TagUse>>;
 }

@@ -7,43 +7,43 @@ import type { PagingProtocol } from "./paging.ts";
 import type { SnapshotOrder } from "./snapshot.ts";
 import type { BlockUpdate, BlockUpdated, UpdateShareProtocol } from "./update.ts";
 
-/** Where offloaded state rests: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */
+/** Where offloaded state is stored: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */
 export type StateHome = { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
 
-/** What an offload actor takes over from its shard. Plain data, but for the tensors. */
+/** State that an offload actor takes over from its shard. Plain data, but for the tensors. */
 export interface OffloadPlan {
-  /** Names the run in the process. */
+  /** Name of the run, unique in the process. */
   readonly run: string;
   readonly rank: number;
-  /** Of the blocks whose state is kept here. */
+  /** Blocks whose state this actor stores. */
   readonly layouts: readonly FlatBlock[];
-  /** Of each, the owned range of the parameters that the ranks read, writable; ownership passes. */
+  /** For each block, the owned range of the parameters that the ranks read, writable; ownership passes. */
   readonly owned: readonly TensorRef[];
   readonly optimizers: readonly OptimizerSpec[];
   readonly initial: InitialState;
   readonly home: StateHome;
   readonly shard: ActorRef<PagingProtocol & UpdateShareProtocol>;
   readonly numThreads: number;
-  /** Names of the blocks whose parameters are in memory only while they are used, which the shard sees to. */
+  /** Names of the blocks with paged parameters; the shard pins and unpins them. */
   readonly paged: readonly string[];
-  /** How long one answer of the shard may take. */
+  /** The longest wait for one answer of the shard. */
   readonly deadlineMs: number;
-  /** Each update is put off for so long, on purpose. */
+  /** Delays each update on purpose. */
   readonly delayMs: number;
-  /** Whether to tell of each update. */
+  /** Whether each update is reported as an activity. */
   readonly trace: boolean;
 }
 
 /**
- * Keeps the optimizers' state of some of a rank's blocks outside its shard and updates it there, while the shard and the
- * rank go on. New parameters are written where the ranks read them; the answer says when they are.
+ * Stores the optimizer state of some of a rank's blocks outside its shard and updates it there, while the shard and the
+ * rank go on. It writes new parameters where the ranks read them; the answer to `update` says that it has.
  */
 export type OffloadProtocol = {
-  /** Answered when state and parameters are those of the run's beginning. */
+  /** Loads or draws the initial state; answered when state and parameters are ready. */
   prepare: { in: OffloadPlan; out: { sizeBytes: number } };
   /** One optimizer step on a block; ownership of the gradient passes. */
   update: { in: { update: BlockUpdate; gradient: TensorRef }; out: BlockUpdated };
-  /** Copies the state that follows a step to the checkpointer, each block before its next update. */
+  /** Copies the state after a step to the checkpointer, each block before its next update. */
   snapshot: { in: SnapshotOrder };
   /** All updates of `step` are made. */
   settle: { in: { step: number } };

@@ -1,17 +1,17 @@
 import type { Access } from "../../compute/offload/index.ts";
 
 /**
- * How blocks whose parameters are paged are pinned in memory: asked of the shard that made a block's memory, or of any other of
- * the block's group, which passes it on.
+ * Pins blocks with paged parameters in memory. Goes to the shard that allocated the block's memory, or to any other
+ * shard of the block's group, which forwards it.
  */
 export type PagingProtocol = {
-  /** Answered once the block is in memory and may be used so. */
+  /** Answered once the block is in memory and may be accessed. */
   pin: { in: PinRequest; out: { pinned: true } };
-  /** Ends such a use. */
+  /** Ends one such access. */
   unpin: { in: PinRequest };
 };
 
-/** A use of a block's parameters, by the name that is the same on all ranks. Plain data. */
+/** One use of a block's parameters; `block` is its name, the same on all ranks. Plain data. */
 export interface PinRequest {
   readonly block: string;
   readonly access: Access;

@@ -11,7 +11,7 @@ import type {
   StepPlan,
 } from "./plan-groups.ts";
 
-/** Everything a rank must know of the run; the same on every rank. Plain data. */
+/** The run's plan for its ranks, the same on every rank. Plain data. */
 export interface RankPlan {
   readonly job: JobPlan;
   readonly layout: LayoutPlan;
@@ -19,17 +19,17 @@ export interface RankPlan {
   readonly precision: PrecisionPlan;
   readonly training: StepPlan;
   readonly anomalies: AnomalyRules;
-  /** What is kept outside ranks and shards, and where. */
+  /** State that ranks and shards offload, and where to. */
   readonly offload: OffloadSettings;
   readonly telemetry: ActivityPlan;
   readonly initial: InitialState;
-  /** Whether states go to a folder. */
+  /** Whether states are saved to a folder. */
   readonly isSaved: boolean;
-  /** Of the rank group, counted from 0. */
+  /** Generation of the rank group, from 0. */
   readonly generation: number;
 }
 
-/** What is trained. */
+/** The job, its configuration and facts about its dataset. */
 export interface JobPlan {
   readonly url: string;
   readonly config: JobConfig;

@@ -13,145 +13,148 @@ import type { StageLinkProtocol } from "./stage.ts";
 /** One step, as the conductor grants it. Plain data. */
 export interface StepOrder {
   readonly step: number;
-  /** The factor of scheduled learning rates. Default: 1. */
+  /** Multiplies the scheduled learning rates. Default: 1. */
   readonly rateFactor?: number;
-  /** Who wants the state that follows it. */
+  /** Receives the state after the step. */
   readonly snapshotTo?: ActorRef<SnapshotProtocol>;
-  /** Patterns of the parameters that are looked at after it. */
+  /** Patterns of names of parameters to inspect after it. */
   readonly inspect?: readonly string[];
-  /** The same, of those whose movement by its updates is looked at. */
+  /** Patterns of names of parameters whose movement by its updates is inspected. */
   readonly inspectUpdates?: readonly string[];
-  /** Whether tensors that the model records are looked at. */
+  /** Whether tensors recorded by the model are inspected. */
   readonly record?: boolean;
-  /** Patterns of those whose numbers are wanted. */
+  /** Patterns of names of recorded tensors whose values are sent. */
   readonly recordValues?: readonly string[];
-  /** Whether the memory that each rank holds is looked at. */
+  /** Whether each rank reports the memory that it holds. */
   readonly ledger?: boolean;
-  /** Whether the values of parameters and gradients are sorted into buckets. */
+  /** Whether histograms of parameters and gradients are made. */
   readonly histograms?: boolean;
 }
 
-/** A rank builds its model once, and computes with it when it is asked to; it answers when that is done. */
+/** Builds the model once, and computes with it on request; each answer means that the work is done. */
 export type RankProtocol = StageLinkProtocol & {
-  /** Builds the model, without memory. `peers`: every rank of the world, in order. */
+  /** Builds the model without allocating memory. `peers`: every rank of the world, in order. */
   declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
-  /** Has the shard lay out the state of what was declared, and binds the model to it. */
+  /** Has the shard lay out the state of the declared model, and binds the model to it. */
   prepare: { in: Record<string, never>; out: Record<string, never> };
-  /** Begins the job's training loop, which takes the orders below, one after the other. */
+  /** Starts the job's training loop, which carries out the orders below one after the other. */
   train: { in: Record<string, never> };
   /** One optimizer step; parameters of step s have seen s updates. */
   step: { in: StepOrder; out: RankStepped | LoopLeft };
-  /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
+  /** Held-out loss of the parameters of `step` on `requests`, this rank's share. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
-  /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
+  /** Output of the job's `sample` with the parameters of `step`; every rank computes it, since all must gather. */
   sample: { in: { step: number }; out: { text: string } };
-  /** The step after which the run ends, if a rank's code has asked to stop it: sent to all ranks once each has answered the step of that call. */
+  /**
+   * The step after which the run ends, if a rank's code has asked to stop it; sent to all ranks once each has answered
+   * the step in which the code asked.
+   */
   verdict: { in: { step: number } };
-  /** A standing question to every rank: answered when its code calls `save()`, which then blocks until `heard`. */
+  /** Stays unanswered until the rank's code calls `save()`, which then blocks until `heard`. */
   wanted: { in: Record<string, never>; out: WantedSave };
-  /** That save has begun at every shard: nothing overwrites the state uncopied. */
+  /** The save has begun at every shard: no update overwrites the state before it is copied. */
   heard: { in: Record<string, never> };
-  /** No step follows: answered once the loop has returned. */
+  /** No step follows; answered once the loop has returned. */
   end: { in: Record<string, never>; out: Record<string, never> };
 };
 
-/** What a rank is born with. */
+/** Arguments of a new rank. */
 export interface RankInit {
   readonly rank: number;
   readonly shard: ActorRef<ShardProtocol>;
   readonly feeder: ActorRef<FeederProtocol>;
 }
 
-/** What the conductor learns of the model once a rank has built it. Plain data. */
+/** The model, as built by one rank. Plain data. */
 export interface DeclaredModel {
-  /** What this rank and its shard hold. */
+  /** Blocks that this rank and its shard hold. */
   readonly layouts: readonly FlatBlock[];
-  /** What this rank's shard sends when the state is saved. */
+  /** Parts that this rank's shard sends in a save. */
   readonly saved: readonly PartPlan[];
-  /** Names of the whole model's parameters, in order. */
+  /** Names of all parameters of the model, in order. */
   readonly parameters: readonly string[];
   readonly numParameters: number;
-  /** config.json of a folder that `transformers` reads, where the model has one. */
+  /** config.json for `transformers`, where the model has one. */
   readonly modelConfig: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A state that a rank's code wants saved. */
+/** A save that a rank's code asks for. */
 export interface WantedSave {
-  /** The number of updates made to it. */
+  /** Number of updates made to the state. */
   readonly step: number;
   /** Its name, if it has one. */
   readonly named?: StateName | undefined;
 }
 
-/** The answer of a rank whose loop has returned: it makes none of the steps that are still granted. */
+/** Answer of a rank whose loop has returned: it makes none of the steps that are still granted. */
 export interface LoopLeft {
-  /** Steps that it has made in all. */
+  /** Number of steps that it has made. */
   readonly left: number;
 }
 
 /** One rank's share of a step. */
 export interface RankStepped {
   /**
-   * Loss of each micro-batch times its share in the step, in order, so that their mean over all ranks is the step's; none but
-   * where the loss is computed, once for each replica.
+   * Loss of each micro-batch times its share in the step, in order: their mean over all ranks is the step's loss. Empty
+   * except on the rank of each replica that computes the loss.
    */
   readonly lossesNats: readonly number[];
-  /** The same losses of a rank that splits layers with the rank that reports them: both must have the same bits. */
+  /** The same losses, from a rank that splits layers with the reporting rank: both must have the same bits. */
   readonly witnessNats?: readonly number[];
-  /** The number of labels that count in each of those micro-batches, if they were counted. */
+  /** Number of labels that count in each of those micro-batches, if they were counted. */
   readonly numCounted?: readonly number[];
-  /** The same by name, where losses have names. */
+  /** Named losses of those micro-batches, where losses have names. */
   readonly namedLosses: readonly Readonly<Record<string, number>>[];
   readonly learningRate: number;
-  /** Of the micro-batches whose losses it tells. */
+  /** In the micro-batches whose losses it reports. */
   readonly numSamples: number;
   /** Where the dataset counts them. */
   readonly numTokens: number | undefined;
   readonly durationMs: number;
   readonly waits: Waits;
-  /** Names of the model's parameters that the step does not train; left out where they are those of the step before. */
+  /** Names of parameters that the step does not train; left out where they are those of the step before. */
   readonly frozen?: readonly string[];
-  /** Names of the parameters with a gradient on this rank, in a run's first step only. */
+  /** Names of parameters with a gradient on this rank; in a run's first step only. */
   readonly reached?: readonly string[];
-  /** What this rank's shard sends from this step on when the state is saved, where that has become more. */
+  /** Parts that this rank's shard sends in saves from this step on, if there are more than before. */
   readonly saved?: readonly PartPlan[];
-  /** Tensors that the model records, where they are looked at. */
+  /** Tensors recorded by the model, where they are inspected. */
   readonly recorded: readonly RecordedTensor[];
-  /** What the rank's code has logged, where it tells its loss. */
+  /** Metrics logged by the rank's code, on ranks that report their loss. */
   readonly metrics: readonly MetricSum[];
-  /** Whether the rank's code wants the run to end after this step; the rank waits for the `verdict` then. */
+  /** Whether the rank's code asks to end the run after this step; the rank then waits for the `verdict`. */
   readonly wantsStop?: boolean;
 }
 
 /** One rank's share of a metric, over its micro-batches. */
 export interface MetricSum {
   readonly name: string;
-  /** Of its values, each times its micro-batch's share. */
+  /** Sum of its values, each times its micro-batch's share. */
   readonly sum: number;
-  /** Of those shares. */
+  /** Sum of those shares. */
   readonly weight: number;
 }
 
-/** What a rank waited for in one step, in milliseconds. */
+/** Waiting time of one rank in one step, in milliseconds. */
 export interface Waits {
-  /** The computation stood still for parameters. */
+  /** While the computation waited for parameters. */
   readonly exposedMs: number;
-  /** Gathers were under way, hidden behind the computation or not. */
+  /** While gathers were in flight, hidden behind the computation or not. */
   readonly gatherMs: number;
-  /** The computation stood still for data. */
+  /** While the computation waited for data. */
   readonly dataMs: number;
 }
 
 /** One rank's share of an evaluation. */
 export interface RankEvaluated {
-  /** Each batch of this replica, in order; none but where the loss is computed. */
+  /** One for each batch of this replica, in order; empty except on the rank that computes the loss. */
   readonly batches: readonly EvaluatedBatch[];
 }
 
 /** Held-out losses of one batch. */
 export interface EvaluatedBatch {
   readonly losses: LossValues;
-  /** What they are means over. */
+  /** Counts that the losses are means over. */
   readonly weight: LossWeights;
   readonly numSamples: number;
   /** Where the dataset counts them. */

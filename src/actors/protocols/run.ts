@@ -12,42 +12,42 @@ export interface RankGroup {
   readonly ranks: readonly ActorRef<RankProtocol>[];
   readonly shards: readonly ActorRef<ShardProtocol>[];
   readonly feeder: ActorRef<FeederProtocol>;
-  /** Who writes each rank's share of a save where the rank lives; none where the checkpointer writes all. */
+  /** Writers of each rank's share of a save, on the rank's host; empty where the checkpointer writes everything. */
   readonly writers: readonly ActorRef<SliceWriterProtocol>[];
 }
 
-/** What the conductor follows: what happens after which step. Plain data. */
+/** The conductor's schedule: what happens after which step. Plain data. */
 export interface RunSchedule {
   readonly steps: number;
   readonly evaluateEverySteps: number;
-  /** Batches of one evaluation, split after split, each dealt to the ranks in turn; none: nothing is evaluated. */
+  /** Batches of one evaluation, split after split, dealt to the ranks in turn; empty: no evaluations. */
   readonly evaluation: readonly BatchRequest[];
-  /** How states are compared by their evaluations, where they are. */
+  /** How states are ranked by their evaluations; left out: they are not. */
   readonly best?: BestRule | undefined;
-  /** Whether the dataset scores what the model predicts of them. */
+  /** Whether the dataset scores the model's predictions in evaluations. */
   readonly predicts: boolean;
   readonly saving: SavingRules;
-  /** How often it is told what each rank holds. Infinity: never. */
+  /** How often each rank reports the memory that it holds. Infinity: never. */
   readonly memoryEverySteps: number;
-  /** How often the values of parameters and gradients are sorted into buckets. Infinity: never. */
+  /** How often histograms of parameters and gradients are made. Infinity: never. */
   readonly histogramsEverySteps: number;
   readonly sample: boolean;
 }
 
-/** What one run came to. */
+/** Result of a run. */
 export interface RunResult {
-  /** Made in all; fewer than planned where the run was told to save and end before its last. */
+  /** Steps made in all; fewer than planned where the run was asked to save and end early. */
   readonly steps: number;
   /** Loss of the last step, mean over all ranks; NaN where no step was made. */
   readonly lossNats: number;
-  /** Last loss of the first split that is evaluated, where there was an evaluation. */
+  /** Last loss of the first evaluated split; undefined without an evaluation. */
   readonly evaluationLossNats: number | undefined;
   readonly sample: string | undefined;
-  /** Why it ended before its last planned step, where the job itself ended it. */
+  /** Why the job ended the run before its last planned step, if it did. */
   readonly endedBy?: EndReason | undefined;
-  /** The signal that let it end before its last step, where one did. */
+  /** The signal that ended the run early, if one did. */
   readonly interruptedBy?: string;
-  /** Why the last save failed, if it did: the run's end is not on the disk then. */
+  /** Why the last save failed, if it did: the final state is then not on the disk. */
   readonly saveError: ErrorReport | undefined;
 }
 
@@ -59,12 +59,12 @@ export interface SavingRules {
   readonly mayBeApart?: boolean;
   /** Steps between copies that stay in memory; undefined: none stays. */
   readonly inMemoryEverySteps: number | undefined;
-  /** What becomes of a save that falls due while one is under way: training waits for that one, or it is left out. */
+  /** How a save that falls due while another is under way is handled: training waits for the other, or it is skipped. */
   readonly whenBusy: "wait" | "skip";
   /** The most that one save may copy. */
   readonly maxStagedBytes: number;
-  /** What the folder says whose weights the run began with, where it began with any. */
+  /** Texts of the folder whose weights the run began with, if it began with any. */
   readonly begunFrom?: ModelTexts | undefined;
-  /** What the folders of a delta say. */
+  /** Texts of a delta's folders. */
   readonly adapter?: ModelTexts["adapter"];
 }

@@ -1,56 +1,56 @@
 import type { Piece } from "../../compute/parallel/index.ts";
 import type { DType } from "../../compute/tensor/index.ts";
 
-/** What one rank's shard sends of one block when its state is saved. Plain data. */
+/** One rank's part of one block in a save, as its shard sends it. Plain data. */
 export interface PartPlan {
-  /** What the copies take, padding included. */
+  /** Size of the copies, padding included. */
   readonly sizeBytes: number;
-  /** Every tensor of which it sends some, and what of it. */
+  /** The tensors that it sends, or sends some of. */
   readonly entries: readonly SentEntry[];
 }
 
-/** A run of elements of what one rank holds of a tensor. Plain data. */
+/** A contiguous range of elements in a rank's share of a tensor. Plain data. */
 export interface HeldRun {
-  /** Of what the rank holds. */
+  /** Shape of the rank's share. */
   readonly shape: readonly number[];
-  /** What of the whole that is. */
+  /** How the share is cut from the complete tensor. */
   readonly split: Piece["parameter"]["split"];
-  /** First element, within what the rank holds. */
+  /** First element, within the rank's share. */
   readonly begin: number;
   readonly numel: number;
 }
 
-/** What a save will consist of, known from the layout before anything is copied. Plain data. */
+/** The content of a save, known from the layout before anything is copied. Plain data. */
 export interface SavePlan {
   readonly numParts: number;
-  /** What all ranks together copy of their state: the most that a save keeps in memory beside it. */
+  /** Bytes that all ranks copy: the most memory that a save takes besides the state. */
   readonly stagedBytes: number;
   /**
-   * Kind after kind, each in the order of the model: what a rank reads of a block lies side by side, parts come about in
-   * this order, and it is that of no layout, so that equal states have equal files.
+   * Ordered by kind, then as in the model: what a rank reads of a block is contiguous, and parts arrive in about this
+   * order. It depends on no layout, so that equal states give equal files.
    */
   readonly entries: readonly StateEntry[];
 }
 
-/** What one writer of several takes and writes. Plain data. */
+/** The share of a save that one of several writers receives and writes. Plain data. */
 export interface SavedShare {
   readonly numParts: number;
-  /** In the order of {@link SavePlan.entries}, and within a tensor in its own. */
+  /** In the order of {@link SavePlan.entries}; the entries of one tensor by position. */
   readonly entries: readonly SentEntry[];
 }
 
-/** One tensor of a run's state, whole: a parameter's own values or what an optimizer keeps of it. Plain data. */
+/** One complete tensor of a run's state: a parameter's values, or a tensor of its optimizer state. Plain data. */
 export interface StateEntry {
-  /** `MASTER`, or what the optimizer calls it. */
+  /** `MASTER`, or the optimizer's name for it. */
   readonly kind: string;
   readonly parameter: string;
-  /** Of the whole, however the ranks split it. */
+  /** Shape of the complete tensor, however the ranks split it. */
   readonly shape: readonly number[];
-  /** float32 unless told otherwise: that of a constant. */
+  /** Default: float32. Constants may have another. */
   readonly dtype?: DType;
 }
 
-/** What one rank sends of a tensor. Plain data. */
+/** A rank's part of a tensor, as it sends it. Plain data. */
 export interface SentEntry extends StateEntry {
   readonly held: HeldRun;
 }

@@ -11,10 +11,10 @@ import type {
   StepPlan,
 } from "./plan-groups.ts";
 
-/** What a shard owns and whom it works with. */
+/** A shard's plan: its blocks, optimizers and peers. */
 export interface ShardPlan {
   readonly layouts: readonly FlatBlock[];
-  /** Over disjoint parameters; the first takes what none of them names. */
+  /** Each updates parameters of its own; the first also takes those that no other names. */
   readonly optimizers: readonly OptimizerSpec[];
   readonly peers: ShardPeers;
   readonly execution: ExecutionPlan;
@@ -22,43 +22,46 @@ export interface ShardPlan {
   readonly precision: PrecisionPlan;
   /** Without clipping and loss scale each block is updated as soon as it is reduced. */
   readonly training: StepPlan;
-  /** Gradients are sums over this many micro-batches of all ranks, in a step of a whole batch. */
+  /** Gradients are sums over this many micro-batches of all ranks, in a step with a complete batch. */
   readonly numMicroBatches: number;
-  /** What else of a step is an anomaly. */
+  /** Further rules for anomalies in a step. */
   readonly anomalies: AnomalyRules;
   readonly offload: ShardOffload;
   readonly telemetry: ActivityPlan;
   readonly initial: InitialState;
-  /** Of the rank group, counted from 0. */
+  /** Generation of the rank group, from 0. */
   readonly generation: number;
-  /** Who reads the parameters, by the name of `recipientName`. */
+  /** The reader of the parameters, as named by `recipientName`. */
   readonly reader: string;
 }
 
-/** Whom a shard works with, and how they meet. Plain data. */
+/** The ranks that a shard works with, and their groups. Plain data. */
 export interface ShardPeers {
   readonly groups: GroupPlan;
   /** Ranks that hold the same part of the model, in order, this one included. */
   readonly replicas: readonly number[];
   /** Ranks that together hold this replica of the model, in order. */
   readonly modelParallel: readonly number[];
-  /** Ranks that exchange activations and their gradients: those, and those among which experts are dealt; this one included. */
+  /**
+   * Ranks that exchange activations and their gradients, this one included: `modelParallel`, and the ranks that experts
+   * are spread over.
+   */
   readonly together: readonly number[];
 }
 
-/** What a shard keeps elsewhere than in its memory. Plain data. */
+/** State that a shard offloads. Plain data. */
 export interface ShardOffload {
   readonly optimizer: OptimizerOffload | undefined;
-  /** Level-3 blocks whose parameters are paged; none unless there. */
+  /** Level-3 blocks with paged parameters; undefined at other levels. */
   readonly parameters: ParameterOffload | undefined;
 }
 
-/** Which parameters a rank's shard offloads, and where to. Plain data. */
+/** Parameters that a rank's shard offloads. Plain data. */
 export interface ParameterOffload {
-  /** Indices of the flat blocks whose parameters are in memory only while they are used. */
+  /** Indices of the flat blocks with paged parameters. */
   readonly blocks: readonly number[];
-  /** On the disk that is to hold the file. */
+  /** A folder on the disk that holds the file. */
   readonly directory: string;
-  /** How much of them may be changed at once, in bytes. */
+  /** The most of them that may be modified at once, in bytes. */
   readonly windowBytes: number;
 }

@@ -4,15 +4,15 @@ import type { TensorRef } from "../../compute/tensor/index.ts";
 import type { RelayedBytes, RelayedRead } from "../../library/checkpoint/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 
-/** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
+/** One rank's share of one block's state, after `step` updates; the tensors are copies and belong to the receiver. */
 export interface SavePart {
   readonly generation: number;
   readonly step: number;
-  /** Whose share it is. */
+  /** The rank whose share it is. */
   readonly rank: number;
-  /** For how long copying it held training up: updates waited for it, or the event loop of who keeps it was busy with it. */
+  /** How long copying held up training: updates waited for it, or the sender's event loop was busy with it. */
   readonly blockedMs: number;
-  /** The master first, then what the optimizer keeps. */
+  /** The master first, then the optimizer's tensors. */
   readonly state: readonly {
     readonly kind: string;
     readonly ref: TensorRef;
@@ -20,26 +20,26 @@ export interface SavePart {
   }[];
 }
 
-/** What the shards send of their state, and to whom: who saves all of it, or one rank's share. */
+/** State from the shards, to the actor that saves all of it or one rank's share. */
 export type SnapshotProtocol = {
   part: { in: SavePart };
-  /** How far the optimizer has come after `step` steps: a save is not whole without it. */
+  /** The optimizers' progress after `step` steps: a save is incomplete without it. */
   progress: { in: { generation: number; step: number; progress: SavedProgress } };
 };
 
-/** What is asked of who has files of checkpoints. */
+/** Requests to an actor that has files of checkpoints. */
 export type StoredFilesProtocol = {
   /** Reads a checkpoint's file for a host that may not have its folder. */
   readStored: { in: RelayedRead; out: RelayedBytes };
 };
 
-/** Who wants the state that follows a step, and of which blocks. Plain data. */
+/** A request for the state after a step, of some blocks. Plain data. */
 export interface SnapshotOrder {
-  /** The step whose updates the state has seen. */
+  /** Number of updates made to the state. */
   readonly step: number;
   /** Generation of the rank group. */
   readonly generation: number;
-  /** Whose share of the state it is. */
+  /** The rank whose share of the state it is. */
   readonly rank: number;
   readonly checkpointer: ActorRef<SnapshotProtocol>;
   readonly blocks: readonly number[];

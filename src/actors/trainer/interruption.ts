@@ -1,11 +1,11 @@
 import { constants } from "node:os";
 
-/** What ends a run by a user's key, by an administrator, by a terminal that goes, and as schedulers warn jobs. */
+/** Signals that end a run: from a key, an administrator, a closing terminal, or a scheduler that warns its jobs. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
- * What becomes of signals while a run is under way: the first lets it end in its own time, the second ends the process at once,
- * with 128 and the signal's number.
+ * Handles signals during a run: the first lets the run end in order, the second ends the process at once with exit code
+ * 128 plus the signal's number.
  */
 export class Interruption implements Disposable {
   readonly #onFirst: (signal: NodeJS.Signals) => void;
@@ -17,12 +17,12 @@ export class Interruption implements Disposable {
     for (const signal of SIGNALS) process.on(signal, this.#hear);
   }
 
-  /** The signal that came; undefined where none did. */
+  /** The signal received first; undefined if none was. */
   get signal(): NodeJS.Signals | undefined {
     return this.#first;
   }
 
-  /** Leaves signals alone from here on. */
+  /** Stops handling signals. */
   [Symbol.dispose](): void {
     for (const signal of SIGNALS) process.off(signal, this.#hear);
   }

@@ -10,7 +10,7 @@ import { temporaryRoot } from "../../errors/untrusted/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../../runtime/index.ts";
 import { groupNamesOf } from "../engine/rank/index.ts";
 
-/** How the ranks of a world are laid out, and what carries their tensors. */
+/** The layout of a world's ranks, and the transport of their tensors. */
 export interface WorldOptions {
   readonly mesh: MeshShape;
   readonly carrier: CarrierName;
@@ -18,8 +18,8 @@ export interface WorldOptions {
 }
 
 /**
- * Where the ranks of a run meet to compute collectives, and where these are ended once a rank is gone: a rank that waits
- * in native code for one that never comes would hear of nothing else.
+ * Creates the groups in which a run's ranks compute collectives, and aborts them once a rank has ended: a rank that
+ * waits for it in native code would not notice otherwise.
  */
 export class Rendezvous implements AsyncDisposable {
   readonly groups: GroupPlan;
@@ -33,8 +33,8 @@ export class Rendezvous implements AsyncDisposable {
   }
 
   /**
-   * Makes a folder for ranks in several processes; it is removed with the place, or by the next run after one that was killed.
-   * @param store - where ranks of several hosts meet instead
+   * Creates a folder for ranks in several processes; disposing removes it, and a later run removes it after a kill.
+   * @param store - the store that ranks of several hosts use instead
    */
   static async open(
     { mesh, carrier, reduction }: WorldOptions,
@@ -49,7 +49,10 @@ export class Rendezvous implements AsyncDisposable {
     return new Rendezvous({ ...plan, backend, rendezvous }, mesh, rendezvous);
   }
 
-  /** `actor` of one generation of the rank group has ended, or is about to: whoever waits for it in this process is told. */
+  /**
+   * Aborts the groups of a generation whose `actor` has ended or is about to, so that ranks in this process stop
+   * waiting for it.
+   */
   ended(actor: string, generation: number): void {
     for (const name of groupNamesOf(this.groups, this.#mesh, generation))
       abortGroup(name, `${actor} has ended`);

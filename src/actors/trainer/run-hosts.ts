@@ -4,15 +4,15 @@ import { fromFailure, type HostCard, type HostsOptions } from "../../runtime/ind
 import { type Head, ownMeans } from "../launch/index.ts";
 import { placeOfRank } from "./plan/launched.ts";
 
-/** The hosts of a run that a launcher has started on several: which of them are there, and since when others are not. */
+/** The hosts of a launch: which are present, and since when others are missing. */
 export class RunHosts {
   readonly #numRanks: number;
   readonly #emit: (event: TroupeEventBody) => void;
-  /** The others that are there, by number. */
+  /** The other hosts that are present, by number. */
   readonly #present = new Map<number, HostCard>();
-  /** Why those that are missing were refused, by number. */
+  /** Why missing hosts were refused, by number. */
   readonly #refused = new Map<number, string>();
-  /** When those were lost that had been there, by number. */
+  /** When lost hosts were lost, by number. */
   readonly #lostAtMs = new Map<number, number>();
 
   constructor(numRanks: number, emit: (event: TroupeEventBody) => void) {
@@ -21,9 +21,9 @@ export class RunHosts {
   }
 
   /**
-   * How an actor system has the other hosts join.
-   * @param about - what all hosts must agree on
-   * @param onSignal - another host was sent a signal that asks it to end
+   * Options with which an actor system lets the other hosts join.
+   * @param about - settings that all hosts must share
+   * @param onSignal - called when another host receives a signal to end
    */
   options({ launch, trust }: Head, about: string, onSignal: (signal: NodeJS.Signals) => void): HostsOptions {
     return {
@@ -46,7 +46,7 @@ export class RunHosts {
     };
   }
 
-  /** Reports hosts that are refused, as long as any is missing. */
+  /** Reports refused hosts, as long as any is missing. */
   watchRefused(head: Head, missing: () => readonly number[]): Disposable {
     return head.watchRefused(
       () => missing().length,
@@ -57,7 +57,7 @@ export class RunHosts {
     );
   }
 
-  /** The hosts that are there, this one first, and which ranks are to live on each. */
+  /** The present hosts, this one first, with the ranks planned for each. */
   placed(): readonly RunHost[] {
     const own = { place: 0, name: hostname(), means: ownMeans() };
     const all = [own, ...this.#present.values()].sort((a, b) => a.place - b.place);
@@ -72,7 +72,7 @@ export class RunHosts {
     }));
   }
 
-  /** For how long each of these hosts has been gone; infinite for one that never came. */
+  /** How long each of these hosts has been gone; infinite for one that never came. */
   lostForMs(places: readonly number[]): number[] {
     const now = performance.now();
     return places.map((place) => now - (this.#lostAtMs.get(place) ?? Number.NEGATIVE_INFINITY));

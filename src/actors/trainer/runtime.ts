@@ -29,10 +29,10 @@ import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
 import type { Run } from "./run.ts";
 
-/** How a run over several hosts was started. */
+/** The launch of a run over several hosts. */
 export interface Launched {
   readonly launch: Launch;
-  /** What all hosts must agree on, in words for error messages. */
+  /** Settings that all hosts must share, in words for error messages. */
   readonly about: string;
 }
 
@@ -55,7 +55,7 @@ export class Runtime implements AsyncDisposable {
   /** The run in progress. */
   #run: Run | undefined;
   #stopped = false;
-  /** Settled once the run that `run` was asked for has started, or failed to; requests made before that wait for it. */
+  /** Settles once the run that `run` was asked for has started or failed to; requests made before that wait for it. */
   #beginning: Promise<void> | undefined;
   /** Settled once the run is over; never rejected. */
   #over: Promise<void> = Promise.resolve();
@@ -265,14 +265,14 @@ export class Runtime implements AsyncDisposable {
     this.#run.control.resume();
   }
 
-  /** What every actor is doing, read from shared memory, so that it works even while actors are stuck. */
+  /** Reports what every actor is doing, read from shared memory, so that it works even while actors are stuck. */
   inspect(): readonly ActorInspection[] {
     return this.#run?.inspect() ?? [];
   }
 
   /**
-   * Statistics of the parameters whose names match, and of their gradients, after the next granted step. They cover whole
-   * parameters, however these are split, with sums in float64.
+   * Statistics of the parameters whose names match, and of their gradients, after the next granted step. They cover
+   * complete parameters, however these are split, with sums in float64.
    * @param pattern - with shell wildcards, such as `*.c_attn.*`
    * @returns in the order of the model; `formatSummary` prints them as a table
    * @throws {TroupeError} `INSPECTION_OVER` if no further step comes

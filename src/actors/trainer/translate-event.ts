@@ -11,7 +11,7 @@ import { isSaveProgress } from "../state/saving/index.ts";
 type RuntimeEventOf<Kind extends RuntimeEvent["kind"]> = Extract<RuntimeEvent, { kind: Kind }>;
 type EventBody<Kind extends EventKind> = Extract<TroupeEventBody, { kind: Kind }>;
 
-/** @returns what happened to an actor or a message, in the words of the event stream; undefined where it is not for it */
+/** Translates an event of the runtime into one of the event stream; undefined for events that do not belong there. */
 export function translateEvent(event: RuntimeEvent): TroupeEventBody | undefined {
   switch (event.kind) {
     case "actor.failed":
@@ -39,7 +39,7 @@ export function translateEvent(event: RuntimeEvent): TroupeEventBody | undefined
   }
 }
 
-/** What an actor reported by the lane that never waits, and nobody took in time. */
+/** Whether the event is about telemetry that overflowed: its lane drops messages rather than wait. */
 function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivered">): boolean {
   return reason === "Overflow" && messageKind === "telemetry";
 }

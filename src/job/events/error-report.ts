@@ -7,7 +7,7 @@ import {
   sourceLine,
 } from "../../errors/index.ts";
 
-/** A line of a person's own source that an error has passed. */
+/** A line of the user's source that an error has passed through. */
 export interface SourceFrame extends StackFrame {
   /** The line itself, without its end; undefined where it cannot be read. */
   readonly text?: string;
@@ -15,21 +15,21 @@ export interface SourceFrame extends StackFrame {
 
 /** An error as plain data. */
 export interface ErrorReport {
-  /** A code of `errorTable`, or one of the system's, where there is one. */
+  /** A code of `errorTable` or of the operating system, where there is one. */
   readonly code?: string;
   readonly message: string;
-  /** Where it first happened, `name#incarnation`. */
+  /** The actor where it first happened, `name#incarnation`. */
   readonly actor?: string;
-  /** The module of the model, and the function of the job, where it happened. */
+  /** The module of the model and the function of the job where it happened. */
   readonly from?: ErrorOrigin;
-  /** The lines of one's own source that it has passed, innermost first; those of libraries are in {@link stack} alone. */
+  /** Lines of the user's source that it has passed through, innermost first; those of libraries are in {@link stack} only. */
   readonly frames?: readonly SourceFrame[];
   /** All frames, as V8 writes them. */
   readonly stack?: string;
   readonly cause?: ErrorReport;
 }
 
-/** What an error says of itself, thrown here or come from another actor. */
+/** An error's own data, thrown here or received from another actor. */
 export interface ReportedError {
   readonly code?: string | undefined;
   readonly message: string;
@@ -41,7 +41,7 @@ export interface ReportedError {
 
 const maxCauses = 8;
 
-/** Any thrown value as plain data, its causes with it. */
+/** Any thrown value as plain data, with its causes. */
 export function reportError(error: unknown, numCauses = 0): ErrorReport {
   if (!(error instanceof Error)) return { message: textOf(error) };
   const { code, fields } = error as { code?: unknown; fields?: { actor?: unknown } };
@@ -56,7 +56,7 @@ export function reportError(error: unknown, numCauses = 0): ErrorReport {
   });
 }
 
-/** A thrown value that is no error, as text: not every object can be one. */
+/** A thrown value that is no Error, as text; not every object can be converted. */
 function textOf(thrown: unknown): string {
   try {
     return String(thrown);
@@ -65,7 +65,7 @@ function textOf(thrown: unknown): string {
   }
 }
 
-/** A report of what an error says of itself; reads the lines of source that it names. */
+/** Builds a report from an error's data; reads the lines of source that it names. */
 export function composeReport({ code, message, actor, from, stack, cause }: ReportedError): ErrorReport {
   const frames = ownFrames(framesOf(stack)).map(withText);
   return {

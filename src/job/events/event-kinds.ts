@@ -1,7 +1,7 @@
 import { TroupeError, whatWasMeant } from "../../errors/index.ts";
 import type { EventKind } from "./event.ts";
 
-/** Every kind, none left out. */
+/** Every kind of event. */
 const KINDS: Readonly<Record<EventKind, true>> = {
   "activity.finished": true,
   "actor.failed": true,
@@ -43,13 +43,13 @@ const KINDS: Readonly<Record<EventKind, true>> = {
 };
 
 /**
- * Refuses a name that no kind of event has: whoever listened to it would hear nothing, for ever.
- * @param where - what was called with it
- * @throws {TroupeError} `OPTION`, with what may have been meant
+ * Refuses unknown kinds of events, since a listener to one would never be called.
+ * @param where - the function that was called
+ * @throws {TroupeError} `OPTION`, with a suggestion
  */
 export function checkKinds(where: string, kinds: readonly string[]): void {
   const unknown = kinds.find((kind) => !Object.hasOwn(KINDS, kind));
   if (unknown === undefined) return;
-  const hint = `${whatWasMeant(unknown, Object.keys(KINDS))} docs/reference/events.md has them all`;
+  const hint = `${whatWasMeant(unknown, Object.keys(KINDS))} docs/reference/events.md lists them all`;
   throw new TroupeError("OPTION", { where, expected: "a kind of event", got: unknown, hint });
 }

@@ -6,10 +6,10 @@ import type { RunEvent } from "./kinds/run.ts";
 import type { StepEvent } from "./kinds/step.ts";
 import type { TracedEvent } from "./kinds/trace.ts";
 
-/** Version of the shape of events; raised when a field changes its meaning or goes. */
+/** Version of the format of events; raised when a field changes its meaning or is removed. */
 export const schemaVersion = 2;
 
-/** What happened, as its author tells it. Plain data. */
+/** An event as it is reported. Plain data. */
 export type TroupeEventBody =
   | ActorEvent
   | CheckpointEvent
@@ -19,14 +19,17 @@ export type TroupeEventBody =
   | StepEvent
   | TracedEvent;
 
-/** What emission adds. */
+/** Fields that every event gets when it is emitted. */
 export interface EventStamp {
   /** When it was emitted, in milliseconds since 1970. */
   readonly timeMs: number;
   readonly schemaVersion: typeof schemaVersion;
 }
 
-/** What happened in a run: one shape for each `kind`, past tense, numbers with their units in their names. */
+/**
+ * Something that happened in a run: one shape for each `kind`, in the past tense, numbers with their units in their
+ * names.
+ */
 export type TroupeEvent = TroupeEventBody & EventStamp;
 
 /** The name of one kind of event. */

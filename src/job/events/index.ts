@@ -1,4 +1,4 @@
-/** What happened: the union of events, where they come together, and where they are written. */
+/** Events: their types, the hub that distributes them, and sinks that write them. */
 
 export { composeReport, type ErrorReport, reportError, type SourceFrame } from "./error-report.ts";
 export {

@@ -1,5 +1,5 @@
 /** What follows a flag: nothing, one value, several, or one of some words. */
-export type Takes = "nothing" | "number" | "whole" | "text" | "texts" | readonly string[];
+export type Takes = "nothing" | "number" | "integer" | "text" | "texts" | readonly string[];
 
 /** What a flag means here. */
 export type Fate =

@@ -52,27 +52,31 @@ const task: readonly Flag[] = [
 
 const length: readonly Flag[] = [
   setting("--epochs", "number", 0, "passes over the data; each has as many steps as whole batches", shown),
-  setting("--train-iters", "whole", 0, "optimizer steps in all, in place of epochs", shown),
-  setting("--train-samples", "whole", 0, "samples in all, in place of steps"),
+  setting("--train-iters", "integer", 0, "optimizer steps in all, in place of epochs", shown),
+  setting("--train-samples", "integer", 0, "samples in all, in place of steps"),
   setting("--keep-last", "nothing", false, "count the last batch of an epoch too, which is not whole", {
     value: true,
   }),
   derived(
     "--micro-batch-size",
-    "whole",
+    "integer",
     "`accumulation` = global / (micro × replicas)",
     "samples in one forward of one replica",
     shown,
   ),
-  setting("--global-batch-size", "whole", 0, "samples in one step; micro × replicas unless given", shown),
+  setting("--global-batch-size", "integer", 0, "samples in one step; micro × replicas unless given", shown),
   setting(
     "--rampup-batch-size",
     "texts",
     "",
     "START INCREMENT SAMPLES: the batch grows from START by INCREMENT to the global one, while SAMPLES are consumed; with --train-samples, as Megatron has it",
   ),
-  refused("--exit-interval", "whole", "--steps N, which keeps the schedule of the whole run"),
-  refused("--exit-duration-in-mins", "whole", "timeout -s TERM 90m troupe …: a signal saves before it ends"),
+  refused("--exit-interval", "integer", "--steps N, which keeps the schedule of the whole run"),
+  refused(
+    "--exit-duration-in-mins",
+    "integer",
+    "timeout -s TERM 90m troupe …: a signal saves before it ends",
+  ),
   noOp("--exit-signal-handler", "nothing", "always so: a first signal saves and ends, a second ends at once"),
 ];
 
@@ -80,16 +84,16 @@ const optimizer: readonly Flag[] = [
   setting("--lr", "number", 0, "the highest learning rate", shown),
   setting("--min-lr", "number", 0, "the lowest", shown),
   setting("--lr-decay-style", ["constant", "linear", "cosine"], "linear", "how it falls", shown),
-  setting("--lr-decay-iters", "whole", 0, "steps over which it falls; all of them unless given", shown),
-  setting("--lr-decay-samples", "whole", 0, "the same in samples"),
+  setting("--lr-decay-iters", "integer", 0, "steps over which it falls; all of them unless given", shown),
+  setting("--lr-decay-samples", "integer", 0, "the same in samples"),
   setting(
     "--lr-warmup-iters",
-    "whole",
+    "integer",
     0,
     "steps over which it rises; the first step is made at rate 0",
     shown,
   ),
-  setting("--lr-warmup-samples", "whole", 0, "the same in samples"),
+  setting("--lr-warmup-samples", "integer", 0, "the same in samples"),
   setting("--lr-warmup-fraction", "number", 0, "the same as a share of the decay", shown),
   setting(
     "--weight-decay",
@@ -118,8 +122,8 @@ const optimizer: readonly Flag[] = [
       also: ["--use-checkpoint-lr-scheduler"],
     },
   ),
-  refused("--warmup", "whole", "--lr-warmup-fraction"),
-  refused("--batch-size", "whole", "--micro-batch-size"),
+  refused("--warmup", "integer", "--lr-warmup-fraction"),
+  refused("--batch-size", "integer", "--micro-batch-size"),
 ];
 
 const acceleration: readonly Flag[] = [
@@ -156,7 +160,7 @@ const acceleration: readonly Flag[] = [
   }),
   option("--oss-memory-optimization", "nothing", "zero", "as level 1, by fairscale's name", { value: "oss" }),
   option("--sdp-memory-optimization", "nothing", "zero", "as level 2, by fairscale's name", { value: "sdp" }),
-  option("--zero_stage", "whole", "zero", "as those: 0 to 3"),
+  option("--zero_stage", "integer", "zero", "as those: 0 to 3"),
   option("--checkpoint-activations", "nothing", "recompute", "compute blocks again in backward", {
     ...shown,
     value: true,
@@ -192,20 +196,20 @@ const acceleration: readonly Flag[] = [
     "nothing",
     "--sequence-parallel, which splits what is kept over the tensor-parallel ranks, or --offload-activations nvme",
   ),
-  option("--tensor-model-parallel-size", "whole", "tp", "ranks that split each layer", shown),
-  option("--pipeline-model-parallel-size", "whole", "pp", "pipeline stages", shown),
+  option("--tensor-model-parallel-size", "integer", "tp", "ranks that split each layer", shown),
+  option("--pipeline-model-parallel-size", "integer", "pp", "pipeline stages", shown),
   derived(
     "--num-layers-per-virtual-pipeline-stage",
-    "whole",
+    "integer",
     "`chunks` = layers / (stages × this)",
     "layers of one chunk of an interleaved schedule",
   ),
   refused(
     "--pipeline-model-parallel-split-rank",
-    "whole",
+    "integer",
     "nothing: stages are cut by the calls of blocks, in both stacks",
   ),
-  refused("--model-parallel-size", "whole", "--tensor-model-parallel-size"),
+  refused("--model-parallel-size", "integer", "--tensor-model-parallel-size"),
   option("--sequence-parallel", "nothing", "sequenceParallel", "share positions between the split layers", {
     value: true,
   }),
@@ -218,7 +222,7 @@ const acceleration: readonly Flag[] = [
   ),
   derived("--min-loss-scale", "number", "`lossScale` by Megatron's rule", "the least that it falls to"),
   derived("--loss-scale-window", "number", "`lossScale` by Megatron's rule", "good steps before it doubles"),
-  derived("--hysteresis", "whole", "`lossScale` by Megatron's rule", "bad steps before it halves"),
+  derived("--hysteresis", "integer", "`lossScale` by Megatron's rule", "bad steps before it halves"),
   refused(
     "--deepspeed_configuration",
     "text",
@@ -228,14 +232,14 @@ const acceleration: readonly Flag[] = [
 ];
 
 const architecture: readonly Flag[] = [
-  setting("--num-layers", "whole", 0, "layers of the model", shown),
-  setting("--hidden-size", "whole", 0, "its width", shown),
-  setting("--num-attention-heads", "whole", 0, "heads of a layer", shown),
-  setting("--seq-length", "whole", 0, "tokens of a sample", { ...shown, also: ["--encoder-seq-length"] }),
-  setting("--max-position-embeddings", "whole", 0, "the longest sample it can read", shown),
+  setting("--num-layers", "integer", 0, "layers of the model", shown),
+  setting("--hidden-size", "integer", 0, "its width", shown),
+  setting("--num-attention-heads", "integer", 0, "heads of a layer", shown),
+  setting("--seq-length", "integer", 0, "tokens of a sample", { ...shown, also: ["--encoder-seq-length"] }),
+  setting("--max-position-embeddings", "integer", 0, "the longest sample it can read", shown),
   setting(
     "--ffn-hidden-size",
-    "whole",
+    "integer",
     0,
     "width of the feed-forward layers; four times the width unless given",
   ),
@@ -245,7 +249,7 @@ const architecture: readonly Flag[] = [
   setting("--init-method-std", "number", 0, "deviation of the first weights; the model's own unless given"),
   setting(
     "--make-vocab-size-divisible-by",
-    "whole",
+    "integer",
     128,
     "to which, times the ranks that split a layer, a vocabulary is padded",
   ),
@@ -253,10 +257,10 @@ const architecture: readonly Flag[] = [
     name: "bertBinaryHead",
     value: false,
   }),
-  refused("--kv-channels", "whole", "--hidden-size and --num-attention-heads, which it follows from"),
+  refused("--kv-channels", "integer", "--hidden-size and --num-attention-heads, which it follows from"),
   setting(
     "--decoder-seq-length",
-    "whole",
+    "integer",
     0,
     "tokens of what T5's decoder writes; as many as its encoder reads unless given",
   ),
@@ -267,8 +271,8 @@ const architecture: readonly Flag[] = [
   ),
   refused("--openai-gelu", "nothing", "hidden_act or activation_function of the model's config.json"),
   refused("--init-method-xavier-uniform", "nothing", "an initializer in a template's model"),
-  setting("--num-experts", "whole", 0, "pre-training GPT-2: experts of every layer; none unless given"),
-  setting("--topk", "whole", 1, "experts that see each token, 1 or 2", { also: ["--moe-router-topk"] }),
+  setting("--num-experts", "integer", 0, "pre-training GPT-2: experts of every layer; none unless given"),
+  setting("--topk", "integer", 1, "experts that see each token, 1 or 2", { also: ["--moe-router-topk"] }),
   setting("--moe-loss-coeff", "number", 0.01, "weight of the auxiliary losses, which spread tokens evenly", {
     also: ["--moe-aux-loss-coeff"],
   }),
@@ -276,7 +280,7 @@ const architecture: readonly Flag[] = [
     also: ["--moe-expert-capacity-factor"],
   }),
   setting("--moe-eval-capacity-factor", "number", 1, "the same in evaluation"),
-  setting("--moe-min-capacity", "whole", 4, "tokens that an expert takes at least"),
+  setting("--moe-min-capacity", "integer", 4, "tokens that an expert takes at least"),
   setting(
     "--disable-moe-token-dropping",
     "nothing",
@@ -293,7 +297,7 @@ const architecture: readonly Flag[] = [
     "standard",
     "residual: a dense layer answers beside the experts",
   ),
-  option("--moe-expert-parallel-size", "whole", "ep", "replicas over which the experts are spread", {
+  option("--moe-expert-parallel-size", "integer", "ep", "replicas over which the experts are spread", {
     also: ["--expert-model-parallel-size"],
   }),
   noOp(
@@ -355,7 +359,7 @@ const data: readonly Flag[] = [
   }),
   setting(
     "--vocab-extra-ids",
-    "whole",
+    "integer",
     0,
     "tokens added to the vocabulary, of which one stands for each of T5's spans",
   ),
@@ -373,7 +377,7 @@ const data: readonly Flag[] = [
     "fine-tuning on texts: the samples of a batch side by side in one row, none of which sees another, without padding between them; the same samples in each step",
     { value: true },
   ),
-  setting("--pad-to-multiple-of", "whole", 8, "what those lengths are rounded up to"),
+  setting("--pad-to-multiple-of", "integer", 8, "what those lengths are rounded up to"),
   setting(
     "--reset-position-ids",
     "nothing",
@@ -389,25 +393,25 @@ const data: readonly Flag[] = [
     { value: true },
   ),
   noOp("--mmap-warmup", "nothing", "an index is read whole when it is opened, tokens as they are needed"),
-  noOp("--num-workers", "whole", "one feeder prepares batches ahead, beside the ranks"),
+  noOp("--num-workers", "integer", "one feeder prepares batches ahead, beside the ranks"),
   noOp("--dataloader-type", ["single"], "samples are taken in their order, as single does"),
   refused("--sample-rate", "number", "a smaller share in --split"),
-  refused("--retriever-seq-length", "whole", "a template: the biencoder is none of the tasks"),
+  refused("--retriever-seq-length", "integer", "a template: the biencoder is none of the tasks"),
 ];
 
 const running: readonly Flag[] = [
-  option("--seed", "whole", "seed", "every random number follows from it; 1234 unless given"),
-  option("--log-interval", "whole", "output.logEverySteps", "steps between two lines of progress", shown),
+  option("--seed", "integer", "seed", "every random number follows from it; 1234 unless given"),
+  option("--log-interval", "integer", "output.logEverySteps", "steps between two lines of progress", shown),
   setting(
     "--eval-interval",
-    "whole",
+    "integer",
     1000,
     "steps between evaluations of pre-training; fine-tuning has one an epoch",
   ),
-  setting("--eval-iters", "whole", 100, "batches of one evaluation of pre-training"),
+  setting("--eval-iters", "integer", 100, "batches of one evaluation of pre-training"),
   setting(
     "--early-stopping-patience",
-    "whole",
+    "integer",
     0,
     "evaluations without improvement after which the run ends; 0: it does not",
   ),
@@ -424,7 +428,7 @@ const running: readonly Flag[] = [
     "higher values of that metric are better; lower ones unless given",
   ),
   option("--save", "text", "checkpoint.dir", "where checkpoints go; runs/<job> unless given"),
-  option("--save-interval", "whole", "checkpoint.everySteps", "steps between them"),
+  option("--save-interval", "integer", "checkpoint.everySteps", "steps between them"),
   option("--load", "text", "resume", "go on from a checkpoint, its optimizer, schedule and data too"),
   derived(
     "--finetune",
@@ -441,8 +445,8 @@ const running: readonly Flag[] = [
   noOp("--no-save-rng", "nothing", "there is no state to save"),
   refused("--no-save-optim", "nothing", "troupe checkpoint convert DIR --to hf for the weights alone"),
   option("--tensorboard-dir", "text", "output.tensorboard", "where files for TensorBoard go"),
-  noOp("--tensorboard-queue-size", "whole", "what is written is on the disk within a second"),
-  noOp("--tensorboard-log-interval", "whole", "every step is written"),
+  noOp("--tensorboard-queue-size", "integer", "what is written is on the disk within a second"),
+  noOp("--tensorboard-log-interval", "integer", "every step is written"),
   noOp("--log-timers-to-tensorboard", "nothing", "always so"),
   noOp("--log-batch-size-to-tensorboard", "nothing", "always so"),
   noOp("--log-world-size-to-tensorboard", "nothing", "it stands among the run's hyper-parameters"),
@@ -478,7 +482,7 @@ const running: readonly Flag[] = [
     "gradients lie in one buffer a block and are reduced as each is complete",
   ),
   noOp("--no-contiguous-buffers-in-local-ddp", "nothing", "gradients lie in one buffer a block"),
-  noOp("--local_rank", "whole", "ranks are started by the runtime, and know who they are"),
+  noOp("--local_rank", "integer", "ranks are started by the runtime, and know who they are"),
   noOp("--lazy-mpu-init", "nothing", "ranks are started by the runtime"),
   noOp(
     "--use-cpu-initialization",
@@ -488,7 +492,7 @@ const running: readonly Flag[] = [
   noOp("--data-parallel-random-init", "nothing", "replicas are one model: their weights are drawn once", {}),
   noOp(
     "--empty-unused-memory-level",
-    "whole",
+    "integer",
     "freed blocks are kept for the next step, which needs the same",
   ),
   noOp("--no-scatter-gather-tensors-in-pipeline", "nothing", "stages hand tensors on by reference"),
@@ -504,7 +508,7 @@ const running: readonly Flag[] = [
   noOp("--no-gradient-accumulation-fusion", "nothing", "results are the same either way"),
   refused("--standalone-embedding-stage", "nothing", "nothing: stages are cut so that they cost alike"),
   refused("--adlr-autoresume", "nothing", "a supervisor that runs the command again with --resume"),
-  refused("--adlr-autoresume-interval", "whole", "a supervisor that runs the command again with --resume"),
+  refused("--adlr-autoresume-interval", "integer", "a supervisor that runs the command again with --resume"),
 ];
 
 const inference: readonly Flag[] = [

@@ -21,20 +21,20 @@ import { makeDirectoryDurably, replaceDurably } from "./storage/durable-file.ts"
 const configName = "config.json";
 const weightsName = "model.safetensors";
 const indexName = "model.safetensors.index.json";
-/** What releases before safetensors have written, read where nothing else is there. */
+/** Weights of releases before safetensors, read where there are no others. */
 const torchWeightsName = "pytorch_model.bin";
 const torchIndexName = "pytorch_model.bin.index.json";
 const weightFile = /^model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?$/;
 
 /**
- * A model folder as Hugging Face lays it out, its weights in one file or in several; or one of a delta, as peft does. Owns open
+ * A model folder in Hugging Face's layout, weights in one file or several; or a delta's folder in peft's. Owns open
  * files until `close`.
  */
 export class HuggingFaceFolder {
   readonly path: string;
   /** The content of `config.json`. */
   readonly config: JsonObject;
-  /** That of `generation_config.json`, where there is one. */
+  /** The content of `generation_config.json`, where there is one. */
   readonly generationConfig: JsonObject | undefined;
   readonly #fileOf: ReadonlyMap<string, TensorFile>;
   readonly #files: AsyncDisposableStack;
@@ -53,11 +53,11 @@ export class HuggingFaceFolder {
   }
 
   /**
-   * Opens the folder at `path`: `config.json` with `model.safetensors`, or with `model.safetensors.index.json` and
-   * the files it names; without either, with what older releases wrote with `torch.save`, `pytorch_model.bin` or the files that its
-   * index names; or, of a delta, `adapter_config.json` with `adapter_model.safetensors` or `adapter_model.bin`.
-   * @throws {TroupeError} `HUGGING_FACE_FOLDER` when one is missing or they contradict each other; what
-   * `SafetensorsFile.open` and `TorchFile.open` throw
+   * Opens a folder. It must have `config.json` with `model.safetensors`, or with `model.safetensors.index.json` and the
+   * files that it names; else the files of older releases, `pytorch_model.bin` or those that its index names; or, for a
+   * delta, `adapter_config.json` with `adapter_model.safetensors` or `adapter_model.bin`.
+   * @throws {TroupeError} `HUGGING_FACE_FOLDER` when files are missing or contradict each other; errors of
+   * `SafetensorsFile.open` and `TorchFile.open`
    */
   static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
     if (await exists(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
@@ -94,12 +94,15 @@ export class HuggingFaceFolder {
     return new HuggingFaceFolder(path, { config }, fileOf, opening.move());
   }
 
-  /** Reads the files that other programs want beside the weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
+  /**
+   * Reads the files that other programs need besides the weights.
+   * @throws {TroupeError} `HUGGING_FACE_FOLDER`
+   */
   companions(): Promise<Companions> {
     return readCompanions(this.path);
   }
 
-  /** Dtype, shape and place of each tensor, by name. */
+  /** Dtype and shape of each tensor, by name. */
   get tensors(): ReadonlyMap<string, TensorFacts> {
     return new Map(this.names.map((name) => [name, this.entry(name)]));
   }
@@ -109,41 +112,41 @@ export class HuggingFaceFolder {
     return [...this.#fileOf.keys()];
   }
 
-  /** Whether the folder holds the tensor `name`. */
+  /** Whether the folder has the tensor `name`. */
   has(name: string): boolean {
     return this.#fileOf.has(name);
   }
 
   /**
-   * What the tensor `name` is.
-   * @throws {TroupeError} `SAFETENSORS_TENSOR` when the folder has none of that name
+   * Returns a tensor's dtype and shape.
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name
    */
   entry(name: string): TensorFacts {
     return this.#file(name).entry(name);
   }
 
-  /** The bytes of a tensor, as `SafetensorsFile.read` gives them. */
+  /** Reads a tensor's bytes, as `SafetensorsFile.read` does. */
   read(name: string, into?: Uint8Array): Promise<Uint8Array> {
     return this.#file(name).read(name, into);
   }
 
-  /** Part of the bytes of a tensor, as `SafetensorsFile.readRange` gives them. */
+  /** Reads part of a tensor's bytes, as `SafetensorsFile.readRange` does. */
   readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
     return this.#file(name).readRange(name, offsetBytes, into);
   }
 
-  /** Parts of the bytes of a tensor, as `SafetensorsFile.readStretches` gives them. */
+  /** Reads parts of a tensor's bytes, as `SafetensorsFile.readStretches` does. */
   async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<void> {
     await this.#file(name).readStretches(name, stretches, into);
   }
 
-  /** Parts of several tensors, as `SafetensorsFile.readParts` gives them. */
+  /** Reads parts of several tensors, as `SafetensorsFile.readParts` does. */
   async readParts(parts: readonly TensorPart[], into: Bytes): Promise<void> {
     const ofFiles = Map.groupBy(parts, ({ name }) => this.#file(name));
     for (const [file, ofFile] of ofFiles) await file.readParts(ofFile, into);
   }
 
-  /** Gives the file descriptors back. */
+  /** Closes the files. */
   async close(): Promise<void> {
     await this.#files.disposeAsync();
   }
@@ -168,18 +171,18 @@ export class HuggingFaceFolder {
   }
 }
 
-/** How a Hugging Face folder is written. */
+/** Options of {@link saveHuggingFaceFolder}. */
 export interface SaveFolderOptions {
-  /** Largest file of weights, in bytes, unless a single tensor is larger: 5 GiB by default. */
+  /** Largest file of weights, in bytes, except where a single tensor is larger. Default: 5 GiB. */
   readonly maxFileBytes?: number;
 }
 
 /**
- * Writes a model folder that `transformers` reads: the weights in one file or, beyond a size, in numbered ones with an
- * index, then `config.json` and, where they are given, `generation_config.json` and the companions, each replaced whole and
- * synchronised. Weights of other numbers go; other files stay.
- * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source that gives another number of bytes than its shape says;
- * what a source or the file system throws
+ * Writes a model folder for `transformers`: the weights in one file or, beyond a size, in numbered ones with an index;
+ * then `config.json` and, where given, `generation_config.json` and the companions, each replaced atomically and
+ * synchronised. Weights left from an earlier save are removed; other files stay.
+ * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source whose bytes do not match its shape; errors of a source or the
+ * file system
  */
 export async function saveHuggingFaceFolder(
   path: string,
@@ -193,7 +196,7 @@ export async function saveHuggingFaceFolder(
     await replaceDurably(join(path, name), (file) => appendSafetensors(file, tensors));
   }
   if (files.length > 1) await replaceText(join(path, indexName), indexOf(files));
-  // What an earlier save left under other names would be taken for this model's.
+  // Readers would take weights of an earlier save under other names for this model's.
   const names = new Set([...files.map(({ name }) => name), ...(files.length > 1 ? [indexName] : [])]);
   for (const entry of await readdir(path)) {
     if (weightFile.test(entry) && !names.has(entry)) await rm(join(path, entry));
@@ -216,7 +219,7 @@ function replaceText(path: string, text: string): Promise<unknown> {
 
 /**
  * The tensors of each file that an index names.
- * @param path - where the index lies, for errors
+ * @param path - of the index, for errors
  * @throws {TroupeError} `HUGGING_FACE_FOLDER`
  */
 export function filesOf({ weight_map: weightMap }: JsonObject, path: string): Map<string, string[]> {
@@ -238,7 +241,7 @@ export function filesOf({ weight_map: weightMap }: JsonObject, path: string): Ma
   return namesOf;
 }
 
-/** A way in which a folder holds its weights. */
+/** A format of weights in a folder. */
 interface WeightForm {
   readonly weights: string;
   readonly index: string;
@@ -248,7 +251,10 @@ interface WeightForm {
 const safetensors: WeightForm = { weights: weightsName, index: indexName, open: SafetensorsFile.open };
 const torch: WeightForm = { weights: torchWeightsName, index: torchIndexName, open: TorchFile.open };
 
-/** Reads the texts of a model's folder, with or without weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
+/**
+ * Reads the texts of a model's folder, with or without weights.
+ * @throws {TroupeError} `HUGGING_FACE_FOLDER`
+ */
 export async function readTexts(path: string): Promise<ModelTexts> {
   return { ...(await configsOf(path)), companions: await readCompanions(path) };
 }
@@ -259,10 +265,10 @@ async function configsOf(path: string): Promise<ModelTexts> {
   return { config, generationConfig: (await exists(generation)) ? await readJson(generation) : undefined };
 }
 
-/** The forms of weights; if a folder has both, the first is read. */
+/** The formats of weights; if a folder has both, the first is read. */
 const forms = [safetensors, torch];
 
-/** Whether a folder holds a model's weights in a form that {@link HuggingFaceFolder.open} reads. */
+/** Whether a folder has a model's weights in a format that {@link HuggingFaceFolder.open} reads. */
 export function hasWeights(path: string): boolean {
   return formOf(path) !== undefined;
 }
@@ -276,17 +282,23 @@ async function openNamed(path: string, open: WeightForm["open"], options: OpenOp
   return open(path, options);
 }
 
-/** Each layer has a weight of its own, and each width is that of some weight. */
+/**
+ * Fields for numbers of layers and for widths: each layer has a weight of its own, and each width is a dim of some
+ * weight.
+ */
 const [layerFields, widthFields] = [
   /^(n_layers?|num_layers|num_hidden_layers|num_decoder_layers|encoder_layers|decoder_layers)$/,
   /^(vocab_size|hidden_size|n_embd|d_model|intermediate_size|n_inner|d_ff|ffn_dim|encoder_ffn_dim|decoder_ffn_dim)$/,
 ];
-/** Models up to this size are not compared here: they are declared at once, and their weights are compared when they are read. */
+/**
+ * Models up to this size are not compared here: declaring them is cheap, and their weights are compared when they are
+ * read.
+ */
 const [FREE_LAYERS, FREE_WIDTH] = [256, 1 << 20];
 
 /**
- * Compares what a config.json says of a model's size with what its files hold, before anything is made by it.
- * @throws {TroupeError} `HUGGING_FACE_FOLDER` for more layers than there are weights, or a width that none of them has room for
+ * Compares the model's size in config.json with the weights, before any memory is allocated for it.
+ * @throws {TroupeError} `HUGGING_FACE_FOLDER` for more layers than weights, or a width greater than the largest weight
  */
 function checkSizes(path: string, config: JsonObject, fileOf: ReadonlyMap<string, TensorFile>): void {
   let mostElements = 0;
@@ -332,7 +344,7 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** A run's folder holds a model folder for each step that was saved. */
+/** Suggests a step's folder: a run's folder has a model folder for each saved step. */
 function whichStepWasMeant(folder: string): string | undefined {
   try {
     const last = readdirSync(folder)

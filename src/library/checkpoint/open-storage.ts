@@ -4,8 +4,8 @@ import { S3Storage } from "./storage/s3/s3-storage.ts";
 import type { CheckpointStorage, StorageOptions } from "./storage/storage.ts";
 
 /**
- * The storage that a location names: `s3://BUCKET/PREFIX`, or the path of a folder.
- * @throws {TroupeError} `CHECKPOINT_OPTION` for an address that is none, `S3_UNAVAILABLE` without Amazon's client
+ * Opens the storage at a location: `s3://BUCKET/PREFIX`, or the path of a folder.
+ * @throws {TroupeError} `CHECKPOINT_OPTION` for an invalid address, `S3_UNAVAILABLE` without Amazon's client
  */
 export async function openStorage(
   location: string,

@@ -1,9 +1,9 @@
 import { Tensor } from "../../compute/tensor/index.ts";
 
-/** What stands under a name of a batch: a tensor, a record of more, or plain values that stay where the data is. */
+/** A value in a batch: a tensor, a nested record, or plain values that stay where the data is. */
 export type BatchValue = Tensor | Batch | HostValue;
 
-/** Plain values beside the tensors: texts, names, paths; they reach no rank. */
+/** Plain values next to the tensors: texts, names, paths; they reach no rank. */
 export type HostValue =
   | string
   | number
@@ -13,15 +13,15 @@ export type HostValue =
   | readonly Readonly<Record<string, unknown>>[];
 
 /**
- * One batch as a dataset gives it: by name, with the samples along dim 0 of its tensors. Records may be nested. A name whose value
- * is undefined counts as left out.
+ * One batch of a dataset: values by name, with the samples along dim 0 of its tensors. Records may be nested. A name
+ * with the value undefined counts as left out.
  */
 export type Batch = { readonly [name: string]: BatchValue | undefined };
 
-/** What of a batch reaches the ranks: its tensors, under their names. */
+/** The tensors of a batch, by name: the part that reaches the ranks. */
 export type TensorBatch = { readonly [name: string]: Tensor | TensorBatch };
 
-/** {@link TensorBatch}, where the type of a batch is known. */
+/** {@link TensorBatch} for a known type of batch. */
 export type TensorsOf<B> = string extends keyof B
   ? TensorBatch
   : {
@@ -34,13 +34,13 @@ export type TensorsOf<B> = string extends keyof B
           : never;
     };
 
-/** A value that may be left out, where it is not. */
+/** An optional value's type without undefined. */
 type Given<Value> = Exclude<Value, undefined>;
 
-/** The same record with something else in place of each tensor; what is no tensor is left out. */
+/** A batch with a `T` in place of each tensor; other values are left out. */
 export type MappedBatch<T> = { readonly [name: string]: T | MappedBatch<T> };
 
-/** @returns a batch's tensors, each changed by `change`, under their names; what stays with the data is left out */
+/** Maps a batch's tensors with `change`, under their names; other values are left out. */
 export function mapBatch<T>(batch: Batch, change: (tensor: Tensor) => T): MappedBatch<T> {
   const mapped: Record<string, T | MappedBatch<T>> = {};
   for (const [name, value] of Object.entries(batch)) {
@@ -50,14 +50,14 @@ export function mapBatch<T>(batch: Batch, change: (tensor: Tensor) => T): Mapped
   return mapped;
 }
 
-/** @returns every tensor of a batch once, in order, however many names it has */
+/** Returns every tensor of a batch once, in order, however many names it has. */
 export function tensorsIn(batch: Batch): Set<Tensor> {
   const tensors = new Set<Tensor>();
   mapBatch(batch, (tensor) => tensors.add(tensor));
   return tensors;
 }
 
-/** Releases a batch's tensors. */
+/** Disposes of a batch's tensors. */
 export function disposeBatch(batch: Batch): void {
   for (const tensor of tensorsIn(batch)) tensor.dispose();
 }

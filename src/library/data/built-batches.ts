@@ -3,22 +3,22 @@ import { callUser, describeValue, TroupeError } from "../../errors/index.ts";
 import { type Batch, disposeBatch, type MappedBatch, mapBatch } from "./batch.ts";
 import type { Dataset } from "./dataset.ts";
 
-/** Which samples a batch is made of. Plain data. */
+/** The samples of a batch. Plain data. */
 export interface SampleRange {
   readonly split: string;
-  /** First sample of the split: of `train` counted over the whole run, all ranks and micro-batches. */
+  /** First sample, within the split; for `train` counted over the entire run, all ranks and micro-batches. */
   readonly position: number;
   readonly numSamples: number;
 }
 
-/** A batch's tensors on their way, under their names. */
+/** A batch's tensors as refs, by name. */
 export type BatchRefs = MappedBatch<TensorRef>;
 
-/** Who reads a batch. Plain data. */
+/** The reader of a batch. Plain data. */
 export interface BatchReader {
-  /** Who answers for the refs until they are attached, see `RefOptions`. */
+  /** Owner of the refs until they are attached, see `RefOptions`. */
   readonly owner: string;
-  /** How many readers ask for this batch, this one among them. */
+  /** Number of readers that ask for this batch, this one included. */
   readonly numReaders: number;
 }
 
@@ -28,8 +28,8 @@ interface Built {
 }
 
 /**
- * The batches of a dataset, each built once for all that read it: tensor-parallel neighbours and the stages of a pipeline
- * share the memory of one. What has been asked for and not by all its readers yet is kept.
+ * Batches of a dataset, each built once for all its readers: tensor-parallel neighbours and pipeline stages share its
+ * memory. A batch is kept until all its readers have taken it.
  */
 export class BuiltBatches {
   readonly #dataset: Dataset;
@@ -40,16 +40,16 @@ export class BuiltBatches {
   }
 
   /**
-   * A batch as the dataset gave it, built now unless it is there; still this object's, until its last reader has taken it.
-   * @throws what the dataset throws; {TroupeError} `DATA_BATCH` for what is no batch
+   * Returns a batch, built now unless it exists; this object owns it until the last reader has taken it.
+   * @throws errors of the dataset; {TroupeError} `DATA_BATCH` for an invalid batch
    */
   batch(request: SampleRange): Promise<Batch> {
     return this.#at(request).batch;
   }
 
   /**
-   * One reader's share of a batch: refs that it attaches, to memory that it may read and not write.
-   * @throws what {@link batch} throws
+   * Returns refs to a batch for one reader, to attach and to read only.
+   * @throws errors of {@link batch}
    */
   async take(request: SampleRange, { owner, numReaders }: BatchReader): Promise<BatchRefs> {
     const built = this.#at(request);
@@ -68,7 +68,7 @@ export class BuiltBatches {
     if (known !== undefined) return known;
     const built = { batch: this.#build(request), numTaken: 0 };
     this.#built.set(key, built);
-    // Whoever asks is told; asking again tries again.
+    // Every reader gets the error; asking again tries again.
     built.batch.catch(() => this.#built.delete(key));
     return built;
   }
@@ -90,7 +90,7 @@ function keyOf({ split, position, numSamples }: SampleRange): string {
 function checkBatch(value: unknown, place: string): asserts value is Batch {
   const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isRecord || value instanceof Tensor) {
-    throw batchError(`${place} to give a record of named tensors`, describeValue(value));
+    throw batchError(`${place} to return a record of named tensors`, describeValue(value));
   }
   for (const [name, item] of Object.entries(value)) {
     if (item instanceof Tensor || !mayHoldTensors(item)) continue;

@@ -1,12 +1,12 @@
 import { describeValue, TroupeError } from "../../errors/index.ts";
 import type { Dataset, Fingerprint, Scores } from "./dataset.ts";
 
-/** What a dataset may say besides. */
+/** Optional functions of a dataset. */
 const OPTIONAL = ["countTokens", "score", "fingerprint"] as const;
 
 /**
- * What a job's `data(…)` gave, or a script's own: whether it is a dataset, before anything is built on it.
- * @throws {TroupeError} `DATA_INVALID`, with all that is wrong
+ * Checks that a value, returned by a job's `data(…)` or made by a script, is a dataset.
+ * @throws {TroupeError} `DATA_INVALID`, with everything that is wrong
  */
 export function checkDataset(value: unknown): asserts value is Dataset {
   if (!isRecord(value)) throw invalid(describeValue(value));
@@ -23,22 +23,31 @@ export function checkDataset(value: unknown): asserts value is Dataset {
   if (wrong.length > 0) throw invalid(wrong.join("; "));
 }
 
-/** @throws {TroupeError} `DATA_INVALID` for a number of tokens that is none */
+/**
+ * Checks a number of tokens.
+ * @throws {TroupeError} `DATA_INVALID`
+ */
 export function checkNumTokens(value: unknown): asserts value is number | undefined {
   if (value === undefined || (typeof value === "number" && value >= 0 && value < Infinity)) return;
   throw answered("countTokens(…)", "a finite number of at least 0", value, "a tensor's number: .item()");
 }
 
-/** @throws {TroupeError} `DATA_INVALID` for scores that are no record of numbers; one may be NaN */
+/**
+ * Checks scores: a record of numbers, which may be NaN.
+ * @throws {TroupeError} `DATA_INVALID`
+ */
 export function checkScores(value: unknown): asserts value is Scores {
   if (!isRecord(value)) throw answered("score(…)", "a record of numbers", value);
   for (const [name, score] of Object.entries(value))
     if (typeof score !== "number") throw answered("score(…)", `a number as ${name}`, score);
 }
 
-/** @throws {TroupeError} `DATA_INVALID` for what no checkpoint can keep */
+/**
+ * Checks a fingerprint: values that a checkpoint can store.
+ * @throws {TroupeError} `DATA_INVALID`
+ */
 export function checkFingerprint(value: unknown): asserts value is Fingerprint {
-  if (!isRecord(value)) throw answered("fingerprint()", "a record of texts, numbers and truths", value);
+  if (!isRecord(value)) throw answered("fingerprint()", "a record of texts, numbers and booleans", value);
   for (const [name, item] of Object.entries(value))
     if (!["string", "number", "boolean"].includes(typeof item))
       throw answered("fingerprint()", `a text, a number, true or false as ${name}`, item);
@@ -50,7 +59,7 @@ function wrongOfFacts(facts: unknown): string[] {
   const wrong = typeof source === "string" ? [] : [`facts.source: ${describeValue(source)}`];
   const isSize = vocabSize === undefined || (Number.isSafeInteger(vocabSize) && (vocabSize as number) > 0);
   if (!isSize) wrong.push(`facts.vocabSize: ${describeValue(vocabSize)}`);
-  // They cross to every rank.
+  // They are sent to every rank.
   try {
     structuredClone(facts);
   } catch (error) {

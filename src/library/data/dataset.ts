@@ -12,8 +12,8 @@ export type Rows = Readonly<Record<string, Tensor>>;
 export type Scores = Readonly<Record<string, number>>;
 
 /**
- * What a job may need to know about its data before a model is built: labels, sizes, a vocabulary, any plain data. `training` and
- * `model` receive it.
+ * Facts about the data that a job may need before its model is built: labels, sizes, a vocabulary, any plain data.
+ * `training` and `model` receive them.
  */
 export interface DatasetFacts {
   /** The name of the data in messages. */

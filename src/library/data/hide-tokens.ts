@@ -1,28 +1,29 @@
 import { philox4x32, wordsOf } from "./philox.ts";
 
-/** What {@link hideTokens} draws by. */
+/** Options of {@link hideTokens}. */
 export interface HidingOptions {
-  /** The token that stands for what is hidden. */
+  /** The mask token. */
   readonly mask: number;
-  /** Tokens that one may be replaced by lie below it. */
+  /** Random replacements are tokens below this. */
   readonly vocabSize: number;
-  /** Of the tokens that may be hidden. 0.15 */
+  /** Share of the tokens in `mayHide` to select. Default: 0.15. */
   readonly share?: number;
   readonly seed: number;
-  /** Which of the seed's draws, such as the position of the sample: the same hides the same. */
+  /** Number of the seed's draw, such as the position of the sample; the same draw hides the same tokens. */
   readonly draw: number;
 }
 
-/** A row with gaps, and what stood there: −100 where nothing is asked. */
+/** A row with hidden tokens, and labels: −100 where nothing is predicted. */
 export interface HiddenTokens {
   readonly ids: number[];
   readonly labels: number[];
 }
 
 /**
- * Hides some tokens for a model to fill in: of those that are drawn eight in ten become the mask, one another token, and one
- * stays. A row in which something may be hidden has at least one gap.
- * @param ids - tokens of a row @param mayHide - which of them may be hidden
+ * Hides some tokens for a model to fill in: of those selected, eight in ten become the mask, one another token, and one
+ * stays. A row in which tokens may be hidden has at least one.
+ * @param ids - tokens of a row
+ * @param mayHide - which of them may be hidden
  * @see Devlin et al. 2018 §3.1, https://arxiv.org/abs/1810.04805
  */
 export function hideTokens(

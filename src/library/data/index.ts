@@ -1,4 +1,4 @@
-/** Text to tokens, tokens to windows: tokenizers, the cache of encoded text, and the order of samples. */
+/** Data: tokenizers, the cache of encoded text, datasets, and the order of samples. */
 
 export { type RampUp, rampedBatchSize } from "../../compute/batch-ramp.ts";
 export {
@@ -37,7 +37,13 @@ export {
   type Samples,
   sampleDataset,
 } from "./sample-dataset.ts";
-export { batchSizeAt, microBatchesAt, passOver, type SamplerState, samplesBefore } from "./sampler-state.ts";
+export {
+  batchSizeAt,
+  microBatchesAt,
+  type SamplerState,
+  samplesBefore,
+  skipSamples,
+} from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export {
   checkVocabulary,

@@ -1,32 +1,40 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { philox4x32, wordsOf } from "./philox.ts";
 
-/** What {@link maskFrames} draws by; names are those of wav2vec 2's configuration. */
+/** Options of {@link maskFrames}, with the names of wav2vec 2's configuration. */
 export interface FrameMaskOptions {
-  /** About which part of the frames; spans may overlap, so it is at most that. 0.65 */
+  /** Share of the frames to mask; overlapping spans make it at most that. Default: 0.65. */
   readonly mask_time_prob?: number;
-  /** Frames that are masked together. 10 */
+  /** Frames per span. Default: 10. */
   readonly mask_time_length?: number;
-  /** Spans that a recording has at least, where they fit. 2 */
+  /** The fewest spans in a recording, where they fit. Default: 2. */
   readonly mask_time_min_masks?: number;
-  /** Others that each masked frame is to be told from. 100 */
+  /** Distractors for each masked frame. Default: 100. */
   readonly num_negatives?: number;
   readonly seed: number;
-  /** Of each recording, which of the seed's draws, such as its place among the samples: the same masks the same. */
+  /**
+   * For each recording, the number of the seed's draw, such as its position among the samples; the same draw masks the
+   * same frames.
+   */
   readonly draws: readonly number[];
 }
 
-/** Which frames of a batch are masked, and what each is to be told from. */
+/** The masked frames of a batch, and the distractors of each. */
 export type MaskedFrames = {
   /** int64 [B, T], 1 where a frame is masked. */
   readonly maskTimeIndices: Tensor;
-  /** int64 [B, T, K], places among all B · T frames: masked ones of the same recording, another each, and 0 for what is not masked. */
+  /**
+   * int64 [B, T, K], indices among all B · T frames: other masked frames of the same recording; 0 for frames that are
+   * not masked.
+   */
   readonly sampledNegativeIndices: Tensor;
 };
 
 /**
- * Masks spans of frames for wav2vec 2's pre-training, and draws for each masked frame others of the same recording, evenly.
- * @param lengths - of each recording, its frames (`numFrames`) @param length - frames that rows have, T
+ * Masks spans of frames for wav2vec 2's pre-training, and draws uniform distractors for each masked frame from the same
+ * recording.
+ * @param lengths - number of frames of each recording (`numFrames`)
+ * @param length - frames per row, T
  * @see Baevski et al. 2020 §3.1, https://arxiv.org/abs/2006.11477
  */
 export function maskFrames(
@@ -51,7 +59,7 @@ export function maskFrames(
     for (const [own, place] of places.entries()) {
       isMasked[row * length + place] = 1n;
       for (let other = 0; other < numOthers; other++) {
-        // Of one frame fewer, so that it is never itself but where it is alone.
+        // Drawn from one frame fewer, so that it is never the frame itself unless that is alone.
         const drawn = Math.floor(uniform(2 + place, other) * Math.max(1, places.length - 1));
         const chosen = places[drawn < own || places.length === 1 ? drawn : drawn + 1] as number;
         others[(row * length + place) * numOthers + other] = BigInt(row * length + chosen);
@@ -64,7 +72,7 @@ export function maskFrames(
   };
 }
 
-/** Numbers of [0, 1) by two counters. */
+/** Numbers in [0, 1) by two counters. */
 function drawing(seed: number, draw: number): (major: number, minor: number) => number {
   const key = wordsOf(seed);
   const [low, high] = wordsOf(draw);

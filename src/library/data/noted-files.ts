@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { TroupeError } from "../../errors/index.ts";
 import { fileStatus } from "../../errors/untrusted/index.ts";
 
-/** A file as it was when it was first read. Plain data. */
+/** A file's state when it was first read. Plain data. */
 export interface FileMark {
-  /** Its size, its time of change and its inode; empty where there was none. */
+  /** Its size, modification time and inode; empty if it did not exist. */
   readonly mark: string;
-  /** Whether a fingerprint tells its bytes: a copy with the same bytes is the same file then. */
+  /** Whether the fingerprint covers its bytes: then a copy with the same bytes counts as the same file. */
   readonly isHashed: boolean;
 }
 
@@ -17,8 +17,8 @@ export type FileMarks = Readonly<Record<string, FileMark>>;
 const noted = new Map<string, FileMark>();
 
 /**
- * Remembers how a file of a dataset is before it is read, for {@link fileMarks}; a file that this thread has noted already stays as it
- * was. Every function of the data room that opens a file calls it.
+ * Records a dataset's file before it is read, for {@link fileMarks}; the first record of a thread counts. Every
+ * function of the data room that opens a file calls this.
  */
 export function noteFile(path: string, { isHashed = false }: Partial<Pick<FileMark, "isHashed">> = {}): void {
   const before = noted.get(path);
@@ -30,7 +30,7 @@ export function fileMarks(): FileMarks {
   return Object.fromEntries(noted);
 }
 
-/** @returns the files of folders as they are now, by path, without those of folders below */
+/** Returns the present state of all files in some folders, by path, without subfolders. */
 export function markFolders(folders: readonly string[]): FileMarks {
   const isFolder = (path: string) => fileStatus(path)?.isDirectory() === true;
   const paths = folders.filter(isFolder).flatMap((folder) =>
@@ -41,14 +41,14 @@ export function markFolders(folders: readonly string[]): FileMarks {
   return Object.fromEntries(paths.map((path) => [path, { mark: markOf(path), isHashed: false }]));
 }
 
-/** @returns the paths of the files that are not as they were */
+/** Returns the paths of changed files. */
 export function changedFiles(marks: FileMarks): string[] {
   return Object.entries(marks).flatMap(([path, { mark }]) => (mark === markOf(path) ? [] : [path]));
 }
 
 /**
- * Checks a noted file that is opened again.
- * @throws {TroupeError} `DATA_CHANGED` if it has changed
+ * Checks that a recorded file has not changed before it is opened again.
+ * @throws {TroupeError} `DATA_CHANGED` if it has
  */
 export function refuseChanged(path: string): void {
   const before = noted.get(path);
@@ -57,6 +57,7 @@ export function refuseChanged(path: string): void {
 }
 
 /**
+ * The error for changed data.
  * @param what - the file, or the data where no file is known
  * @param where - the part of a run that reads it
  * @returns `DATA_CHANGED`
@@ -68,7 +69,7 @@ export function dataChanged(what: string, got: string, where = "data"): TroupeEr
       where,
       expected: `${what} to stay as it was when the run began`,
       got,
-      hint: "put it back and go on from the newest checkpoint, or begin another run with the new data",
+      hint: "put it back and resume from the newest checkpoint, or start another run with the new data",
     },
     { fields: { path: what } },
   );

@@ -3,11 +3,11 @@ import { philox4x32, wordsOf } from "./philox.ts";
 const numRounds = 8;
 
 /**
- * Where a seeded shuffle of `size` things puts the one at `index`, with no list of them: a Feistel network over the
- * smallest even number of bits that holds `size`, walked until it lands inside.
+ * Position of the item at `index` after a seeded shuffle of `size` items, without a list: a Feistel network over the
+ * smallest even number of bits that holds `size`, repeated until the result is below `size`.
  * @param index - 0 ≤ index < size
- * @param shuffle - which of the seed's shuffles, for instance the epoch
- * @returns the new place; over all indices each place comes exactly once
+ * @param shuffle - number of the seed's shuffle, for instance the epoch
+ * @returns the new position; over all indices each position occurs exactly once
  * @see Black and Rogaway 2002, "Ciphers with arbitrary finite domains" (cycle walking)
  */
 export function permute(index: number, size: number, seed: number, shuffle: number): number {

@@ -1,9 +1,9 @@
 import { exampleError, type Picture } from "./formats/index.ts";
 
-/** Bits behind the point of Pillow's weights. */
+/** Fixed-point scale of Pillow's weights. */
 const PRECISION = 2 ** 22;
 
-/** How pixels between the given ones are made: what one of them weighs, by its distance in pixels, and from where on nothing. */
+/** Resampling filters: the weight of a pixel by its distance in pixels, 0 from `support` on. */
 const filters = {
   bilinear: { support: 1, weight: (distance: number) => Math.max(0, 1 - distance) },
   bicubic: { support: 2, weight: cubic },
@@ -19,11 +19,11 @@ export interface PictureSize {
 }
 
 /**
- * A picture of another size, as Pillow makes it, to the bit: where it becomes smaller each pixel is a mean of all that lie below it,
- * and rows and columns are rounded to bytes in turn. It is what the image processors of ViT (bilinear) and CLIP (bicubic) do.
+ * Resizes a picture like Pillow, bit for bit: when it shrinks, each pixel is a weighted mean of all pixels under it;
+ * rows and columns are rounded to bytes in turn. The image processors of ViT (bilinear) and CLIP (bicubic) do the same.
  * @param pixels - [height, width, channels], row by row, 0 to 255
  * @returns [to.height, to.width, channels]
- * @throws {TroupeError} `DATA_EXAMPLE` for sides that are none, or another number of pixels
+ * @throws {TroupeError} `DATA_EXAMPLE` for invalid sides, or a wrong number of pixels
  * @see Keys 1981, https://doi.org/10.1109/TASSP.1981.1163711, with a = −1/2
  */
 export function resizePixels(
@@ -62,7 +62,8 @@ export function resizePixels(
 }
 
 /**
- * The square in the middle of a picture whose shorter side is made `size` pixels, bicubic: what CLIP's image processor does.
+ * Scales the shorter side of a picture to `size` pixels, bicubic, and cuts out the central square, like CLIP's image
+ * processor.
  * @throws {TroupeError} `DATA_EXAMPLE` as {@link resizePixels}
  */
 export function fitPicture({ height, width, colours }: Picture, size: number): Picture {
@@ -78,7 +79,7 @@ export function fitPicture({ height, width, colours }: Picture, size: number): P
   return { height: size, width: size, colours: square };
 }
 
-/** Makes a row of `size` items, each of `numValues` values side by side, of another that has them `step` apart. */
+/** Resamples one row to `size` items of `numValues` adjacent values, from items that are `step` apart. */
 function along(
   { from, at, step, size }: { from: Uint8Array; at: number; step: number; size: number },
   { into, at: begin, size: newSize }: { into: Uint8Array; at: number; size: number },
@@ -95,14 +96,14 @@ function along(
   }
 }
 
-/** Of one item of a resized row: which given ones it is made of, and what each weighs. */
+/** The input items and weights of one output item. */
 interface Taps {
   readonly first: number;
-  /** Whole numbers, of {@link PRECISION} together but for rounding. */
+  /** Integers with a sum of {@link PRECISION}, up to rounding. */
   readonly weights: Float64Array;
 }
 
-/** Of one size to another, which all rows of a picture share. */
+/** Taps by sizes and filter; all rows of a picture share them. */
 const known = new Map<string, readonly Taps[]>();
 const MOST_KNOWN = 16;
 

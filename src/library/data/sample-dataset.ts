@@ -4,14 +4,14 @@ import type { Batch } from "./batch.ts";
 import type { Awaitable, Dataset, DatasetFacts } from "./dataset.ts";
 import { permute } from "./permutation.ts";
 
-/** Samples by index, as map-style datasets have them; an array will do. */
+/** Samples by index, as in map-style datasets; an array will do. */
 export interface Samples<T> {
   readonly length: number;
-  /** @returns the sample at `index`, 0 ≤ index < length: the same whenever it is asked for */
+  /** Returns the sample at `index`, 0 ≤ index < length: always the same one. */
   at(index: number): Awaitable<T | undefined>;
 }
 
-/** The place of a batch: its split, and how many samples of it were read before, over all epochs. */
+/** The place of a batch: its split, and the samples of it read before, over all epochs. */
 export interface BatchPlace {
   readonly split: string;
   readonly position: number;
@@ -23,23 +23,23 @@ export interface BatchPlace {
 export type Collate<T, B> = (samples: readonly T[], place: BatchPlace) => B;
 
 /**
- * How samples are brought together by length: within each window of so many samples, counted from the first of all epochs, they
- * come shortest first. Which samples a window has does not change: with a window of one step's batch each step has the samples
- * that it would have anyway, and its micro-batches are of one length each.
+ * Groups samples by length: within each window of so many samples, counted from the first epoch's start, they are
+ * sorted, shortest first. Windows keep their samples: with one step's batch as the window, each step has the samples
+ * that it would have anyway, and its micro-batches have similar lengths.
  */
 export interface LengthBuckets {
-  /** Samples of a window; the same for a run's whole life. */
+  /** Samples in a window; constant for a run. */
   readonly window: number;
   /**
-   * Whether a window is what one step reads, in batches of one size. Those then do not come shortest first, but so that replicas, each
-   * of which reads several that stand side by side, have about as much to do: the step takes as long as the slowest.
+   * Whether a window is one step's batch, read in batches of one size. Then they are ordered so that replicas, which
+   * each read several consecutive batches, have about equal work, since a step takes as long as the slowest.
    */
   readonly isStep?: boolean;
   /** Length of the sample of `train` at `index`. */
   readonly lengthOf: (index: number) => number;
 }
 
-/** What {@link sampleDataset} is made of. */
+/** Options of {@link sampleDataset}. */
 export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts> {
   readonly facts: F;
   /** By name. */
@@ -47,9 +47,9 @@ export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts
   readonly collate: Collate<T, B>;
   /** Orders the samples of each epoch. */
   readonly seed: number;
-  /** Whether `train` is in another order in every epoch; the others never are. true */
+  /** Whether `train` is shuffled for every epoch; other splits never are. Default: true. */
   readonly shuffle?: boolean;
-  /** Has samples of about one length stand side by side in `train`. */
+  /** Groups samples of similar length in `train`. */
   readonly buckets?: LengthBuckets | undefined;
   readonly countTokens?: Dataset<B>["countTokens"];
   readonly score?: Dataset<B>["score"];
@@ -57,9 +57,9 @@ export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts
 }
 
 /**
- * A dataset of samples that are asked for one by one. Each epoch of `train` has every sample once, in an order that is a
- * pure function of seed and epoch; a batch may end one epoch and begin the next. Other splits are read in their own order.
- * @throws {TroupeError} `DATA_EMPTY` for a split without samples, `DATA_OPTION` for a seed that is not whole
+ * Makes a dataset of samples that are read one by one. Each epoch of `train` has every sample once, in an order that is
+ * a pure function of seed and epoch; a batch may span two epochs. Other splits are read in their own order.
+ * @throws {TroupeError} `DATA_EMPTY` for a split without samples, `DATA_OPTION` for a seed that is not an integer
  */
 export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
   options: SampleDatasetOptions<T, B, F>,
@@ -97,7 +97,10 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
   };
 }
 
-/** @throws {TroupeError} `DATA_BATCH` where there is no such sample; an error of `at` keeps the index with it */
+/**
+ * Reads a sample; errors of `at` carry its index.
+ * @throws {TroupeError} `DATA_BATCH` where there is no such sample
+ */
 function readSample<T>(samples: Samples<T>, split: string, index: number): Awaitable<T> {
   const call = `at(${index}) of split ${split}`;
   const note = (error: unknown): never => {
@@ -109,7 +112,7 @@ function readSample<T>(samples: Samples<T>, split: string, index: number): Await
     const got = "undefined";
     throw new TroupeError(
       "DATA_BATCH",
-      { where: "data", expected: `${call} to give a sample`, got },
+      { where: "data", expected: `${call} to return a sample`, got },
       { fields: { index } },
     );
   };
@@ -121,10 +124,10 @@ function readSample<T>(samples: Samples<T>, split: string, index: number): Await
   }
 }
 
-/** Windows that are kept sorted: of those that the ranks are at, and of one ahead. */
+/** The most sorted windows kept: the ranks' present ones and one ahead. */
 const WINDOWS_KEPT = 4;
 
-/** The same samples window by window, each window shortest first; of equal ones the first drawn. */
+/** Sorts the samples of each window, shortest first; of equal ones the first drawn. */
 function byLength({ window, lengthOf }: LengthBuckets, drawn: (position: number, length: number) => number) {
   const kept = new Map<number, readonly number[]>();
   return (position: number, length: number): number => {
@@ -141,7 +144,7 @@ function byLength({ window, lengthOf }: LengthBuckets, drawn: (position: number,
   };
 }
 
-/** @returns where the batch at `position` of a step's begins in its window, which is sorted */
+/** Returns the start, within its sorted window, of the batch at `position` of a step. */
 function dealt(window: number, position: number, numSamples: number): number {
   const inWindow = position % window;
   if (window % numSamples !== 0 || inWindow % numSamples !== 0) return position;
@@ -150,8 +153,8 @@ function dealt(window: number, position: number, numSamples: number): number {
 }
 
 /**
- * Numbers from 0 to below `count` so that neighbours add up alike: each with its counterpart from the other end, those pairs with
- * theirs, and so on. Of 8: 0 7 3 4 1 6 2 5.
+ * Orders the numbers from 0 to below `count` so that sums of neighbours are similar: each is paired with its
+ * counterpart from the other end, those pairs likewise, and so on. For 8: 0 7 3 4 1 6 2 5.
  */
 function inEvenTurns(count: number): readonly number[] {
   if (count <= 2) return Array.from({ length: count }, (_, number) => number);

@@ -1,22 +1,22 @@
 import { type RampUp, rampedBatchSize, samplesAfter } from "../../compute/batch-ramp.ts";
 
 /**
- * Which samples of a run's endless sequence each step takes. Plain data. Every generation of a run and every save asks it for
- * positions, so that what is repeated after a loss takes the samples that it took before.
+ * The samples that each step takes from a run's endless sequence. Plain data. Every generation and every save of a run
+ * computes positions from it, so that repeated steps take the same samples again.
  */
 export interface SamplerState {
-  /** Where the run begins: `numSamples` had been taken before its step `step`. */
+  /** The run's start: `numSamples` samples were taken before its step `step`. */
   readonly step: number;
   readonly numSamples: number;
-  /** Samples of one step; of a batch that grows, in the end. */
+  /** Samples per step; the final number for a growing batch. */
   readonly batchSize: number;
-  /** How the batch grows. Default: it does not. */
+  /** How the batch grows. Default: it is constant. */
   readonly rampUp?: RampUp | undefined;
-  /** Samples that are left out, each before a step is made, in the order of steps. */
+  /** Samples that are skipped, each entry before a step, in the order of steps. */
   readonly skips: readonly { readonly step: number; readonly numSamples: number }[];
 }
 
-/** @returns samples that are behind a run before it makes its step `step` (counted from 0): the first that it takes */
+/** Returns the number of samples before those of step `step` (from 0): the position of its first. */
 export function samplesBefore(sampler: SamplerState, step: number): number {
   const { step: first, numSamples, batchSize, skips, rampUp } = sampler;
   if (rampUp !== undefined) {
@@ -36,27 +36,27 @@ export function samplesBefore(sampler: SamplerState, step: number): number {
   return numSamples + (step - first) * batchSize + skipped;
 }
 
-/** Samples that a step takes. */
+/** Number of samples in a step. */
 export function batchSizeAt(sampler: SamplerState, step: number): number {
   const { rampUp, batchSize } = sampler;
   return rampUp === undefined ? batchSize : rampedBatchSize(rampUp, samplesBefore(sampler, step));
 }
 
 /**
- * Micro-batches of one replica in a step, which are all of one size.
- * @param accumulation - those of a whole batch
+ * Number of a replica's micro-batches in a step, all of one size.
+ * @param accumulation - number for a complete batch
  */
 export function microBatchesAt(sampler: SamplerState, accumulation: number, step: number): number {
   return (accumulation * batchSizeAt(sampler, step)) / sampler.batchSize;
 }
 
 /**
- * A run that goes back from before step `from` to before step `to`, and leaves out the samples that it had taken between
- * them: its next step takes what step `from` would have.
+ * The sampler state of a run that goes back from before step `from` to before step `to`, and skips the samples taken
+ * between them: its next step takes those that step `from` would have.
  */
-export function passOver(sampler: SamplerState, to: number, from: number): SamplerState {
+export function skipSamples(sampler: SamplerState, to: number, from: number): SamplerState {
   const numSamples = samplesBefore(sampler, from) - samplesBefore(sampler, to);
-  // What was left out on the way that is given up is among them.
+  // These include samples skipped within the discarded steps.
   const skips = sampler.skips.filter((skip) => skip.step <= to);
   return { ...sampler, skips: [...skips, { step: to, numSamples }] };
 }

@@ -17,9 +17,9 @@ export type Stacked<S> = {
 };
 
 /**
- * Collates records name by name: tensors of one shape are stacked along a new dim 0, numbers and booleans become a tensor
- * [samples], texts a list, and records are collated within.
- * @param dtypes - of the tensors made of numbers, by name. Default: float32, and bool for booleans
+ * Collates records name by name: tensors of one shape are stacked along a new dim 0, numbers and booleans become a
+ * tensor [samples], texts a list, and nested records are collated likewise.
+ * @param dtypes - of tensors made of numbers, by name. Default: float32, and bool for booleans
  * @throws {TroupeError} `DATA_BATCH` for a sample whose names, kinds of values or shapes differ from the first one's
  */
 export function stack<S extends SampleRecord>(
@@ -65,7 +65,10 @@ function stackValues(
   throw batchError(`${name} to be a tensor, a number, a boolean, a text or a record`, got);
 }
 
-/** @throws {TroupeError} `DATA_BATCH`, with the index of the first sample that differs from the first one */
+/**
+ * Checks that all samples are alike.
+ * @throws {TroupeError} `DATA_BATCH`, with the index of the first sample that differs from the first one
+ */
 function requireAlike<V>(
   values: readonly V[],
   describe: (value: V) => string,

@@ -6,32 +6,33 @@ import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What kinds of repositories Hugging Face's cache holds. */
+/** Kinds of repositories in Hugging Face's cache. */
 export type RepositoryKind = "models" | "datasets";
 
-/** A repository at one of its revisions. */
+/** A repository at a revision. */
 export interface Repository {
   readonly kind: RepositoryKind;
-  /** `owner/name`, or a name alone. */
+  /** `owner/name`, or just a name. */
   readonly name: string;
   /** A branch, a tag or a commit. */
   readonly revision: string;
 }
 
-/** Where Hugging Face keeps all of its own: `HF_HOME`, else the user's cache. */
+/** Hugging Face's own folder: `HF_HOME`, else in the user's cache. */
 export function homeFolder({ HF_HOME, XDG_CACHE_HOME }: Environment): string {
   return HF_HOME ?? join(XDG_CACHE_HOME ?? join(homedir(), ".cache"), "huggingface");
 }
 
-/** Where Hugging Face keeps what was downloaded: `HF_HUB_CACHE`, else `HF_HOME/hub`, else the user's cache. */
+/** Hugging Face's folder of downloads: `HF_HUB_CACHE`, else `HF_HOME/hub`, else in the user's cache. */
 function cacheFolder(environment: Environment): string {
   const { HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE } = environment;
   return HF_HUB_CACHE ?? HUGGINGFACE_HUB_CACHE ?? join(homeFolder(environment), "hub");
 }
 
 /**
- * One repository in the cache, as `huggingface_hub` lays it out: `blobs/ETAG` holds each content once, `snapshots/COMMIT/FILE`
- * links to one, `refs/REVISION` says a branch's commit. Contents are shared with Python's programs.
+ * One repository in the cache, in the layout of `huggingface_hub`: `blobs/ETAG` has each content once,
+ * `snapshots/COMMIT/FILE` links to one, `refs/REVISION` contains a branch's commit. The cache is shared with Python
+ * programs.
  */
 export class CachedRepository {
   readonly folder: string;
@@ -46,14 +47,14 @@ export class CachedRepository {
     this.#locks = join(cache, ".locks", folder);
   }
 
-  /** The snapshot that the revision names; undefined where none is there, or nothing in it. */
+  /** The snapshot that the revision names; undefined if it is missing or empty. */
   get snapshot(): string | undefined {
     const { revision } = this.#repository;
     const snapshot = this.snapshotOf(textOf(join(this.folder, "refs", revision)) ?? revision);
     return namesIn(snapshot).length > 0 ? snapshot : undefined;
   }
 
-  /** Whether a snapshot has a file, whole. */
+  /** Whether a snapshot has a complete file. */
   has(commit: string, file: string): boolean {
     return existsSync(join(this.snapshotOf(commit), file));
   }
@@ -66,12 +67,12 @@ export class CachedRepository {
     return join(this.folder, "blobs", etag);
   }
 
-  /** Where Python's programs lock a content while they download it. */
+  /** The file that Python programs lock while they download a content. */
   lock(etag: string): string {
     return join(this.#locks, `${etag}.lock`);
   }
 
-  /** Has a snapshot's file be a content that is there. */
+  /** Links a snapshot's file to a content in the cache. */
   link(commit: string, file: string, etag: string): void {
     const place = join(this.snapshotOf(commit), file);
     mkdirSync(dirname(place), { recursive: true });
@@ -82,7 +83,7 @@ export class CachedRepository {
     }
   }
 
-  /** Has the revision name a commit, whose files are all there: whoever is offline then finds them. */
+  /** Lets the revision name a commit, whose files are all there, so that offline runs find them. */
   point(commit: string): void {
     const { revision } = this.#repository;
     if (revision === commit) return;
@@ -90,13 +91,13 @@ export class CachedRepository {
     if (textOf(place) === commit) return;
     mkdirSync(dirname(place), { recursive: true });
     const draft = `${place}.${randomUUID()}`;
-    // Where a cache is shared, another user's link of this name is not followed.
+    // In a shared cache, another user's link of this name must not be followed.
     writeFileSync(draft, commit, { flag: "wx" });
     renameSync(draft, place);
   }
 }
 
-/** @returns the names of all repositories of a kind in the cache */
+/** Returns the names of all repositories of a kind in the cache. */
 export function cachedNames(kind: RepositoryKind, environment: Environment): string[] {
   return namesIn(cacheFolder(environment))
     .filter((name) => name.startsWith(`${kind}--`))
@@ -111,7 +112,7 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** @returns the names in a folder; none where it is not there */
+/** Returns the names in a folder; none where it does not exist. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

@@ -7,30 +7,33 @@ import { TroupeError } from "../../errors/index.ts";
 import { type FileFacts, type HubEndpoint, reasonOf, unreachable } from "./endpoint.ts";
 import { FileLock } from "./file-lock.ts";
 
-// Another user's link is not followed, where a cache is shared.
+// In a shared cache, another user's link must not be followed.
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
 
-/** What is to be downloaded, and where it goes. */
+/** A file to download, and its place in the cache. */
 export interface Download {
   /** Its name, for messages. */
   readonly file: string;
   readonly facts: FileFacts;
-  /** Where it lies when it is whole. */
+  /** Path of the complete content. */
   readonly blob: string;
   readonly lock: string;
-  /** Told when bytes begin to come, and how many are here from an earlier try; and when another process brings them. */
+  /**
+   * Receives a line when bytes begin to arrive, with the number present from an earlier attempt; and when another
+   * process downloads them.
+   */
   readonly tell: (line: string) => void;
-  /** Before a try that brought nothing is repeated; doubled with each. */
+  /** Delay before an attempt without any bytes is repeated; doubled each time. */
   readonly firstDelayMs?: number;
 }
 
-/** Tries in a row that bring nothing. */
+/** Attempts in a row without any bytes. */
 const VAIN_TRIES = 5;
 const SILENCE_MS = 10_000;
 
 /**
- * Brings a content to its place in the cache: once, however many processes want it; from where an earlier try was cut; and
- * only where its bytes are those that its name promises.
+ * Downloads a content into the cache: once for any number of processes, continuing an earlier attempt, and only if its
+ * bytes match its name.
  * @throws {TroupeError} `HUB_UNREACHABLE`, `HUB_CHECKSUM`
  */
 export async function download(hub: HubEndpoint, wanted: Download): Promise<void> {
@@ -46,7 +49,7 @@ export async function download(hub: HubEndpoint, wanted: Download): Promise<void
   await fetchInto(hub, wanted, partial);
   if (await isAsPromised(wanted.facts, partial)) return rename(partial, blob);
   await rm(partial, { force: true });
-  // What an earlier try left may have been another's: once more from the beginning.
+  // The rest of an earlier attempt may be of another content: try once more from the beginning.
   if (resumed > 0) {
     await fetchInto(hub, wanted, partial);
     if (await isAsPromised(wanted.facts, partial)) return rename(partial, blob);
@@ -56,7 +59,7 @@ export async function download(hub: HubEndpoint, wanted: Download): Promise<void
     where: "hub",
     expected: `${file} with the checksum ${wanted.facts.etag} that ${hub.address} says it has`,
     got: "other bytes",
-    hint: "they are thrown away: try again, or another HF_ENDPOINT",
+    hint: "the bytes were discarded: try again, or use another HF_ENDPOINT",
   });
 }
 
@@ -80,7 +83,7 @@ async function fetchInto(hub: HubEndpoint, wanted: Download, partial: string): P
       failure = new Error("a connection that ended early");
     } catch (error) {
       if (error instanceof TroupeError) throw error;
-      // A disk that takes no more is no fault of the hub.
+      // A full disk is not the hub's error.
       if ((error as NodeJS.ErrnoException).syscall === "write") throw error;
       failure = error;
     }
@@ -91,14 +94,14 @@ async function fetchInto(hub: HubEndpoint, wanted: Download, partial: string): P
       throw unreachable(
         hub.address,
         `${reasonOf(failure)} after ${megabytes(from)} of ${file}`,
-        "what has come is kept: the same command goes on from there",
+        "the part so far is kept: the same command continues from there",
         failure,
       );
     if (vain > 0) await sleep(firstDelayMs * 2 ** (vain - 1));
   }
 }
 
-/** One request for what is missing. @returns whether all has come */
+/** Requests the missing bytes. @returns whether all have arrived */
 async function append(
   hub: HubEndpoint,
   { url, sizeBytes }: FileFacts,
@@ -110,7 +113,7 @@ async function append(
   try {
     const headers = from > 0 ? { range: `bytes=${from}-` } : {};
     const response = await hub.ask(url, { headers, signal: silence.signal });
-    // Nothing is left to be sent: what is here is all that there is.
+    // Nothing is left to send: all bytes are here.
     if (response.status === 416) {
       await response.body?.cancel();
       return true;
@@ -119,7 +122,7 @@ async function append(
       await response.body?.cancel();
       throw unreachable(hub.address, `status ${response.status} of ${new URL(url).host}`);
     }
-    // A server that knows no ranges begins anew.
+    // A server without support for ranges starts from the beginning.
     let written = from;
     if (from > 0 && response.status !== 206) {
       await target.truncate(0);
@@ -137,7 +140,7 @@ async function append(
   }
 }
 
-/** By the content's name: SHA-256, or what Git calls a file; of names that are neither, by its size. */
+/** Checks a content by its name, SHA-256 or Git's SHA-1; for other names, by its size. */
 async function isAsPromised({ etag, sizeBytes }: FileFacts, path: string): Promise<boolean> {
   const size = await sizeOf(path);
   if (sizeBytes !== undefined && size !== sizeBytes) return false;

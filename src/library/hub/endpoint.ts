@@ -4,38 +4,38 @@ import { TroupeError } from "../../errors/index.ts";
 import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { type Environment, homeFolder, type Repository } from "./cache.ts";
 
-/** What is said of a hub's file before it is read. */
+/** A hub's information about a file. */
 export interface FileFacts {
-  /** The name of its content: SHA-256 of large files, Git's SHA-1 of others. */
+  /** Name of its content: SHA-256 for large files, Git's SHA-1 for others. */
   readonly etag: string;
-  /** Undefined where the hub does not say. */
+  /** Undefined where the hub does not report it. */
   readonly sizeBytes: number | undefined;
-  /** Where its bytes are: of large files elsewhere than at the hub. */
+  /** URL of its bytes: for large files on another server. */
   readonly url: string;
 }
 
-/** What is at a revision of a repository. */
+/** A repository's commit and files at a revision. */
 export interface RepositoryFacts {
   readonly commit: string;
   readonly files: readonly string[];
 }
 
-/** Words for a repository in messages. */
+/** Names of the kinds in messages. */
 const wordOf = { models: "model", datasets: "dataset" } as const;
 
 const MOST_REDIRECTS = 5;
-/** A hub that is overloaded, or between two of its versions, is asked again. */
+/** Statuses for which a request is repeated: the hub is overloaded or restarting. */
 const TRANSIENT: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 const ATTEMPTS = 4;
 
-/** A hub that speaks as huggingface.co does. Nothing is asked before a method is called. */
+/** A hub with huggingface.co's API. Makes no request before a method is called. */
 export class HubEndpoint {
   readonly address: string;
   readonly #token: string | undefined;
   readonly #silenceMs: number;
   readonly #firstDelayMs: number;
 
-  /** @param firstDelayMs - before a failed request is repeated; doubled with each */
+  /** @param firstDelayMs - delay before a failed request is repeated; doubled each time */
   constructor(environment: Environment, firstDelayMs = 500) {
     const { HF_ENDPOINT = "https://huggingface.co", HF_HUB_ETAG_TIMEOUT = "10" } = environment;
     this.address = HF_ENDPOINT.replace(/\/+$/, "");
@@ -45,7 +45,9 @@ export class HubEndpoint {
   }
 
   /**
-   * @throws {TroupeError} `HUB_UNREACHABLE`; `HUB` for a repository that is not there, or not for this user, naming what is near
+   * Requests a repository's commit and files.
+   * @throws {TroupeError} `HUB_UNREACHABLE`; `HUB` for a repository that does not exist, or that this user may not
+   * read, with similar names
    */
   async facts(repository: Repository): Promise<RepositoryFacts> {
     const { kind, name, revision } = repository;
@@ -57,16 +59,15 @@ export class HubEndpoint {
       readonly siblings?: readonly { readonly rfilename?: unknown }[];
     };
     if (typeof sha !== "string" || !/^\w+$/.test(sha) || !Array.isArray(siblings))
-      throw unreachable(
-        this.address,
-        `an answer to ${url} that no hub gives`,
-        "does HF_ENDPOINT lead to one?",
-      );
+      throw unreachable(this.address, `an answer from ${url} in an unknown format`, "is HF_ENDPOINT right?");
     const files = siblings.map(({ rfilename }) => String(rfilename)).filter(isInside);
     return { commit: sha, files };
   }
 
-  /** @throws {TroupeError} `HUB_UNREACHABLE`, `HUB` */
+  /**
+   * Requests a file's facts.
+   * @throws {TroupeError} `HUB_UNREACHABLE`, `HUB`
+   */
   async fileFacts(repository: Repository, commit: string, file: string): Promise<FileFacts> {
     const { kind, name } = repository;
     const of = kind === "models" ? "" : `${kind}/`;
@@ -80,7 +81,7 @@ export class HubEndpoint {
       .replace(/^W\//, "")
       .replaceAll('"', "");
     if (!/^[\w.-]+$/.test(etag))
-      throw unreachable(this.address, `no ETag of ${file}`, "does HF_ENDPOINT lead to a hub?");
+      throw unreachable(this.address, `no ETag of ${file}`, "is HF_ENDPOINT right?");
     const size = headers.get("x-linked-size") ?? (status < 300 ? headers.get("content-length") : null);
     const location = headers.get("location");
     return {
@@ -90,7 +91,7 @@ export class HubEndpoint {
     };
   }
 
-  /** @returns names at the hub that a search for a name finds; none where it cannot be asked */
+  /** Searches the hub for similar names; returns none where it cannot be reached. */
   async namesNear({ kind, name }: Repository): Promise<string[]> {
     const word = encodeURIComponent(name.split("/").at(-1) ?? name);
     const response = await this.ask(`${this.address}/api/${kind}?search=${word}&limit=20`).catch(
@@ -103,8 +104,8 @@ export class HubEndpoint {
   }
 
   /**
-   * Asks, and asks again where that may help; follows redirects. Of a HEAD, one that leads away from the hub is the answer.
-   * The token goes to the hub alone, wherever it redirects to.
+   * Makes a request, repeats it where that may help, and follows redirects. For HEAD, a redirect away from the hub is
+   * the answer. The token is sent to the hub only, wherever it redirects.
    * @throws {TroupeError} `HUB_UNREACHABLE`
    */
   async ask(url: string, request: RequestInit = {}): Promise<Response> {
@@ -114,7 +115,7 @@ export class HubEndpoint {
         if (!TRANSIENT.has(response.status) || attempt === ATTEMPTS) return response;
         await response.body?.cancel();
       } catch (cause) {
-        // Nobody listens there, or nobody knows where that is: to ask again is in vain.
+        // Nothing listens there, or the host is unknown: repeating would not help.
         if (attempt === ATTEMPTS || isHopeless(cause))
           throw unreachable(this.address, reasonOf(cause), undefined, cause);
       }
@@ -126,7 +127,7 @@ export class HubEndpoint {
     let url = first;
     for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
       const headers = new Headers(own);
-      // Sizes and ranges are those of the file itself.
+      // Sizes and ranges must be those of the file itself.
       headers.set("accept-encoding", "identity");
       headers.set("user-agent", "troupe");
       if (this.#token !== undefined && this.isOwn(url)) headers.set("authorization", `Bearer ${this.#token}`);
@@ -168,14 +169,14 @@ export class HubEndpoint {
           ? `${file} in the ${what} ${name}`
           : `a revision ${revision} of the ${what} ${name}`,
         got,
-        `what there is stands at ${page}`,
+        `see what exists at ${page}`,
       );
-    // To who may not know of it, a repository is as one that is not there.
+    // Without access, a private repository answers 404.
     if (status === 401 || status === 403 || status === 404) {
       const near = await this.namesNear(repository);
       const named = near.filter((each) => each !== name).slice(0, 3);
       return this.#no(
-        `a ${what} ${name} that ${has ? "the token given" : "everybody"} may read`,
+        `a ${what} ${name} that ${has ? "the given token" : "everyone"} may read`,
         got,
         named.length > 0
           ? `did you mean ${named.join(", ")}?`
@@ -193,21 +194,21 @@ export class HubEndpoint {
   }
 }
 
-/** A hub that does not answer, or not as one. */
+/** The error for a hub that does not answer, or not like a hub. */
 export function unreachable(address: string, got: string, hint?: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "HUB_UNREACHABLE",
     {
       where: "hub",
-      expected: `an answer of ${address}`,
+      expected: `an answer from ${address}`,
       got,
-      hint: hint ?? "HF_HUB_OFFLINE=1 looks at what is here alone, HF_ENDPOINT names another hub",
+      hint: hint ?? "HF_HUB_OFFLINE=1 uses the cache only, HF_ENDPOINT names another hub",
     },
     cause === undefined ? {} : { cause },
   );
 }
 
-/** @returns one line of what went wrong with a request */
+/** Returns a one-line reason for a failed request. */
 export function reasonOf(error: unknown): string {
   const cause = (error as { readonly cause?: unknown }).cause ?? error;
   const { code, name, message } = cause as { code?: unknown; name?: string; message?: string };
@@ -219,7 +220,7 @@ function isHopeless(error: unknown): boolean {
   return ["ECONNREFUSED", "ENOTFOUND", "ENETUNREACH", "EHOSTUNREACH"].includes(reasonOf(error));
 }
 
-/** Of the environment, else of where Hugging Face's own command left it. */
+/** Finds the token in the environment, or where Hugging Face's command stores it. */
 function tokenIn(environment: Environment): string | undefined {
   const { HF_TOKEN, HUGGING_FACE_HUB_TOKEN, HF_TOKEN_PATH } = environment;
   const said = HF_TOKEN ?? HUGGING_FACE_HUB_TOKEN;
@@ -236,7 +237,7 @@ function tokenIn(environment: Environment): string | undefined {
   }
 }
 
-/** Whether a file's name leads nowhere else: it comes from a server. */
+/** Whether a file's name, which a server chose, stays within its folder. */
 function isInside(file: string): boolean {
   return file !== "" && !file.startsWith("/") && !file.includes("\\") && !file.split("/").includes("..");
 }

@@ -5,12 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { native } from "../../compute/tensor/index.ts";
 
 const POLL_MS = 50;
-// Another user's link is not followed, where a cache is shared.
+// In a shared cache, another user's link must not be followed.
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
 
 /**
- * The kernel's lock on a file, the one that Python's `filelock` takes: gone with its holder, however that ends. Where the file
- * system knows no locks, everybody gets one.
+ * The kernel's lock on a file, the same one that Python's `filelock` takes; it ends with its holder, however that ends.
+ * On a file system without locks, every caller gets one.
  */
 export class FileLock implements AsyncDisposable {
   readonly #file: FileHandle;
@@ -20,8 +20,8 @@ export class FileLock implements AsyncDisposable {
   }
 
   /**
-   * Waits for its turn.
-   * @param onWait - called once, where another has it
+   * Waits for the lock.
+   * @param onWait - called once, if another process has it
    */
   static async take(path: string, onWait: () => void = () => {}): Promise<FileLock> {
     mkdirSync(dirname(path), { recursive: true });
@@ -29,7 +29,7 @@ export class FileLock implements AsyncDisposable {
     for (;;) {
       const file = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o664);
       const isOurs = native().tryLock(file.fd) !== false;
-      // Its last holder may have removed the file since it was opened: then this is nobody's lock.
+      // Its last holder may have removed the file since it was opened: then the lock means nothing.
       if (isOurs && (await isAt(path, file))) return new FileLock(file);
       await file.close();
       if (isOurs) continue;
@@ -39,7 +39,7 @@ export class FileLock implements AsyncDisposable {
     }
   }
 
-  /** Gives it back. The file stays: to remove it is a race that others may lose. */
+  /** Unlocks the file. The file stays, since removing it would race with others. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file.close();
   }

@@ -3,24 +3,24 @@ import { resolve } from "node:path";
 import { TroupeError, whatWasMeant, whichPathWasMeant } from "../../errors/index.ts";
 import { CachedRepository, cachedNames, type Environment, type RepositoryKind } from "./cache.ts";
 import { findRegistry, registryVariable } from "./registry.ts";
-import { dataIn, fetchSnapshot, isOffline, isWholeModel, repositoryNamed } from "./snapshot.ts";
+import { dataIn, fetchSnapshot, isCompleteModel, isOffline, repositoryNamed } from "./snapshot.ts";
 
-/** Where names are looked up. */
+/** Options of a look-up. */
 export interface HubOptions {
-  /** What paths are relative to. Default: the working directory. */
+  /** Folder that paths are relative to. Default: the working directory. */
   readonly folder?: string;
   /** `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_OFFLINE` and `TROUPE_HUB`. Default: the program's own. */
   readonly environment?: Environment;
-  /** Told what is downloaded, a line a file. Default: nobody. */
+  /** Receives a line for each download. Default: none are reported. */
   readonly tell?: (line: string) => void;
-  /** Before a request to a hub that failed is repeated, doubled with each: 500 */
+  /** Delay before a failed request to a hub is repeated, in milliseconds, doubled each time. Default: 500. */
   readonly firstDelayMs?: number;
 }
 
 /**
- * The folder of a model: a path, else a name of the registry, else a snapshot of Hugging Face's cache, else what its hub has
- * under that name, `@REVISION` behind it where another than `main` is meant.
- * @throws {TroupeError} `HUB` naming what is near; `HUB_UNREACHABLE`, `HUB_CHECKSUM` where it was to be downloaded
+ * Finds the folder of a model: a path, else a name in the registry, else a snapshot in Hugging Face's cache, else a
+ * download from its hub. `NAME@REVISION` selects another revision than `main`.
+ * @throws {TroupeError} `HUB` with similar names; `HUB_UNREACHABLE`, `HUB_CHECKSUM` from a download
  */
 export async function findModel(name: string, options: HubOptions = {}): Promise<string> {
   const { folder, environment, registry } = placesOf(options);
@@ -37,9 +37,9 @@ export async function findModel(name: string, options: HubOptions = {}): Promise
 }
 
 /**
- * The file or folder of a dataset, or of its part: a path, else a name of the registry, `name/part` before `name`, else a
- * snapshot of Hugging Face's cache, else what its hub has under that name.
- * @throws {TroupeError} `HUB` naming what is near; `HUB_UNREACHABLE`, `HUB_CHECKSUM` where it was to be downloaded
+ * Finds the file or folder of a dataset, or of a part of it: a path, else a name in the registry (`name/part` before
+ * `name`), else a snapshot in Hugging Face's cache, else a download from its hub.
+ * @throws {TroupeError} `HUB` with similar names; `HUB_UNREACHABLE`, `HUB_CHECKSUM` from a download
  */
 export async function findData(name: string, part = "", options: HubOptions = {}): Promise<string> {
   const { folder, environment, registry } = placesOf(options);
@@ -62,8 +62,8 @@ export async function findData(name: string, part = "", options: HubOptions = {}
 }
 
 /**
- * The prefix of indexed data, `.idx` and `.bin` left off: a path, else a name of the registry.
- * @throws {TroupeError} `HUB` naming what is near, or the file that is not there
+ * Finds the prefix of indexed data, without `.idx` and `.bin`: a path, else a name in the registry.
+ * @throws {TroupeError} `HUB` with similar names, or the missing file
  */
 export function findPrefix(name: string, options: HubOptions = {}): string {
   const { folder, registry } = placesOf(options);
@@ -82,7 +82,7 @@ function placesOf({ folder = process.cwd(), environment = process.env }: HubOpti
   return { folder, environment, registry: findRegistry(folder, environment) };
 }
 
-/** What is in the cache, where that is whole; else what the hub has; where that does not answer, what is in the cache. */
+/** Uses the cache if it is complete, else the hub; if that does not answer, the cache again. */
 async function atHub(
   kind: RepositoryKind,
   name: string,
@@ -95,7 +95,7 @@ async function atHub(
     kind === "models" || snapshot === undefined ? snapshot : dataIn(snapshot, part);
   const { snapshot } = new CachedRepository(repository, environment);
   const here = folderIn(snapshot);
-  if (here !== undefined && (kind === "datasets" || isWholeModel(here))) return here;
+  if (here !== undefined && (kind === "datasets" || isCompleteModel(here))) return here;
   if (isOffline(environment)) return here;
   try {
     const options = { environment, tell, ...(firstDelayMs !== undefined && { firstDelayMs }) };
@@ -118,7 +118,7 @@ function unknown(
     {
       where: "hub",
       expected: `a ${what}: a path, a name of troupe-hub.toml or of ${registryVariable}'s file, or one in Hugging Face's cache`,
-      got: missing === undefined ? name : `${name}, whose ${missing} is not there`,
+      got: missing === undefined ? name : `${name}, whose ${missing} does not exist`,
       hint:
         whichPathWasMeant(name) ??
         (names.length === 0 ? "no names are known here" : whatWasMeant(name, [...new Set(names)])),

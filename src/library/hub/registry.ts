@@ -3,9 +3,9 @@ import { parse } from "smol-toml";
 import { fileFailure, TroupeError } from "../../errors/index.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 
-/** Names of one's own for models and datasets. */
+/** The user's own names for models and datasets. */
 export interface Registry {
-  /** The file that says so. */
+  /** The registry's file. */
   readonly file: string;
   /** Folders, by name. */
   readonly models: Readonly<Record<string, string>>;
@@ -13,12 +13,12 @@ export interface Registry {
   readonly data: Readonly<Record<string, string>>;
 }
 
-/** The variable that names a registry, and where one is looked for besides: in the working directory. */
+/** The variable that names a registry; without it, this file in the working directory. */
 export const registryVariable = "TROUPE_HUB";
 const registryFile = "troupe-hub.toml";
 
 /**
- * The registry of a working directory; undefined where there is none.
+ * Reads the registry of a working directory; undefined where there is none.
  *
  * ```toml
  * [models]
@@ -26,7 +26,7 @@ const registryFile = "troupe-hub.toml";
  * [data]
  * "glue/mrpc" = "data/mrpc"
  * ```
- * @throws {TroupeError} `HUB` for a file that was named and is not there, or is no registry
+ * @throws {TroupeError} `HUB` for a named file that does not exist, or an invalid registry
  */
 export function findRegistry(
   folder: string,

@@ -13,14 +13,14 @@ import {
 import { download } from "./download.ts";
 import { HubEndpoint } from "./endpoint.ts";
 
-/** How a repository is brought here. */
+/** Options of a download. */
 export interface FetchOptions {
   readonly environment: Environment;
   readonly tell: (line: string) => void;
   readonly firstDelayMs?: number;
 }
 
-/** A repository that a name may stand for, `NAME` or `OWNER/NAME`, perhaps with `@REVISION`; undefined where it cannot be one. */
+/** Parses a name as a repository, `NAME` or `OWNER/NAME`, optionally with `@REVISION`; undefined where it cannot be one. */
 export function repositoryNamed(kind: RepositoryKind, name: string): Repository | undefined {
   const [, repository, revision = "main"] =
     /^([\w-][\w.-]*(?:\/[\w-][\w.-]*)?)(?:@([\w./-]+))?$/.exec(name) ?? [];
@@ -29,15 +29,15 @@ export function repositoryNamed(kind: RepositoryKind, name: string): Repository 
     : { kind, name: repository, revision };
 }
 
-/** Whether only what is here may be looked at. */
+/** Whether only the cache may be used. */
 export function isOffline({ HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE }: Environment): boolean {
   return [HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE].some((value) => /^(1|on|yes|true)$/i.test(value ?? ""));
 }
 
 /**
- * Brings what is wanted of a repository into the cache; what is there is not asked for again. A revision names its commit when
- * all of it has come, so that what was cut short is not taken for whole.
- * @param part - of a dataset; of a model ""
+ * Downloads the needed files of a repository into the cache, except those already there. The revision names its commit
+ * only when all have arrived, so that an interrupted download is not taken for a complete one.
+ * @param part - of a dataset; "" for a model
  * @returns its snapshot's folder
  * @throws {TroupeError} `HUB`, `HUB_UNREACHABLE`, `HUB_CHECKSUM`
  */
@@ -67,10 +67,10 @@ export async function fetchSnapshot(
 const CONFIGS = /^(generation_|adapter_)?config\.json$/;
 const WEIGHTS = /\.safetensors$/;
 const INDEX = "model.safetensors.index.json";
-/** What holds weights as a program for whoever runs it. */
+/** Files of weights that run code when they are loaded. */
 const PICKLES = /\.(bin|pt|pth|pkl|ckpt)$/;
 
-/** A model's own description, its tokenizer's, and its weights: one file, or those that its index names. */
+/** A model's config files, its tokenizer's, and its weights: one file, or those that its index names. */
 function modelFiles({ name }: Repository, files: readonly string[]): string[] {
   const here = files.filter((file) => !file.includes("/"));
   const weights = here.filter((file) => WEIGHTS.test(file));
@@ -85,7 +85,7 @@ function modelFiles({ name }: Repository, files: readonly string[]): string[] {
     throw new TroupeError("HUB", {
       where: "hub",
       expected: `weights of ${name} in .safetensors`,
-      got: `${pickle}, a pickle, which can hold any program and is never fetched`,
+      got: `${pickle}, a pickle, which can contain any program and is never downloaded`,
       hint: "a revision with safetensors, such as NAME@refs/pr/1, or convert it in Python with save_pretrained",
     });
   return [...here.filter((file) => CONFIGS.test(file) || isCompanion(file)), ...chosen];
@@ -93,7 +93,7 @@ function modelFiles({ name }: Repository, files: readonly string[]): string[] {
 
 const DATA = /\.(parquet|jsonl|tsv|txt|conllu?)$/;
 
-/** Data files of a part, else those on top, else those in `data`. */
+/** Data files of a part, else those at the top, else those in `data`. */
 function dataFiles({ name }: Repository, files: readonly string[], part: string): string[] {
   const data = files.filter((file) => DATA.test(file) && !/^README/i.test(file));
   const folder = dataFolder(data, part);
@@ -108,13 +108,13 @@ function dataFiles({ name }: Repository, files: readonly string[], part: string)
   });
 }
 
-/** Where the files of a part lie, with a slash behind; "" for those on top, undefined where there are none. */
+/** The folder of a part's files, with a trailing slash; "" for the top, undefined where there are none. */
 function dataFolder(files: readonly string[], part: string): string | undefined {
   const folders = part === "" ? ["", "data/"] : [`${part}/`, `data/${part}/`];
   return folders.find((folder) => files.some((file) => file.slice(0, file.lastIndexOf("/") + 1) === folder));
 }
 
-/** The folder of a part within a snapshot; undefined where it has no data of it. */
+/** The folder of a part within a snapshot; undefined where it has no data. */
 export function dataIn(snapshot: string, part: string): string | undefined {
   const folders =
     part === "" ? [snapshot, join(snapshot, "data")] : [join(snapshot, part), join(snapshot, "data", part)];
@@ -123,8 +123,8 @@ export function dataIn(snapshot: string, part: string): string | undefined {
   );
 }
 
-/** Whether a model's snapshot has its description and all of its weights. */
-export function isWholeModel(snapshot: string): boolean {
+/** Whether a model's snapshot has its config and all of its weights. */
+export function isCompleteModel(snapshot: string): boolean {
   const has = (file: string) => existsSync(join(snapshot, file));
   if (!has("config.json")) return false;
   if (!has(INDEX)) return namesIn(snapshot).some((name) => WEIGHTS.test(name) && has(name));

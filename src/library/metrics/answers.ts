@@ -1,15 +1,15 @@
 import { wordsOf } from "./edit-distance.ts";
 
 /**
- * The share of answers that are one of those that are right, but for case, articles and punctuation.
- * @param texts - the right ones of each question
+ * The share of answers that equal a right one, ignoring case, articles and punctuation.
+ * @param texts - the right answers to each question
  * @see Rajpurkar et al. 2016 §6, https://arxiv.org/abs/1606.05250
  */
 export function exactMatch(guesses: readonly string[], texts: readonly (readonly string[])[]): number {
   return meanBest(guesses, texts, (guess, text) => Number(plain(guess).join(" ") === plain(text).join(" ")));
 }
 
-/** The mean F1 of the words that each answer shares with the right one that is nearest. */
+/** The mean F1 of the words that each answer shares with the closest right one. */
 export function answerF1(guesses: readonly string[], texts: readonly (readonly string[])[]): number {
   return meanBest(guesses, texts, (guess, text) => {
     const [ours, theirs] = [plain(guess), plain(text)];

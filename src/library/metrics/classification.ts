@@ -1,17 +1,17 @@
-/** Which of the classes F1 is of. */
+/** The classes that F1 is computed for. */
 export type F1Average =
-  /** Default: of one class alone: the second of two,. */
+  /** One class only. Default: the second of two. */
   | { readonly kind: "class"; readonly class: number }
   /** The mean over all classes that are guessed or true. */
   | { readonly kind: "macro" };
 
-/** The share of guesses that are right; 0 of none. */
+/** The share of right guesses; 0 without any. */
 export function accuracy(guesses: readonly number[], labels: readonly number[]): number {
   const right = labels.filter((label, index) => guesses[index] === label).length;
   return labels.length === 0 ? 0 : right / labels.length;
 }
 
-/** The share of rows whose label is among their `k` highest scores; of equal scores the lower class goes first. */
+/** The share of rows whose label is among their `k` highest scores; of equal scores the lower class comes first. */
 export function topAccuracy(
   scores: readonly ArrayLike<number>[],
   labels: readonly number[],
@@ -21,7 +21,7 @@ export function topAccuracy(
   return labels.length === 0 ? 0 : right / labels.length;
 }
 
-/** How many scores stand before that of `place`. */
+/** Number of scores that rank before the one at `place`. */
 export function rankOf(scores: ArrayLike<number>, place: number): number {
   const own = scores[place] ?? Number.NEGATIVE_INFINITY;
   let rank = 0;
@@ -44,7 +44,7 @@ export function f1Score(
 }
 
 /**
- * The correlation of guesses and labels, from −1 to 1, for any number of classes; 0 where either is always the same.
+ * The correlation of guesses and labels, from −1 to 1, for any number of classes; 0 where either is constant.
  * @see Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient"
  */
 export function matthewsCorrelation(guesses: readonly number[], labels: readonly number[]): number {

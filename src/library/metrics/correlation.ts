@@ -1,4 +1,4 @@
-/** How nearly two lists lie on a line, from −1 to 1; 0 where either is constant. */
+/** Pearson's correlation of two lists, from −1 to 1; 0 where either is constant. */
 export function pearson(left: readonly number[], right: readonly number[]): number {
   const [a, b] = [centred(left), centred(right)];
   const dot = (x: readonly number[], y: readonly number[]) =>
@@ -7,7 +7,7 @@ export function pearson(left: readonly number[], right: readonly number[]): numb
   return spread === 0 ? 0 : dot(a, b) / spread;
 }
 
-/** {@link pearson} of the ranks; equal values share the mean of theirs. */
+/** Spearman's correlation: {@link pearson} of the ranks; equal values share the mean of theirs. */
 export function spearman(left: readonly number[], right: readonly number[]): number {
   return pearson(ranks(left), ranks(right));
 }

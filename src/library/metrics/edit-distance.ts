@@ -1,4 +1,4 @@
-/** Fewest insertions, deletions and substitutions that make one list of another. */
+/** The fewest insertions, deletions and substitutions that turn one list into another. */
 export function editDistance<T>(from: readonly T[], to: readonly T[]): number {
   let row = Array.from({ length: to.length + 1 }, (_, place) => place);
   for (const [index, item] of from.entries()) {
@@ -12,12 +12,12 @@ export function editDistance<T>(from: readonly T[], to: readonly T[]): number {
   return row[to.length] as number;
 }
 
-/** Wrong words of all texts over the words that they have: 0 is without a fault, and 1 may be exceeded. */
+/** Word errors of all texts, divided by their number of words: 0 is perfect, and 1 may be exceeded. */
 export function wordErrorRate(guesses: readonly string[], texts: readonly string[]): number {
   return errorRate(guesses.map(wordsOf), texts.map(wordsOf));
 }
 
-/** The same of characters, which are code points. */
+/** Character errors of all texts, divided by their number of characters (code points). */
 export function characterErrorRate(guesses: readonly string[], texts: readonly string[]): number {
   return errorRate(
     guesses.map((guess) => [...guess]),
@@ -25,7 +25,7 @@ export function characterErrorRate(guesses: readonly string[], texts: readonly s
   );
 }
 
-/** The words between the spaces. */
+/** Words of a text, separated by white space. */
 export function wordsOf(text: string): string[] {
   return text.split(/\s+/u).filter((word) => word !== "");
 }

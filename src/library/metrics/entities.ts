@@ -1,7 +1,8 @@
 /**
- * F1 of whole names in tags such as `B-PER I-PER O`: a name counts where its kind, its beginning and its end are right. A tag
- * `I-` that no name of its kind goes before begins one, as in CoNLL's own script.
- * @param guesses - the tags of each text @param tags - the right ones
+ * F1 of complete names in tags such as `B-PER I-PER O`: a name counts where its kind, its start and its end are right.
+ * An `I-` tag that no name of its kind precedes starts one, as in CoNLL's own script.
+ * @param guesses - the tags of each text
+ * @param tags - the right ones
  */
 export function entityF1(
   guesses: readonly (readonly string[])[],

@@ -1,4 +1,4 @@
-/** What predictions are worth: plain numbers of plain lists, in the order of the samples. */
+/** Metrics of predictions: numbers computed from plain lists, in the order of the samples. */
 
 export { answerF1, exactMatch } from "./answers.ts";
 export {

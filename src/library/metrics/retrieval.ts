@@ -1,8 +1,8 @@
 import { rankOf } from "./classification.ts";
 
 /**
- * The share of rows whose own column is among the `k` that are nearest to them.
- * @param rows - N vectors, as `columns`, each the pair of the one at its place
+ * The share of rows whose own column is among the `k` nearest to them.
+ * @param rows - N vectors, as are `columns`; vectors at the same place form a pair
  */
 export function recallAt(
   k: number,

@@ -5,18 +5,18 @@ import { Runtime, type RuntimeOptions } from "../../actors/trainer/index.ts";
 import { temporaryRoot } from "../../errors/untrusted/index.ts";
 import { meanOf } from "./measure.ts";
 
-/** What a strategy learnt beside one rank in single precision. */
+/** A strategy's losses, compared with one rank in single precision. */
 export interface Convergence {
   readonly name: string;
-  /** Of every step, a mean over the seeds. */
+  /** Loss of every step, a mean over the seeds. */
   readonly lossesNats: readonly number[];
-  /** Of the last tenth of the steps, over the seeds. */
+  /** Loss of the last tenth of the steps, over the seeds. */
   readonly last: { readonly mean: number; readonly deviation: number };
-  /** The largest distance of that from one rank's with the same seed; 0 of one rank itself. */
+  /** The largest difference of that from one rank's with the same seed; 0 for one rank itself. */
   readonly apart: number;
 }
 
-/** Strategies that are to learn the same; the first is what the others are compared with. */
+/** Strategies that must learn the same; the others are compared with the first. */
 export const strategies: Readonly<Record<string, RuntimeOptions>> = {
   "one rank": { ranks: 1, zero: 0 },
   "ZeRO 0": { ranks: 2, zero: 0 },
@@ -32,13 +32,13 @@ export const strategies: Readonly<Record<string, RuntimeOptions>> = {
 export const SEEDS: readonly number[] = [1, 2, 3];
 
 const jobModule = new URL("./text-job.ts", import.meta.url);
-/** A text that every copy of the package has: what is learnt unless told otherwise. */
+/** A text that every copy of the package has: the default for training. */
 export const ownText = fileURLToPath(new URL("../../../README.md", import.meta.url));
 
 /**
- * Trains a small GPT on the letters of a text by every strategy, with three seeds each.
- * @param options.text - a file
- * @param options.take - what a run's losses come from: from `measure`, unless told otherwise; undefined leaves the strategy out
+ * Trains a small GPT on the letters of a text with every strategy, with three seeds each.
+ * @param options.text - path of the text
+ * @param options.take - returns a run's losses. Default: calls `measure`; undefined leaves the strategy out
  */
 export async function measureConvergence(options: {
   readonly steps: number;

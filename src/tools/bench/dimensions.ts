@@ -1,36 +1,36 @@
 import type { RuntimeOptions } from "../../actors/trainer/index.ts";
 
-/** What is trained for a table. */
+/** The model of a table. */
 export type Subject = "bert" | "gpt" | "classifier";
 
-/** Sizes of a subject. */
+/** Sizes of a model and its batches. */
 export interface Sizes {
   readonly layers: number;
   readonly width: number;
   readonly heads: number;
   readonly vocab: number;
   readonly length: number;
-  /** Samples in one forward of one replica, and of a step. */
+  /** Samples in one forward of one replica, and in a step. */
   readonly microBatch: number;
   readonly batch: number;
 }
 
-/** What the original document prints of a row: samples a second and MB a GPU; undefined where it prints NA or OOM. */
+/** A row in the original document: samples per second and MB per GPU; undefined where it has NA or OOM. */
 export interface Published {
   readonly samplesPerSecond: number | undefined;
   readonly megabytes: number | undefined;
-  /** What it prints in place of numbers. */
+  /** Its text in place of numbers. */
   readonly instead?: string;
 }
 
-/** One row of a table: how it is called, what it is run with, and what was printed of it. */
+/** One row of a table: its name, its options, and the original's numbers. */
 export interface BenchRow {
   readonly name: string;
   readonly options: RuntimeOptions;
   readonly published: Published;
-  /** Whether its forward is composed of libtorch's own operators, without the kernels that stand for several. */
+  /** Whether its forward uses only libtorch's own operators, without fused kernels. */
   readonly unfused?: true;
-  /** Why there is nothing to be measured; else it is. */
+  /** Why it cannot be measured; undefined if it can. */
   readonly refusal?: string;
 }
 
@@ -40,12 +40,12 @@ export interface Dimension {
   readonly letter: string;
   readonly title: string;
   readonly subject: Subject;
-  /** What a reader should know of it, a sentence each. */
+  /** Notes for the reader, a sentence each. */
   readonly notes?: readonly string[];
   readonly rows: readonly BenchRow[];
 }
 
-/** By size: what two cores take in minutes, and what the original trained, for machines that can. */
+/** By name: sizes that take two cores minutes, and those of the original, for larger machines. */
 export const sizes: Readonly<Record<"small" | "original", Readonly<Record<Subject, Sizes>>>> = {
   small: {
     bert: { layers: 2, width: 128, heads: 4, vocab: 1024, length: 64, microBatch: 4, batch: 16 },
@@ -59,7 +59,7 @@ export const sizes: Readonly<Record<"small" | "original", Readonly<Record<Subjec
   },
 };
 
-/** Ranks of every row. */
+/** Ranks in every row. */
 export const NUM_RANKS = 4;
 
 const printed = (samplesPerSecond: number, megabytes: number): Published => ({ samplesPerSecond, megabytes });
@@ -116,7 +116,7 @@ export const dimensions: readonly Dimension[] = [
       layout(1, 2, printed(8.46, 12375)),
       layout(1, 4, printed(8.03, 8141)),
       layout(2, 2, printed(7.37, 6211)),
-      // Megatron quietly took as many stages as there were GPUs left: its row is that of TP 4, PP 1.
+      // Megatron silently used as many stages as GPUs were left: its row is that of TP 4, PP 1.
       { ...layout(4, 4, printed(6.24, 5673)), refusal: "" },
     ],
   },
@@ -126,7 +126,7 @@ export const dimensions: readonly Dimension[] = [
     title: "Graph optimisation: BERT, fine-tuning",
     subject: "classifier",
     notes: [
-      "Graph: norms, attention, activations and losses by kernels that stand for several operators, which is how every other run computes; the rows without compose them of libtorch's own. Updates are fused in all rows.",
+      "Graph: fused kernels for norms, attention, activations and losses, as in every other run; the rows without it use libtorch's own operators. Updates are fused in all rows.",
     ],
     rows: [
       {

@@ -19,12 +19,12 @@ td.reason { text-align: left; white-space: normal; color: var(--faint); font-siz
 svg { max-width: 100%; height: auto; }
 `;
 
-/** The picture of each table of a result, in their order: SVG. */
+/** The picture of each table of a result, in order: SVG. */
 export function picturesOf({ tables, convergence }: BenchResult): string[] {
   return [...tables.map(tablePicture), ...(convergence.length > 0 ? [convergencePicture(convergence)] : [])];
 }
 
-/** The report as one page that needs nothing beside it. */
+/** The report as a single self-contained page. */
 export function htmlReport(result: BenchResult): string {
   const pictures = picturesOf(result);
   const sections = tablesOf(result).map(
@@ -45,7 +45,7 @@ ${sections.join("\n")}
 `;
 }
 
-/** Neighbours of one owner stand under its name. */
+/** Adjacent columns of one group are under its name. */
 function htmlTable({ columns, rows }: Table): string {
   const begins = columns.map(({ of }, index) => index > 0 && of !== columns[index - 1]?.of);
   const classOf = (column: number) => (begins[column] ? ' class="begin"' : "");
@@ -63,14 +63,14 @@ function htmlTable({ columns, rows }: Table): string {
 <tbody>${body.join("\n")}</tbody></table></div>`;
 }
 
-/** How many columns from one on are of the same owner. */
+/** Number of adjacent columns, from one on, in the same group. */
 function spanAt(columns: readonly Column[], begin: number): number {
   const rest = columns.slice(begin);
   const end = rest.findIndex(({ of }) => of !== rest[0]?.of);
   return end === -1 ? rest.length : end;
 }
 
-/** A reason takes the place of the numbers that there are none of. */
+/** A reason takes the place of missing numbers. */
 function cellsOf(cells: readonly string[], classOf: (column: number) => string): string[] {
   const html: string[] = [];
   for (let column = 0; column < cells.length; ) {

@@ -1,4 +1,4 @@
-/** The tables of Rapidformer's document, measured here, with what the planner foretells, and what strategies learn. */
+/** Measures the tables of Rapidformer's document, next to the planner's predictions, and what strategies learn. */
 export { type Dimension, dimensions, sizes } from "./dimensions.ts";
 export { htmlReport, picturesOf } from "./html.ts";
 export { KeptResults } from "./kept-results.ts";

@@ -1,4 +1,4 @@
-// What the tables are measured on: BERT or GPT on tokens at random, the same ones in every row.
+// The job that the tables measure: BERT or GPT on random tokens, the same in every row.
 
 import { unfused } from "../../compute/nn/index.ts";
 import { AdamW } from "../../compute/optim/index.ts";
@@ -16,7 +16,7 @@ import { type Subject, sizes } from "./dimensions.ts";
 
 const { bert } = sizes.small;
 
-/** Models whose forward calls no kernel that stands for several operators. */
+/** Models whose forward uses no fused kernels. */
 const composed = new WeakSet<TaskModel>();
 
 type Samples = { readonly inputIds: Tensor; readonly labels: Tensor; readonly nextSentenceLabel: Tensor };
@@ -60,7 +60,7 @@ export default defineJob({
 
 type ModelSizes = Pick<(typeof sizes)["small"]["gpt"], "layers" | "width" | "heads" | "vocab" | "length">;
 
-/** The model of a table, declared. */
+/** Declares the model of a table. */
 export function modelOf(subject: "gpt", sizes: ModelSizes): GPT2LMHeadModel;
 export function modelOf(subject: Subject, sizes: ModelSizes): TaskModel;
 export function modelOf(subject: Subject, { layers, width, heads, vocab, length }: ModelSizes): TaskModel {

@@ -1,25 +1,24 @@
 import { appendFileSync, existsSync } from "node:fs";
 import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 
-/** What was measured, by what with: plain data. */
+/** A result and everything that it depends on: plain data. */
 interface Entry {
-  /** All that it depends on. */
+  /** Everything that it depends on. */
   readonly of: Readonly<Record<string, string | number>>;
   readonly seconds: number;
   readonly value: unknown;
 }
 
 /**
- * Everything measured so far, kept in a file, a line each: a run that ended early goes on where it was, and tables that were
- * measured one by one are joined. What was measured with other settings or on another machine stays in the file and counts
- * for nothing.
+ * Stores results in a file, one per line: a run that ended early continues where it was, and tables measured one by one
+ * are joined. Results with other settings or from another machine stay in the file and are ignored.
  */
 export class KeptResults {
   readonly #file: string | undefined;
   readonly #entries = new Map<string, Entry>();
   #seconds = 0;
 
-  /** @param file - need not exist; none for what is kept in memory alone */
+  /** @param file - need not exist; left out: results are kept in memory only */
   constructor(file?: string) {
     this.#file = file;
     if (file === undefined || !existsSync(file)) return;
@@ -29,15 +28,15 @@ export class KeptResults {
     }
   }
 
-  /** What it took to measure all that was asked for. */
+  /** Time that the requested results took to measure. */
   get seconds(): number {
     return this.#seconds;
   }
 
   /**
-   * @param of - all that the result depends on
-   * @param measure - none where it is to be had only if it was measured before
-   * @returns what was kept; else what is measured now, and kept from then on
+   * Returns a stored result, or measures and stores it.
+   * @param of - everything that the result depends on
+   * @param measure - left out where only a stored result is wanted
    */
   async take<T>(of: Entry["of"], measure: (() => Promise<T>) | undefined): Promise<T | undefined> {
     const kept = this.#entries.get(JSON.stringify(of));
@@ -58,7 +57,7 @@ async function timed(of: Entry["of"], measure: () => Promise<unknown>): Promise<
   return { of, seconds: (performance.now() - beganMs) / 1000, value };
 }
 
-/** @returns undefined for a line that a run was writing when it was killed */
+/** Parses a line; undefined for one that was being written when a run was killed. */
 function entryIn(line: string): Entry | undefined {
   try {
     return JSON.parse(line) as Entry;

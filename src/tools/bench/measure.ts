@@ -4,34 +4,34 @@ import { TroupeError } from "../../errors/index.ts";
 import { type BenchRow, type Dimension, NUM_RANKS, type Sizes } from "./dimensions.ts";
 import { type PlannedRow, planRow } from "./plan-row.ts";
 
-/** What was measured of a row. */
+/** Results of a row. */
 export interface Measured {
   /** Over the windows. */
   readonly samplesPerSecond: { readonly mean: number; readonly deviation: number };
-  /** Of all ranks together, at most at one moment, by the ledger of tensors. */
+  /** Peak of all ranks together, by the ledger of tensors. */
   readonly peakBytes: number;
   /** Each kind's own peak, summed over ranks. */
   readonly byKind: Readonly<Record<string, number>>;
-  /** Of every step. */
+  /** Loss of every step. */
   readonly lossesNats: readonly number[];
 }
 
-/** A row as it came out: measured, or refused with a reason. */
+/** A row's result: measured, or refused with a reason. */
 export interface RowResult {
   readonly row: BenchRow;
   readonly planned: PlannedRow | undefined;
   readonly measured?: Measured;
-  /** Of stock PyTorch, where it was asked for. */
+  /** Result of stock PyTorch, if asked for. */
   readonly peer?: PeerResult | undefined;
   readonly refusal?: string;
 }
 
-/** What stock PyTorch made of a row, or why it has none such. `torch` is its version. */
+/** A row's result in stock PyTorch, or why it has none. `torch` is its version. */
 export type PeerResult =
   | {
       readonly torch: string;
       readonly samplesPerSecond: { readonly mean: number; readonly deviation: number };
-      /** Of the tensors of all ranks, each at its own most. */
+      /** Sum of all ranks' peaks of tensors. */
       readonly peakBytes: number;
     }
   | { readonly torch: string; readonly none: string };
@@ -46,7 +46,7 @@ export interface MeasureOptions {
 export const WARMUP_STEPS = 3;
 const jobModule = new URL("./job.ts", import.meta.url);
 
-/** Runs one row, or says why it cannot be. */
+/** Measures one row, or returns why it cannot be. */
 export async function measureRow(
   { subject }: Dimension,
   row: BenchRow,
@@ -62,7 +62,7 @@ export async function measureRow(
     const measured = await measure({ ...row.options, accumulation }, { ...size, subject, fused }, options);
     return { row, planned: subject === "gpt" ? planRow(row, size) : undefined, measured };
   } catch (error) {
-    // What cannot be laid out is an answer; whatever else goes wrong is none.
+    // A layout that is refused is a result; any other error is not.
     if (row.refusal === undefined || !(error instanceof TroupeError)) throw error;
     return { row, planned: undefined, refusal: error.message };
   }
@@ -109,7 +109,7 @@ async function measure(
   return { samplesPerSecond: meanOf(speeds), peakBytes, byKind, lossesNats };
 }
 
-/** Mean, and the deviation of a sample around it. */
+/** Mean and sample standard deviation. */
 export function meanOf(values: readonly number[]): { readonly mean: number; readonly deviation: number } {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);

@@ -1,11 +1,11 @@
 /**
- * A row of a table in stock PyTorch, one process a rank over gloo: `python -c SCRIPT ASKED RANK`, ASKED as `AskedOfPeer` in JSON.
- * DDP where nothing is sharded, ZeroRedundancyOptimizer for optimizer states, `fully_shard` for gradients and parameters,
- * `parallelize_module` for split layers, `Schedule1F1B` for stages; autocast to bfloat16 for mixed precision. Rank 0 prints one
- * line of JSON.
+ * A row of a table in stock PyTorch, one process per rank over gloo: `python -c SCRIPT ASKED RANK`, with ASKED as
+ * `AskedOfPeer` in JSON. Uses DDP where nothing is sharded, ZeroRedundancyOptimizer for optimizer states, `fully_shard`
+ * for gradients and parameters, `parallelize_module` for split layers, `Schedule1F1B` for stages; autocast to bfloat16
+ * for mixed precision. Rank 0 prints one line of JSON.
  *
- * Memory is what PyTorch's allocator of host memory reports to its profiler from the model's beginning to the end of the
- * warm-up: the tensors of a rank, the buckets of DDP and the shards of FSDP among them. Windows are timed without profiler.
+ * Memory is what PyTorch's allocator of host memory reports to its profiler from the model's creation to the end of the
+ * warm-up: a rank's tensors, including DDP's buckets and FSDP's shards. Windows are timed without the profiler.
  */
 export const peerScript = `
 import contextlib, json, os, sys, time
@@ -80,7 +80,7 @@ class Model(nn.Module):
 
 
 class Stage(nn.Module):
-    """One rank's part of a causal model: layers, the words before the first of them, the words again behind the last."""
+    """One rank's part of a causal model: layers, the embedding before the first, the head after the last."""
 
     def __init__(self, index):
         super().__init__()
@@ -119,7 +119,7 @@ def local(tensor):
 
 
 class Parallel:
-    """Split layers, stages, or both; replicas of them sum their gradients a tensor at a time."""
+    """Split layers, stages, or both; replicas sum their gradients one tensor at a time."""
 
     def __init__(self):
         mesh = init_device_mesh("cpu", (pp, dp, tp), mesh_dim_names=("pp", "dp", "tp"))
@@ -177,23 +177,23 @@ class Parallel:
             torch._foreach_div_(grads, dp)
 
     def clip(self):
-        split, whole = torch.zeros(()), torch.zeros(())
+        split, full = torch.zeros(()), torch.zeros(())
         for name, each in self.model.named_parameters():
             # Of the words that two stages have, the last one's count.
             if name == "words.weight" and pp > 1 and not self.model.is_last:
                 continue
             squares = local(each.grad).float().pow(2).sum()
             is_split = hasattr(each, "placements") and each.placements[0].is_shard()
-            split, whole = (split + squares, whole) if is_split else (split, whole + squares)
+            split, full = (split + squares, full) if is_split else (split, full + squares)
         dist.all_reduce(split, group=self.parts)
-        total = split + whole
+        total = split + full
         dist.all_reduce(total, group=self.stages)
         share = torch.clamp(1.0 / (total.sqrt() + 1e-6), max=1.0)
         torch._foreach_mul_([local(each.grad) for each in self.model.parameters()], share)
 
 
 class Replicated:
-    """Whole models; of what is not replicated a rank has its shard."""
+    """A complete model; a rank has only its shard of sharded states."""
 
     def __init__(self):
         self.model, self.replica = Model(), rank
@@ -285,6 +285,6 @@ for _ in range(asked["windows"]):
 if rank == 0:
     print(json.dumps({"torch": torch.__version__, "samplesPerSecond": speeds, "peakBytes": peak.item()}), flush=True)
 dist.barrier()
-# All has been told. Gloo's threads abort a process now and then that takes itself down in order.
+# The result is printed. Gloo's threads sometimes abort a process that exits in order.
 os._exit(0)
 `;

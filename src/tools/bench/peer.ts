@@ -11,8 +11,9 @@ import { type MeasureOptions, meanOf, type PeerResult, WARMUP_STEPS } from "./me
 import { peerScript } from "./peer-script.ts";
 
 /**
- * The same row in stock PyTorch: as many processes over gloo, a thread each, the same sizes, samples and steps.
- * @param python - an interpreter that has torch
+ * Measures the same row in stock PyTorch: as many processes over gloo, one thread each, with the same sizes, samples
+ * and steps.
+ * @param python - an interpreter with torch
  * @throws {TroupeError} `BENCH_PEER` where it does not run
  */
 export async function measurePeer(
@@ -47,7 +48,7 @@ export async function measurePeer(
       | { readonly torch: string; readonly samplesPerSecond: readonly number[]; readonly peakBytes: number };
     return "none" in told ? told : { ...told, samplesPerSecond: meanOf(told.samplesPerSecond) };
   } finally {
-    // Of one that failed the others wait for ever.
+    // If one failed, the others wait for ever.
     for (const child of children) child.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
@@ -68,7 +69,7 @@ async function outputOf(python: string, child: ChildProcess): Promise<string> {
   throw new TroupeError("BENCH_PEER", {
     where: "bench",
     expected: `${python} to train with torch`,
-    got: why || "an end without a word",
-    hint: "--peer names a Python with PyTorch; leave it out for no peer",
+    got: why || "an exit without an error message",
+    hint: "--peer names a Python with PyTorch; leave it out to measure Troupe only",
   });
 }

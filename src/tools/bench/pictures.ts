@@ -2,7 +2,7 @@ import type { Convergence } from "./convergence.ts";
 import type { TableResult } from "./report.ts";
 
 const FONT = "font-family='system-ui, sans-serif' font-size='12'";
-/** Legible on light and on dark ground. */
+/** Legible on light and dark backgrounds. */
 const colours = [
   "#3b7dd8",
   "#d9822b",
@@ -18,7 +18,7 @@ const TEXT = "#777777";
 const PEER = "#9aa3ad";
 const [BAR, THIN, LABEL, WIDTH] = [13, 7, 150, 860];
 
-/** One half of a picture: what is measured of each row, beside it PyTorch's, and a mark where it was planned. */
+/** One half of a picture: a bar for each row's measurement, with PyTorch's below it, and a mark for the plan's. */
 interface Bars {
   readonly head: string;
   readonly values: readonly (number | undefined)[];
@@ -27,7 +27,10 @@ interface Bars {
   readonly plans?: readonly (number | undefined)[];
 }
 
-/** Speed and memory of a table's rows, side by side: measured as bars, PyTorch's as thinner ones beneath, what was planned as a mark. SVG. */
+/**
+ * Speed and memory of a table's rows, side by side: measured as bars, PyTorch's as thinner ones beneath, planned as a
+ * mark. SVG.
+ */
 export function tablePicture({ rows }: TableResult): string {
   const peers = rows.map(({ peer }) => (peer === undefined || "none" in peer ? undefined : peer));
   const hasPeers = peers.some((peer) => peer !== undefined);
@@ -99,7 +102,7 @@ function stroke([x1, x2]: readonly number[], [y1, y2]: readonly number[], colour
   return `<line x1='${x1?.toFixed(1)}' x2='${x2?.toFixed(1)}' y1='${y1}' y2='${y2}' stroke='${colour}' stroke-width='${width}'/>`;
 }
 
-/** Losses of all strategies over the steps, on a logarithmic scale of nats. SVG. */
+/** Losses of all strategies over the steps, with a logarithmic scale. SVG. */
 export function convergencePicture(convergence: readonly Convergence[]): string {
   const height = 320;
   const [left, right, top, bottom] = [50, 190, 12, 30];
@@ -111,7 +114,7 @@ export function convergencePicture(convergence: readonly Convergence[]): string 
     top + ((height - top - bottom) * (high - Math.log(loss))) / Math.max(1e-9, high - low);
   const lines = convergence.map(({ lossesNats }, index) => {
     const points = lossesNats.map((loss, step) => `${x(step).toFixed(1)},${y(loss).toFixed(1)}`).join(" ");
-    // Where strategies learn the same, dashes let those beneath be seen.
+    // Dashes show the curves beneath where strategies learn the same.
     const dash = index === 0 ? "" : ` stroke-dasharray='6 ${4 + 3 * index}' stroke-dashoffset='${5 * index}'`;
     return `<polyline points='${points}' fill='none' stroke='${colours[index % colours.length]}' stroke-width='2'${dash}/>`;
   });
@@ -139,7 +142,7 @@ function svg(height: number, parts: readonly string[]): string {
   return `<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 ${WIDTH} ${height}' width='${WIDTH}' height='${height}' ${FONT}>${parts.join("")}</svg>`;
 }
 
-/** As text of a page. */
+/** Escapes text for a page. */
 export function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

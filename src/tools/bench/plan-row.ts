@@ -16,17 +16,20 @@ import {
 import { type BenchRow, NUM_RANKS, type Sizes, sizes } from "./dimensions.ts";
 import { modelOf } from "./job.ts";
 
-/** What the planner says of a row before it is run. */
+/** The planner's prediction for a row. */
 export interface PlannedRow {
-  /** Of all ranks together, whose parameters are one copy from ZeRO 1 on. */
+  /** Memory of all ranks together; their parameters are one copy from ZeRO 1 on. */
   readonly totalBytes: number;
-  /** Of a step, by the cost model of the processors that ranks have here; to be compared between rows. */
+  /** Time of a step, by the cost model of this machine's processors; for comparing rows. */
   readonly stepS: number;
-  /** Of the fullest rank at the original's sizes, float16 with masters, on devices of their own. */
+  /** Memory of the fullest rank at the original's sizes, float16 with masters, on devices of their own. */
   readonly originalRankBytes: number;
 }
 
-/** @throws {TroupeError} `LAYOUT` */
+/**
+ * Predicts a row.
+ * @throws {TroupeError} `LAYOUT`
+ */
 export function planRow({ options }: BenchRow, size: Sizes): PlannedRow {
   const layout = layoutOf(options, size);
   const precision: PlannedPrecision = options.precision === undefined ? "fp32" : "amp";
@@ -46,7 +49,7 @@ export function planRow({ options }: BenchRow, size: Sizes): PlannedRow {
   const totalBytes = states.reduce((sum, bytes) => sum + bytes, passing);
   const cluster = calibrated(clusters.cpu, {});
   const { stepS } = estimateStep(facts, layout, { ...plan, cluster });
-  // Its vocabulary is padded to 128 for each rank that splits a layer.
+  // Its vocabulary is padded to a multiple of 128 for each tensor-parallel rank.
   const multiple = 128 * layout.tp;
   const original = { ...sizes.original.gpt, vocab: Math.ceil(50257 / multiple) * multiple };
   const memories = planMemory(

@@ -3,54 +3,54 @@ import type { Convergence } from "./convergence.ts";
 import { type Dimension, NUM_RANKS, type Sizes } from "./dimensions.ts";
 import type { PeerResult, RowResult } from "./measure.ts";
 
-/** One table as it came out. */
+/** The results of one table. */
 export interface TableResult {
   readonly dimension: Omit<Dimension, "rows">;
   readonly size: Sizes;
   readonly rows: readonly RowResult[];
 }
 
-/** All that a run of the tool measured. Plain data. */
+/** All results of a run of the tool. Plain data. */
 export interface BenchResult {
   readonly machine: string;
   readonly sizeName: string;
   readonly tables: readonly TableResult[];
   readonly convergence: readonly Convergence[];
   readonly numSeeds: number;
-  /** What all of it took, in one run or in several. */
+  /** Time to measure all of it, in one run or several. */
   readonly seconds: number;
 }
 
-/** A column of a table: what its numbers are, and whose. */
+/** A column of a table: its name and its group. */
 export interface Column {
-  /** "" of what is no one's. */
+  /** "" for columns without a group. */
   readonly of: string;
   readonly name: string;
 }
 
-/** A table's words, row by row; of whatever the report is written in. */
+/** The texts of a table, row by row, for any format of the report. */
 export interface Table {
   readonly heading: string;
-  /** What it is about, a sentence each. */
+  /** Notes about it, a sentence each. */
   readonly notes: readonly string[];
   readonly columns: readonly Column[];
   readonly rows: readonly (readonly string[])[];
 }
 
-/** What this machine is called in a report. */
+/** This machine's name in a report. */
 export function machineName(): string {
   const all = cpus();
   return `${all.length} × ${all[0]?.model.trim() ?? arch()}, Node ${process.version}`;
 }
 
-/** Some columns, and what a row says in them. */
+/** Some columns, and a row's cells in them. */
 interface Part {
   readonly columns: readonly Column[];
   readonly cells: (row: RowResult) => readonly string[];
   readonly notes: readonly string[];
 }
 
-/** The table of a dimension: what was measured, what PyTorch made of it, what was planned, and what the original prints. */
+/** The table of a dimension: measured, PyTorch's, planned and original numbers. */
 export function tableOf({ dimension, size, rows }: TableResult): Table {
   const { layers, width, heads, length, microBatch, batch } = size;
   const parts = [own(rows), ...peers(rows), ...plans(rows), original];
@@ -79,12 +79,12 @@ function own(rows: readonly RowResult[]): Part {
             megabytes(measured.peakBytes),
           ],
     notes: [
-      "Peak MB: tensors of all ranks together, at most at one moment, by the ledger; the process besides (code, libtorch's caches, kernels' own workspaces) is not in it, nor in what is planned.",
+      "Peak MB: peak of the tensors of all ranks together, by the ledger; the rest of the process (code, libtorch's caches, kernels' own workspaces) is not included, nor in the plan.",
     ],
   };
 }
 
-/** Stock PyTorch beside, where it was asked for. */
+/** Columns of stock PyTorch, if asked for. */
 function peers(rows: readonly RowResult[]): Part[] {
   const torch = rows.find(({ peer }) => peer !== undefined)?.peer?.torch;
   if (torch === undefined) return [];
@@ -99,11 +99,11 @@ function peers(rows: readonly RowResult[]): Part[] {
       (measured.peakBytes / peer.peakBytes).toFixed(2),
     ];
   };
-  const note = `PyTorch ${torch}: the same sizes and steps, a process of one thread a rank over gloo: DDP, ZeroRedundancyOptimizer, fully_shard, parallelize_module, Schedule1F1B, autocast; eager. Its peak MB: tensors of all ranks, each at its own most, by its allocator.`;
+  const note = `PyTorch ${torch}: the same sizes and steps, a process with one thread per rank over gloo: DDP, ZeroRedundancyOptimizer, fully_shard, parallelize_module, Schedule1F1B, autocast; eager. Its peak MB: the sum of all ranks' peaks of tensors, by its allocator.`;
   return [{ columns, cells, notes: [note] }];
 }
 
-/** What the planner said before anything ran, of tables that it has something to say of. */
+/** Columns of the planner's predictions, for tables that have some. */
 function plans(rows: readonly RowResult[]): Part[] {
   const [first] = rows.flatMap(({ planned }) => (planned === undefined ? [] : [planned]));
   if (first === undefined) return [];
@@ -119,7 +119,7 @@ function plans(rows: readonly RowResult[]): Part[] {
               (planned.originalRankBytes / 2 ** 20 / 1000).toFixed(1),
             ],
       notes: [
-        "Planned speed is that of the cost model as a ratio to the first row's, with a core a rank; planned GB of a rank at the original's size.",
+        "Planned speed: the cost model's, relative to the first row, with one core per rank; planned GB: of a rank at the original's size.",
       ],
     },
   ];
@@ -148,7 +148,7 @@ function convergenceTable({ convergence, numSeeds }: BenchResult): Table {
   return {
     heading: "Convergence: a small GPT on the letters of a text",
     notes: [
-      `${steps} steps, ${numSeeds} seeds. The loss of the last tenth of the steps, in nats a letter, mean ± deviation over the seeds; and how far a seed's is at most from one rank's in single precision.`,
+      `${steps} steps, ${numSeeds} seeds. The loss of the last tenth of the steps, in nats per letter, mean ± deviation over the seeds; and a seed's largest difference from one rank in single precision.`,
     ],
     columns: columnsOf("", ["strategy", "first loss", "last loss", "apart from one rank"]),
     rows: convergence.map(({ name, lossesNats, last, apart }, index) => [
@@ -168,18 +168,21 @@ export function tablesOf(result: BenchResult): Table[] {
   ];
 }
 
-/** What was measured on what, and how long it took: a sentence. */
+/** A sentence with the machine, the sizes and the time. */
 export function summaryOf({ machine, sizeName, seconds }: BenchResult): string {
   return `${machine}; sizes: ${sizeName}; ${Math.round(seconds)} s in all.`;
 }
 
-/** The report as Markdown. `pictures`: of each table the file of its picture. */
+/**
+ * The report as Markdown.
+ * @param pictures - for each table the file of its picture
+ */
 export function markdownReport(result: BenchResult, pictures: readonly string[] = []): string {
   const sections = tablesOf(result).map(({ heading, notes, columns, rows }, index) => {
     const line = (cells: readonly string[]) =>
       `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
     const table = [
-      // What was measured here is what a reader looks for, and needs no name.
+      // Columns of this machine's measurements need no group's name.
       line(columns.map(({ of, name }) => (of === "" || of === "measured" ? name : `${of}: ${name}`))),
       line(columns.map((_, column) => (column === 0 ? "---" : "---:"))),
       ...rows.map(line),

@@ -7,27 +7,27 @@ import { measureRow, type PeerResult, type RowResult } from "./measure.ts";
 import { measurePeer } from "./peer.ts";
 import { type BenchResult, machineName, type TableResult } from "./report.ts";
 
-/** What is measured. */
+/** Options of {@link runBench}. */
 export interface BenchOptions {
-  /** Tables, and what strategies learn. */
+  /** Tables to measure, and whether to compare what strategies learn. */
   readonly dimensions: readonly (Dimension["name"] | "convergence")[];
   readonly size: keyof typeof sizes;
-  /** Of a row, each of some steps; means and deviations are over them. */
+  /** Windows per row, each of some steps; means and deviations are over them. */
   readonly windows: number;
   readonly stepsOfWindow: number;
-  /** Steps of each run of the convergence; 0 for none. */
+  /** Steps of each convergence run; 0 for none. */
   readonly convergenceSteps: number;
-  /** What is learnt there. Default: the package's README. */
+  /** Text to train on there. Default: the package's README. */
   readonly text?: string | undefined;
-  /** A Python with torch, whose rows are measured beside these. Default: none. */
+  /** A Python with torch, to measure the rows with too. Default: none. */
   readonly peer?: string | undefined;
-  /** What was measured before with the same settings is not measured again, and part of the result, asked for or not. */
+  /** Earlier results with the same settings: these are not measured again, and are part of the result, asked for or not. */
   readonly kept: KeptResults;
-  /** Told what is measured next. */
+  /** Receives a line about each measurement before it starts. */
   readonly tell: (line: string) => void;
 }
 
-/** Measures what is asked for, row by row in this process, then what strategies learn. */
+/** Measures the tables row by row in this process, then what strategies learn. */
 export async function runBench(options: BenchOptions): Promise<BenchResult> {
   const { size, kept } = options;
   const tables: TableResult[] = [];

@@ -1,4 +1,4 @@
-// What convergence is measured on: a small GPT on the letters of a text.
+// The job of the convergence runs: a small GPT on the letters of a text.
 
 import { AdamW } from "../../compute/optim/index.ts";
 import { defineJob } from "../../job/index.ts";

@@ -33,7 +33,7 @@ export function addBenchCommand(program: Command): void {
   program
     .command("bench")
     .description(
-      "measure Rapidformer's tables A to D beside the planner's predictions, and compare what the strategies learn",
+      "measure Rapidformer's tables A to D, compare them with the planner's predictions, and compare what the strategies learn",
     )
     .addOption(
       new Option("--dimension <name...>", "tables, and what strategies learn").choices(names).default(names),
@@ -47,7 +47,10 @@ export function addBenchCommand(program: Command): void {
     .option("--window-steps <n>", "steps in a window", number, 2)
     .option("--convergence <steps>", "steps of each convergence run; 0: none", number, 60)
     .option("--text <file>", "text for the convergence runs (default: the package's README)")
-    .option("--peer <python>", "Python with PyTorch, measured beside Troupe: gloo, a thread for each rank")
+    .option(
+      "--peer <python>",
+      "Python with PyTorch, to measure the same rows in it: gloo, a thread for each rank",
+    )
     .option(
       "--out <folder>",
       "write report.html, report.md with pictures, and report.json there; rows already measured there with the same settings are kept",
@@ -65,7 +68,7 @@ async function bench(flags: BenchFlags): Promise<void> {
   whole("--window-steps", flags.windowSteps, 1);
   whole("--convergence", flags.convergence, 0);
   const folder = flags.out === undefined ? undefined : resolve(flags.out);
-  // A place that cannot be written to is told before the work, not after.
+  // Makes the folder first: a folder that cannot be written is reported before the work, not after.
   if (folder !== undefined) makeFolder(folder);
   const result = await runBench({
     dimensions: flags.dimension,

@@ -7,9 +7,10 @@ import { type CheckpointStorage, openStorage, standingOf } from "../../library/c
 import { number } from "./flags.ts";
 
 /**
- * Says where to look: on standard error, since standard output is for results. The token is shown on a terminal alone: others
- * may read what goes elsewhere, such as a job's log. There a command is shown that prints the address with the token.
- * @param tokenFile - readable by its owner alone
+ * Prints the dashboard's address to standard error, since standard output is for results. Only a terminal shows the
+ * token: other output, such as a job's log, may have other readers. There it prints a command that shows the address
+ * with the token.
+ * @param tokenFile - readable by its owner only
  */
 export function printAddress(url: string | undefined, tokenFile: string | undefined): void {
   if (url === undefined) return;
@@ -37,7 +38,7 @@ interface ShowFlags {
   readonly host?: string;
 }
 
-/** Until it is interrupted. */
+/** Serves the dashboard until interrupted. */
 async function show(path: string, { port, host }: ShowFlags): Promise<void> {
   const file = await findEventFile(path);
   const tokenFile = ownTokenFile();
@@ -52,7 +53,10 @@ async function show(path: string, { port, host }: ShowFlags): Promise<void> {
   await followFile(file, new Watched(dashboard, await openStorage(dirname(file))), interrupted.signal);
 }
 
-/** Not in the run's folder, which may be another user's. @returns undefined where this user has no folder of their own */
+/**
+ * The token's file, not in the run's folder, which may be another user's.
+ * @returns undefined where this user has no folder of their own
+ */
 function ownTokenFile(): string | undefined {
   const { XDG_RUNTIME_DIR: runtime } = process.env;
   if (runtime !== undefined && whyUnsafe(runtime) === undefined) return join(runtime, TOKEN_NAME);
@@ -62,7 +66,7 @@ function ownTokenFile(): string | undefined {
 const TOKEN_NAME = "troupe-dashboard.token";
 const LOOK_MS = 1_000;
 
-/** A record on its way to the page, which is told too where its run is gone from the folder without a word. */
+/** Forwards a run's events to the page, and reports to it when the run has ended without a record. */
 class Watched implements FileReader {
   readonly #dashboard: Dashboard;
   readonly #folder: CheckpointStorage;

@@ -16,6 +16,10 @@ export function addDoctorCommand(program: Command): void {
       const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
       if (status === 0) return;
       const expected = "all that training needs";
-      throw new TroupeError("NATIVE_UNAVAILABLE", { where: "doctor", expected, got: "the lack told above" });
+      throw new TroupeError("NATIVE_UNAVAILABLE", {
+        where: "doctor",
+        expected,
+        got: "what is missing above",
+      });
     });
 }

@@ -2,14 +2,20 @@ import type { Command } from "commander";
 import { TroupeError } from "../../errors/index.ts";
 import { bytesOf } from "../../job/options/index.ts";
 
-/** @returns a flag's value as a number. @throws {TroupeError} `USAGE` */
+/**
+ * Reads a flag's value as a number.
+ * @throws {TroupeError} `USAGE`
+ */
 export function number(text: string): number {
   const value = Number(text);
   if (text.trim() !== "" && Number.isFinite(value)) return value;
   throw usage("a number", JSON.stringify(text), "see troupe --help");
 }
 
-/** @returns `80GB`, `512 MiB` or a plain number as bytes. @throws {TroupeError} `USAGE` */
+/**
+ * Reads `80GB`, `512 MiB` or a plain number as bytes.
+ * @throws {TroupeError} `USAGE`
+ */
 export function bytes(text: string): number {
   const size = bytesOf(text);
   if (size !== undefined && Number.isFinite(size)) return size;
@@ -17,8 +23,9 @@ export function bytes(text: string): number {
 }
 
 /**
- * @param flags - how the flag is written, `--flag <key=value>`
- * @returns adds one such pair to those that came before. @throws {TroupeError} `USAGE`
+ * Makes a reader of a repeatable flag with pairs.
+ * @param flags - the flag as written, `--flag <key=value>`
+ * @returns adds one pair to those before it; throws {TroupeError} `USAGE`
  */
 export function pair(flags: string, example: string) {
   const expected = flags.replaceAll(/[<>]/g, "").replace(/ .*/, (value) => value.toUpperCase());
@@ -29,24 +36,27 @@ export function pair(flags: string, example: string) {
   };
 }
 
-/** Adds one setting of a job to those that came before. @throws {TroupeError} `USAGE` */
+/**
+ * Reads one setting of a job and adds it to those before it.
+ * @throws {TroupeError} `USAGE`
+ */
 export const setting = pair("--set <key=value>", "--set layers=6");
 
-/** The error for what was typed. */
+/** The error for wrong arguments. */
 export function usage(expected: string, got: string, advice: string): TroupeError {
   return new TroupeError("USAGE", { where: "troupe", expected, got, hint: advice });
 }
 
-const TELLS_ALL = "tellsAll";
+const FULL_ERRORS = "printsFullErrors";
 
-/** Has the command line tell the error that it ends with, if any, with all there is. */
-export function tellAll(command: Command): void {
-  rootOf(command).setOptionValue(TELLS_ALL, true);
+/** Lets the command line print its last error with all details. */
+export function printFullErrors(command: Command): void {
+  rootOf(command).setOptionValue(FULL_ERRORS, true);
 }
 
-/** Whether {@link tellAll} was asked for. */
-export function tellsAll(command: Command): boolean {
-  return rootOf(command).getOptionValue(TELLS_ALL) === true;
+/** Whether {@link printFullErrors} was called. */
+export function printsFullErrors(command: Command): boolean {
+  return rootOf(command).getOptionValue(FULL_ERRORS) === true;
 }
 
 function rootOf(command: Command): Command {
@@ -58,20 +68,23 @@ let unprinted: NodeJS.ErrnoException | undefined;
 /** Writes a line to standard output. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`, (error) => {
-    // A reader that has gone has read enough.
+    // A reader that closed the pipe has read enough.
     if (error && (error as NodeJS.ErrnoException).code !== "EPIPE") unprinted ??= error;
   });
 }
 
-/** @throws {TroupeError} `OUTPUT_LOST` where some of what was printed had no room */
+/**
+ * Checks that everything was printed.
+ * @throws {TroupeError} `OUTPUT_LOST` where some output could not be written, as on a full disk
+ */
 export async function checkPrinted(): Promise<void> {
-  // It is told a turn later.
+  // The stream reports it a turn later.
   await new Promise((resolve) => setImmediate(resolve));
   if (unprinted === undefined) return;
   throw new TroupeError("OUTPUT_LOST", {
     where: "troupe",
     expected: "standard output to take what was asked for",
     got: unprinted.message,
-    hint: "all else is done",
+    hint: "everything else is done",
   });
 }

@@ -45,7 +45,7 @@ interface GenerateFlags {
   readonly threads?: number;
 }
 
-/** What writes, for a folder that names no architecture: its family's model that does. */
+/** Tasks that can write text, for a folder that names no architecture. */
 const writing = ["causal_lm", "seq2seq_lm"] as const;
 
 const stopping = { true: true, false: false, never: "never" } as const;
@@ -73,21 +73,20 @@ export function addGenerateCommand(program: Command): void {
   value("--max-new-tokens <n>", "most tokens to add", 50);
   value(
     "--temperature <t>",
-    "0 takes the most likely token (0, unless --top-k, --top-p or --seed say that it is drawn)",
+    "0 takes the most likely token (default: 0, or 1 with --top-k, --top-p, --seed or --beams)",
   );
   value("--top-k <n>", "draw from the n most likely tokens");
   value("--top-p <p>", "draw from the most likely tokens that reach this probability together");
-  value("--repetition-penalty <x>", "above 1: what was said is less likely");
-  value("--seed <n>", "what is drawn is a pure function of it");
-  value("--beams <n>", "pursue n texts at once and keep the likeliest");
-  value("--length-penalty <x>", "of beams: above 0 long ones are preferred");
-  value("--threads <n>", "of this process; as many as there are cores unless told otherwise");
+  value("--repetition-penalty <x>", "above 1: tokens of the text so far become less likely");
+  value("--seed <n>", "seed of the draws: the same seed gives the same text");
+  value("--beams <n>", "follow n texts at once and print the likeliest");
+  value("--length-penalty <x>", "with --beams: above 0 favours long texts");
+  value("--threads <n>", "threads to compute with (default: one for each core)");
   command
     .addOption(
-      new Option(
-        "--early-stopping <when>",
-        "of beams: end once as many have ended as there are beams",
-      ).choices(Object.keys(stopping)),
+      new Option("--early-stopping <when>", "with --beams: stop once n texts have ended").choices(
+        Object.keys(stopping),
+      ),
     )
     .action(run);
 
@@ -100,11 +99,7 @@ export function addGenerateCommand(program: Command): void {
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   const adapter = existsSync(join(path, adapterConfigName)) ? path : undefined;
   if (adapter === undefined && flags.base !== undefined)
-    throw usage(
-      "--base beside what was tuned of a model",
-      `it beside ${path}`,
-      `that has no ${adapterConfigName}`,
-    );
+    throw usage("--base with an adapter", `it with ${path}`, `that has no ${adapterConfigName}`);
   const base = adapter === undefined ? path : (flags.base ?? baseOf(adapter));
   await using folder = await HuggingFaceFolder.open(base);
   const { config, generationConfig = {} } = folder;
@@ -122,7 +117,7 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   const model = autoModel(task, configOfFile(config));
   if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
   const entries = new Map(folder.names.map((name) => [name, folder.entry(name)]));
-  // Compared before a model of a stranger's sizes is given memory.
+  // Shapes are compared before memory is allocated, since the sizes come from an untrusted file.
   const matched = adapter === undefined ? matchWeights(model, entries) : pretrained(model, entries).matched;
   materialize(model, { seed: 0 });
   try {
@@ -143,7 +138,7 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   }
 }
 
-/** The folder of the model that was tuned. */
+/** The folder of the model that the adapter was tuned from. */
 function baseOf(adapter: string): string {
   const file = join(adapter, adapterConfigName);
   const { base_model_name_or_path: base } = adapterConfigOf(file);
@@ -165,7 +160,7 @@ function adapterConfigOf(file: string): JsonObject {
   return parseJsonObject(text, file);
 }
 
-/** What an encoder's text ends with. */
+/** The tokens that end an encoder's text. */
 function endOf({ eos_token_id: end }: Readonly<Record<string, unknown>>): readonly number[] {
   return typeof end === "number" ? [end] : [];
 }

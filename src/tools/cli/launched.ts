@@ -11,10 +11,10 @@ const USUAL_DEADLINE_S = 300;
 const USUAL_SILENCE_S = 1.8;
 const USUAL_GRACE_S = 60;
 
-/** @returns what every host of a run must be started with, in words: the job, and a digest of all that was said */
+/** Describes a run for comparison between hosts: the job, and a digest of all options given. */
 export function aboutRun(url: string, given: readonly Given[]): string {
   const said = given
-    // Where a host keeps its own certificate is its own business.
+    // The paths of certificates may differ between hosts.
     .filter(({ origin, path }) => origin !== "default" && path[0] !== "hosts")
     .map(({ path, value }) => `${path.join(".")}=${JSON.stringify(value)}`)
     .sort();
@@ -23,8 +23,8 @@ export function aboutRun(url: string, given: readonly Given[]): string {
 }
 
 /**
- * Takes part in a run that another host leads: this one starts the ranks that live here.
- * @throws {TroupeError} what the run failed with; `RUN_INTERRUPTED` where it ended for a signal, whichever host was sent it
+ * Joins a run that another host leads, and runs this host's ranks.
+ * @throws {TroupeError} the error that the run failed with; `RUN_INTERRUPTED` where a signal to any host ended it
  */
 export async function takePartIn(launch: Launch, about: string, { runtime }: CommandOptions): Promise<void> {
   const { hostDeadlineSeconds = USUAL_DEADLINE_S, hostSilenceSeconds = USUAL_SILENCE_S } = runtime;
@@ -34,10 +34,14 @@ export async function takePartIn(launch: Launch, about: string, { runtime }: Com
   const headless = Promise.withResolvers<never>();
   const tell = (signal: NodeJS.Signals) => {
     if (joined !== undefined) joined.signal(signal);
-    else setTimeout(() => joined ?? headless.reject(unheard(signal, launch)), graceSeconds * 1000).unref();
+    else
+      setTimeout(
+        () => joined ?? headless.reject(interruptedEarly(signal, launch)),
+        graceSeconds * 1000,
+      ).unref();
   };
-  // The head lets the run save and end, and this host with it; where it is not joined yet, it hears of the signal then. A second signal ends
-  // this host at once.
+  // The head receives the signal, or will once this host has joined, and lets the run save and end. A second signal
+  // ends this host at once.
   const hear = (signal: NodeJS.Signals) => {
     if (first !== undefined) process.exit(exitOf(signal));
     first = signal;
@@ -63,10 +67,10 @@ export async function takePartIn(launch: Launch, about: string, { runtime }: Com
 }
 
 /** The error for a signal that came before a head could be reached. */
-function unheard(signal: NodeJS.Signals, { rank }: Launch): TroupeError {
+function interruptedEarly(signal: NodeJS.Signals, { rank }: Launch): TroupeError {
   return new TroupeError("RUN_INTERRUPTED", {
     where: "run",
-    expected: "host 0 to take this one in",
+    expected: "host 0 to accept this host",
     got: `${signal} on host ${rank}, and no answer of host 0 since`,
     hint: "no step was made here: start it again",
   });

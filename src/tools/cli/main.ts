@@ -6,7 +6,7 @@ import { addBenchCommand } from "./bench.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
-import { checkPrinted, tellsAll } from "./flags.ts";
+import { checkPrinted, printsFullErrors } from "./flags.ts";
 import { addGenerateCommand } from "./generate.ts";
 import { misunderstood } from "./misunderstood.ts";
 import { addPlanCommand } from "./plan.ts";
@@ -14,23 +14,26 @@ import { addPreprocessCommand } from "./preprocess.ts";
 import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
 import { addRunCommand } from "./run.ts";
 
-/** Exit codes of the command line. `interrupted` is that of a run which a signal has ended and which is saved: EX_TEMPFAIL of sysexits.h. */
+/**
+ * Exit codes of the command line. `interrupted`: a signal has ended the run and its state is saved (EX_TEMPFAIL of
+ * sysexits.h).
+ */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
- * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`, `troupe generate FOLDER`, `troupe preprocess`,
- * `troupe bench`, `troupe doctor`.
- * @param args - what follows the program's name
- * @returns the exit code; everything it started has ended then
+ * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
+ * `troupe generate FOLDER`, `troupe preprocess`, `troupe bench`, `troupe doctor`.
+ * @param args - the arguments after the program's name
+ * @returns the exit code, once everything that it started has ended
  */
 export async function main(args: readonly string[]): Promise<number> {
   const program = new Command("troupe")
     .description("Trains big models with actors: every rank, shard and checkpoint writer is one.")
     .version(version())
     .exitOverride()
-    // Said once, as a sentence of ours.
+    // The error is printed below, in our form.
     .configureOutput({ outputError: () => {} });
-  // Whoever reads what is said may go (`| head`), or have no room: that is no reason to end what is being done.
+  // A reader that closes the pipe (`| head`), or a full disk, must not end the work.
   for (const stream of [process.stdout, process.stderr])
     if (stream.listenerCount("error") === 0) stream.on("error", () => {});
   addRunCommand(program);
@@ -47,10 +50,10 @@ export async function main(args: readonly string[]): Promise<number> {
     await checkPrinted();
     return exitCodes.done;
   } catch (error) {
-    const debug = tellsAll(program) || args.includes("--debug");
+    const debug = printsFullErrors(program) || args.includes("--debug");
     if (!(error instanceof CommanderError)) return report(error, debug);
     if (error.exitCode === 0) return exitCodes.done;
-    // A command that needs another one behind it has shown its help.
+    // A command without its subcommand has shown its help.
     if (error.code === "commander.help") return exitCodes.usage;
     return report(misunderstood(program, args, error), debug);
   }
@@ -58,9 +61,9 @@ export async function main(args: readonly string[]): Promise<number> {
 
 function report(error: unknown, debug: boolean): number {
   const code = error instanceof TroupeError ? error.code : undefined;
-  // What has no code of ours was meant by nobody: only its frames tell where it is from.
+  // An error without a code of ours, from our own files, is a bug: only its frames show where.
   const isOurs = code === undefined && ownFrames(framesOf((error as Error | undefined)?.stack)).length === 0;
-  // What was typed stands in no file.
+  // A wrong argument has no place in a file.
   const isTyped = code !== undefined && USAGE_CODES.has(code) && !JOB_CODES.has(code) && !debug;
   const text = isTyped
     ? (error as Error).message
@@ -70,7 +73,7 @@ function report(error: unknown, debug: boolean): number {
   return code !== undefined && USAGE_CODES.has(code) ? exitCodes.usage : exitCodes.failed;
 }
 
-/** Of the usage errors those that a job's own code may have thrown: their lines are shown. */
+/** Usage errors that a job's own code may also throw: for these the code's lines are shown. */
 const JOB_CODES: ReadonlySet<string> = new Set([
   "LAYOUT",
   "ZERO_LEVEL",
@@ -81,7 +84,7 @@ const JOB_CODES: ReadonlySet<string> = new Set([
   "DATA_INVALID",
 ]);
 
-/** Mistakes in what was typed, found before anything ran. */
+/** Errors in the arguments, found before anything ran. */
 const USAGE_CODES: ReadonlySet<string> = new Set([
   "USAGE",
   "OPTION",
@@ -119,7 +122,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "HUB_CHECKSUM",
   "HUB_UNREACHABLE",
   "ARGUMENTS",
-  // No such mistake, but 1 of `checkpoint verify` means damage: nobody has heard whether there is any.
+  // Not such an error, but 1 from `checkpoint verify` means damage, and its findings were not printed.
   "OUTPUT_LOST",
 ]);
 

@@ -2,7 +2,7 @@ import type { Command, CommanderError } from "commander";
 import { nearestName, type TroupeError } from "../../errors/index.ts";
 import { usage } from "./flags.ts";
 
-/** Flags of other trainers, and what does the same here. */
+/** Flags of other trainers, with their counterparts here. */
 const OTHER_TRAINERS: Readonly<Record<string, string>> = {
   "--batch-size": "the job's training gives batchSize; --set changes it where the job has such a setting",
   "--devices": "did you mean --ranks?",
@@ -18,9 +18,9 @@ const OTHER_TRAINERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param program - that could not read what was typed
- * @param args - what was typed
- * @returns commander's complaint as a sentence of ours, with what may have been meant
+ * Words commander's error as one of ours, with a suggestion.
+ * @param program - the program that could not read the arguments
+ * @param args - the arguments
  */
 export function misunderstood(program: Command, args: readonly string[], error: CommanderError): TroupeError {
   const command = commandOf(program, args);
@@ -57,7 +57,7 @@ export function misunderstood(program: Command, args: readonly string[], error: 
   }
 }
 
-/** The innermost command that was typed. */
+/** The innermost command among the arguments. */
 function commandOf(program: Command, args: readonly string[]): Command {
   const [first, ...rest] = args;
   const inner = program.commands.find(

@@ -2,7 +2,7 @@ import { type Command, Option as Flag } from "commander";
 import { describeStandard, type Given, groups, type Option, readText } from "../../job/options/index.ts";
 import { pair } from "./flags.ts";
 
-/** Adds the flags of options, each in the group of its subject, in the order of the groups. */
+/** Adds the flags of options, grouped by subject. */
 export function addOptionFlags(command: Command, options: readonly Option[]): Command {
   for (const group of Object.keys(groups)) {
     for (const option of options) if (option.group === group) addFlags(command, option);
@@ -18,7 +18,7 @@ function addFlags(command: Command, option: Option): void {
   }
 }
 
-/** Each flag of an option with its help. */
+/** Returns an option's flags, each with its help. */
 function flagsOf(option: Option): readonly (readonly [string, string])[] {
   const own = option.flag === "" ? [] : [[option.flag, helpOf(option)] as const];
   return [...own, ...Object.entries(option.also ?? {})];
@@ -31,10 +31,10 @@ function helpOf(option: Option): string {
     : `${option.meaning} (default: ${standard})`;
 }
 
-/** `--anomaly <what=policy>` gives one option of a subject, by name. */
+/** Whether the flag gives options by name, such as `--anomaly <what=policy>`. */
 const isPairs = (flags: string) => flags.includes("=");
 
-/** @returns what of the options was typed */
+/** Returns the options that were given as flags. */
 export function typedOptions(command: Command, options: readonly Option[]): Given[] {
   return options.flatMap((option) =>
     flagsOf(option).flatMap(([flags]) => typed(command, option, new Flag(flags))),
@@ -45,7 +45,7 @@ function typed(command: Command, option: Option, flag: Flag): Given[] {
   const name = flag.attributeName();
   const value: unknown = command.getOptionValue(name);
   if (command.getOptionValueSource(name) !== "cli") return [];
-  // `--events FILE` and `--no-events` are one to commander: false is of the latter alone.
+  // Commander keeps `--events FILE` and `--no-events` under one name: false means the latter.
   if (flag.negate !== (value === false)) return [];
   const given = { origin: "flag", by: flag.long ?? "" } as const;
   if (isPairs(flag.flags)) {
@@ -55,7 +55,7 @@ function typed(command: Command, option: Option, flag: Flag): Given[] {
       value: text,
     }));
   }
-  // `--dashboard` without its port turns on what the port belongs to.
+  // `--dashboard` without a port turns the dashboard on.
   if (flag.optional && value === true) return [{ ...given, path: option.path.slice(0, -1), value }];
   return [
     { ...given, path: option.path, value: typeof value === "string" ? readText(option, value) : value },

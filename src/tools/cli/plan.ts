@@ -50,7 +50,7 @@ import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
-/** The options that a plan shares with a run, by the same names and with the same defaults. */
+/** Options that a plan shares with a run, with the same names and defaults. */
 const { tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel, device, precision } =
   runtimeSchema.shape;
 const MAX_PLANNED_RANKS = 1 << 16;
@@ -71,15 +71,15 @@ const shared = optionsOf(sharedSchema);
 
 type Shared = z.output<typeof sharedSchema>;
 
-/** What was asked for, by whomever. */
+/** Options of a plan, from flags, the environment and a file. */
 interface PlanFlags extends Omit<Shared, "zero" | "precision" | "recompute" | "schedule"> {
   readonly schedule: NonNullable<Shared["schedule"]>;
   readonly zero: number;
   readonly precision: PlannedPrecision;
-  /** As a run is told it. */
+  /** The precision as a run's option. */
   readonly runPrecision: string;
   readonly recompute?: boolean;
-  /** Whether a layout was named, or is to be found. */
+  /** Whether the user named a layout; else the best ones are looked for. */
   readonly asksForLayout: boolean;
   readonly set: Readonly<Record<string, string | number | boolean>>;
   readonly batch?: number;
@@ -95,7 +95,7 @@ interface PlanFlags extends Omit<Shared, "zero" | "precision" | "recompute" | "s
 
 type OwnFlags = Omit<PlanFlags, keyof Shared | "asksForLayout" | "runPrecision" | "set"> & ConfigFlags;
 
-/** How many layouts are suggested. */
+/** The most layouts that are suggested. */
 const NUM_SUGGESTED = 8;
 
 /** Adds `troupe plan JOB`. */
@@ -123,7 +123,7 @@ export function addPlanCommand(program: Command): void {
   addOptionFlags(command, shared).addOption(settingFlag());
 }
 
-/** Of what a run is told a plan takes what it knows; the rest moves nothing that it foretells. */
+/** Takes from the options of a run those that a plan needs; the others do not change its predictions. */
 function flagsOf(own: OwnFlags, command: Command): PlanFlags {
   const around = givenAround(own);
   const layers = new Layers([...around, ...typedOptions(command, shared)]);
@@ -136,7 +136,7 @@ function flagsOf(own: OwnFlags, command: Command): PlanFlags {
     by,
   );
   const isGiven = (name: string) => layers.sourceOf([name]) !== undefined;
-  if (!isGiven("ranks")) throw usage("--ranks <n>", "none", "how many ranks is what a plan is about");
+  if (!isGiven("ranks")) throw usage("--ranks <n>", "none", "a plan needs the number of ranks");
   return {
     ...own,
     ...asked,
@@ -150,7 +150,7 @@ function flagsOf(own: OwnFlags, command: Command): PlanFlags {
   };
 }
 
-/** What is to be planned, whichever way it was named. */
+/** The model or job to plan. */
 interface Subject {
   readonly name: string;
   readonly facts: ModelFacts;
@@ -195,7 +195,8 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
   print(describeLayout(layout));
   print(describeMemory(memory));
   const { unruled } = facts.trace(traceOptions(layout, options));
-  if (unruled.length > 0) print(`not known what they keep, all of it counted: ${unruled.join(", ")}`);
+  if (unruled.length > 0)
+    print(`operators without a memory rule, their inputs and outputs counted as kept: ${unruled.join(", ")}`);
   print(
     simulation === undefined
       ? describeEstimate(estimate, size)
@@ -204,7 +205,7 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
   printCommand(path, layout, flags.recompute === true, flags);
 }
 
-/** Runs the schedules where that is asked for, and writes the timeline. */
+/** Simulates the schedules if asked to, and writes the timeline. */
 function simulated(
   facts: ModelFacts,
   layout: Layout,
@@ -242,13 +243,13 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
     });
   }
   print(
-    `what fits ${describeBytes(memoryBytes)} a rank, the best of each split; fastest first, times estimated`,
+    `layouts that fit ${describeBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
   );
   print(describeSuggestions(best, subject.facts.tokensPerSample));
   if (best[0] !== undefined) printCommand(path, best[0].layout, best[0].recompute, flags);
 }
 
-/** The run that was planned, to be copied; none of a file that holds a model alone. */
+/** Prints the command that runs the planned layout; nothing for a config.json, which is no job. */
 function printCommand(path: string, layout: Layout, recompute: boolean, flags: PlanFlags): void {
   if (path.endsWith(".json")) return;
   const numbers = {
@@ -275,7 +276,7 @@ function printCommand(path: string, layout: Layout, recompute: boolean, flags: P
   print(`\ntroupe run ${quoted(path)} ${words.join(" ")}`);
 }
 
-/** As a shell takes it. */
+/** Quotes a word for a shell. */
 const quoted = (text: string) => (/^[\w./:=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanFlags): string {
@@ -341,7 +342,7 @@ function readFields(path: string): JsonObject {
   return parseJsonObject(text, path);
 }
 
-/** Samples that a rank may have at a time: of the layout that was named, or of any that is looked at. */
+/** Micro-batch sizes to trace: those of the named layout, or of every layout considered. */
 function microBatchSizes(flags: PlanFlags, batchSize: number, accumulation: number | undefined): number[] {
   const { ranks, tp, pp } = flags;
   if (flags.asksForLayout)
@@ -359,7 +360,11 @@ function checkFlags({ cluster, offload, offloadParameters, zero }: PlanFlags): v
     if (!choices.includes(value)) throw usage(`${flag} ${choices.join(", ")}`, value, "choose one of them");
   };
   one("--cluster", cluster, Object.keys(clusters));
-  if (!(offload >= 0 && offload <= 1)) throw usage("--offload from 0 to 1", String(offload), "a part");
+  if (!(offload >= 0 && offload <= 1)) throw usage("--offload from 0 to 1", String(offload), "a fraction");
   if (offloadParameters && zero !== 3)
-    throw usage("--zero 3 with --offload-parameters", String(zero), "others need them throughout");
+    throw usage(
+      "--zero 3 with --offload-parameters",
+      String(zero),
+      "other levels need the parameters at all times",
+    );
 }

@@ -40,7 +40,7 @@ interface PreprocessFlags {
 
 const kinds = ["BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer"] as const;
 
-/** Languages whose sentences `--lang` may name as NLTK does. */
+/** NLTK's names of languages, for `--lang`. */
 const languages: Readonly<Record<string, string>> = {
   english: "en",
   german: "de",
@@ -70,7 +70,7 @@ export function addPreprocessCommand(program: Command): void {
     .addOption(new Option("--vocab <file>", "the same").hideHelp())
     .option("--merge-file <file>", "GPT-2's merges.txt")
     .option("--append-eod", "end each document with <|endoftext|> or [SEP]", false)
-    .option("--split-sentences", "make each sentence a sequence, found by Unicode's rules or by Punkt", false)
+    .option("--split-sentences", "make each sentence a sequence, split by Unicode's rules or by Punkt", false)
     .option("--keep-newlines", "keep the white space after a sentence with it, as Megatron does", false)
     .option("--lang <language>", "language of the sentences", "english")
     .option(
@@ -78,7 +78,7 @@ export function addPreprocessCommand(program: Command): void {
       "find sentences as Megatron does, with NLTK's Punkt model: nltk_data/tokenizers/punkt_tab",
     )
     .addOption(
-      new Option("--dataset-impl <format>", "of the datasets")
+      new Option("--dataset-impl <format>", "format of the datasets")
         .choices(["mmap", "lazy", "cached"])
         .default("mmap"),
     )
@@ -140,7 +140,7 @@ export function addPreprocessCommand(program: Command): void {
 
 const PLAIN_LOOP_MS = 2000;
 
-/** Tokens a second of the loop that anybody would write first: a line, its JSON, its tokens. */
+/** Tokens per second of a plain loop: read a line, parse its JSON, tokenize. */
 async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: Tokenizer): Promise<number> {
   const file = createReadStream(input, { fd: openRegularSync(input) });
   const beganMs = performance.now();
@@ -167,14 +167,14 @@ async function tokenizerOf(flags: PreprocessFlags): Promise<Tokenizer> {
     if (mergeFile === undefined) throw misused(`--merge-file with --tokenizer-type ${tokenizerType}`, "none");
     return loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
   }
-  // Megatron's own: words of up to 200 characters, and [MASK] in a text is text.
+  // As in Megatron: words have at most 200 characters, and [MASK] in a text is plain text.
   return loadWordPiece(vocabFile, {
     lowercase: tokenizerType === "BertWordPieceLowerCase",
     maxCharacters: 200,
   });
 }
 
-/** GPT-2's own token, or the separator of BERT. */
+/** The token that ends a document: GPT-2's <|endoftext|> or BERT's separator. */
 function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags): number {
   const { spec } = tokenizer;
   const json = spec.kind === "hugging-face" ? spec.tokenizer : {};
@@ -187,7 +187,7 @@ function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags)
   throw misused("--append-eod with a vocabulary that has <|endoftext|>, [SEP] or </s>", `${tokenizerType}`);
 }
 
-/** Punkt's folder of all languages, or of the one. */
+/** Punkt's folder for all languages, or its model of one. */
 function sentencesOf({ lang, punkt }: PreprocessFlags): string | PunktModel {
   if (punkt === undefined) return languageOf(lang);
   const ofLanguage = join(punkt, lang);
@@ -200,13 +200,13 @@ function languageOf(name: string): string {
   throw misused(`--lang of ${Object.keys(languages).join(", ")}, or two letters`, name);
 }
 
-/** What Megatron counts: of BERT's words [BOS] and [EOS] too, which its tokenizer adds to the file. */
+/** The vocabulary size as Megatron counts it: for BERT with [BOS] and [EOS], which its tokenizer adds. */
 function megatronSize(tokenizer: Tokenizer, { tokenizerType, tokenizer: path }: PreprocessFlags): number {
   const isBert = path === undefined && tokenizerType !== "GPT2BPETokenizer";
   return isBert ? t5Vocabulary(tokenizer, 0).size : tokenizer.vocabSize;
 }
 
-/** Megatron's padding: what is split over ranks must be so evenly. */
+/** The vocabulary size with Megatron's padding, so that ranks can split it evenly. */
 function paddedSize(size: number, flags: PreprocessFlags): number {
   const multiple = flags.makeVocabSizeDivisibleBy * flags.tensorModelParallelSize;
   return Math.ceil(size / multiple) * multiple;

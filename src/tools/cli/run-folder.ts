@@ -6,25 +6,26 @@ import type { Given } from "../../job/options/index.ts";
 import { LocalFolder, placeOf, stepOf } from "../../library/checkpoint/index.ts";
 import { usage } from "./flags.ts";
 
-/** What asks for a folder of the run's own, chosen by its job. */
+/** Value of `--checkpoint` for a folder named after the job. */
 const AUTO = "auto";
-/** What asks for none: nothing goes to the disk. */
+/** Value of `--checkpoint` for no folder: nothing is written to the disk. */
 const NONE = "none";
 const DIR = "checkpoint.dir";
 
-/** What was said of options, with a folder for the checkpoints among it. */
+/** Options that were given, with a folder for the checkpoints added. */
 interface WithFolder {
   readonly given: readonly Given[];
-  /** Whether its number was chosen: where another program was faster there is a next one. */
+  /** Whether its number was chosen here: then another can be tried if another process takes the folder first. */
   readonly isNumbered: boolean;
 }
 
 /**
- * Where a run's checkpoints go that is told nothing, or `--checkpoint auto`: where the run lies that it goes on from, else
- * `runs/<job>`, or `runs/<job>-2` and so on where that holds another run, or one is under way. Nowhere with `--checkpoint none`.
+ * Chooses the checkpoint folder of a run without one, or with `--checkpoint auto`: that of the run it resumes, else
+ * `runs/<job>`, or `runs/<job>-2` and so on where that has another run or one in progress. `--checkpoint none` chooses
+ * none.
  * @param url - of the job's module
- * @param given - what was said of options, the weakest first
- * @param isAlone - whether no other hosts take part, who would see the folder taken by this one
+ * @param given - options so far; later ones win
+ * @param isAlone - whether no other hosts take part, which would find the folder taken by this one
  */
 export async function withRunFolder(
   url: string,
@@ -45,7 +46,7 @@ export async function withRunFolder(
 }
 
 /**
- * Finds out before any work begins whether checkpoints can be put into a folder; where it was not there, it is not afterwards.
+ * Checks that checkpoints can be written to a folder, before any work; a folder that did not exist does not afterwards.
  * @throws {TroupeError} `USAGE`
  */
 export function checkRunFolder(folder: string): void {
@@ -54,7 +55,7 @@ export function checkRunFolder(folder: string): void {
     const made = makeFolder(resolve(folder));
     if (made !== undefined)
       for (let last = resolve(folder); last.length >= made.length; last = dirname(last)) rmdirSync(last);
-    // With a slash, a file of that name is no folder.
+    // The slash makes this fail for a file.
     else accessSync(`${folder}/`, constants.W_OK);
   } catch (error) {
     throw usage("--checkpoint to be a folder that can be written", folder, (error as Error).message);
@@ -73,7 +74,7 @@ async function folderOf(
     return { folder: storage.location, isNumbered: false };
   }
   const base = join("runs", nameOf(url));
-  // Who goes on where anything was begun has one folder for it.
+  // A run that is always resumed in place has one folder.
   if (said("checkpoint.overwrite") === true || resume === RESUME_AUTO)
     return { folder: base, isNumbered: false };
   for (let number = 1; ; number++) {
@@ -86,7 +87,7 @@ async function folderOf(
   }
 }
 
-/** A job is called by its file, or by its folder where that is just `job.ts`. */
+/** A job's name: its file's, or its folder's where the file is `job.ts`. */
 function nameOf(url: string): string {
   const { name, dir } = parse(decodeURIComponent(new URL(url).pathname));
   return name === "job" ? basename(dir) : name;

@@ -27,7 +27,7 @@ import {
 import { openCheckpoint, type TrainerState } from "../../library/checkpoint/index.ts";
 import type { DatasetFacts } from "../../library/data/index.ts";
 import { printAddress } from "./dashboard.ts";
-import { print, setting, tellAll, usage } from "./flags.ts";
+import { print, printFullErrors, setting, usage } from "./flags.ts";
 import { aboutRun, takePartIn } from "./launched.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { checkRunFolder, withRunFolder } from "./run-folder.ts";
@@ -45,34 +45,34 @@ export function addRunCommand(program: Command): void {
   addOptionFlags(command, options).addOption(settingFlag());
 }
 
-/** Names a file of options. */
+/** The flag for a file of options. */
 export const configFlag = () =>
   new Flag(
     "--config <file>",
     "read options from a TOML or JSON file; flags and environment variables (TROUPE_RANKS=2) win over it",
   ).helpGroup("Options:");
 
-/** Asks for what would be run. */
+/** The flag that prints the options instead of training. */
 export const printFlag = () =>
   new Flag(
     "--print-config",
     "print every option, its value and where it was set, as a file for --config, and train nothing",
   ).helpGroup("Options:");
 
-/** Gives a setting of the job. */
+/** The flag for a setting of the job. */
 export function settingFlag(): Flag {
   return new Flag("--set <key=value>", "a setting of the job; may be repeated")
     .argParser(setting)
     .helpGroup(`${groups.training}:`);
 }
 
-/** What was typed beside the options of the schema. */
+/** Flags besides the options of the schema. */
 export interface ConfigFlags {
   readonly config?: string;
   readonly set?: Readonly<Record<string, string>>;
 }
 
-/** @returns what the file and the environment give of a run's options, and the settings that were typed, the weakest first */
+/** Returns the options from the file and the environment, and the settings from flags; later ones win. */
 export function givenAround({ config, set = {} }: ConfigFlags): Given[] {
   const file = config ?? process.env[FILE_VARIABLE];
   const settings = Object.entries(set).map(
@@ -85,7 +85,7 @@ export function givenAround({ config, set = {} }: ConfigFlags): Given[] {
   ];
 }
 
-/** The same with what is to be done. */
+/** Flags of `troupe run`. */
 export interface RunFlags extends ConfigFlags {
   readonly printConfig?: boolean;
 }
@@ -101,9 +101,9 @@ async function run(job: string, flags: RunFlags, command: Command): Promise<void
 }
 
 /**
- * Trains a job, or prints what would be.
- * @param called - the command, for who is to give it again
- * @param said - of options and of the job's settings, the weakest first
+ * Trains a job, or prints its options.
+ * @param called - the command as typed, for the message that says how to resume
+ * @param said - options, and settings of the job; later ones win
  */
 export async function runJob(
   called: string,
@@ -116,22 +116,22 @@ export async function runJob(
   const { given, isNumbered } = await withRunFolder(url, said, launch === undefined);
   checkDashboard(given);
   const asked = readCommand(given);
-  if (asked.runtime.debug === true) tellAll(command);
+  if (asked.runtime.debug === true) printFullErrors(command);
   const launched = launch && { launch, about: aboutRun(url, given) };
   if (flags.printConfig === true) print((await describe(url, given, asked)).trimEnd());
   else if (launched !== undefined && launched.launch.rank > 0)
     await takePartIn(launched.launch, launched.about, asked);
   else
     await train(called, url, asked, launched).catch((error: unknown) => {
-      // Another program has chosen the same folder at the same moment, and was faster.
+      // Another process took the same folder at the same moment.
       if (!isNumbered || (error as TroupeError).code !== "CHECKPOINT_LOCKED") throw error;
       return runJob(called, url, said, flags, command);
     });
 }
 
-/** Nobody is to take the certificates for more than they are. */
+/** A warning that the certificates do not protect tensors. */
 const PLAIN_BYTES =
-  "troupe: between hosts control goes by TLS; tensors go over Gloo in plain, on a network that is to be your own";
+  "troupe: messages between hosts use TLS, but tensors go over Gloo unencrypted: use a private network";
 
 async function train(
   called: string,
@@ -158,12 +158,12 @@ async function train(
   });
 }
 
-/** What a job's data says of itself, opened only where the job's training asks for it. */
+/** Facts about a job's data, opened only where the job's training asks for them. */
 async function factsFor(job: Job, config: JobConfig): Promise<DatasetFacts> {
   return job.training.length < 2 ? { source: "" } : (await job.data(config, { seed: 0 })).facts;
 }
 
-/** With what the job and the checkpoint say, where nothing else does. */
+/** Prints the options, including those that the job and the checkpoint give. */
 async function describe(url: string, given: readonly Given[], asked: CommandOptions): Promise<string> {
   const job = await loadJob(url);
   const { resume: asAsked, checkpoint } = asked.runtime;
@@ -189,10 +189,10 @@ async function stateIn(path: string): Promise<TrainerState> {
   return checkpoint.state;
 }
 
-/** Nobody opens a port to others by a flag that only says how. */
+/** Refuses flags for a dashboard that is not on: they alone must not open a port. */
 function checkDashboard(given: readonly Given[]): void {
   const isOf = (path: string) => given.find((each) => each.path.join(".") === path);
   const how = [isOf("dashboard.host"), isOf("dashboard.tokenFile")].find((each) => each?.origin === "flag");
   if (how === undefined || isOf("dashboard") !== undefined || isOf("dashboard.port") !== undefined) return;
-  throw usage(`${how.by} beside --dashboard`, String(how.value), "add --dashboard");
+  throw usage(`${how.by} with --dashboard`, String(how.value), "add --dashboard");
 }

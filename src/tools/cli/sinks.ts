@@ -12,10 +12,10 @@ import type { CommandOptions } from "../../job/options/index.ts";
 import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } from "../sinks/index.ts";
 
 /**
- * Makes the sinks that were asked for, by options or, OpenTelemetry's, by the environment.
+ * Makes the sinks that options, or OpenTelemetry's variables, ask for.
  * @param folder - of the run
- * @param debug - whether the console tells errors with all there is
- * @throws {TroupeError} `SINK` for what cannot be listened on or written
+ * @param debug - whether the console prints errors with all details
+ * @throws {TroupeError} `SINK` for an address or file that cannot be used
  */
 export async function sinksOf(
   { json, pino, events, tensorboard, prometheus, traceFile, logEverySteps }: CommandOptions["output"],
@@ -28,7 +28,7 @@ export async function sinksOf(
       : consoleSink({ debug, failure: false, everySteps: logEverySteps }),
   ];
   const hasTrace = traceFile !== undefined;
-  // A run whose checkpoints go elsewhere than to a folder keeps its events only where it is told.
+  // A run without a local checkpoint folder keeps its events only where an option says so.
   if (events === true && folder && !folder.includes("://")) {
     const path = join(folder, eventFileName);
     sinks.push(heldBack(() => eventFile(jsonLinesSink(path, { mayWait: true }), hasTrace)));
@@ -55,7 +55,7 @@ export async function sinksOf(
   return sinks;
 }
 
-/** What the file system says of a path that was typed, as a sentence. */
+/** Makes a sink, and explains a file system's error for a path that was given. */
 function writing(flag: string, path: string, make: () => EventSink): EventSink {
   try {
     return make();
@@ -74,7 +74,7 @@ function writing(flag: string, path: string, make: () => EventSink): EventSink {
 
 const STANDARD_OUTPUT = 1;
 
-/** What a trace is made of: a hundred times as much as all the rest. */
+/** The events of a trace: a hundred times as many as all others. */
 const isOfTrace = ofKind("activity.finished", "message.handled");
 
 /** @param hasTrace - whether the trace has a file of its own */
@@ -88,7 +88,7 @@ function eventFile(file: EventSink, hasTrace: boolean): EventSink {
   };
 }
 
-/** A sink that is made when the run begins, whose folder is known to be good then, and is told what came before too. */
+/** A sink that is made when the run begins, since its folder is checked by then; it also receives earlier events. */
 function heldBack(make: () => EventSink): EventSink {
   const held: TroupeEvent[] = [];
   let tell: Parameters<NonNullable<EventSink["attach"]>>[0] = () => {};

@@ -15,7 +15,7 @@ const KINDS = [
   "workspace",
 ] as const;
 
-/** @returns a layout as people write it: `tp 2 · pp 4 · dp 4, ZeRO 1, 256 samples in 16 micro-batches` */
+/** Writes a layout for people: `tp 2 · pp 4 · dp 4, ZeRO 1, 256 samples in 16 micro-batches`. */
 export function describeLayout(layout: Layout): string {
   const { ranks, tp, pp, zero, batchSize, accumulation, schedule, numChunks } = layout;
   const chunks = numChunks > 1 ? ` × ${numChunks}` : "";
@@ -24,7 +24,7 @@ export function describeLayout(layout: Layout): string {
   return `tp ${tp} · pp ${pp} · dp ${ranks / (tp * pp)}${order}, ZeRO ${zero}, ${batch}`;
 }
 
-/** @returns a table: a line for each stage, a column for each kind of memory */
+/** Returns a table: a line for each stage, a column for each kind of memory. */
 export function describeMemory(memories: readonly RankMemory[]): string {
   const kinds = KINDS.filter((kind) => memories.some((memory) => memory[kind] > 0));
   const hosts = memories.some(({ host }) => host > 0) ? ["host"] : [];
@@ -40,14 +40,14 @@ export function describeMemory(memories: readonly RankMemory[]): string {
   return planTable([header, ...mergeEqual(rows)]);
 }
 
-/** What one step trains on. */
+/** Samples and tokens of one step. */
 export interface StepSize {
   readonly samples: number;
-  /** Of one sample, where it has any. */
+  /** Per sample, if the model has tokens. */
   readonly tokens: number | undefined;
 }
 
-/** @returns one line on a step's time, where it goes, and how much is trained on in it */
+/** Returns one line with a step's time, its parts, and the throughput. */
 export function describeEstimate(estimate: Estimate, size: StepSize): string {
   const { stepS, computeS, exposedS, bubbleS } = estimate;
   const shares = { computing: computeS, exposed: exposedS, bubble: bubbleS };
@@ -55,8 +55,8 @@ export function describeEstimate(estimate: Estimate, size: StepSize): string {
 }
 
 /**
- * @param reachedFlopsPerSecond - by the products of a rank
- * @returns two lines on a simulated step's time, where it goes, and what that makes of the machines
+ * Returns two lines with a simulated step's time, its parts, and the utilization.
+ * @param reachedFlopsPerSecond - rate of a rank's products
  */
 export function describeSimulation(
   simulation: Omit<Simulation, "timeline">,
@@ -78,7 +78,10 @@ export function describeSimulation(
   ].join("\n");
 }
 
-/** @returns a table of layouts that fit, as they are ordered; `tokens` of one sample, where it has any */
+/**
+ * Returns a table of layouts that fit, in their order.
+ * @param tokens - per sample, if the model has tokens
+ */
 export function describeSuggestions(suggestions: readonly Suggestion[], tokens: number | undefined): string {
   const header = ["step", tokens === undefined ? "samples/s" : "tokens/s", "peak", "recompute", "layout"];
   const rows = suggestions.map(({ layout, recompute, memory, estimate }) => [
@@ -91,7 +94,7 @@ export function describeSuggestions(suggestions: readonly Suggestion[], tokens: 
   return planTable([header, ...rows]);
 }
 
-/** @returns such as `12.9B` */
+/** Formats a count, such as `12.9B`. */
 export function describeCount(count: number): string {
   const units = [
     [1e9, "B"],
@@ -102,7 +105,7 @@ export function describeCount(count: number): string {
   return String(Number(count.toPrecision(3)));
 }
 
-/** @returns such as `25.1 GB` */
+/** Formats a size, such as `25.1 GB`. */
 export function describeBytes(bytes: number): string {
   const units = [
     [1e9, "GB"],
@@ -126,10 +129,10 @@ function describeSeconds(seconds: number): string {
   return seconds >= 1 ? `${seconds.toPrecision(3)} s` : `${(seconds * 1000).toPrecision(3)} ms`;
 }
 
-function describeShares(parts: Readonly<Record<string, number>>, whole: number): string {
+function describeShares(parts: Readonly<Record<string, number>>, total: number): string {
   return Object.entries(parts)
-    .filter(([, seconds]) => seconds > 0.0005 * whole)
-    .map(([name, seconds]) => `${name} ${percent(seconds / whole)}`)
+    .filter(([, seconds]) => seconds > 0.0005 * total)
+    .map(([name, seconds]) => `${name} ${percent(seconds / total)}`)
     .join(", ");
 }
 
@@ -137,7 +140,7 @@ function percent(share: number): string {
   return `${(share * 100).toPrecision(share < 0.1 ? 2 : 3)} %`;
 }
 
-/** Stages that need the same are one line. */
+/** Merges the lines of stages with equal values. */
 function mergeEqual(rows: readonly (readonly string[])[]): string[][] {
   const merged: string[][] = [];
   for (const [stage = "", ...cells] of rows) {

@@ -52,7 +52,7 @@ export {
   type ControlCosts,
   type ControlShape,
   type ControlSimulation,
-  type MeetingGroup,
+  type RendezvousGroup,
   simulateControl,
 } from "./simulation/control-plane.ts";
 export { HappensBefore } from "./simulation/happens-before.ts";

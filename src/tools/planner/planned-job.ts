@@ -5,13 +5,13 @@ import { type Job, type JobConfig, modelOf, weighLosses } from "../../job/index.
 import { disposeBatch, type TensorBatch, tensorsIn } from "../../library/data/index.ts";
 import type { PlannedModel } from "./cost/model-trace.ts";
 
-/** A job as the planner looks at it. */
+/** A job for the planner. */
 export interface PlannedJob extends PlannedModel, Disposable {}
 
 /**
- * Opens a job's data and reads a batch of each of some sizes, which its loss is asked for.
+ * Opens a job's data and reads a batch of each size, for the loss.
  * @param sizes - samples of a micro-batch
- * @throws {TroupeError} what the job's functions throw
+ * @throws {TroupeError} errors of the job's functions
  */
 export async function plannedJob(
   job: Job,
@@ -48,7 +48,7 @@ export async function plannedJob(
   };
 }
 
-/** Of one row of what a text model reads. */
+/** Tokens in one row of a text model's input. */
 function tokensOf(batch: TensorBatch): number | undefined {
   const ids = [...tensorsIn(batch)].find(({ dtype, shape }) => dtype === "int64" && shape.length === 2);
   return ids?.shape[1];

@@ -4,29 +4,29 @@ import { type Estimate, estimateStep } from "./cost/estimate.ts";
 import type { ModelFacts } from "./cost/model-facts.ts";
 import { largestMemory, type PlanOptions, planMemory, type RankMemory } from "./cost/plan-memory.ts";
 
-/** A layout that fits, and what it would take. */
+/** A layout that fits, with its memory and time. */
 export interface Suggestion {
   readonly layout: Layout;
   readonly recompute: boolean;
-  /** Of the rank that holds most. */
+  /** Memory of the rank that needs most. */
   readonly memory: RankMemory;
   readonly estimate: Estimate;
 }
 
-/** What suggestions are asked for. */
+/** Options of {@link suggestLayouts}. */
 export interface SuggestOptions extends PlanOptions {
   readonly cluster: Cluster;
   readonly ranks: number;
   readonly batchSize: number;
-  /** What a rank may hold. Default: the cluster's. */
+  /** Memory limit of a rank. Default: the cluster's. */
   readonly memoryBytes?: number;
 }
 
 /**
- * Layouts that fit in memory, fastest first: of every split of the ranks into stages, replicas and tensor-parallel
- * neighbours the fastest that fits, of equally fast ones the plainest. Tries every ZeRO level and power-of-two number of
- * micro-batches, and recomputation where it does not fit without. Tensor parallelism is kept within a node, where its
- * collectives are bearable.
+ * Finds layouts that fit in memory, fastest first: of every split of the ranks into stages, replicas and
+ * tensor-parallel neighbours the fastest that fits, of equally fast ones the simplest. Tries every ZeRO level and
+ * power-of-two number of micro-batches, and recomputation where a layout does not fit without it. Tensor parallelism
+ * stays within a node, where its collectives are fast enough.
  */
 export function suggestLayouts(facts: ModelFacts, options: SuggestOptions): Suggestion[] {
   const limit = options.memoryBytes ?? options.cluster.memoryBytes;

@@ -1,6 +1,6 @@
 /**
- * Rows with their columns aligned, the first row their headings.
- * @param isText - which columns are aligned to the left; numbers are to the right
+ * Aligns the columns of a table; the first row has the headings.
+ * @param isText - whether a column is aligned to the left, as texts are; numbers are aligned to the right
  */
 export function table(
   rows: readonly (readonly string[])[],

@@ -236,7 +236,7 @@ describe("a checkpoint service", () => {
     for (const step of [2, 3]) {
       const error = await refusal(() => service.save({ step, tensors: { a: Uint8Array.of(1) } }).durable);
       expect(error.message).toContain(
-        `expected ${dir} to be what this writer has locked, got another in its place`,
+        `expected ${dir} to be the folder that this writer has locked, got another in its place`,
       );
     }
     await service.close();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LastGood } from "../../../src/actors/trainer/recovery/last-good.ts";
-import { Recovery, type TakeUp } from "../../../src/actors/trainer/recovery/recovery.ts";
+import { Recovery, type RestartPoint } from "../../../src/actors/trainer/recovery/recovery.ts";
 import type { SupervisedRanks } from "../../../src/actors/trainer/recovery/supervised-ranks.ts";
 import { TroupeError } from "../../../src/errors/index.ts";
 import { type Failure, toFailure } from "../../../src/runtime/index.ts";
@@ -10,7 +10,7 @@ const full = new TroupeError("SHARED_MEMORY_FULL", {
   expected: "room for 4096 bytes",
   got: "none",
 });
-const at = { initial: { kind: "seed", step: 0, seed: 1 }, sampler: {} } as TakeUp;
+const at = { initial: { kind: "seed", step: 0, seed: 1 }, sampler: {} } as RestartPoint;
 const saved = { kind: "checkpoint", step: 4, path: "step-000004", progress: { numUpdates: 4 } };
 
 /** Recovers from `error` in a generation; the next generation begins once an actor of this one was ended. */

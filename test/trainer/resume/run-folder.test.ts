@@ -148,7 +148,7 @@ describe("a run's folder", () => {
       event.kind === "checkpoint.failed" ? [event.error.message] : [],
     );
     expect(failed.at(-1)).toContain(
-      `expected ${own} to be what this writer has locked, got another in its place (put it back`,
+      `expected ${own} to be the folder that this writer has locked, got another in its place (put it back`,
     );
     expect(told.losses).toEqual(undisturbed);
     const rejected = told.events.flatMap((event) =>

@@ -45,7 +45,7 @@ describe("a batch that grows", () => {
     const { error } = await train({ ranks: 2, zero: 0, accumulation: 2 });
     expect(error?.message).toContain("multiples of 6, a micro-batch of each replica, got 4 by 4");
     const { error: beyond } = await train({ ranks: 1 }, { batch: 10 });
-    expect(beyond?.message).toContain("to reach 10 in whole increments, got 4 by 4");
+    expect(beyond?.message).toContain("to reach 10 in equal increments, got 4 by 4");
   });
 
   it("has Megatron's rates, which are counted in samples", () => {

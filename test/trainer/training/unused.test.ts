@@ -14,6 +14,6 @@ it("names the parameters that are trained and that no loss depends on, once, on 
     { step: 1, names: ["layers.2.weight", "layers.2.bias", "head.weight", "head.bias"] },
   ]);
   expect(describeEvent(unused[0] as TroupeEvent)?.text).toBe(
-    "no loss of step 1 has used layers.2.weight, layers.2.bias, head.weight, head.bias: forward does not call what has them",
+    "no loss of step 1 uses layers.2.weight, layers.2.bias, head.weight, head.bias: forward does not call the modules that have them",
   );
 });

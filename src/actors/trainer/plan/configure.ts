@@ -2,11 +2,11 @@ import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
 import type { ConfigValue, Job, JobConfig } from "../../../job/index.ts";
 
 /**
- * A job's settings with some of them replaced.
- * @param remembered - of a run that goes on, those it had: they stand where nothing is given. One that the job does not have any
- *   more, or not of that type, is passed over
- * @param given - values of the right type, or texts as a command line gives them
- * @throws {TroupeError} `JOB_CONFIG` for a name the job does not have, or a value of another type than its default
+ * Replaces some of a job's settings.
+ * @param remembered - settings of the run that is resumed, used where `given` has none. Skips those that the job no
+ * longer has, or has with another type
+ * @param given - values of the right type, or texts as from a command line
+ * @throws {TroupeError} `JOB_CONFIG` for a name that the job does not have, or a value of another type than its default
  */
 export function configure(
   job: Job,

@@ -4,9 +4,10 @@ import { describeValue, nearestPath, TroupeError } from "../../../errors/index.t
 import { fileStatus } from "../../../errors/untrusted/index.ts";
 
 /**
- * @param job - a URL, or the path of a module, from the working directory
- * @returns what can be imported
- * @throws {TroupeError} `JOB_INVALID` for a path that leads to no file, and for what is no path
+ * Finds a job's module.
+ * @param job - a URL, or a path from the working directory
+ * @returns a URL to import
+ * @throws {TroupeError} `JOB_INVALID` for a path without a file, or a `job` that is neither
  */
 export function jobUrlOf(job: URL | string): string {
   if (!(job instanceof URL) && typeof job !== "string")
@@ -16,7 +17,7 @@ export function jobUrlOf(job: URL | string): string {
       got: describeValue(job),
       hint: 'every rank imports it: give new URL("./job.ts", import.meta.url)',
     });
-  // A scheme has two letters or more: one is a drive.
+  // A scheme has two letters or more: a single letter is a drive.
   if (job instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(job)) return String(job);
   if (/\.pyc?$/.test(job)) throw pythonScript(job);
   const path = resolve(job);
@@ -36,7 +37,7 @@ export function jobUrlOf(job: URL | string): string {
   );
 }
 
-/** The error for a script that was written for Rapidformer or PyTorch in Python. */
+/** The error for a Python script for Rapidformer or PyTorch. */
 export function pythonScript(path: string): TroupeError {
   return new TroupeError(
     "JOB_INVALID",

@@ -3,9 +3,9 @@ import type { Launch } from "../../launch/index.ts";
 import { optionError } from "../option-error.ts";
 
 /**
- * What a launcher's word adds to the options of a run: a process a rank, which share no memory, and a rank a process of the
- * launcher's unless others are asked for.
- * @throws {TroupeError} `OPTION` for what hosts cannot do
+ * Adds a launch to a run's options: ranks are processes, since hosts share no memory, and their number defaults to the
+ * launch's processes.
+ * @throws {TroupeError} `OPTION` for options that need one host
  */
 export function launchedOptions(options: RuntimeOptions, launch: Launch): RuntimeOptions {
   const { by, size } = launch;
@@ -27,15 +27,15 @@ export function launchedOptions(options: RuntimeOptions, launch: Launch): Runtim
   return { ...options, ranks, placement };
 }
 
-/** How many machines they are: several processes of a launch may share one. */
+/** The number of machines: a launch may start several processes on each. */
 export function numHostsOf({ size, localSize }: Launch): number {
   return Math.max(1, Math.floor(size / localSize));
 }
 
 /**
- * Where a rank's process lives: neighbours stay together, so that ranks that split a layer do.
- * @param process - "rank-3"
- * @param places - the hosts that are there
+ * Places a rank's process on a host. Consecutive ranks share a host, so that the ranks that split a layer do.
+ * @param process - its name, such as "rank-3"
+ * @param places - the hosts that are present
  */
 export function placeOfRank(process: string, numRanks: number, places: readonly number[]): number {
   const rank = Number(/\d+$/.exec(process)?.[0] ?? 0);

@@ -36,31 +36,30 @@ import { plannedSteps, recipeIn } from "../resume/recipe.ts";
 import type { Resumed, Start } from "../resume/start.ts";
 import { whole } from "./whole.ts";
 
-/** A run, settled to the last number before anything of it is spawned. Plain data. */
+/** The plan of a run, complete before any of its actors is spawned. Plain data. */
 export interface RunPlan {
   readonly schedule: RunSchedule;
   readonly ranks: RankPlan;
 }
 
-/** How a job's batch is dealt to ranks and micro-batches. */
+/** How a job's batch is divided among ranks and micro-batches. */
 export interface BatchPlan {
   readonly training: TrainingPlan;
   readonly steps: number;
-  /** Whether an option says how many, now or in the run that this one goes on with. */
+  /** Whether an option sets the number of steps, in this run or in the run that it resumes. */
   readonly isStepsAsked: boolean;
   readonly batchSize: number;
   readonly accumulation: number;
-  /** How the batch grows to that; undefined where it does not. */
+  /** How the batch grows to that size; undefined for a constant size. */
   readonly rampUp: RampUp | undefined;
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
 }
 
 /**
- * Divides the batch, once the data is open. Whether it can be divided so is checked by {@link dryRun}, which knows the
- * model, and with it the layouts that really work.
- * @throws {TroupeError} `OPTION`; `DATA_SPLIT` where the data lacks what is to be read of it; `JOB_INVALID` for a loop without a
- *   loss that is to be evaluated or cut into stages
+ * Divides the batch once the data is open. {@link dryRun} checks later whether the model's layout allows that division.
+ * @throws {TroupeError} `OPTION`; `DATA_SPLIT` where the data lacks a split that the plan reads; `JOB_INVALID` for a
+ * loop without a loss that is evaluated or split over stages
  */
 export function planBatch(
   job: Job,
@@ -81,7 +80,7 @@ export function planBatch(
   return { training, steps, isStepsAsked, batchSize, accumulation, rampUp, microBatchSize };
 }
 
-/** A batch grows by whole micro-batches of all replicas, of all stages where chunks take turns. */
+/** A batch must grow by complete micro-batches of all replicas (and of all stages, with interleaved chunks). */
 function checkRamp(
   { start, end, increment }: RampUp,
   { epochs }: TrainingPlan,
@@ -91,7 +90,7 @@ function checkRamp(
   const unit = microBatchSize * mesh.dp * (schedule === "interleaved" ? mesh.pp : 1);
   const grows = start <= end && (end - start) % increment === 0;
   if (epochs !== undefined) throw optionError("rampUp", "with steps", "epochs");
-  if (!grows) throw optionError("rampUp", `to reach ${end} in whole increments`, `${start} by ${increment}`);
+  if (!grows) throw optionError("rampUp", `to reach ${end} in equal increments`, `${start} by ${increment}`);
   if (Number.isSafeInteger(unit) && (start % unit !== 0 || increment % unit !== 0))
     throw optionError(
       "rampUp",
@@ -109,7 +108,7 @@ function stepsOf(
   const numSamples = numSamplesOf(data, "train");
   if ((steps === undefined) === (epochs === undefined)) {
     const given = steps === undefined ? "neither" : "both";
-    throw optionError("the job's training", "told in steps or in epochs", given);
+    throw optionError("the job's training", "given in steps or in epochs", given);
   }
   if (epochs === undefined) return whole("steps", steps as number, 0);
   const lasting = lastingSteps(epochs * numSamples, batchSize, resumed?.state);
@@ -117,14 +116,14 @@ function stepsOf(
   throw optionError("epochs", "≥ 0, of samples that end", `${epochs} of ${numSamples} samples`);
 }
 
-/** What an option once said of a run holds until it is done, or an option or the job says another. */
+/** Number of steps that an option gave to the resumed run: it holds unless an option or the job now gives another. */
 function stepsBefore(training: TrainingPlan, resumed: Resumed | undefined): number | undefined {
   const { steps } = resumed === undefined ? {} : recipeIn(resumed.state);
   if (steps?.asked !== true || steps.planned !== plannedSteps(training)) return undefined;
   return (resumed?.state.step ?? 0) < steps.total ? steps.total : undefined;
 }
 
-/** Steps in which so many samples are gone through; with another batch size than before, those that are left then. */
+/** Number of steps that use `numSamples` samples; if the batch size has changed, those that use the rest of them. */
 function lastingSteps(numSamples: number, batchSize: number, before: TrainerState | undefined): number {
   if (before === undefined || (before.batchSize ?? batchSize) === batchSize)
     return Math.ceil(numSamples / batchSize);
@@ -147,7 +146,7 @@ function numSamplesOf({ facts, splits }: OpenedData, split: string): number {
   );
 }
 
-/** What of a model decides how it can be spread. */
+/** Facts about a model that decide how it can be laid out. */
 function factsOf(job: Job, model: Module, config: JobConfig, settings: RuntimeSettings): LayoutFacts {
   const { mesh } = settings.layout;
   const counts = expertCounts(model);
@@ -171,19 +170,19 @@ function layoutOf(
   return { ranks: numRanks, tp, pp, ep, zero, schedule, numChunks, batchSize, accumulation };
 }
 
-/** What a job declares, once its data is known. */
+/** A job's model, optimizers and schedules, declared once its data is known. */
 export interface DeclaredJob {
   readonly model: Module;
   readonly optimizers: readonly OptimizerSpec[];
-  /** One an optimizer. */
+  /** One per optimizer. */
   readonly schedules: readonly Schedule[];
 }
 
 /**
- * Declares the job's model, without memory, to find what is wrong with it before anything is spawned for it.
- * @throws {TroupeError} what the job's `model`, `optimizer` and `schedule` throw; `DATA_VOCABULARY` where the model
- *   lacks tokens of the data; `LAYOUT` where it cannot be spread as asked; `OPTIMIZER_OPTION` where an optimizer cannot
- *   update what a rank holds then
+ * Declares the job's model without allocating memory, to find errors before any actor is spawned.
+ * @throws {TroupeError} errors of the job's `model`, `optimizer` and `schedule`; `DATA_VOCABULARY` where the model
+ * lacks tokens of the data; `LAYOUT` where it cannot be laid out as asked; `OPTIMIZER_OPTION` where an optimizer cannot
+ * update a rank's share
  */
 export function dryRun(
   job: Job,
@@ -208,7 +207,7 @@ export function dryRun(
   return { model, optimizers, schedules };
 }
 
-/** The job's model anew, as far as tensor and expert parallelism leave it to the first rank. */
+/** Another copy of the model, as tensor and expert parallelism split it for the first rank. */
 function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: RuntimeSettings): Module {
   const { mesh } = settings.layout;
   const model = modelOf(job, config, data.facts);
@@ -221,7 +220,7 @@ function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: Ru
   return model;
 }
 
-/** Settles a run once its data is open and its beginning known. */
+/** Completes the plan once a run's data is open and its initial state known. */
 export function planRun(
   source: { readonly job: Job; readonly jobUrl: string; readonly config: JobConfig },
   settings: RuntimeSettings,
@@ -270,14 +269,17 @@ export function planRun(
   };
 }
 
-/** @throws {TroupeError} `OPTION` for a rule by evaluations that are never made */
+/**
+ * Returns the rule for the best state.
+ * @throws {TroupeError} `OPTION` for a rule by evaluations that are never made
+ */
 function bestRuleOf({ best, evaluateEverySteps }: TrainingPlan): BestRule | undefined {
   if (best !== undefined && evaluateEverySteps === undefined)
     throw optionError("evaluateEverySteps of the job's training", "given where best is", "none");
   return best;
 }
 
-/** Nothing is saved unless told. */
+/** Saves nothing unless the settings ask for it. */
 function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
   return {
     everySteps: checkpoint?.directory === undefined ? undefined : checkpoint.everySteps,
@@ -288,7 +290,7 @@ function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
   };
 }
 
-/** @returns where the samples go on: where a checkpoint left them, whatever the number of its steps */
+/** Returns the first sample to read: where the checkpoint left off, whatever its number of steps. */
 export function samplerStateOf(
   { initial, resumed }: Start,
   { batchSize, rampUp }: Pick<SamplerState, "batchSize" | "rampUp">,
@@ -297,7 +299,7 @@ export function samplerStateOf(
   return { step: initial.step, numSamples, batchSize, ...(rampUp && { rampUp }), skips: [] };
 }
 
-/** Samples of each split that is evaluated, side by side, as many a batch as a micro-batch has. */
+/** Batches of each evaluated split, as large as a micro-batch. */
 function evaluationBatches(
   data: OpenedData,
   { training, microBatchSize }: BatchPlan,
@@ -306,7 +308,8 @@ function evaluationBatches(
 ): BatchRequest[] {
   const { evaluateEverySteps, evaluationSplits = ["validation"] } = training;
   if (evaluateEverySteps === undefined) return [];
-  // Replicas that share experts exchange tokens in equal numbers: a rest is left out, but never of what is scored.
+  // Replicas that share experts exchange equal numbers of tokens, so an incomplete last batch is dropped, except where
+  // the dataset scores predictions.
   const isEven = mesh.ep > 1;
   return evaluationSplits.flatMap((split) => {
     const numUsed = Math.min(

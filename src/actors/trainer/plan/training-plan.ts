@@ -2,11 +2,11 @@ import { checkGiven, type Job, type JobConfig, type TrainingPlan } from "../../.
 import type { DatasetFacts } from "../../../library/data/index.ts";
 
 /**
- * @returns how a job is trained
- * @throws {TroupeError} `JOB_INVALID` for what is no plan, naming all that is wrong with it; what `training` throws
+ * Returns the job's training plan.
+ * @throws {TroupeError} `JOB_INVALID` for an invalid plan, naming all its errors; any error of `training`
  */
 export async function trainingOf(job: Job, config: JobConfig, facts: DatasetFacts): Promise<TrainingPlan> {
-  // Not above: an actor's thread imports this room with its job, and would load the schema's library in vain.
+  // Imported here, because an actor's thread imports this room with its job and does not need the schema's library.
   const { checkTraining } = await import("../../../job/options/index.ts");
   const plan: unknown = job.training(config, facts);
   checkGiven(job.training, "training", () => checkTraining(plan));

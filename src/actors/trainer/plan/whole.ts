@@ -1,6 +1,9 @@
 import { optionError } from "../option-error.ts";
 
-/** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
+/**
+ * Checks a whole number.
+ * @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest`
+ */
 export function whole(
   option: string,
   value: number,

@@ -1,6 +1,9 @@
 import { type Failure, fromFailure } from "../../../runtime/index.ts";
 
-/** Counts the generations of a group for whoever waits for the next, and how long the present one has made steps. */
+/**
+ * Counts the generations of a group, lets callers wait for the next one, and times how long the present one has made
+ * steps.
+ */
 export class Generations {
   #present = 0;
   #firstStepAtMs: number | undefined;
@@ -8,12 +11,12 @@ export class Generations {
   #givenUp: Failure | undefined;
   readonly #waiting: (() => void)[] = [];
 
-  /** Which generation the group is in, counted from 0. */
+  /** Number of the present generation, from 0. */
   get present(): number {
     return this.#present;
   }
 
-  /** The next generation has begun; `endedBy` is what ended the last, where it failed. */
+  /** Starts the next generation; `endedBy` is the failure that ended the last one, if any. */
   begin(endedBy: Failure | undefined): void {
     this.#present += 1;
     this.#firstStepAtMs = undefined;
@@ -21,20 +24,20 @@ export class Generations {
     this.#wake();
   }
 
-  /** @returns for how long the present generation has made steps, in ms */
+  /** Notes a step and returns how long the present generation has made steps, in ms. */
   madeStep(nowMs: number): number {
     this.#firstStepAtMs ??= nowMs;
     return nowMs - this.#firstStepAtMs;
   }
 
-  /** No generation follows. */
+  /** Ends the group: no generation follows. */
   giveUp(cause: Failure): void {
     this.#givenUp = cause;
     this.#wake();
   }
 
   /**
-   * Resolves once the group works again after its generation number `generation`, with what ended the one before.
+   * Resolves once generation `generation` has a successor, with the failure that ended the one before it.
    * @throws {TroupeError} the cause for which the group was given up
    */
   async after(generation: number): Promise<Failure | undefined> {

@@ -6,11 +6,11 @@ import type { ActorRef } from "../../../runtime/index.ts";
 import type { CheckpointerProtocol, InitialState, KeptState } from "../../protocols/index.ts";
 import { type Resumed, type Start, startFromCheckpoint } from "../resume/start.ts";
 
-/** What the states that a run can go back to are looked for in. */
+/** Sources for the states that a run can go back to. */
 export interface LastGoodOptions {
   /** Where the run began. */
   readonly start: Start;
-  /** What it began from, where that was a checkpoint or a folder of them. */
+  /** The checkpoint, or folder of checkpoints, that the run resumed from, if any. */
   readonly resume: string | undefined;
   /** The id of the run; undefined where it has no folder. */
   readonly runId: string | undefined;
@@ -20,18 +20,18 @@ export interface LastGoodOptions {
 }
 
 /**
- * The states that a run can go back to: the copy in the checkpointer's memory, the checkpoints that it has written
- * itself, and where it began. What turns out damaged is passed over for what is older.
+ * States that a run can go back to: the copy in the checkpointer's memory, the checkpoints that the run has written,
+ * and its initial state. Damaged ones are skipped in favour of older ones.
  */
 export class LastGood {
   readonly #options: LastGoodOptions;
   #start: Start;
-  /** Checkpoints that this run has written, the newest last. */
+  /** Checkpoints written by this run, the newest last. */
   #saved: { readonly step: number; readonly path: string }[] = [];
   /** Checkpoints that could not be read. */
   readonly #rejected: string[] = [];
   #memoryIsLost = false;
-  /** The files of the folders whose weights the run began with. */
+  /** Marks of the files with the weights that the run began with. */
   readonly #weights: FileMarks;
 
   constructor(options: LastGoodOptions) {
@@ -40,12 +40,12 @@ export class LastGood {
     this.#weights = markFolders(foldersOf(this.#start.initial));
   }
 
-  /** Where the run begins, or began: an older checkpoint than at first where that one was damaged. */
+  /** The run's start: an older checkpoint than originally, if that one was damaged. */
   get start(): Start {
     return this.#start;
   }
 
-  /** Notes what the run has saved: where on the disk, unless it is in memory alone. */
+  /** Notes a save; `path` is undefined where the state is in memory only. */
   note({ step, path }: { readonly step: number; readonly path: string | undefined }): void {
     if (path !== undefined) {
       this.#saved = [...this.#saved.filter((older) => older.step < step), { step, path }];
@@ -54,10 +54,10 @@ export class LastGood {
   }
 
   /**
-   * The newest state that is at hand, that of the memory where it is as new as that of the disk.
-   * @param latestStep - states that have seen more updates are forgotten for good: the run goes back behind them
-   * @throws what reading throws where nothing is left to go back to; {TroupeError} `DATA_CHANGED` where it needs weights of a
-   *   folder that has changed since the run began
+   * Finds the newest state available; prefers memory to disk for the same step.
+   * @param latestStep - states after more updates than that are dropped for good
+   * @throws the read error where no state is left; {TroupeError} `DATA_CHANGED` where the state needs weights from a
+   * folder that has changed since the run began
    */
   async newest(latestStep = Number.POSITIVE_INFINITY): Promise<InitialState> {
     const initial = await this.#newest(latestStep);
@@ -78,8 +78,8 @@ export class LastGood {
   }
 
   /**
-   * A state could not be read: from here on what is older is taken.
-   * @throws what reading throws where nothing older is left
+   * Notes that a state could not be read: an older one is used from here on.
+   * @throws the read error where no older one is left
    */
   async reject(initial: InitialState, error: TroupeError): Promise<void> {
     if (initial.kind === "memory") {
@@ -91,7 +91,7 @@ export class LastGood {
     if (initial === this.#start.initial) await this.#beginOlder(error);
   }
 
-  /** The newest checkpoint of this run that can be opened, else where it began. */
+  /** The newest checkpoint of this run that can be opened, or its initial state. */
   async #stored(): Promise<InitialState> {
     for (const { path } of this.#saved.toReversed()) {
       if (this.#rejected.includes(path)) continue;
@@ -105,7 +105,7 @@ export class LastGood {
     return this.#beginning();
   }
 
-  /** The state that the run began with; an older checkpoint if that one is damaged by now, or another run's lies in its place. */
+  /** The run's initial state, or an older checkpoint if that one is damaged or belongs to another run by now. */
   async #beginning(): Promise<InitialState> {
     for (;;) {
       const { initial, resumed } = this.#start;
@@ -123,7 +123,7 @@ export class LastGood {
   async #kept(): Promise<KeptState | undefined> {
     const { checkpointer, deadlineMs } = this.#options;
     if (this.#memoryIsLost || checkpointer === undefined) return undefined;
-    // A checkpointer that is gone has lost what it kept.
+    // A checkpointer that has ended has lost its state in memory.
     const { state } = await checkpointer.ask("kept", {}, { deadlineMs }).catch(() => ({ state: undefined }));
     return state;
   }
@@ -140,7 +140,7 @@ export class LastGood {
     }
   }
 
-  /** What no state holds is where it was in the beginning. */
+  /** Adds the base from the start of the run, which no saved state contains. */
   #onBase(initial: InitialState): InitialState {
     const { base } = this.#start;
     return base === undefined ? initial : { ...initial, base: base.beginning };
@@ -157,7 +157,8 @@ function idOf(resumed: Resumed | undefined): string | undefined {
 }
 
 /**
- * As {@link startFromCheckpoint}, of one run alone: its folder may have been moved away, and another's lie there.
+ * Like {@link startFromCheckpoint}, for one run's checkpoints only: the folder may have been moved, and another run's
+ * be in its place.
  * @throws {TroupeError} `CHECKPOINT_TAKEN` where the checkpoint is of another run
  */
 async function startOfRun(
@@ -180,7 +181,7 @@ async function startOfRun(
   );
 }
 
-/** The folders of which a state reads weights that no checkpoint of the run holds. */
+/** Folders with weights that a state needs and no checkpoint of the run contains. */
 function foldersOf(initial: InitialState): string[] {
   const own = initial.kind === "weights" ? [initial.folder] : [];
   const base = "base" in initial && initial.base?.kind === "weights" ? [initial.base.folder] : [];

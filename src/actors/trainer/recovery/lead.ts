@@ -12,40 +12,40 @@ import type { CheckpointerProtocol, InitialState, RankGroup, RunResult } from ".
 import type { RunPlan } from "../plan/plan-run.ts";
 import type { Start } from "../resume/start.ts";
 import { LastGood } from "./last-good.ts";
-import { Recovery, type TakeUp } from "./recovery.ts";
+import { Recovery, type RestartPoint } from "./recovery.ts";
 import { ReportedSaves } from "./reported-saves.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
-/** What leading a run needs beside the ranks. */
+/** Options of {@link leadThroughRestarts}, besides the ranks. */
 export interface LeadOptions {
   readonly plan: RunPlan;
   readonly start: Start;
-  /** What a manifest says of the run beside where it stands, as far as it is known by then. */
+  /** Fields of a manifest about the run, as far as they are known. */
   readonly about: () => Pick<TrainerState, "run" | "recipe" | "base">;
-  /** What the run goes on from, where that is a checkpoint or a folder of them. */
+  /** The checkpoint, or folder of checkpoints, that the run resumed from, if any. */
   readonly resume: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
-  /** Whether ranks live on hosts that may not have the folder of checkpoints. */
+  /** Whether ranks run on hosts that may not have the folder of checkpoints. */
   readonly isSpread: boolean;
   readonly inspections: Inspections;
   readonly control: RunControl;
   readonly emit: (event: TroupeEventBody) => void;
-  /** Called once the group is known to work, before each first step of a generation. */
+  /** Called before the first step of each generation, once the group has prepared. */
   readonly onPrepared: () => Promise<void>;
   /** Called with how long each step took, in ms. */
   readonly onStep: (durationMs: number) => void;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
-  /** Runs something as the beginning of a trace, when its turn has come. */
+  /** Runs `body` as the start of a trace, if it is sampled. */
   readonly begin: <T>(kind: string, body: () => T) => T;
 }
 
 /**
- * Leads the ranks through a run, and when the group dies, through it again from the last good state: the copy in memory,
- * the newest checkpoint this run has written, else where it began. Every step is a pure function of that state, so the
- * losses are those of an undisturbed run. A run that goes back on purpose leaves out the batches that led it astray.
- * @throws the first cause: at once for an error that a job or a step threw on purpose, which would only come back; for
- *   a lost thread once the supervisor gives the group up
+ * Leads the ranks through a run. When the group fails, restarts the run from the last good state: the copy in memory,
+ * the newest checkpoint that this run has written, or its initial state. Every step is a pure function of that state,
+ * so the losses equal those of an undisturbed run. A run that rewinds on purpose skips the batches that led it astray.
+ * @throws the first cause: at once for an error that a job or a step threw on purpose, since it would be thrown again;
+ * for a lost thread once the supervisor gives the group up
  */
 export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
   const saves = new ReportedSaves(options.emit);
@@ -69,7 +69,7 @@ async function leadGenerations(
   const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
   const rule = plan.schedule.best;
   const best = rule && new BestStates(rule, start.resumed?.state.evaluations);
-  let at: TakeUp = { initial: start.initial, sampler: plan.ranks.training.sampler };
+  let at: RestartPoint = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
       losses.note(step, lossNats);
@@ -80,7 +80,7 @@ async function leadGenerations(
     saved(save) {
       lastGood.note(save);
       saves.ended(save.step);
-      // Progress that cannot be lost any more.
+      // These steps are saved: earlier restarts no longer count.
       ranks.forgiveRestarts();
     },
     saveFailed: (step) => saves.ended(step),
@@ -126,8 +126,8 @@ async function leadGenerations(
 }
 
 /**
- * Rejects when a new generation begins: a generation may end while its conductor has asked nothing of it, and waits for a save that only this
- * generation could have fed.
+ * Rejects when a new generation begins. A generation may end while its conductor waits for nothing but a save that only
+ * that generation could have finished.
  * @throws {TroupeError} `ACTOR_DOWN`; the first cause where the group was given up
  */
 async function overtaken(ranks: SupervisedRanks, generation: number): Promise<never> {
@@ -136,7 +136,7 @@ async function overtaken(ranks: SupervisedRanks, generation: number): Promise<ne
     where: "lead",
     expected: `generation ${generation} of the rank group to go on`,
     got: "a new one",
-    hint: "the run goes on from its last good state",
+    hint: "the run continues from its last good state",
   });
 }
 
@@ -145,7 +145,7 @@ function runIdOf({ about }: LeadOptions): string | undefined {
   return typeof id === "string" ? id : undefined;
 }
 
-/** A checkpoint that could not be opened; the error names one of its files. */
+/** The event for a checkpoint that could not be opened; the error names one of its files. */
 function rejected(error: TroupeError): TroupeEventBody {
   return { kind: "checkpoint.rejected", path: dirname(String(error.fields.path)), error: reportError(error) };
 }

@@ -1,6 +1,6 @@
 import { errorTable, TroupeError } from "../../../errors/index.ts";
 import { RewindRequest } from "../../../job/anomalies/index.ts";
-import { passOver, type SamplerState } from "../../../library/data/index.ts";
+import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
 import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
@@ -8,14 +8,14 @@ import type { LastGood } from "./last-good.ts";
 import { Rewinds } from "./rewinds.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
-/** Where a generation of the rank group takes the run up. */
-export interface TakeUp {
+/** The state from which a generation of the rank group continues the run. */
+export interface RestartPoint {
   readonly initial: InitialState;
-  /** Which samples its steps read. */
+  /** The position in the data for its next step. */
   readonly sampler: SamplerState;
 }
 
-/** Has the rank group live anew after a generation of it has ended, and says where that takes the run up. */
+/** Waits for the rank group's next generation after one has ended, and decides from which state it continues. */
 export class Recovery {
   readonly #ranks: SupervisedRanks;
   readonly #lastGood: LastGood;
@@ -27,10 +27,11 @@ export class Recovery {
   }
 
   /**
-   * @param error - what ended generation number `generation`, which took the run up `at`
-   * @throws the error itself where it would only come back; the first cause where the group was given up
+   * Decides how the run continues.
+   * @param error - the error that ended generation `generation`, which had started `at`
+   * @throws the error itself where it would be thrown again; the first cause where the group was given up
    */
-  async after(error: unknown, generation: number, at: TakeUp): Promise<TakeUp> {
+  async after(error: unknown, generation: number, at: RestartPoint): Promise<RestartPoint> {
     if (error instanceof RewindRequest) return await this.#goBack(error, at);
     if (isUnreadable(error)) return await this.#passOver(error, at);
     if (isOutOfRoom(error, generation)) await this.#ranks.end({ actor: "rank-0" }, error).catch(() => {});
@@ -39,17 +40,17 @@ export class Recovery {
     return { ...at, initial: await this.#lastGood.newest() };
   }
 
-  /** Behind the step that went wrong, and on without the batches since. */
-  async #goBack(request: RewindRequest, { sampler }: TakeUp): Promise<TakeUp> {
+  /** Goes back to a state before the failing step, and skips the batches since then. */
+  async #goBack(request: RewindRequest, { sampler }: RestartPoint): Promise<RestartPoint> {
     const latestStep = this.#rewinds.latestStep(request);
     await this.#ranks.renew();
     const initial = await this.#lastGood.newest(latestStep);
     this.#rewinds.note(request.step, initial.step);
-    return { initial, sampler: passOver(sampler, initial.step, request.step + 1) };
+    return { initial, sampler: skipSamples(sampler, initial.step, request.step + 1) };
   }
 
-  /** To a state that is older than the one that cannot be read. */
-  async #passOver(error: TroupeError, { initial, sampler }: TakeUp): Promise<TakeUp> {
+  /** Goes back to an older state than the one that cannot be read. */
+  async #passOver(error: TroupeError, { initial, sampler }: RestartPoint): Promise<RestartPoint> {
     const { start } = this.#lastGood;
     await this.#lastGood.reject(initial, error);
     const older = this.#lastGood.start;
@@ -61,14 +62,14 @@ export class Recovery {
   }
 }
 
-/** The state that the ranks were to begin with cannot be read. */
+/** Whether the state to begin with cannot be read. */
 function isUnreadable(error: unknown): error is TroupeError {
   return error instanceof TroupeError && UNREADABLE.includes(error.code);
 }
 
 const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "CHECKPOINT_ELSEWHERE", "MEMORY_COPY_LOST"];
 
-/** A thread is gone, what it leaves undone was aborted, or one was stopped because another is gone. */
+/** Whether an actor was lost, or work was aborted because one was. */
 function isLoss(error: unknown): boolean {
   return error instanceof TroupeError && LOSSES.includes(error.code);
 }
@@ -76,7 +77,7 @@ function isLoss(error: unknown): boolean {
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
 /**
- * Whether shared memory is full after the first generation had room in it. It may become free again, so the group is started again,
+ * Whether shared memory is full although the first generation had room. It may become free, so the group is restarted
  * as often as the run allows.
  */
 function isOutOfRoom(error: unknown, generation: number): error is TroupeError {
@@ -85,7 +86,7 @@ function isOutOfRoom(error: unknown, generation: number): error is TroupeError {
 
 const OUT_OF_ROOM = "SHARED_MEMORY_FULL";
 
-/** An error with a code of ours was thrown on purpose: the same step would throw it again. */
+/** Throws an error with a code of ours again: it was thrown on purpose, and the same step would repeat it. */
 function refuseDeliberate(failure: Failure | undefined, generation: number): void {
   const cause = failure && firstCause(failure);
   if (cause?.code === undefined || ACCIDENTS.includes(cause.code)) return;
@@ -94,8 +95,8 @@ function refuseDeliberate(failure: Failure | undefined, generation: number): voi
 }
 
 /**
- * Nobody meant to be too slow, to stand still, or that what processes say to each other is lost on its way. Where a rank ends,
- * another whose connection to it closes may be heard of first.
+ * Errors that no code throws on purpose: an actor that is slow or stuck, or a message lost between processes. When a
+ * rank ends, the closed connection to it may be seen first.
  */
 const ACCIDENTS: readonly string[] = [
   "ACTOR_STALLED",

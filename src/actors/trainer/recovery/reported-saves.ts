@@ -1,6 +1,6 @@
 import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
 
-/** Sees to it that each save whose beginning was reported has an end, before the run has its own. */
+/** Makes sure that every save reported as begun is also reported as ended before the run's end. */
 export class ReportedSaves {
   readonly #emit: (event: TroupeEventBody) => void;
   /** Steps whose save has begun and not ended. */
@@ -11,7 +11,7 @@ export class ReportedSaves {
     this.#emit = emit;
   }
 
-  /** Passes a run's event on, unless the run is over. */
+  /** Forwards a run's event, unless the run is over. */
   emit(event: TroupeEventBody): void {
     if (!this.#isOver) this.#emit(event);
   }
@@ -24,7 +24,7 @@ export class ReportedSaves {
     this.#underWay.delete(step);
   }
 
-  /** The run has failed: what was being saved is given up with it, and nothing is reported after that. */
+  /** Reports that the unfinished saves failed with the run, and forwards no more events. */
   giveUp(error: unknown): void {
     for (const step of this.#underWay)
       this.emit({ kind: "checkpoint.failed", step, error: reportError(error) });

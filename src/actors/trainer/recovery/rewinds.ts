@@ -1,18 +1,18 @@
 import type { RewindRequest } from "../../../job/anomalies/index.ts";
 
-/** A run that goes back so often without getting any further will not by going back once more. */
+/** The most rewinds without progress before the run fails: one more would not help. */
 const MAX_IN_A_ROW = 3;
 
 /**
- * Decides how far a run goes back. What goes wrong again before the run has got past the place where it first did was
- * wrong already in the state that it went back to: then it goes back behind that one.
+ * Decides how far a run goes back. If a step fails again before the run has passed the first failure, the state that it
+ * went back to was already bad: then it goes back further.
  */
 export class Rewinds {
   #last: { readonly from: number; readonly to: number } | undefined;
   #numInARow = 0;
 
   /**
-   * @returns the most updates that the state to go back to may have seen
+   * Returns the most updates that the state to go back to may have.
    * @throws the request's reason where going back does not help
    */
   latestStep({ step, reason }: RewindRequest): number {
@@ -22,7 +22,7 @@ export class Rewinds {
     return isAgain ? (this.#last as { to: number }).to - 1 : step;
   }
 
-  /** The run went back from before step `from` to before step `to`. */
+  /** Notes that the run went back from before step `from` to before step `to`. */
   note(from: number, to: number): void {
     this.#last = { from: Math.max(from, this.#last?.from ?? 0), to };
   }

@@ -4,12 +4,12 @@ import type { ActorRef, ActorSystem } from "../../../runtime/index.ts";
 import { actorModules } from "../../index.ts";
 import type { CheckpointerInit, CheckpointerProtocol } from "../../protocols/index.ts";
 
-/** The name and the role of the one actor that saves. */
+/** Name and role of the checkpointer, the one actor that saves. */
 export const CHECKPOINTER = "checkpointer";
 
 /**
- * The checkpointer under a supervisor of its own: it is started again, with growing pauses, and never stops training.
- * @param hold - of the lock that the run has taken of the folder
+ * Starts the checkpointer under a supervisor of its own: it is restarted with growing pauses and never stops training.
+ * @param hold - token of the run's lock on the folder
  * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where the folder cannot be used
  */
 export async function superviseCheckpointer(
@@ -22,7 +22,7 @@ export async function superviseCheckpointer(
     name: "saving",
     strategy: "one_for_one",
     backoff: { firstMs: 100, maxMs: 5_000 },
-    // As often as the pauses allow: what costs a save or two must not cost all saves of a run of weeks.
+    // As many restarts as the pauses allow: a fault that costs a save or two must not end all saves of a run of weeks.
     restarts: 60,
     children: [
       {
@@ -32,7 +32,7 @@ export async function superviseCheckpointer(
         init: (): CheckpointerInit => ({ directory, hold, keep }),
       },
     ],
-    // Given up: every further save fails and says so, training goes on.
+    // After the last restart every save fails and is reported; training goes on.
     onEscalate: () => {},
   });
   return supervisor.ref<CheckpointerProtocol>(CHECKPOINTER);

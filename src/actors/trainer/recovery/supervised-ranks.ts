@@ -26,27 +26,27 @@ import type {
 } from "../../protocols/index.ts";
 import { Generations } from "./generations.ts";
 
-/** What a rank group is spread over. */
+/** Options of a rank group. */
 export interface RankSpread {
   readonly numRanks: number;
   readonly placement: RankPlacement;
-  /** Where it has to do with the optimizer, each shard has an offload actor at its side. */
+  /** If the optimizer is offloaded, each shard has an offload actor. */
   readonly offload: OffloadSettings;
-  /** The folder into which each rank's process writes what its rank saves; the checkpointer writes all where left out. */
+  /** The folder to which each rank's process writes its share of a save; left out, the checkpointer writes everything. */
   readonly slicesTo: string | undefined;
-  /** Whether others wait to take their places. */
+  /** Whether each actor gets a warm standby that can replace it. */
   readonly warmStandby: boolean;
-  /** The user's modules as the run began with them: what is started later loads no others. */
+  /** The user's modules as the run loaded them; actors started later load the same texts. */
   readonly modules: ModuleTexts;
 }
 
-/** A generation that has made steps for so long has its own start behind it: what loads its modules now is in nobody's way. */
+/** After this long a generation has finished starting, so loading modules for standbys no longer disturbs it. */
 const CALM_MS = 2_000;
 
 /**
- * The rank group under supervision: a feeder, and for every place a shard and a rank, a thread each; each pair in a process
- * of its own where that is asked for. When one ends, all are started again (one_for_all), since the state of a step is
- * spread over them; after too many restarts the group is given up.
+ * The rank group under supervision: a feeder, and a shard and a rank for each rank of the world, each in a thread;
+ * optionally each pair in a process of its own. When one ends, all are restarted (one_for_all), since the state of a
+ * step is spread over them; after too many restarts the group is given up.
  */
 export class SupervisedRanks {
   readonly #system: ActorSystem;
@@ -70,9 +70,9 @@ export class SupervisedRanks {
 
   /**
    * Starts the group.
-   * @param feeder - what each of its feeders is started with
-   * @param maxRestarts - how often it may be started again within five minutes
-   * @throws what the first actor that cannot start threw
+   * @param feeder - arguments of each of its feeders
+   * @param maxRestarts - the most restarts within five minutes
+   * @throws the error of the first actor that cannot start
    */
   static async start(
     system: ActorSystem,
@@ -92,7 +92,7 @@ export class SupervisedRanks {
     return new SupervisedRanks(system, supervisor, spread, generations);
   }
 
-  /** The actors of the present generation, and of no other: what is meant for this generation never reaches the next. */
+  /** The actors of the present generation. Messages to these refs never reach a later generation. */
   get group(): RankGroup {
     const places = placesOf(this.#numRanks);
     return {
@@ -105,30 +105,30 @@ export class SupervisedRanks {
     };
   }
 
-  /** By rank, the host on which it lives in the present generation: 0 for this one. */
+  /** The host of each rank in the present generation; 0 is this host. */
   get hosts(): readonly number[] {
     return this.group.ranks.map((rank) => this.#system.hostOf(rank));
   }
 
-  /** Which generation the group is in, counted from 0. */
+  /** Number of the present generation, from 0. */
   get generation(): number {
     return this.#generations.present;
   }
 
   /**
-   * Resolves once the group works again after its generation number `generation`, with what ended that generation.
+   * Resolves once generation `generation` has a successor, with the failure that ended it.
    * @throws the first cause, when the group was given up
    */
   generationAfter(generation: number): Promise<Failure | undefined> {
     return this.#generations.after(generation);
   }
 
-  /** A step was made. With each of them one more actor gets its warm standby, once the generation has gone on for a while. */
+  /** Notes a step. Once the generation has run for a while, each step prepares one more warm standby. */
   madeStep(): void {
     if (this.#generations.madeStep(performance.now()) >= CALM_MS) this.#supervisor.prepareStandby();
   }
 
-  /** The group makes progress again: earlier restarts do not count any more. */
+  /** Notes progress: earlier restarts no longer count. */
   forgiveRestarts(): void {
     this.#supervisor.forgiveRestarts();
   }
@@ -141,9 +141,9 @@ export class SupervisedRanks {
   }
 
   /**
-   * Ends an actor of the group that stands still, and with it its generation. A process is killed; a thread is made to end, which
-   * native code in it can put off: where it does for ever, the group is given up.
-   * @param failure - why: what the generation has ended by
+   * Ends a stuck actor of the group, and with it the generation. A process is killed; a thread is terminated, which
+   * native code can delay: if it delays it for ever, the group is given up.
+   * @param failure - why the generation ends
    */
   async end({ actor }: Pick<ActorInspection, "actor">, failure: TroupeError): Promise<void> {
     const ref = this.#supervisor.ref(actor).pinned();
@@ -154,13 +154,13 @@ export class SupervisedRanks {
     await ended;
   }
 
-  /** The group is being stopped for good: whoever waits for its next generation gets `cause`. */
+  /** Gives the group up: callers that wait for its next generation get `cause`. */
   abandon(cause: TroupeError): void {
     this.#generations.giveUp(toFailure(cause));
   }
 }
 
-/** The group's actors, in the order in which they are started, one of each rank at once: each knows those before it that it works with. */
+/** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
   { numRanks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
   feeder: () => FeederInit,

@@ -5,17 +5,17 @@ import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.
 import type { ModuleIdentity } from "./module-identity.ts";
 import { groupsIn, type Recipe, recipeIn } from "./recipe.ts";
 
-/** What a run that goes on is, to be compared with what its checkpoint says. */
-export interface Present {
+/** The resumed run as it is now, to compare with its checkpoint. */
+export interface PresentRun {
   readonly config: JobConfig;
   readonly recipe: Recipe;
 }
 
 /**
- * What is other in a run that goes on than in the run of its checkpoint, by name. What the checkpoint does not tell, as those of
- * older versions, counts as equal.
+ * Lists differences between a resumed run and its checkpoint's run, by name. Fields that an older checkpoint lacks
+ * count as equal.
  */
-export function changesSince(before: TrainerState, now: Present): RunChange[] {
+export function changesSince(before: TrainerState, now: PresentRun): RunChange[] {
   return [
     ...settingsChanges(before.job, now.config),
     ...runChanges(recipeIn(before), now.recipe),
@@ -24,8 +24,8 @@ export function changesSince(before: TrainerState, now: Present): RunChange[] {
   ];
 }
 
-/** Every name by which a change of a run may be told, so that a misspelled one is known. */
-export function changeableNames({ config, recipe }: Present): string[] {
+/** Every name that a change can have, so that a misspelled one is found. */
+export function changeableNames({ config, recipe }: PresentRun): string[] {
   const { optimizers, schedules, data = {} } = recipe;
   const fieldsOf = (kind: string, all: readonly Fields[], ...more: string[]) =>
     all.flatMap((fields, index) =>
@@ -49,7 +49,7 @@ export function changeableNames({ config, recipe }: Present): string[] {
   ];
 }
 
-/** The settings that a checkpoint's run had; none where it does not tell. */
+/** The settings of a checkpoint's run; empty where it has none. */
 export function settingsIn({ job }: TrainerState): JobConfig {
   return isTable(job) ? (job as JobConfig) : {};
 }
@@ -66,9 +66,9 @@ function runChanges(before: Partial<Recipe>, now: Recipe): RunChange[] {
   note("steps", before.steps?.total, now.steps.total);
   note("precision", before.precision, now.precision);
   const { job } = before;
-  // Where it lies is another's matter; what it says is this one's.
+  // The job's path may differ; its text may not.
   if (job !== undefined && job.sha256 !== now.job.sha256) note("job", moduleWord(job), moduleWord(now.job));
-  // What it imports no longer, or now, is a change of another text.
+  // Imports that were added or removed count through the text that imports them.
   for (const [file, sha256] of Object.entries(job?.imports ?? {})) {
     const is = now.job.imports?.[file] ?? sha256;
     if (sha256 !== is) note(`job.${file}`, moduleWord({ file, sha256 }), moduleWord({ file, sha256: is }));
@@ -104,7 +104,7 @@ function optimizerChanges(before: Recipe["optimizers"], now: Recipe["optimizers"
   });
 }
 
-/** Of parameters that both train: which of them there are, the model says. */
+/** Compares parameters that both optimizers train; the model shows which there are. */
 function groupChanges(
   optimizer: string,
   before: readonly ParameterGroup[],
@@ -137,7 +137,7 @@ function scheduleChanges({ schedules = [], optimizers = [] }: Partial<Recipe>, n
   if (schedules.length !== now.schedules.length) return [];
   return schedules.flatMap((schedule, index) => {
     const name = placeOf("schedule", index, schedules.length);
-    // Its peak is the optimizer's rate, and is told as that.
+    // Its peak is the optimizer's rate, which is compared there.
     const { peakLr: _was, lr: _wasLr, rates: wasRates, ratesAt: wasAt, ...was } = schedule;
     const { peakLr: _is, lr: _isLr, rates: isRates, ratesAt: isAt, ...is } = now.schedules[index] ?? {};
     const fields = fieldChanges("training", `${name}.`, flat(was), flat(is));
@@ -149,7 +149,7 @@ function scheduleChanges({ schedules = [], optimizers = [] }: Partial<Recipe>, n
 
 /** "0.001 at step 1, 0.0005 at step 20, 0 at step 40"; checkpoints of older versions have no rates to show. */
 function ratesWord(ratesAt: JsonValue | undefined): string {
-  if (!isTable(ratesAt)) return "others, which this checkpoint does not tell";
+  if (!isTable(ratesAt)) return "others, which this checkpoint does not name";
   return Object.entries(ratesAt)
     .map(([step, rate]) => `${Number(Number(rate).toPrecision(6))} at step ${step}`)
     .join(", ");
@@ -175,7 +175,7 @@ function numberChange(name: string, was: number, is: number): RunChange {
   return { of: "training", name, was: `${was}`, is: `${is}` };
 }
 
-/** Every value that is no table under the names that lead to it, joined by dots. */
+/** Every value that is not a table, by its path joined with dots. */
 function flat(table: Fields, prefix = ""): Fields {
   return Object.fromEntries(
     Object.entries(table).flatMap(([name, value]) =>

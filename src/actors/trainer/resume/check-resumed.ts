@@ -4,26 +4,29 @@ import type { RunChange } from "../../../job/events/index.ts";
 import type { TrainerState } from "../../../library/checkpoint/index.ts";
 import type { DatasetFacts } from "../../../library/data/index.ts";
 import { tunedState } from "../../../library/deltas/index.ts";
-import { changeableNames, changesSince, type Present } from "./changes.ts";
+import { changeableNames, changesSince, type PresentRun } from "./changes.ts";
 import type { Resumed } from "./start.ts";
 
-/** A run as it is about to go on. */
-export interface GoingOn extends Present {
+/** A run that is about to be resumed. */
+export interface ResumedRun extends PresentRun {
   readonly model: Module;
   readonly steps: number;
   readonly facts: DatasetFacts;
-  /** What may be other than in the checkpoint's run, by name: `optimizer` is all that begins with `optimizer.`; `all` is all. */
+  /**
+   * Names that may differ from the checkpoint's run: `optimizer` covers all that begins with `optimizer.`; `all` covers
+   * everything.
+   */
   readonly allowed: readonly string[];
 }
 
 /**
- * Refuses to go on from a checkpoint as another run than the one it is of, unless that was asked for. One that has made its last
- * step already may be gone on from: there is nothing to do.
- * @returns what is other, for people to read
- * @throws {TroupeError} `RESUME_MISMATCH` naming what is other, as it was and as it is; `OPTION` for a name in `allowed` that
- *   nothing has
+ * Refuses to resume a checkpoint as a different run, unless the differences are allowed. A checkpoint of the run's last
+ * step may be resumed: there is nothing left to do.
+ * @returns the differences, for people to read
+ * @throws {TroupeError} `RESUME_MISMATCH` with each difference, as it was and as it is; `OPTION` for a name in
+ * `allowed` that nothing has
  */
-export function checkResumed(resumed: Resumed, now: GoingOn): RunChange[] {
+export function checkResumed(resumed: Resumed, now: ResumedRun): RunChange[] {
   const { state } = resumed;
   if (state.step > now.steps) {
     const hint = "nothing is left to train: give more steps, or an earlier checkpoint";
@@ -41,7 +44,7 @@ export function checkResumed(resumed: Resumed, now: GoingOn): RunChange[] {
   return changes;
 }
 
-/** A misspelled name would let nothing change, without a word where nothing else has. */
+/** Refuses a misspelled name, which would silently allow nothing. */
 function checkNames(words: readonly string[], names: readonly string[]): void {
   const unknown = words.find((word) => word !== "all" && !names.some((name) => covers(word, name)));
   if (unknown === undefined) return;
@@ -55,7 +58,7 @@ function checkNames(words: readonly string[], names: readonly string[]): void {
 
 function checkAllowed(changes: readonly RunChange[], allowed: readonly string[]): void {
   const isAllowed = ({ of, name }: RunChange) =>
-    // Settings are given by hand, and the run's own options too: to say them again is to say so.
+    // Settings and the run's own options are given by hand: giving another value allows the change.
     of === "settings" || of === "run" || allowed.some((word) => covers(word, name));
   const refused = changes.filter((change) => !isAllowed(change));
   if (refused.length === 0) return;
@@ -80,13 +83,16 @@ function checkTokenizer({ tokenizer }: TrainerState, facts: DatasetFacts): void 
   );
 }
 
-/** What a model lacks that is stored would be lost with the next save; what is not stored could not be filled. */
+/**
+ * Compares tensors by name and shape: a stored one that the model lacks would be lost with the next save, and one that
+ * is not stored could not be filled.
+ */
 function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
   const state = tunedState(model);
   const hint = whyAnother(changes);
   for (const [name, { shape }] of state) {
     const stored = weights.get(name);
-    // Older versions kept buffers otherwise; who fills them says so.
+    // Older versions stored buffers differently; their readers report what is missing.
     if (stored === undefined && state.get(name) instanceof ModuleBuffer) continue;
     if (stored?.join() === shape.join()) continue;
     const is = stored === undefined ? `has no ${name}` : `has ${name} of shape [${stored}]`;
@@ -96,7 +102,7 @@ function checkModel({ path, weights }: Resumed, model: Module, changes: readonly
   if (lost !== undefined) throw mismatch(`the model of ${path}, which has ${lost}`, "one without it", hint);
 }
 
-/** What may have made the model another one: settings, else the text of the job. */
+/** The likely cause of a different model: changed settings, or the job's text. */
 function whyAnother(changes: readonly RunChange[]): string {
   const settings = changes.filter(({ of }) => of === "settings");
   if (settings.length > 0) return `${sentence(settings)}; leave that setting out to have the checkpoint's`;

@@ -15,10 +15,10 @@ import type { Beginning, InitialState } from "../../protocols/index.ts";
 import { type Start, startFromSeed, startFromWeights, textsBeside } from "./start.ts";
 
 /**
- * Puts a run of a delta on its base: what no checkpoint of it holds comes from the folder that the job begins with, or from the
- * seed, and what is tuned from a checkpoint, the delta's own folder, or its initializers.
- * @param before - the checkpoint that the run goes on from, if any
- * @throws {TroupeError} `RESUME_MISMATCH` where that stands on another base; `MODEL_WEIGHTS` where a folder does not fit
+ * Adds the base to the start of a delta's run. The base comes from the folder that the job begins with, or is drawn
+ * from the seed; the tuned parameters come from a checkpoint, the delta's own folder or their initializers.
+ * @param before - the checkpoint that is resumed, if any
+ * @throws {TroupeError} `RESUME_MISMATCH` where that has another base; `MODEL_WEIGHTS` where a folder does not fit
  */
 export async function startOf(
   { pretrained, companions }: TrainingPlan,
@@ -49,7 +49,7 @@ async function startAfresh(
   return companions === undefined ? start : { ...start, texts: await textsBeside(start.texts, companions) };
 }
 
-/** From the delta's own folder, where it has one. */
+/** The delta's initial state, from its own folder if it has one. */
 async function initialOf(model: Module, base: Beginning): Promise<InitialState> {
   const folder = deltaOf(model)?.folder;
   if (folder === undefined) return base;
@@ -67,7 +67,7 @@ function adapterTexts(model: Module, folder: string | undefined) {
   return { config: adapterConfig(model, delta, folder), names };
 }
 
-/** What tells a base from others: the seed that it is drawn with, or a digest of its tensors in the order of the model. */
+/** Identifies a base: by the seed that draws it, or by a digest of its tensors in the order of the model. */
 async function identityOf(beginning: Beginning, model: Module): Promise<JsonObject> {
   if (beginning.kind === "seed") return { seed: beginning.seed };
   await using opened = await HuggingFaceFolder.open(beginning.folder);
@@ -81,7 +81,7 @@ async function identityOf(beginning: Beginning, model: Module): Promise<JsonObje
   return { folder: beginning.folder, sha256: digest.digest("hex") };
 }
 
-/** A folder may have moved; what is in it may not have changed. */
+/** Refuses another base: its folder may have moved, but not changed. */
 function checkBase({ resumed }: Start, now: JsonObject): void {
   const was = resumed?.state.base ?? {};
   if (was.sha256 === now.sha256 && was.seed === now.seed) return;

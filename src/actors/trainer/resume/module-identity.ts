@@ -4,28 +4,28 @@ import { fileURLToPath } from "node:url";
 import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
 import { isUserModule, type ModuleText, type ModuleTexts } from "../../../runtime/module-texts.ts";
 
-/** Which text a job's module has. */
+/** Identifies the text of a job's module. */
 export type ModuleIdentity = {
   readonly file: string;
-  /** Of the module alone; empty where it is no file. */
+  /** Digest of the module alone; empty where it is not a file. */
   readonly sha256: string;
   /**
-   * Of each of the user's own files that it imports, and they in turn, by path from the module's folder. Left out where there is
-   * none, and by older versions.
+   * Digests of the user's own files that it imports, directly or not, by path from the module's folder. Left out where
+   * there are none, and by older versions.
    */
   readonly imports?: Readonly<Record<string, string>>;
 };
 
-/** What names another file in a module's text, as Node takes it: an import, a re-export, a module that a thread is to load. */
+/** Mentions of another file in a module's text: an import, a re-export, a module for a thread. */
 const NAMED_FILE = [
   /\b(?:from|import)\s*\(?\s*["']((?:\.{1,2}\/|file:)[^"']+)["']/g,
   /\bnew URL\(\s*["'](\.{1,2}\/[^"']+\.[mc]?[jt]s)["']\s*,\s*import\.meta\.url/g,
 ];
 
 /**
- * Identifies a module by the texts that the run began with, even if its files have changed since. A file that is named and not loaded
- * yet is read now, and returned with the others.
- * @param file - what the module is called in messages
+ * Identifies a module by the texts that the run began with, even if its files have changed since. A file that is
+ * mentioned but not loaded yet is read now and returned with the others.
+ * @param file - the module's name in messages
  */
 export async function identityOf(
   jobUrl: string,
@@ -46,7 +46,7 @@ export async function identityOf(
     digests.set(url, createHash("sha256").update(text).digest("hex"));
     for (const named of [...filesNamedIn(text, url), ...packagesNamedIn(url, resolved)]) {
       if (digests.has(named)) continue;
-      // What is no file, Node has found where it was imported; what stands in a comment nobody needs.
+      // Node has already reported missing imports; a file mentioned in a comment is not needed.
       await read(named).catch(() => {});
     }
   };
@@ -66,7 +66,7 @@ function filesNamedIn(text: string, url: string): string[] {
     .filter(isUserModule);
 }
 
-/** The files of packages that lie among the user's own, as those of a workspace, which a module has imported by name. */
+/** Files of packages among the user's own files, such as a workspace's, that a module imports by name. */
 function packagesNamedIn(url: string, resolved: ModuleTexts["resolved"]): string[] {
   return Object.entries(resolved).flatMap(([key, to]) => (key.endsWith(` from ${url}`) ? [to] : []));
 }

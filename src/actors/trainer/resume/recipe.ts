@@ -11,29 +11,29 @@ import type { Fingerprint } from "../../../library/data/index.ts";
 import type { ModuleIdentity } from "./module-identity.ts";
 
 /**
- * What a run is trained by, beside its settings and its seed. Plain JSON: every manifest has it, and a run that goes on compares
- * its own with that of the checkpoint.
+ * Everything that determines how a run trains, besides its settings and seed. Plain JSON in every manifest; a resumed
+ * run compares its own with the checkpoint's.
  */
 export type Recipe = JsonObject & {
-  /** The job's module, and what of the user's own it imports. */
+  /** The job's module, and the user's files that it imports. */
   readonly job: ModuleIdentity;
-  /** Steps in all, what the job itself has planned, and whether an option has put the total in its place. */
+  /** Steps in all, the job's own plan, and whether an option has replaced it. */
   readonly steps: { readonly total: number; readonly planned: JsonValue; readonly asked: boolean };
   readonly precision: string;
   readonly batchSize: number;
   readonly clip: JsonValue;
-  /** How the batch grows to that size. Left out where it does not. */
+  /** How the batch grows to that size. Left out for a constant size. */
   readonly rampUp?: JsonValue;
   readonly calculatePerTokenLoss: boolean;
-  /** Each optimizer as the job has it, groups with the names of their parameters. */
+  /** Each optimizer as the job declares it, groups with the names of their parameters. */
   readonly optimizers: readonly JsonObject[];
-  /** The schedule of each: its class, its own numbers, a digest of the rates that it gives, and these at three steps. */
+  /** Each optimizer's schedule: its class, its numbers, a digest of its rates, and its rates at three steps. */
   readonly schedules: readonly JsonObject[];
-  /** What tells the data from other data. Left out where the dataset could not tell. */
+  /** Identifies the data. Left out where the dataset has no fingerprint. */
   readonly data?: Fingerprint;
 };
 
-/** What a {@link Recipe} is made of. */
+/** Parts of a {@link Recipe}. */
 export interface RecipeParts {
   readonly module: ModuleIdentity;
   readonly training: TrainingPlan;
@@ -42,11 +42,11 @@ export interface RecipeParts {
   readonly batchSize: number;
   readonly precision: string;
   readonly optimizers: readonly OptimizerSpec[];
-  /** One an optimizer. */
+  /** One per optimizer. */
   readonly schedules: readonly Schedule[];
 }
 
-/** @returns the recipe, as it reads in a manifest, without the data */
+/** Builds the recipe, without the data. */
 export function recipeOf(parts: RecipeParts): Recipe {
   const { module, training, steps, isStepsAsked, batchSize, precision, optimizers, schedules } = parts;
   return plainJson({
@@ -57,15 +57,15 @@ export function recipeOf(parts: RecipeParts): Recipe {
     clip: clipRuleOf(training.clipNorm) ?? null,
     ...(training.rampUp && { rampUp: training.rampUp }),
     calculatePerTokenLoss: training.calculatePerTokenLoss ?? true,
-    // Where a module of one's own lies, and how the run rounds, is not what it trains by.
+    // The path of the optimizer's module, and rounding, do not change what is trained.
     optimizers: optimizers.map((spec) => ({ ...spec, module: undefined, rounding: undefined })),
     schedules: schedules.map((schedule) => describeSchedule(schedule, steps)),
   }) as Recipe;
 }
 
-/** A recipe whose data may be told late: what is saved before does without it. */
+/** A recipe whose data may become known late: saves before that leave it out. */
 export class KnownRecipe {
-  /** Settled once all of it is known; rejects where the dataset cannot tell. */
+  /** Resolves once the recipe is complete; rejects where the dataset's fingerprint fails. */
   readonly known: Promise<void>;
   #now: Recipe;
 
@@ -74,27 +74,27 @@ export class KnownRecipe {
     this.known = fingerprint.then((data) => {
       this.#now = { ...this.#now, data };
     });
-    // Whoever waits hears of it.
+    // Rejection is delivered to waiters; avoid an unhandled rejection here.
     this.known.catch(() => {});
   }
 
-  /** As far as it is known. */
+  /** The recipe as far as it is known. */
   get now(): Recipe {
     return this.#now;
   }
 }
 
-/** @returns what a manifest says of its run's recipe: of older versions nothing, of others maybe less than all */
+/** Returns the recipe in a manifest; older versions have none, or an incomplete one. */
 export function recipeIn(state: { readonly recipe?: JsonObject }): Partial<Recipe> {
   return (state.recipe ?? {}) as Partial<Recipe>;
 }
 
-/** How long a job says that it lasts. */
+/** The length of the job's own plan. */
 export function plannedSteps({ steps, epochs }: TrainingPlan): JsonValue {
   return steps ?? (epochs === undefined ? null : `${epochs} epochs`);
 }
 
-/** The groups of a recipe's optimizer. */
+/** The parameter groups of a recipe's optimizer. */
 export function groupsIn(optimizer: JsonObject): readonly ParameterGroup[] {
   const { groups } = optimizer;
   return Array.isArray(groups) ? (groups as unknown as ParameterGroup[]) : [];
@@ -112,7 +112,7 @@ function describeSchedule(schedule: Schedule, numSteps: number): JsonObject {
   };
 }
 
-/** The description of a function without fields of its own. */
+/** Describes a function without fields of its own by a digest of its rates. */
 function ratesDigest(schedule: Schedule): string {
   const rates = Float64Array.from(exampleRates(schedule));
   return createHash("sha256").update(rates).digest("hex").slice(0, 16);
@@ -122,7 +122,7 @@ function isScalar(value: unknown): boolean {
   return ["number", "string", "boolean"].includes(typeof value);
 }
 
-/** As it is read again: what JSON has no word for is a text. */
+/** The value as it will be read again: values that JSON lacks become texts. */
 function plainJson(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (_, part: unknown) =>

@@ -1,10 +1,10 @@
 import type { RuntimeSettings } from "../../../job/options/index.ts";
 import { newestFirst, openStorage } from "../../../library/checkpoint/index.ts";
 
-/** What is typed where the same command is to begin a run, and to go on with it each time it is started again. */
+/** Value of `resume` with which the same command begins a run and, when started again, resumes it. */
 export const RESUME_AUTO = "auto";
 
-/** @returns the settings with `resume: "auto"` settled: the run's own folder where that holds a checkpoint, else a run from its first step */
+/** Resolves `resume: "auto"`: the run's own folder if it has a checkpoint, else no checkpoint. */
 export async function settleResume(settings: RuntimeSettings): Promise<RuntimeSettings> {
   const { training, checkpoint } = settings;
   if (training.resume !== RESUME_AUTO) return settings;
@@ -12,7 +12,7 @@ export async function settleResume(settings: RuntimeSettings): Promise<RuntimeSe
   return { ...settings, training: { ...training, resume } };
 }
 
-/** @returns a run's folder, where it holds a checkpoint */
+/** Returns a run's folder if it has a checkpoint. */
 export async function startedIn(directory: string | undefined): Promise<string | undefined> {
   if (directory === undefined) return undefined;
   const names = await newestFirst(await openStorage(directory));

@@ -18,27 +18,27 @@ import {
 import { optionError } from "../option-error.ts";
 import type { Start } from "./start.ts";
 
-/** Whose folder it is to be. */
+/** Options of {@link RunFolder.take}. */
 export interface RunFolderOptions {
   readonly directory: string;
-  /** The job, as a person would name it. */
+  /** The job's name for people. */
   readonly job: string;
   readonly start: Start;
-  /** What the run goes on from, where that is a checkpoint or a folder of them. */
+  /** The checkpoint, or folder of checkpoints, that the run resumes from, if any. */
   readonly resume: string | undefined;
   /** Whether checkpoints of another run are removed. */
   readonly overwrite: boolean;
 }
 
 /**
- * The place of a run's checkpoints, which is this run's alone: locked while it lasts, and marked as its own. A run that goes on
- * from a checkpoint of the same place is the run that it was.
+ * A run's folder of checkpoints, locked while the run lasts and marked with its id. A run that resumes from a
+ * checkpoint in the same folder keeps that id.
  */
 export class RunFolder implements AsyncDisposable {
   readonly record: RunRecord;
   readonly #storage: CheckpointStorage;
   readonly #lock: StorageLock;
-  /** Whether another run's checkpoints are still to be removed. */
+  /** Whether checkpoints of another run are still to be removed. */
   #isToEmpty: boolean;
   #isEndTold = false;
 
@@ -54,9 +54,9 @@ export class RunFolder implements AsyncDisposable {
   }
 
   /**
-   * Nothing is removed yet: that a run may have the place is known before it is known to work.
-   * @throws {TroupeError} `CHECKPOINT_TAKEN` where it holds another run's checkpoints, `CHECKPOINT_LOCKED` where another
-   *   process writes there, `CHECKPOINT_DIRECTORY` where nothing can be written; `OPTION`
+   * Locks the folder and checks that the run may use it. Removes nothing yet, since the run is not known to work.
+   * @throws {TroupeError} `CHECKPOINT_TAKEN` where it has another run's checkpoints, `CHECKPOINT_LOCKED` where another
+   * process writes there, `CHECKPOINT_DIRECTORY` where it cannot be written; `OPTION`
    */
   static async take(options: RunFolderOptions): Promise<RunFolder> {
     const storage = await openStorage(options.directory);
@@ -69,28 +69,28 @@ export class RunFolder implements AsyncDisposable {
     }
   }
 
-  /** The word of its lock. */
+  /** Token of the lock. */
   get hold(): string {
     return this.#lock.hold;
   }
 
-  /** Removes what is another run's, once, where that was asked for. To be called before the first step. */
+  /** Removes another run's checkpoints once, if that was asked for. Call it before the first step. */
   async empty(): Promise<void> {
     if (!this.#isToEmpty) return;
     await takeOver(this.#storage, this.record);
     this.#isToEmpty = false;
   }
 
-  /** Says how the run has ended, once, unless the place is not its own yet or can be written no more. */
+  /** Records once how the run has ended, unless the folder is not its own yet or cannot be written. */
   async end(how: RunEnd["how"]): Promise<void> {
     if (this.#isToEmpty || this.#isEndTold) return;
     this.#isEndTold = true;
     const at = new Date().toISOString();
-    // Who takes the place away, or fills the disk, is told by the saves.
+    // A missing folder or a full disk is reported by the saves.
     await putOwner(this.#storage, this.record, { how, at }).catch(() => {});
   }
 
-  /** Gives the place back, once nobody writes there any more; a run that has not ended otherwise has failed. */
+  /** Unlocks the folder once nothing writes there; a run without another end is recorded as failed. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.end("failed");
     await this.#lock[Symbol.asyncDispose]();
@@ -110,7 +110,7 @@ async function claim(
       const hint = "leave one of them out";
       throw optionError(
         "checkpoint.overwrite",
-        "left out where a run goes on in its own folder",
+        "left out where a run resumes in its own folder",
         overwrite,
         hint,
       );
@@ -124,7 +124,7 @@ async function claim(
   return { record, isToEmpty: overwrite };
 }
 
-/** Where the checkpoints lie that a path names, or one of which it names. */
+/** The folder of the checkpoints that a path names, or that contains the one it names. */
 async function locationOf(path: string): Promise<string> {
   const { storage } = await placeOf(path);
   return placeName(storage.location);

@@ -18,51 +18,51 @@ import { type NamedState, type PretrainedWeights, pretrained } from "../../../li
 import type { Beginning, InitialState } from "../../protocols/index.ts";
 import { optionError } from "../option-error.ts";
 
-/** A checkpoint that a run goes on from. */
+/** A checkpoint that a run resumes from. */
 export interface Resumed {
   readonly path: string;
   readonly state: TrainerState;
-  /** The shape of each tensor of its model. */
+  /** Shape of each tensor of its model. */
   readonly weights: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Where a run begins. */
+/** The start of a run. */
 export interface Start {
   readonly seed: number;
-  /** Where the run goes on from a checkpoint. */
+  /** The checkpoint that the run resumes from, if any. */
   readonly resumed: Resumed | undefined;
   readonly initial: InitialState;
-  /** What the folder says of the model, where it begins with a folder's weights. */
+  /** Texts of the folder about the model, where the run begins with a folder's weights. */
   readonly texts: ModelTexts | undefined;
-  /** What of the model that folder lacks, and what of the folder the model lacks. */
+  /** Parameters that the folder lacks, and tensors of the folder that the model lacks. */
   readonly pretrained?: Pick<PretrainedWeights, "fresh" | "dropped">;
-  /** What a delta stands on, where the model has one. */
+  /** The base of a delta, where the model has one. */
   readonly base?: DeltaBase | undefined;
   /** Newer checkpoints that could not be opened, and why. */
   readonly passedOver: readonly TroupeError[];
 }
 
-/** What a delta stands on: no checkpoint holds it. */
+/** The base of a delta, which no checkpoint contains. */
 export interface DeltaBase {
   readonly beginning: Beginning;
-  /** Where it comes from, and what tells it from others: what a checkpoint says of it. */
+  /** Its source and digest, as in checkpoints. */
   readonly identity: JsonObject;
-  /** What the checkpoints' folders say of the delta; none where the model has several. */
+  /** Texts about the delta for the checkpoints' folders; undefined where the model has several. */
   readonly adapter: AdapterTexts | undefined;
 }
 
-/** A run from nothing: every parameter drawn from its initializer. */
+/** Starts a new run: every parameter is drawn from its initializer. */
 export function startFromSeed(seed: number): Start & { readonly initial: Beginning } {
   const initial = { kind: "seed", step: 0, seed } as const;
   return { seed, resumed: undefined, initial, texts: undefined, passedOver: [] };
 }
 
 /**
- * A run that goes on where a checkpoint left it.
- * @param path - folder of a checkpoint, or of a run's checkpoints: its newest whole one
- * @param seed - what the caller asked for, if anything: the checkpoint's own seed is the only one that fits
+ * Resumes a run from a checkpoint.
+ * @param path - folder of a checkpoint, or of a run's checkpoints: then its newest complete one
+ * @param seed - the caller's seed, if any: it must be the checkpoint's
  * @param except - folders of checkpoints that are known to be damaged
- * @throws {TroupeError} what `openCheckpoint` throws; `OPTION` for another seed than the checkpoint's
+ * @throws {TroupeError} errors of `openCheckpoint`; `OPTION` for another seed than the checkpoint's
  */
 export async function startFromCheckpoint(
   path: string,
@@ -93,9 +93,10 @@ export async function startFromCheckpoint(
 }
 
 /**
- * A run from a Hugging Face folder's weights, moments zero. A head that the folder lacks, or has for other labels, is drawn.
- * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes outside the head differ from the model's; `OPTION` for a model without
- *   Hugging Face names
+ * Starts a run from a Hugging Face folder's weights, with moments zero. A head that the folder lacks, or has for other
+ * labels, is drawn.
+ * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes outside the head differ from the model's; `OPTION` for a
+ * model without Hugging Face names
  */
 export async function startFromWeights(
   folder: string,
@@ -126,8 +127,8 @@ export async function startFromWeights(
 }
 
 /**
- * Reads the texts that a run's models carry, whose companions come from a folder by name.
- * @param texts - of the folder whose weights it begins with, if it does
+ * Reads the texts of a run's models; those that a companion model brings come from its folder.
+ * @param texts - of the folder with the run's initial weights, if any
  * @throws {TroupeError} `HUGGING_FACE_FOLDER` where that folder has no config.json
  */
 export async function textsBeside(
@@ -148,7 +149,7 @@ function textsOf(
 
 function stateOf({ path, state }: Checkpoint): InitialState {
   const { step } = state;
-  // Without a word on it every step was an update.
+  // Without a record, every step was an update.
   const progress = (state.optimizer ?? { numUpdates: step }) as unknown as SavedProgress;
   return { kind: "checkpoint", step, path, progress };
 }

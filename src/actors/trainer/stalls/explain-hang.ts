@@ -3,9 +3,10 @@ import { describeCollective } from "../../../job/events/index.ts";
 import type { ActorInspection } from "../../../runtime/index.ts";
 
 /**
- * @param error - what ended a run
- * @param inspections - what its actors were doing then
- * @returns `error`; for a deadline that has passed, one that also says what every actor was doing, since when
+ * Explains a missed deadline.
+ * @param error - the error that ended a run
+ * @param inspections - the state of its actors then
+ * @returns `error`; for a missed deadline, an error that also says what every actor was doing, and since when
  */
 export function explainHang(error: unknown, inspections: readonly ActorInspection[]): unknown {
   if (!(error instanceof TroupeError) || error.code !== "ASK_TIMEOUT") return error;

@@ -6,21 +6,27 @@ import { keepModules, type ModuleTexts } from "../../../runtime/module-texts.ts"
 import { actorModules } from "../../index.ts";
 import type { BegunData, DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
 
-/** The actor that loads a job and opens its data first. Not the name of the one that feeds the run, which would then be told as its second generation. */
+/**
+ * The actor that loads a job and opens its data first. Differs from the run's feeder, which would otherwise be reported
+ * as its second generation.
+ */
 export const JOB_LOADER = "job-loader";
 
-/** A job's module imports what it likes; whoever takes longer is taken to wait for what never comes. */
+/**
+ * A job's module may import anything; if loading takes longer than this, it is taken to wait for something that never
+ * comes.
+ */
 const LONGEST_LOAD_MS = 60_000;
 
-/** A file system may take hours to read what a dataset is made of. */
+/** A file system may take hours to read a dataset's files. */
 const FINGERPRINT_DEADLINE_MS = 86_400_000;
 
-/** Data that was opened, and what tells it from other data. */
+/** Data that was opened, and its fingerprint. */
 export interface RunData {
   readonly opened: OpenedData;
-  /** May take longer than the first steps; rejects where the dataset cannot tell. */
+  /** May take longer than the first steps; rejects where the dataset's fingerprint fails. */
   readonly fingerprint: Promise<Fingerprint>;
-  /** Gives the facts known so far of the data as it was opened. */
+  /** Returns what is known so far of the data as it was opened. */
   begun(): BegunData;
   /** The user's modules as they were loaded. */
   readonly modules: ModuleTexts;
@@ -30,21 +36,24 @@ export interface RunData {
 export interface JobLoaderOptions {
   readonly system: ActorSystem;
   readonly jobUrl: string;
-  /** What the job is called, for people. */
+  /** The job's name for people. */
   readonly name: string;
   /** How long the data may take to open. */
   readonly deadlineMs: number;
 }
 
 /**
- * Loads a job, opens its data and calls what it declares in a thread of its own, before anything else is started: a function that
- * never returns can be named there, and ended.
+ * Loads a job, opens its data and calls its functions in a thread of its own, before anything else is started: there a
+ * function that never returns can be named and ended.
  */
 export class JobLoader {
   readonly #options: JobLoaderOptions;
   readonly #actor: ActorRef<FeederProtocol>;
 
-  /** @throws {TroupeError} `JOB_INVALID` for a module that cannot be loaded, or whose loading has no end */
+  /**
+   * Starts the thread and loads the job.
+   * @throws {TroupeError} `JOB_INVALID` for a module that cannot be loaded, or whose loading does not end
+   */
   static async start(options: JobLoaderOptions): Promise<JobLoader> {
     const { system, jobUrl, name } = options;
     const startDeadlineMs = Math.min(LONGEST_LOAD_MS, options.deadlineMs);
@@ -69,9 +78,8 @@ export class JobLoader {
   }
 
   /**
-   * Opens the data, to learn what a model must know of it. Where its fingerprint takes its time the thread stays until that is
-   * known.
-   * @throws what the job's `data` throws; {TroupeError} `DATA_PENDING` where it gives a promise that does not settle
+   * Opens the data, for the facts that a model needs. The thread stays until a slow fingerprint is known.
+   * @throws errors of the job's `data`; {TroupeError} `DATA_PENDING` where it returns a promise that does not settle
    */
   async open(data: DataOrder): Promise<RunData> {
     const { system, deadlineMs } = this.#options;
@@ -83,7 +91,7 @@ export class JobLoader {
       const opened = await opening.catch((error: unknown) => {
         throw pending(error, deadlineMs);
       });
-      await this.#rehearse();
+      await this.#dryRun();
       isOpen = true;
       // Adds the modules that the data has imported.
       const modules = await keepModulesOf(actor);
@@ -102,20 +110,23 @@ export class JobLoader {
         })
         // A system that is stopping ends it anyway.
         .finally(() => void system.stopActor(actor).catch(() => {}));
-      // Whoever waits hears of it.
+      // Rejection is delivered to waiters; avoid an unhandled rejection here.
       fingerprint.catch(() => {});
       return { opened, fingerprint, begun: () => begun, modules };
     } finally {
-      // What does not open may not stop either.
+      // A thread that cannot open the data may not stop either.
       if (!isStaying) await system.stopActor(actor, isOpen ? {} : { deadlineMs: 1_000 });
     }
   }
 
-  /** The main thread calls the job's functions next, where nothing could end one that does not return. */
-  async #rehearse(): Promise<void> {
+  /**
+   * Calls the job's functions here first: the main thread calls them next, where one that does not return could not be
+   * ended.
+   */
+  async #dryRun(): Promise<void> {
     const { system, deadlineMs } = this.#options;
     try {
-      await this.#actor.ask("rehearse", {}, { deadlineMs });
+      await this.#actor.ask("dryRun", {}, { deadlineMs });
     } catch (error) {
       if (!(error instanceof TroupeError) || error.code !== "ASK_TIMEOUT") throw error;
       const { call } = system.inspect().find(({ actor }) => actor === JOB_LOADER) ?? {};
@@ -132,14 +143,14 @@ export class JobLoader {
   }
 }
 
-/** Gives the modules as this thread has loaded them; all other threads, the caller's too, load the same text. */
+/** Keeps the texts of the modules that this thread has loaded; all other threads, the caller's too, load the same. */
 async function keepModulesOf(actor: ActorRef<FeederProtocol>): Promise<ModuleTexts> {
   const modules = await actor.ask("modules", {}, { deadlineMs: LONGEST_LOAD_MS });
   keepModules(modules);
   return modules;
 }
 
-/** A module that is loaded for ever, or whose thread has left since nothing was left that it could wait for. */
+/** The error for a module that does not finish loading, or whose thread has ended because nothing could settle its await. */
 function unended(name: string, cause: unknown, deadlineMs: number): TroupeError | undefined {
   if (!(cause instanceof TroupeError)) return undefined;
   const isLate = cause.code === "ACTOR_START_TIMEOUT";

@@ -1,10 +1,10 @@
-/** Nobody wonders before. */
+/** A shorter wait is not reported. */
 const FIRST_MS = 10_000;
 
 /**
- * Waits for something of a job's own, whose duration nobody knows, and reports when it takes long: after ten seconds, and again
- * whenever that has doubled.
- * @param report - is given for how long it has been, in ms
+ * Waits for a job's own code, whose duration is unknown, and reports a long wait: after ten seconds, and again whenever
+ * it has doubled.
+ * @param report - receives the wait so far, in ms
  */
 export async function reportingWait<T>(work: Promise<T>, report: (waitedMs: number) => void): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

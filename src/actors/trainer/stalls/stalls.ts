@@ -2,22 +2,22 @@ import { readFileSync } from "node:fs";
 import type { ActorInspection } from "../../../runtime/index.ts";
 import { CHECKPOINTER } from "../recovery/supervised-checkpointer.ts";
 
-/** How many times a long step an actor may take over a part of one: nobody knows how long a step should be. */
+/** An actor may work on a part of a step for this many long steps before it counts as stuck. */
 const STEPS_OF_PATIENCE = 5;
 
-/** Of so many latest steps, the longest, one in so many, are not the rule: those that follow a restart, or a pause of the machine. */
+/** The longest twentieth of the latest hundred steps counts as exceptions, such as the first after a restart. */
 const NUM_LATEST = 100;
 const STEPS_AN_EXCEPTION = 20;
 
-/** What takes as long as it takes, before the first step of a generation. */
+/** Messages that may take any time, before the first step of a generation. */
 const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
 
-/** The roles of those who make steps. */
+/** Roles of the actors that make steps. */
 const RANK_GROUP: readonly string[] = ["feeder", "offload", "shard", "rank"];
 
 /**
- * Tells who of a rank group stands still from who waits for them. A bound on time is known once a step was made: so many times
- * a long one of the latest, and no less than the run's own `stallMs`.
+ * Tells a stuck actor of a rank group from those that wait for it. After the first step the limit is a multiple of a
+ * long recent step, and at least the run's `stallMs`.
  */
 export class Stalls {
   readonly #leastMs: number;
@@ -25,8 +25,8 @@ export class Stalls {
   readonly #latestMs: number[] = [];
 
   /**
-   * @param leastMs - what nobody is blamed for, however short the steps are
-   * @param firstMs - the same while no step was made, and nobody knows how long one is
+   * @param leastMs - the shortest limit, however short the steps are
+   * @param firstMs - the limit before the first step, when no duration is known
    */
   constructor(leastMs: number, firstMs: number) {
     this.#leastMs = leastMs;
@@ -39,18 +39,21 @@ export class Stalls {
     return Math.max(this.#leastMs, STEPS_OF_PATIENCE * longOf(this.#latestMs));
   }
 
-  /** How long a user's code may take before it is named, in ms. It ends no run, so it also applies before the first step. */
+  /**
+   * How long the user's code may take before it is named, in ms. It ends no run, so it also applies before the first
+   * step.
+   */
   get callAfterMs(): number {
     return this.#latestMs.length === 0 ? this.#leastMs : this.afterMs;
   }
 
-  /** Takes in how long a step took. */
+  /** Notes how long a step took. */
   stepTook(durationMs: number): void {
     this.#latestMs.push(durationMs);
     if (this.#latestMs.length > NUM_LATEST) this.#latestMs.shift();
   }
 
-  /** Whether nobody but this actor, or who stopped its process, can be to blame where it makes no progress. */
+  /** Whether this actor is the one that is stuck, rather than waiting for another. */
   isToBlame({
     role = "",
     state,
@@ -61,20 +64,20 @@ export class Stalls {
     host,
     pid,
   }: ActorInspection): boolean {
-    // It is never at one thing that takes long: native threads write for it.
+    // It never works on one thing for long: native threads write for it.
     if (role === CHECKPOINTER) return unresponsiveMs !== undefined;
     if (!RANK_GROUP.includes(role)) return false;
     const isAtWork = state === "handling" && !PREPARATIONS.includes(handling ?? "");
-    // Who waits in native code has come to its collective, and waits for one that is behind: that one is to blame.
+    // An actor that waits in native code has reached its collective: the rank that it waits for is to blame.
     if (isAtWork && collective?.isWaiting !== true) return true;
-    // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
+    // A stopped process never goes on, whatever state its actors show: blame its rank, or an actor that is still starting.
     if (host === 0 && pid !== process.pid && isStopped(pid)) return role === "rank" || state === "starting";
-    // Stuck behind an `await`, in the middle of what it said last; who has said nothing yet is being prepared.
+    // Stuck behind an `await`, in the operation that it noted last; an actor without one is still being prepared.
     return unresponsiveMs !== undefined && op !== undefined;
   }
 }
 
-/** A duration that few of them exceed, and the longest as long as they are few. */
+/** A duration that few exceed; the longest one while there are few. */
 function longOf(durationsMs: readonly number[]): number {
   const numExceptions = Math.floor(durationsMs.length / STEPS_AN_EXCEPTION);
   return durationsMs.toSorted((a, b) => b - a)[numExceptions] ?? 0;
@@ -86,6 +89,6 @@ function isStopped(pid: number): boolean {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return /^[Tt]$/.test(stat.charAt(stat.lastIndexOf(")") + 2));
   } catch {
-    return false; // it has ended, and its end is told otherwise
+    return false; // it has ended, and its end is reported elsewhere
   }
 }

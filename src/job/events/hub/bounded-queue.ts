@@ -1,11 +1,11 @@
-/** First in, first out, up to a bound: what comes beyond it pushes the oldest out, and is counted. */
+/** A queue, first in first out, of bounded length: adding to a full one drops the oldest item and counts it. */
 export class BoundedQueue<T> {
   readonly #capacity: number;
   #items: T[] = [];
   #head = 0;
   #numDropped = 0;
 
-  /** @param capacity - items held at most, at least 1 */
+  /** @param capacity - the most items held, at least 1 */
   constructor(capacity: number) {
     this.#capacity = Math.max(1, capacity);
   }
@@ -14,7 +14,7 @@ export class BoundedQueue<T> {
     return this.#items.length - this.#head;
   }
 
-  /** Items pushed out since {@link takeNumDropped} was last called. */
+  /** Items dropped since {@link takeNumDropped} was last called. */
   get numDropped(): number {
     return this.#numDropped;
   }
@@ -27,12 +27,12 @@ export class BoundedQueue<T> {
     this.#items.push(item);
   }
 
-  /** The oldest item, taken out; undefined when there is none. */
+  /** Removes and returns the oldest item; undefined when there is none. */
   shift(): T | undefined {
     if (this.length === 0) return undefined;
     const item = this.#items[this.#head];
     this.#head++;
-    // Moving the rest only when half is gone keeps a shift cheap, and what was taken out is not held for long.
+    // Moving the rest only when half is gone keeps `shift` cheap and releases removed items soon.
     if (this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
@@ -40,19 +40,19 @@ export class BoundedQueue<T> {
     return item;
   }
 
-  /** All that is held, the oldest first. */
+  /** All items, the oldest first. */
   items(): readonly T[] {
     return this.#items.slice(this.#head);
   }
 
-  /** Drops all but the newest `numKept`, and counts what was dropped. */
+  /** Drops all but the newest `numKept` items, and counts those dropped. */
   keepNewest(numKept: number): void {
     this.#numDropped += Math.max(0, this.length - numKept);
     this.#items = this.#items.slice(Math.max(this.#head, this.#items.length - numKept));
     this.#head = 0;
   }
 
-  /** How many were pushed out since the last call. */
+  /** Returns how many items were dropped since the last call. */
   takeNumDropped(): number {
     const numDropped = this.#numDropped;
     this.#numDropped = 0;

@@ -1,16 +1,15 @@
-/** Receives what a subscriber has thrown, or what its promise was rejected with. */
+/** Receives an error that a subscriber threw, or that its promise was rejected with. */
 export type ReportFailure = (error: unknown) => void;
 
 /**
- * Calls a function of a subscriber's: nothing that it throws, and no rejection of the promise that it may return, gets out.
- * @param onFailure - receives the error
- * @returns a promise that resolves once the function has ended, where it returned a promise; undefined where it has ended
+ * Calls a subscriber's function. Its errors, thrown or by a rejected promise, go to `onFailure` and no further.
+ * @returns a promise that resolves once the function's promise has settled; undefined where it returned none
  */
 export function callSubscriber(body: () => unknown, onFailure: ReportFailure): Promise<void> | undefined {
   try {
     const result = body();
     if (!isThenable(result)) return undefined;
-    // A promise of another library, or of another realm, is no `Promise` of this one.
+    // A promise of another library or realm is not an instance of this `Promise`.
     return Promise.resolve(result).then(() => {}, onFailure);
   } catch (error) {
     onFailure(error);

@@ -16,43 +16,46 @@ import { type EventSelection, optionError, selector } from "./select-events.ts";
 import type { EventSink } from "./sink.ts";
 import { stampMs } from "./stamp.ts";
 
-/** Which events an {@link EventStream} brings, and how many wait for its reader. */
+/** Selects the events of an {@link EventStream} and bounds its buffer. */
 export interface EventStreamOptions<Kind extends EventKind = EventKind> extends EventSelection<Kind> {
-  /** Events held for a slow reader at most: 1,024. Beyond it the oldest go, and `numDropped` of the stream counts them. */
+  /**
+   * The most events held for a slow reader: 1,024 by default. Beyond that the oldest are dropped and counted in
+   * `numDropped` of the stream.
+   */
   readonly buffer?: number;
 }
 
-/** What an {@link EventHub} may be told. */
+/** Options of an {@link EventHub}. */
 export interface EventHubOptions {
   /** Milliseconds since 1970, the stamp of events. */
   readonly clock?: () => number;
-  /** Latest events that a new subscriber receives first: 1,024. */
+  /** Number of latest events that a new subscriber receives first: 1,024 by default. */
   readonly numReplayed?: number;
-  /** Events held for slow subscribers at most: 16,384. */
+  /** The most events held for slow subscribers: 16,384 by default. */
   readonly capacity?: number;
 }
 
 /** Subscribers are called for about this long in one turn of the event loop… */
 const sliceMs = 8;
-/** …and then not for this many times as long as they took. */
+/** …and then not for this many times the time that they took. */
 const restRatio = 4;
-/** How long flushing and closing call slow subscribers. */
+/** The most time that flushing and closing spend on slow subscribers. */
 const flushMs = 1000;
 
 /**
- * Where the events of a run come together. `emit` returns at once and never throws: sinks write, subscribers are
- * called in a later turn of the event loop. Sinks and subscribers that throw, or whose promise rejects, are reported once and go
- * on receiving; those that are slow, or whose promise does not settle, get at most a fifth of the thread's time, and lose
- * the oldest events beyond the capacity.
+ * Distributes the events of a run to sinks, subscribers and listeners. `emit` returns at once and never throws: sinks
+ * write, and subscribers are called in a later turn of the event loop. Those that throw, or whose promise rejects, are
+ * reported once and keep receiving events. Slow ones, or those whose promise does not settle, get at most a fifth of
+ * the thread's time, and lose the oldest events beyond the capacity.
  */
 export class EventHub {
-  /** Every event, the latest ones again for a new subscriber; completes with {@link close}, never fails. */
+  /** Every event, after the latest ones for a new subscriber; completes with {@link close}, never fails. */
   readonly events$: Observable<TroupeEvent>;
-  /** Who listens to events of one kind: called as subscribers are, from now on. */
+  /** Listeners to events of one kind, called like subscribers, for events from now on. */
   readonly listeners = new EventListeners((error, kind) => this.#failed(`a listener to ${kind}`, error));
   readonly #clock: () => number;
   readonly #subject = new Subject<TroupeEvent>();
-  /** The latest ones that subscribers were called with, or would have been. */
+  /** The latest events that were delivered to subscribers, or would have been. */
   readonly #recent: BoundedQueue<TroupeEvent>;
   readonly #queue: BoundedQueue<TroupeEvent>;
   readonly #capacity: number;
@@ -65,7 +68,7 @@ export class EventHub {
     this.#recent = new BoundedQueue(options.numReplayed ?? 1024);
     this.#capacity = options.capacity ?? 16_384;
     this.#queue = new BoundedQueue(this.#capacity);
-    // Not a ReplaySubject, which moves all that it remembers at each event.
+    // Not a ReplaySubject, which moves all its items for each event.
     const replayed$ = new Observable<TroupeEvent>((subscriber) => {
       for (const event of this.#recent.items()) subscriber.next(event);
       return this.#subject.subscribe(subscriber);
@@ -75,7 +78,7 @@ export class EventHub {
     );
   }
 
-  /** Stamps an event and passes it on. After {@link close} it does nothing. */
+  /** Stamps an event and delivers it. Does nothing after {@link close}. */
   emit(body: TroupeEventBody): void {
     if (this.#closed) return;
     const event = this.#write(body);
@@ -86,9 +89,9 @@ export class EventHub {
   }
 
   /**
-   * Lets a sink write every event from now on; the hub closes it with itself.
-   * @returns takes the sink out again, without closing it
-   * @throws {TroupeError} `OPTION` for what has no `write` or no `close`
+   * Adds a sink, which receives every event from now on; the hub closes it with itself.
+   * @returns removes the sink again, without closing it
+   * @throws {TroupeError} `OPTION` for an object without `write` or `close`
    */
   addSink(sink: EventSink): () => void {
     checkSink(sink);
@@ -103,7 +106,7 @@ export class EventHub {
   }
 
   /**
-   * The events as an async iterator, beginning with the latest ones.
+   * Returns the events as an async iterator, starting with the latest ones.
    * @throws {TroupeError} `OPTION`
    */
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
@@ -121,14 +124,14 @@ export class EventHub {
         "buffer",
         "a whole number ≥ 1",
         buffer,
-        "it is how many events are held for a slow reader",
+        "the number of events held for a slow reader",
       );
     return new EventStream(this.events$.pipe(filter(selector(options))), buffer);
   }
 
   /**
-   * Calls subscribers with all that was emitted, slow ones for at most a second: whoever waited for what was told has heard of it
-   * then.
+   * Delivers all emitted events to subscribers, for at most a second to slow ones, so that code that waits for an event
+   * can go on.
    */
   flush(): void {
     if (this.#closed) return;
@@ -140,7 +143,7 @@ export class EventHub {
     this.#drain();
   }
 
-  /** Delivers what is left, for at most a second to slow subscribers, completes `events$` and closes the sinks. */
+  /** Delivers remaining events, for at most a second to slow subscribers, completes `events$` and closes the sinks. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -148,11 +151,11 @@ export class EventHub {
     const begin = performance.now();
     for (let event = this.#queue.shift(); event !== undefined; event = this.#queue.shift()) {
       this.#deliver(event);
-      // The last one says how the run ended.
+      // The last event says how the run ended.
       if (performance.now() - begin > flushMs) this.#queue.keepNewest(1);
     }
     this.#subject.complete();
-    // One after the other, the first one last: the console still says what became of the others.
+    // The first sink closes last: the console can then still report on the others.
     for (const sink of [...this.#sinks].reverse()) {
       this.#sinks.delete(sink);
       await sink.close();
@@ -165,7 +168,7 @@ export class EventHub {
     return event;
   }
 
-  /** Reports on a sink or a subscriber after the present event, so that the others get that event first. */
+  /** Reports on a sink or a subscriber after the current event, so that the others get that event first. */
   #later(body: TroupeEventBody): void {
     queueMicrotask(() => {
       if (!this.#closed) {
@@ -202,7 +205,7 @@ export class EventHub {
   }
 
   #report(failure: SubscriberFailed): void {
-    // Also to standard error: the subscriber that failed may be a script's only one.
+    // Also to standard error: the failed subscriber may be a script's only one.
     const { subscriber, error } = failure;
     if (failure.numLost === undefined && !this.#closed)
       process.emitWarning(

@@ -4,44 +4,53 @@ import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
 import { checkKinds } from "../event-kinds.ts";
 import { callSubscriber } from "./call-subscriber.ts";
 
-/** Called with every event of one kind; what it returns counts for nothing, but a promise that rejects is a failure of its. */
+/** Called with every event of one kind. Its result is ignored, except for a promise: a rejection counts as an error. */
 export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => unknown;
 
 type AnyListener = (event: TroupeEvent) => unknown;
 
-/** Who listens to events of a kind. One that throws, or whose promise rejects, is reported once; all of them go on hearing. */
+/**
+ * Listeners by kind of event. The first error of each, thrown or by a rejected promise, is reported; it keeps receiving
+ * events.
+ */
 export class EventListeners {
   readonly #emitter = new EventEmitter<Record<EventKind, [TroupeEvent]>>();
-  /** The listener that the emitter knows, by the one that was given. */
+  /** The wrapped listener that the emitter has, by the original. */
   readonly #guarded = new WeakMap<AnyListener, AnyListener>();
   readonly #onFailure: (error: unknown, kind: EventKind) => void;
 
-  /** @param onFailure - receives the first error of each listener, and the kind of event that it was called with */
+  /** @param onFailure - receives the first error of each listener, and the kind of event */
   constructor(onFailure: (error: unknown, kind: EventKind) => void) {
     this.#onFailure = onFailure;
   }
 
-  /** Whether anybody listens. */
+  /** Whether there are any listeners. */
   get isObserved(): boolean {
     return this.#emitter.eventNames().length > 0;
   }
 
-  /** @throws {TroupeError} `OPTION` for a name that no kind has, and for what is no function */
+  /**
+   * Adds a listener.
+   * @throws {TroupeError} `OPTION` for an unknown kind, or a listener that is not a function
+   */
   on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
     checkKinds("on", [kind]);
     this.#emitter.on(kind, this.#guard(listener as AnyListener));
   }
 
-  /** The first event that comes, and no other. @throws {TroupeError} as {@link on} */
+  /**
+   * Adds a listener for the next such event only.
+   * @throws {TroupeError} as {@link on}
+   */
   once<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
     checkKinds("once", [kind]);
     this.#emitter.once(kind, this.#guard(listener as AnyListener));
   }
 
-  /** Takes a listener back, however often it listens to that kind. */
+  /** Removes a listener, however often it was added for that kind. */
   off<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
     const guarded = this.#guarded.get(listener as AnyListener);
-    // Without a listener, the emitter would take back all.
+    // Without a listener, the emitter would remove all.
     if (guarded !== undefined) this.#emitter.off(kind, guarded);
   }
 

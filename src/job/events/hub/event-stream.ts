@@ -3,8 +3,8 @@ import type { EventKind, EventOf } from "../event.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
 
 /**
- * Events as an async iterator. A reader that is slower than the events loses the oldest, never holds anyone up; leaving
- * the loop ends the subscription.
+ * Events as an async iterator. A slow reader loses the oldest events and delays nothing; leaving the loop ends the
+ * subscription.
  */
 export class EventStream<Kind extends EventKind = EventKind> implements AsyncIterableIterator<EventOf<Kind>> {
   readonly #queue: BoundedQueue<EventOf<Kind>>;
@@ -12,7 +12,7 @@ export class EventStream<Kind extends EventKind = EventKind> implements AsyncIte
   readonly #waiting: ((result: IteratorResult<EventOf<Kind>>) => void)[] = [];
   #ended = false;
 
-  /** @param capacity - events held for the reader at most */
+  /** @param capacity - the most events held for the reader */
   constructor(events$: Observable<EventOf<Kind>>, capacity: number) {
     this.#queue = new BoundedQueue(capacity);
     this.#subscription = events$.subscribe({
@@ -21,7 +21,7 @@ export class EventStream<Kind extends EventKind = EventKind> implements AsyncIte
     });
   }
 
-  /** Events that the reader lost. */
+  /** Number of events that the reader lost. */
   get numDropped(): number {
     return this.#queue.numDropped;
   }

@@ -7,13 +7,13 @@ import { BoundedQueue } from "./bounded-queue.ts";
 import { callSubscriber } from "./call-subscriber.ts";
 import type { EventSink } from "./sink.ts";
 
-/** The share of the thread that a sink may take… */
+/** The share of the thread's time that a sink may take… */
 const share = 1 / 5;
 /** …beyond this many milliseconds of calls, which are always allowed. */
 const burstMs = 100;
 /** A `write` that takes longer than this is reported. */
 const answerMs = 10_000;
-/** How long closing lets a sink without promises take the thread for the events that wait. */
+/** How long closing runs a synchronous sink for the waiting events. */
 const drainMs = 1000;
 /** How long closing waits for a sink without a `closeDeadlineMs`… */
 const closeMs = 10_000;
@@ -22,15 +22,16 @@ const leastCloseMs = 1000;
 
 /** Options of {@link GuardedSink}. */
 export interface GuardedSinkOptions {
-  /** The most events that are held for it. */
+  /** The most events held for it. */
   readonly capacity: number;
-  /** Receives the first failure, and the count of all when the sink is closed. */
+  /** Receives the sink's first error, and on close the count of all. */
   readonly report: (failure: SubscriberFailed) => void;
 }
 
 /**
- * Calls a user's sink, which may throw, hang or be slow. A quick sink is called at once. Events wait, up to a bound, for a sink whose
- * promise is pending or that took more than its share of the thread. Reports its first failure, and at its close the failures and lost events.
+ * Calls a user's sink, which may throw, hang or be slow. A quick sink is called at once. Events wait, up to a bound,
+ * for a sink whose promise is pending or that took more than its share of the thread. Reports its first error, and on
+ * close the numbers of errors and lost events.
  */
 export class GuardedSink {
   readonly #sink: EventSink;
@@ -39,7 +40,7 @@ export class GuardedSink {
   /** Resolves once the sink may be called again; undefined where it may now. */
   #busy: Promise<void> | undefined;
   #rest: { readonly end: () => void } | undefined;
-  /** The time that the sink has taken beyond its share of the thread. */
+  /** Time that the sink has taken beyond its share of the thread. */
   #debtMs = 0;
   #debtAtMs = 0;
   #error: ErrorReport | undefined;
@@ -60,13 +61,13 @@ export class GuardedSink {
     return typeof made === "string" && made !== "" && made !== "Object" ? `sink ${made}` : "a sink";
   }
 
-  /** Passes an event on, now or later; never throws. */
+  /** Delivers an event, now or later; never throws. */
   write(event: TroupeEvent): void {
     if (this.#busy !== undefined) this.#queue.push(event);
     else this.#call(event);
   }
 
-  /** Passes on what waits and closes the sink, both within its deadline; never rejects. */
+  /** Delivers waiting events and closes the sink, both within its deadline; never rejects. */
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#rest?.end();
@@ -100,7 +101,7 @@ export class GuardedSink {
       this.#holdUntil(this.#resting((this.#debtMs - burstMs) / share));
   }
 
-  /** Holds events back until `ready` resolves, and then passes them on. */
+  /** Holds events back until `ready` resolves, and then delivers them. */
   #holdUntil(ready: Promise<void>): void {
     this.#busy = ready.then(() => {
       this.#busy = undefined;
@@ -112,12 +113,12 @@ export class GuardedSink {
     while (this.#busy === undefined && this.#queue.length > 0) this.#call(this.#queue.shift() as TroupeEvent);
   }
 
-  /** Passes on all waiting events at the end, whatever share of the thread that takes, but no longer than closing may take. */
+  /** Delivers all waiting events at the end, without regard to its share of the thread, until closing's time is over. */
   async #drain(): Promise<void> {
     this.#debtMs = 0;
     while (this.#busy !== undefined || this.#queue.length > 0) {
       await this.#busy;
-      // The last one says how the run ended.
+      // The last event says how the run ended.
       if (this.#debtMs > drainMs) this.#queue.keepNewest(1);
       if (this.#queue.length > 0) this.#call(this.#queue.shift() as TroupeEvent);
     }
@@ -162,13 +163,13 @@ export class GuardedSink {
     this.#fail(error, call);
   }
 
-  /** Reports the failures and lost events that were not reported when they happened. */
+  /** Reports errors and lost events that were not reported when they happened. */
   #reportCounts(numLost: number): void {
     const { name: subscriber } = this;
     const numFailed = this.#numFailed;
     if (numFailed < 2 && numLost === 0) return;
     const behind = () =>
-      reportError(sinkError(subscriber, "events to be taken as fast as they come", "a slow one"));
+      reportError(sinkError(subscriber, "to receive events as fast as they come", "a slow sink"));
     this.#options.report({
       kind: "subscriber.failed",
       subscriber,
@@ -179,7 +180,7 @@ export class GuardedSink {
   }
 }
 
-/** @returns whether some work, which never rejects, has ended within a time */
+/** Returns whether some work, which never rejects, ends within a time. */
 async function within(durationMs: number, work: Promise<void>): Promise<boolean> {
   if (durationMs === Number.POSITIVE_INFINITY) {
     await work;

@@ -2,21 +2,21 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { EventKind, EventOf, TroupeEvent } from "../event.ts";
 import { checkKinds } from "../event-kinds.ts";
 
-/** How many events of one kind are taken: every so-many-th, or one in so many milliseconds; the first one always. */
+/** Thins out the events of one kind: every n-th, or one in so many milliseconds; always the first. */
 export type Sampling = { readonly every: number } | { readonly everyMs: number };
 
-/** Which events someone wants. */
+/** A selection of events. */
 export interface EventSelection<Kind extends EventKind = EventKind> {
-  /** All, unless told. */
+  /** Default: all. */
   readonly kinds?: readonly Kind[];
-  /** By kind; of a kind that is not named here all are taken. */
+  /** By kind; kinds not named here are not thinned out. */
   readonly sample?: { readonly [K in Kind]?: Sampling };
 }
 
 /**
- * @returns whether an event is of one of these kinds, for `filter` of an array or of rxjs:
+ * Makes a predicate for events of some kinds, for `filter` of an array or of rxjs:
  * `events$.pipe(filter(ofKind("step.finished")))`
- * @throws {TroupeError} `OPTION` for a name that no kind has
+ * @throws {TroupeError} `OPTION` for an unknown kind
  */
 export function ofKind<Kind extends EventKind>(
   ...kinds: readonly Kind[]
@@ -27,8 +27,8 @@ export function ofKind<Kind extends EventKind>(
 }
 
 /**
- * @returns whether the next event is wanted, to be asked once for each event in order
- * @throws {TroupeError} `OPTION` for a name that no kind has, and a sampling that is none, or of a kind that is left out
+ * Makes a predicate that must be called once for each event in order, and returns whether that event is selected.
+ * @throws {TroupeError} `OPTION` for an unknown kind, an invalid sampling, or one of a kind that is not selected
  */
 export function selector<Kind extends EventKind>({
   kinds,
@@ -67,7 +67,7 @@ function samplerOf(kind: string, sampling: Sampling): Sampler {
   };
 }
 
-/** The error for what `events()` was told. */
+/** The error for invalid options of `events()`. */
 export function optionError(option: string, expected: string, got: unknown, advice: string): TroupeError {
   return new TroupeError("OPTION", {
     where: "events",

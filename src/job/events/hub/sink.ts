@@ -1,12 +1,10 @@
 import type { TroupeEvent, TroupeEventBody } from "../event.ts";
 
-/**
- * Where events are written. A sink never slows or stops a run, whatever it does. Errors name it by its class, or by `name`.
- */
+/** Receives a run's events. A sink never slows or stops a run, whatever it does. Errors name it by its class, or by `name`. */
 export interface EventSink {
   /**
-   * Called with every event, in order. A function that returns a promise is not called again before that has settled; what it
-   * throws or rejects with is reported once, and it gets the next event.
+   * Called with every event, in order. If it returns a promise, it is not called again before that has settled. Errors,
+   * thrown or by a rejected promise, are reported once; the sink still gets the next event.
    */
   write(event: TroupeEvent): unknown;
   /** Writes out buffered events; called after the last event. May return a promise. */

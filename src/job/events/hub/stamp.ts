@@ -1,7 +1,7 @@
 /**
- * What time it is, in whole milliseconds since 1970, for the stamps of events: read off the wall when the thread began, and
- * counted from there by the steady clock. Setting the wall clock, by hand or by NTP, so changes no order and no duration
- * that is taken as the difference of two stamps.
+ * Returns the time in integer milliseconds since 1970, for the stamps of events: the wall clock when the thread
+ * started, plus a steady clock since then. So a change of the wall clock, by hand or by NTP, changes neither the order
+ * of stamps nor durations between them.
  */
 export function stampMs(): number {
   return Math.floor(performance.timeOrigin + performance.now());

@@ -1,16 +1,16 @@
 import type { ErrorReport, SourceFrame } from "../error-report.ts";
 
-/** The life of an actor. */
+/** Events of an actor's start, failure, restart and end. */
 export type ActorEvent = ActorStarted | ActorStalled | ActorFailed | ActorRestarted | ActorStopped;
 
-/** An actor's thread runs. */
+/** An actor's thread has started. */
 export interface ActorStarted {
   readonly kind: "actor.started";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
+  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
-  /** Which of those, where there are several. */
+  /** Its number among the actors of that role, if there are several. */
   readonly index?: number | undefined;
 }
 
@@ -22,70 +22,70 @@ export interface ActorStalled {
   readonly kind: "actor.stalled";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
+  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
-  /** Which of those, where there are several. */
+  /** Its number among the actors of that role, if there are several. */
   readonly index?: number | undefined;
-  /** Of the process it lives in. */
+  /** The process that it runs in. */
   readonly pid: number;
-  /** "handling" or "waiting", or on its way up or down. */
+  /** "handling" or "waiting", or starting or stopping. */
   readonly state: string;
-  /** How long it has been at it. */
+  /** How long it has been in that state. */
   readonly ageMs: number;
   /** The message it is handling. */
   readonly handling?: string | undefined;
-  /** Whose answer it waits for, `name#incarnation`. */
+  /** The actor whose answer it waits for, `name#incarnation`. */
   readonly waitingFor?: string | undefined;
-  /** What it said last it was doing: the operation, the block it is for, its number. */
+  /** The operation that it noted last, with its block and its number. */
   readonly op?: { readonly name: string; readonly block: string; readonly sequence: number } | undefined;
-  /** The user's code that it waits for. */
+  /** The function of the user's that it waits for. */
   readonly call?: AwaitedCall | undefined;
-  /** The collective that it is in or was in last, among whom, its number, and how long it has been there or gone on. */
+  /** The collective that it is in, or was in last: its group, its number, and for how long. */
   readonly collective?: ReachedCollective | undefined;
 }
 
-/** A call into the user's code that has not ended. */
+/** A call into the user's code that has not returned. */
 export interface AwaitedCall {
   /** The function, with the split and the position of a batch: 'batch("train", 0, 8) of the job\'s data'. */
   readonly what: string;
-  /** Whether it has returned a promise, which has not settled. */
+  /** Whether it has returned a promise that has not settled. */
   readonly isPending: boolean;
   readonly ageMs: number;
   /** The lines of the user's source that it has reached, innermost first, if they could be seen. */
   readonly frames?: readonly SourceFrame[];
 }
 
-/** The collective that an actor has come to. */
+/** The collective that an actor has reached. */
 export interface ReachedCollective {
   readonly name: string;
   readonly group: string;
   readonly sequence: number;
-  /** Whether it waits there for others, in native code. */
+  /** Whether it waits there for other ranks, in native code. */
   readonly isWaiting: boolean;
-  /** How long it has been there, or gone on from there. */
+  /** How long it has been there, or how long ago it left. */
   readonly ageMs: number;
 }
 
-/** An actor threw or its thread died. */
+/** An actor threw an error or its thread died. */
 export interface ActorFailed {
   readonly kind: "actor.failed";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
+  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
-  /** Which of those, where there are several. */
+  /** Its number among the actors of that role, if there are several. */
   readonly index?: number | undefined;
   readonly cause: ErrorReport;
 }
 
-/** A supervisor started an actor again; `cause` says why, where this actor was the one that failed. */
+/** A supervisor restarted an actor; `cause` is set on the actor that failed first. */
 export interface ActorRestarted {
   readonly kind: "actor.restarted";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
+  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
-  /** Which of those, where there are several. */
+  /** Its number among the actors of that role, if there are several. */
   readonly index?: number | undefined;
   readonly cause?: ErrorReport | undefined;
 }
@@ -95,10 +95,10 @@ export interface ActorStopped {
   readonly kind: "actor.stopped";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
+  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
-  /** Which of those, where there are several. */
+  /** Its number among the actors of that role, if there are several. */
   readonly index?: number | undefined;
-  /** Whether it had to be ended without its consent. */
+  /** Whether it was terminated from outside. */
   readonly forced: boolean;
 }

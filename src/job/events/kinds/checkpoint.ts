@@ -1,6 +1,6 @@
 import type { ErrorReport } from "../error-report.ts";
 
-/** What became of a save, in the order in which one goes, and of a checkpoint that was to be read. */
+/** Events of a save, in the order of its stages, and of a checkpoint that cannot be read. */
 export type CheckpointEvent =
   | CheckpointStarted
   | CheckpointCopied
@@ -14,28 +14,28 @@ export type CheckpointEvent =
 export interface CheckpointStarted {
   readonly kind: "checkpoint.started";
   readonly step: number;
-  /** What all ranks copy of their state for it: memory that is given back as it is written. */
+  /** Bytes that all ranks copy for it; the memory is freed as it is written. */
   readonly stagedBytes: number;
-  /** How long training stood still for the save before it. */
+  /** How long training waited for the save before it. */
   readonly waitedMs: number;
 }
 
-/** A copy of the run's state is whole, and kept in memory in place of the one before. */
+/** A copy of the run's state is complete, and kept in memory in place of the one before. */
 export interface CheckpointCopied {
   readonly kind: "checkpoint.copied";
   readonly step: number;
   readonly sizeBytes: number;
   readonly durationMs: number;
-  /** As of {@link CheckpointSaved}. */
+  /** As in {@link CheckpointSaved}. */
   readonly blockedMs: number;
 }
 
-/** More of a checkpoint is written; told a few times in a save. */
+/** More of a checkpoint is written; reported a few times per save. */
 export interface CheckpointProgressed {
   readonly kind: "checkpoint.progressed";
   readonly step: number;
   readonly writtenBytes: number;
-  /** Of the whole checkpoint; `writtenBytes` at the end. */
+  /** Size of the complete checkpoint; `writtenBytes` at the end. */
   readonly totalBytes: number;
 }
 
@@ -47,24 +47,24 @@ export interface CheckpointSaved {
   readonly sizeBytes: number;
   readonly durationMs: number;
   /**
-   * For how long training waited for copies of its state: updates for what they were about to overwrite, and the shard's
-   * messages while its event loop was busy copying. Of the rank that waited most. Not what the save took of processors and
-   * memory that training would have used; `waitedMs` of `checkpoint.started` is beside it. None where another program trains.
+   * How long training waited for copies of its state: updates waited before they overwrote it, or messages while the
+   * shard's event loop was copying. The longest of all ranks. Does not include processor time and memory bandwidth that
+   * the save took from training, nor `waitedMs` of `checkpoint.started`. Left out where another program trains.
    */
   readonly blockedMs?: number | undefined;
   /** Its name, if it was given one. */
   readonly as?: string | undefined;
-  /** The metric that is kept with the name. */
+  /** The metric that is stored with the name. */
   readonly metric?: number | undefined;
 }
 
-/** A checkpoint was due and was left out, so that training need not wait; the next one is due as always. */
+/** A checkpoint was due and was skipped, so that training need not wait; the next one is due as usual. */
 export interface CheckpointSkipped {
   readonly kind: "checkpoint.skipped";
   readonly step: number;
-  /** Why: what is still at work, or what there is no room for. */
+  /** Why it was skipped: what is still in progress, or lacks room. */
   readonly reason: string;
-  /** Left out since the run began, this one included. */
+  /** Number skipped since the run began, this one included. */
   readonly numSkipped: number;
 }
 
@@ -75,7 +75,7 @@ export interface CheckpointFailed {
   readonly error: ErrorReport;
 }
 
-/** A checkpoint could not be read, and an older one is taken in its place. */
+/** A checkpoint could not be read, and an older one is used in its place. */
 export interface CheckpointRejected {
   readonly kind: "checkpoint.rejected";
   readonly path: string;

@@ -1,6 +1,6 @@
 import type { ErrorReport } from "../error-report.ts";
 
-/** What did not reach who should have had it: a message, or an event. */
+/** Events about messages or events that did not reach their receiver. */
 export type DeliveryEvent =
   | MessageUndelivered
   | SubscriberFailed
@@ -15,52 +15,53 @@ export interface MessageUndelivered {
   readonly messageKind: string;
   readonly from: string;
   readonly to: string;
-  /** How many, all alike. */
+  /** Number of messages, all alike. */
   readonly count: number;
 }
 
 /**
- * A sink, a listener or a subscriber threw, or its promise was rejected or has not settled. Reported once for each, which goes on
- * receiving events. A sink that failed again, or lost events, is reported once more when it is closed.
+ * A sink, a listener or a subscriber threw an error, or its promise was rejected or has not settled. Reported once for
+ * each, which keeps receiving events. A sink that failed again, or lost events, is reported once more when it is
+ * closed.
  */
 export interface SubscriberFailed {
   readonly kind: "subscriber.failed";
   /** Its name: "write(event) of sink Tracker", "a listener to step.finished". */
   readonly subscriber: string;
-  /** Its first failure. */
+  /** Its first error. */
   readonly error: ErrorReport;
-  /** The number of its calls that failed; when a sink is closed. */
+  /** Number of its calls that failed; set when a sink is closed. */
   readonly numFailed?: number;
-  /** The number of events that it did not get, because more waited than are held; when a sink is closed. */
+  /** Number of events that it did not get because too many waited; set when a sink is closed. */
   readonly numLost?: number;
 }
 
-/** A reader of events was slower than they came, and the oldest were dropped. */
+/** A reader of events was too slow, and the oldest events were dropped. */
 export interface EventsDropped {
   readonly kind: "events.dropped";
-  /** The actor that told more than was taken, where they were lost on their way from it. */
+  /** The actor whose events were dropped, if they were lost on the way from it. */
   readonly actor?: string | undefined;
-  /** Events dropped since the last time this was told. */
+  /** Events dropped since the last report. */
   readonly numDropped: number;
 }
 
 /**
- * An output (a file, a pipe, a collector) takes nothing: training goes on, what comes is held, up to a bound, and written
- * when it can be. Told when that begins, and again at the end of a run in which it is not over.
+ * An output (a file, a pipe, a collector) accepts nothing: training goes on, and entries are held, up to a bound, until
+ * it accepts them. Reported when that begins, and again at the end of the run if it lasts.
  */
 export interface OutputFailed {
   readonly kind: "output.failed";
-  /** Its path, or what it is. */
+  /** Its path or description. */
   readonly output: string;
   readonly error: ErrorReport;
-  /** Told at the end: how many entries it lacks for good since it failed. */
+  /** At the end: number of entries lost for good since it failed. */
   readonly numLost?: number;
 }
 
-/** An output takes what comes again. */
+/** An output accepts entries again. */
 export interface OutputResumed {
   readonly kind: "output.resumed";
   readonly output: string;
-  /** Entries that it lacks for good, because more came than is held. */
+  /** Entries lost for good because too many were held. */
   readonly numLost: number;
 }

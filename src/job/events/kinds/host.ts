@@ -1,24 +1,24 @@
 import type { ErrorReport } from "../error-report.ts";
 
-/** The hosts of a run, where a launcher has started it on several. */
+/** Events of the hosts of a run that a launcher has started on several. */
 export type HostEvent = HostJoined | HostFailed | HostRefused;
 
-/** Another host has joined the run, for the first time or in the place of one that was lost: it starts the ranks that live there. */
+/** Another host has joined the run, for the first time or in place of a lost one; it starts its ranks. */
 export interface HostJoined {
   readonly kind: "host.joined";
-  /** Its rank among the processes that the launcher has started; the one that leads is 0. */
+  /** Its rank among the processes that the launcher has started; 0 leads the run. */
   readonly index: number;
-  /** As its operating system calls it. */
+  /** Its name in its operating system. */
   readonly name: string;
   /** Processors that it may use. */
   readonly numCores: number;
   /** Memory that it may use, in bytes. */
   readonly memoryBytes: number;
-  /** Its devices beside these, by name; none: it computes on its processors. */
+  /** Its devices besides the processors, by name; empty: it computes on its processors. */
   readonly devices: readonly string[];
 }
 
-/** A host is down, or cut off: its ranks are started again on the hosts that are left. */
+/** A host is down, or cut off: its ranks are restarted on the remaining hosts. */
 export interface HostFailed {
   readonly kind: "host.failed";
   readonly index: number;
@@ -26,7 +26,10 @@ export interface HostFailed {
   readonly error: ErrorReport;
 }
 
-/** A host that the launcher has started ends, since the head refuses it, or it does not trust the head, or it cannot use its own files. */
+/**
+ * A host that the launcher has started ends: the head refuses it, it does not trust the head, or it cannot use its own
+ * files.
+ */
 export interface HostRefused {
   readonly kind: "host.refused";
   readonly index: number;

@@ -1,7 +1,7 @@
 import type { ErrorReport } from "../error-report.ts";
 import type { HostJoined } from "./host.ts";
 
-/** How a run as a whole goes: begun, set back, ended. */
+/** Events of a run's start, resets and end. */
 export type RunEvent =
   | RunStarted
   | RunResumed
@@ -14,35 +14,35 @@ export type RunEvent =
 /** A run has a model, data and a group of ranks, and is about to make its first step. */
 export interface RunStarted {
   readonly kind: "run.started";
-  /** What is trained, as the user named it. */
+  /** The trained job, as the user named it. */
   readonly job: string;
-  /** The job's settings: its defaults, with what was given instead. */
+  /** The job's settings: its defaults, replaced by those given. */
   readonly jobSettings: Readonly<Record<string, string | number | boolean>>;
   readonly numRanks: number;
-  /** How they stand: replicas, pipeline stages, ranks that split a layer, replicas that share experts. */
+  /** Size of each axis of the mesh: replicas, pipeline stages, tensor-parallel ranks, expert-parallel replicas. */
   readonly mesh: { readonly dp: number; readonly pp: number; readonly tp: number; readonly ep: number };
   readonly zero: 0 | 1 | 2 | 3;
-  /** Where ranks live: on threads of one process, or each in a process of its own. */
+  /** Whether ranks run in threads of one process, or each in a process of its own. */
   readonly placement: "thread" | "process";
-  /** Where several hosts run it, what each has and which ranks live there at first. */
+  /** The hosts of a run on several, their means, and the ranks that start on each. */
   readonly hosts?: readonly RunHost[];
-  /** By rank, what it computes on: `cpu`, or a device of its host such as `cuda:0`. */
+  /** The device of each rank: `cpu`, or a device of its host such as `cuda:0`. */
   readonly devices: readonly string[];
   readonly precision: string;
   readonly seed: number;
   readonly numParameters: number;
-  /** Of them those that training changes, as the run begins: a frozen base's are not among them. */
+  /** Number of parameters that training changes, as the run begins: without a frozen base's. */
   readonly numTrainable: number;
   /**
-   * Where the run begins with a folder's weights: the parameters of its head that the folder lacks, which are drawn, and the
-   * folder's entries for another head.
+   * Where the run begins with a folder's weights: the parameters of its head that the folder lacks, which are drawn,
+   * and the folder's entries for another head.
    */
   readonly pretrained?: { readonly fresh: readonly string[]; readonly dropped: readonly string[] };
-  /** Steps done before, where the run goes on from a checkpoint; else 0. */
+  /** Steps made before, where the run resumes from a checkpoint; else 0. */
   readonly firstStep: number;
-  /** Steps there will be in all. */
+  /** Planned steps in all. */
   readonly steps: number;
-  /** The clock of activities and messages when this was told: what it read at `timeMs`. */
+  /** The clock of activities and messages at the time of this event (`timeMs`). */
   readonly clockMs: number;
 }
 
@@ -51,20 +51,20 @@ export interface RunHost extends Omit<HostJoined, "kind"> {
   readonly ranks: readonly number[];
 }
 
-/** A run goes on from a checkpoint. Told after `run.started`. */
+/** A run resumes from a checkpoint. Reported after `run.started`. */
 export interface RunResumed {
   readonly kind: "run.resumed";
-  /** Of the checkpoint. */
+  /** Path of the checkpoint. */
   readonly path: string;
-  /** Updates that it has seen. */
+  /** Number of updates made to its state. */
   readonly step: number;
-  /** What is other now than in the checkpoint's run; none of it was left unsaid by who may say it. */
+  /** Differences from the checkpoint's run, all of them allowed. */
   readonly changes: readonly RunChange[];
 }
 
-/** Something that is other in a run that goes on than in the run of its checkpoint. */
+/** A difference between a resumed run and the run of its checkpoint. */
 export interface RunChange {
-  /** Whether it is a setting of the job, what it is trained by, the data, or the run as a whole. */
+  /** Whether it is a setting of the job, part of how it trains, the data, or the run in general. */
   readonly of: "settings" | "training" | "data" | "run";
   /** Such as `layers`, `optimizer.lr` or `data.text`. */
   readonly name: string;
@@ -72,41 +72,47 @@ export interface RunChange {
   readonly is: string;
 }
 
-/** After a loss the run goes on from a state that it has been in before. */
+/** After a failure the run continues from an earlier state. */
 export interface RunRestored {
   readonly kind: "run.restored";
-  /** Updates that the state has seen. */
+  /** Number of updates made to that state. */
   readonly step: number;
   readonly from: "memory" | "checkpoint" | "beginning";
 }
 
-/** A signal lets a run end before its last step: it saves after the steps that are granted, as far as it saves at all. */
+/** A signal asks a run to end early: it finishes the granted steps and saves, if it saves at all. */
 export interface RunInterrupted {
   readonly kind: "run.interrupted";
   /** Such as `SIGTERM`. */
   readonly signal: string;
-  /** How long that may take, in milliseconds. */
+  /** The most time that this may take, in milliseconds. */
   readonly graceMs: number;
 }
 
-/** Something of the job's own takes long up to the end of the first step: told after ten seconds, and again whenever that has doubled. */
+/**
+ * Something in the job takes long before the end of the first step: reported after ten seconds, and again whenever that
+ * has doubled.
+ */
 export interface RunDelayed {
   readonly kind: "run.delayed";
   /** Such as "job.ts to be loaded". */
   readonly what: string;
-  /** For how long, in milliseconds. */
+  /** How long it has taken so far, in milliseconds. */
   readonly waitedMs: number;
 }
 
-/** Why a run ended in order before its last planned step: by its loop's return, by `rank.stop()`, by `patience` of its training. */
+/**
+ * Why a run ended in order before its last planned step: its loop returned, it called `rank.stop()`, or `patience` of
+ * its training ran out.
+ */
 export type EndReason = "loop-returned" | "loop-stopped" | "no-improvement";
 
-/** A run made its last step, or was told to save and end before it. */
+/** A run made its last step, or was asked to save and end early. */
 export interface RunFinished {
   readonly kind: "run.finished";
-  /** Steps done in all. */
+  /** Steps made in all. */
   readonly steps: number;
-  /** Of the last step; NaN where none was made. */
+  /** Loss of the last step; NaN where none was made. */
   readonly lossNats: number;
   readonly durationMs: number;
   /** Planned steps that were not made because the run ended in order before them; left out if there are none. */

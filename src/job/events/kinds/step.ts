@@ -1,4 +1,4 @@
-/** What a step came to: its figures, what the model made of other data, what was measured, what was wrong with it. */
+/** Events of a step: its results, evaluations, measurements and anomalies. */
 export type StepEvent =
   | StepFinished
   | EvaluationFinished
@@ -17,23 +17,26 @@ export interface ParametersUnused {
   readonly names: readonly string[];
 }
 
-/** Every rank has finished a step; its update is on the way. */
+/** Every rank has finished a step; its update is in progress. */
 export interface StepFinished {
   readonly kind: "step.finished";
-  /** Steps done so far, this one included. */
+  /** Steps made so far, this one included. */
   readonly step: number;
-  /** Mean over what the job's losses are over, on all ranks, before the update; of several named losses their sum. */
+  /**
+   * The step's loss before the update: a mean over all ranks, weighted as the job says; for several named losses their
+   * sum.
+   */
   readonly lossNats: number;
   /** Each loss by its name, where the job names them. */
   readonly losses?: Readonly<Record<string, number>> | undefined;
-  /** What the training loop measured besides, by name. */
+  /** Numbers that the training loop logged, by name. */
   readonly metrics?: Readonly<Record<string, number>> | undefined;
   readonly learningRate: number;
   /** L2 norm over all parameters, before clipping; NaN where it was not measured. */
   readonly gradientNorm: number;
-  /** Whether the gradient was not finite, and every rank left its parameters and the schedule as they were. */
+  /** Whether the step was skipped because its gradient was not finite: parameters and schedule stay as they were. */
   readonly skipped: boolean;
-  /** What the loss was multiplied by before backward; left out where it is not scaled. */
+  /** Factor that the loss was multiplied by before backward; left out where it is not scaled. */
   readonly lossScale?: number | undefined;
   /** Samples of the step, over all ranks. */
   readonly numSamples: number;
@@ -42,19 +45,19 @@ export interface StepFinished {
   readonly numTokens?: number | undefined;
   readonly tokensPerSecond?: number | undefined;
   readonly durationMs: number;
-  /** Share of all communication that computation hid, 0 to 1. */
+  /** Share of the communication that computation hid, 0 to 1. */
   readonly overlap: number;
-  /** Time a rank waited for communication; a mean over the ranks, as are the next four. */
+  /** Time that a rank waited for communication; a mean over the ranks, like the next four. */
   readonly exposedMs: number;
-  /** Parameters, activations and their gradients were under way to the rank, waited for or not. */
+  /** Time in which parameters, activations or their gradients were in flight to the rank, waited for or not. */
   readonly gatherMs: number;
-  /** Gradients of parameters were under way between the ranks or being summed. */
+  /** Time in which gradients of parameters were in flight between the ranks or being summed. */
   readonly reduceMs: number;
-  /** The optimizer was updating parameters. */
+  /** Time in which the optimizer was updating parameters. */
   readonly updateMs: number;
-  /** The rank waited for its batch. */
+  /** Time that the rank waited for its batch. */
   readonly dataMs: number;
-  /** Memory of all processes of the run; what they share is counted once. */
+  /** Memory of all processes of the run; shared memory is counted once. */
   readonly residentBytes: number;
 }
 
@@ -62,12 +65,12 @@ export interface StepFinished {
 export interface EvaluationFinished {
   readonly kind: "evaluation.finished";
   readonly step: number;
-  /** The part of the data that was read. */
+  /** The split that was read. */
   readonly split: string;
-  /** As of {@link StepFinished}, over all samples that were read. */
+  /** As in {@link StepFinished}, over all samples that were read. */
   readonly lossNats: number;
   readonly losses?: Readonly<Record<string, number>> | undefined;
-  /** The dataset's scores of what the model predicts, by name, where there are any. */
+  /** The dataset's scores of the model's predictions, by name, where there are any. */
   readonly metrics?: Readonly<Record<string, number>> | undefined;
   readonly numSamples: number;
   /** Where the dataset counts them. */
@@ -77,69 +80,72 @@ export interface EvaluationFinished {
 }
 
 /**
- * The micro-batches of a step have different numbers of labels that count, and the job has no `weigh`. Their losses weigh the same, so
- * the step's loss depends on how samples are dealt to ranks. Reported once.
+ * The micro-batches of a step have different numbers of labels that count, and the job has no `weigh`. Their losses
+ * have equal weight, so the step's loss depends on how samples are dealt to ranks. Reported once.
  */
 export interface LossesUnweighed {
   readonly kind: "losses.unweighed";
   readonly step: number;
   /** Labels other than -100 in each micro-batch, over all ranks. */
   readonly numCounted: readonly number[];
-  /** The line to add to the job, which weighs them. */
+  /** The line to add to the job to weigh its losses. */
   readonly advice: string;
 }
 
-/** The model wrote a sample. */
+/** The job's `sample` has returned a text. */
 export interface TextGenerated {
   readonly kind: "text.generated";
   readonly step: number;
   readonly text: string;
 }
 
-/** What a run looked like was outside what it should; what was done about it. */
+/** A measured value was outside its limit; the event says what was done. */
 export interface AnomalyDetected {
   readonly kind: "anomaly.detected";
   readonly step: number;
   readonly anomaly: "loss-not-finite" | "gradient-not-finite" | "loss-spike" | "straggler";
-  /** What was measured: nats, a norm, or milliseconds. */
+  /** The measured value: nats, a norm, or milliseconds. */
   readonly value: number;
-  /** What it should not have passed. */
+  /** The limit that it exceeded. */
   readonly limit: number;
-  /** The rank it was seen on, where it is of one rank. */
+  /** The rank that it was measured on, if it concerns one. */
   readonly rank?: number | undefined;
-  /** What the run was told to do about such a thing. */
+  /** The configured reaction to such an anomaly. */
   readonly policy: "tell" | "stop" | "skip" | "rewind";
-  /** What was done. */
+  /** The action that was taken. */
   readonly action: "told" | "stopped" | "skipped" | "rewound";
 }
 
-/** What one rank holds was counted, its shard and its offload actor with it; told every so many steps. */
+/** The memory held by one rank, its shard and its offload actor; reported every so many steps. */
 export interface MemoryMeasured {
   readonly kind: "memory.measured";
   readonly step: number;
   readonly rank: number;
-  /** By kind, such as "parameters" or "activations": bytes that tensors asked for, now and at most since the start. */
+  /**
+   * By kind, such as "parameters" or "activations": bytes that tensors asked the allocator for, now and at the peak
+   * since the start.
+   */
   readonly byKind: Readonly<Record<string, { readonly liveBytes: number; readonly peakBytes: number }>>;
 }
 
-/** The values of a parameter or of its averaged gradient were sorted into buckets; told every so many steps, where asked. */
+/** A histogram of a parameter's values or averaged gradient; reported every so many steps, if asked for. */
 export interface HistogramMeasured {
   readonly kind: "histogram.measured";
   readonly step: number;
-  /** Of the parameter. */
+  /** Name of the parameter. */
   readonly name: string;
   readonly of: "weights" | "gradients";
-  /** Of the finite values; of none, 0. */
+  /** Smallest finite value; 0 without any. */
   readonly min: number;
   readonly max: number;
   readonly sum: number;
   readonly sumOfSquares: number;
-  /** Values in all, those that are not finite included. */
+  /** Number of all values, including those that are not finite. */
   readonly numValues: number;
-  /** Infinite, or not a number. */
+  /** Number of infinite and NaN values. */
   readonly numNotFinite: number;
-  /** Upper bounds of the buckets, rising; each bucket begins where the one before it ends, the first with `min`. */
+  /** Upper bounds of the buckets, rising; each bucket begins at the bound before it, the first at `min`. */
   readonly limits: readonly number[];
-  /** Finite values in each bucket. */
+  /** Number of finite values in each bucket. */
   readonly counts: readonly number[];
 }

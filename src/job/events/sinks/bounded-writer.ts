@@ -4,63 +4,66 @@ import type { OutputFailed, OutputResumed } from "../kinds/delivery.ts";
 import { behind, DescriptorOutlet, isBehind, isFinal, StreamOutlet } from "./descriptor-outlet.ts";
 import { type Batch, type Outlet, restOf } from "./outlet.ts";
 
-/** Bytes held for a target that is slow, or takes nothing for now. */
+/** The most bytes held for a slow or failing output. */
 const maxHeldBytes = 1 << 26;
-/** Much at once is written at once, whenever that is. */
+/** This much is written at once, without waiting for the timer. */
 const promptBytes = 1 << 18;
-/** After a failure it is tried again, each time twice as late. */
+/** A failed write is tried again after this long, then each time after twice as long. */
 const firstRetryMs = 200;
 const maxRetryMs = 5000;
-/** How long the end waits for a reader that reads nothing. */
+/** How long closing waits for a reader that reads nothing. */
 const patienceMs = 60_000;
-/** How far the files of a run may be behind it: nobody sees less, and a killed run loses no more. */
+/** How far files may be behind their run: no reader notices, and a killed run loses no more. */
 export const fileWriteMs = 200;
 
-/** How a {@link BoundedWriter} writes. */
+/** Options of a {@link BoundedWriter}. */
 export interface BoundedWriterOptions {
-  /** What comes within so many milliseconds goes out together: a write costs as much as making many lines. 0: at once */
+  /**
+   * Pieces that arrive within this time are written together, since a write costs as much as formatting many lines.
+   * Default: 0, at once.
+   */
   readonly everyMs?: number;
-  /** Whether what nobody has to wait for is written within the call. false */
+  /** Whether pieces are written within the call where that cannot block. Default: false. */
   readonly prompt?: boolean;
-  /** Bytes held at most: 64 MiB. */
+  /** The most bytes held. Default: 64 MiB. */
   readonly maxHeldBytes?: number;
-  /** How long {@link BoundedWriter.close} waits for a reader that reads nothing, in milliseconds: 60,000. */
+  /** How long {@link BoundedWriter.close} waits for a reader that reads nothing, in milliseconds. Default: 60,000. */
   readonly patienceMs?: number;
-  /** A piece that says how many are missing, where readers are to be told: it comes before the next that is taken. */
+  /** Makes a piece that tells readers how many pieces are missing; written before the next one. */
   readonly notice?: (numLost: number) => string | Uint8Array;
 }
 
-/** Is told when an output takes nothing any more, and once what it lacks for good is known. */
+/** Called when an output fails, and once the number of lost pieces is known. */
 export type TellTrouble = (trouble: OutputFailed | OutputResumed) => void;
 
 /**
- * Writes whole pieces in order without ever waiting. What the target does not take yet, because its reader is slow or its
- * disk is full, is held, up to 64 MiB, and tried again; beyond that what comes is left out and counted. A target whose
- * reader has gone takes no more. What is held when the process ends by itself is written then; one that is killed leaves out
- * what came in its last `everyMs`.
+ * Writes complete pieces in order without blocking. Pieces that the output does not accept yet, because its reader is
+ * slow or its disk is full, are held, up to 64 MiB, and tried again; beyond that new ones are dropped and counted. An
+ * output whose reader has gone accepts no more. Held pieces are written when the process exits; a killed one loses
+ * those of its last `everyMs`.
  */
 export class BoundedWriter {
   readonly #outlet: Outlet;
   readonly #options: BoundedWriterOptions;
-  /** Texts that follow each other are one. */
+  /** Consecutive texts are joined. */
   #held: (string | Uint8Array)[] = [];
   #ends: number[] = [];
   #numHeldBytes = 0;
-  /** Taken out of what is held, and being written or to be tried again. */
+  /** Taken from the held pieces, and being written or to be tried again. */
   #batch: Batch | undefined;
   #writing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #retryMs = firstRetryMs;
   #trouble: NodeJS.ErrnoException | undefined;
-  /** In this trouble. */
+  /** Pieces lost since the output failed. */
   #numLost = 0;
-  /** That readers were not told of. */
-  #numUntold = 0;
+  /** Lost pieces that readers have no notice of yet. */
+  #numUnreported = 0;
   #isOver = false;
   #tell: TellTrouble = () => {};
 
   /**
-   * @param target - an outlet, a stream, or a file descriptor: then even a pipe that nobody reads holds up no one, as
+   * @param target - an outlet, a stream, or a file descriptor: even a pipe that nobody reads then blocks nothing, as
    * writing to `process.stdout` would
    */
   constructor(target: Outlet | Writable | number, options: BoundedWriterOptions = {}) {
@@ -73,12 +76,12 @@ export class BoundedWriter {
     this.#options = options;
   }
 
-  /** Has trouble told from now on: once when it begins, and once when it is over or the writer closed. */
+  /** Sets a callback for failures: called when the output fails, and when it works again or the writer is closed. */
   onTrouble(tell: TellTrouble): void {
     this.#tell = tell;
   }
 
-  /** Writes a piece: a text, or bytes that nobody changes afterwards. One that cannot be taken is counted as lost. */
+  /** Writes a piece: a text, or bytes that must not change afterwards. A piece that cannot be held is counted as lost. */
   write(piece: string | Uint8Array): void {
     const { maxHeldBytes: most = maxHeldBytes, everyMs = 0, prompt = false } = this.#options;
     const hasRoom = this.#numHeldBytes + sizeOf(piece) <= most && !isBehind(this.#trouble);
@@ -96,8 +99,8 @@ export class BoundedWriter {
   }
 
   /**
-   * Writes what is held, tries once more where that failed, and lets the target go. Waits for a reader that is slow, and for
-   * a minute for one that reads nothing. What was lost is told then, where it was not before.
+   * Writes held pieces, tries once more after a failure, and closes the output. Waits for a slow reader, up to a minute
+   * for one that reads nothing. Reports losses that were not reported before.
    */
   async close(): Promise<void> {
     this.#outlet.hurry?.(this.#options.patienceMs ?? patienceMs);
@@ -113,13 +116,13 @@ export class BoundedWriter {
     this.#tell({ kind: "output.failed", output, error: reportError(error), numLost });
   }
 
-  /** Writes what waits for its time; for the end of the process, when there is no other. */
+  /** Writes pieces that wait for the timer; for the exit of the process, when there is no later turn. */
   writeLast(): void {
-    // Behind what is being written it could come before it.
+    // It must not overtake a write in progress.
     if (this.#writing === undefined) this.#writeNow();
   }
 
-  /** Whether something is being written, or waits to be tried again. */
+  /** Whether a write is in progress or will be tried again. */
   get #isBusy(): boolean {
     return this.#writing !== undefined || this.#batch !== undefined;
   }
@@ -133,11 +136,11 @@ export class BoundedWriter {
     this.#ends.push((this.#ends.at(-1) ?? 0) + sizeBytes);
   }
 
-  /** Has readers told of what is missing before what follows. */
+  /** Adds the notice about missing pieces before the next one. */
   #holdNotice(): void {
     const { notice } = this.#options;
-    if (this.#numUntold > 0 && notice !== undefined) this.#hold(notice(this.#numUntold));
-    this.#numUntold = 0;
+    if (this.#numUnreported > 0 && notice !== undefined) this.#hold(notice(this.#numUnreported));
+    this.#numUnreported = 0;
   }
 
   #later(afterMs: number): void {
@@ -151,7 +154,7 @@ export class BoundedWriter {
     });
   }
 
-  /** Writes until nothing is held, or it fails. */
+  /** Writes until nothing is held, or a write fails. */
   async #writeHeld(): Promise<void> {
     for (let batch = this.#take(); batch !== undefined; batch = this.#take()) {
       const { numPieces, error } = await this.#outlet.write(batch);
@@ -166,11 +169,11 @@ export class BoundedWriter {
     if (batch === undefined || outcome === undefined) return;
     const { numPieces, error } = outcome;
     this.#account(batch, numPieces, isBehind(error) ? undefined : error);
-    // A reader that is behind is waited for elsewhere.
+    // A slow reader is waited for elsewhere.
     if (isBehind(error)) this.#start();
   }
 
-  /** What is to be written next; undefined where nothing is. */
+  /** The next pieces to write; undefined where there are none. */
   #take(): Batch | undefined {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -192,7 +195,7 @@ export class BoundedWriter {
       return;
     }
     const { maxHeldBytes: most = maxHeldBytes } = this.#options;
-    // One that was full takes no more until half is out: else it would be in trouble and out of it with every piece.
+    // A full queue accepts nothing until half of it is written: else each piece would report a failure and a recovery.
     const isOver = !isBehind(this.#trouble) || this.#numHeldBytes <= most / 2;
     if (this.#trouble !== undefined && isOver) this.#recover();
   }
@@ -218,10 +221,10 @@ export class BoundedWriter {
 
   #lose(numPieces: number): void {
     this.#numLost += numPieces;
-    this.#numUntold += numPieces;
+    this.#numUnreported += numPieces;
   }
 
-  /** Takes no more: what is held is lost. */
+  /** Accepts no more: held pieces are lost. */
   #end(): void {
     this.#isOver = true;
     this.#lose((this.#batch?.ends.length ?? 0) + this.#ends.length);
@@ -233,7 +236,7 @@ export class BoundedWriter {
     this.#numHeldBytes = 0;
   }
 
-  /** Waits until nothing is held, or it fails twice: the first time may have been before what kept it back was over. */
+  /** Waits until nothing is held, or a write fails twice: the first may have failed before its obstacle was gone. */
   async #drain(): Promise<void> {
     for (let attempt = 0; attempt < 2 && this.#numHeldBytes > 0 && !this.#isOver; attempt++) {
       this.#start();
@@ -247,11 +250,11 @@ function sizeOf(piece: string | Uint8Array): number {
   return typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
 }
 
-/** Writers that hold something until its time comes. */
+/** Writers with pieces that wait for a timer. */
 const waiting = new Set<BoundedWriter>();
 let hasListener = false;
 
-/** Their timers keep no process from ending: it writes what they hold. */
+/** Timers do not keep the process alive: at its exit the writers' pieces are written. */
 function writeAtExit(writer: BoundedWriter): void {
   waiting.add(writer);
   if (hasListener) return;

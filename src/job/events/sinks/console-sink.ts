@@ -4,7 +4,7 @@ import { describeEvent, type Tone } from "../words/describe-event.ts";
 import { BoundedWriter, type TellTrouble } from "./bounded-writer.ts";
 import { Progress } from "./progress.ts";
 
-/** A stream that people look at: standard error or standard output. */
+/** A stream that people watch: standard error or standard output. */
 export interface ConsoleStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -13,35 +13,38 @@ export interface ConsoleStream {
   listenerCount?(event: "error"): number;
 }
 
-/** Options of a console sink; what is left out is read from the stream and the environment. */
+/** Options of a console sink; those left out are read from the stream and the environment. */
 export interface ConsoleSinkOptions {
   /**
-   * Standard error by default, so that standard output stays free for results: written without waiting for its reader, for
-   * whom a megabyte is held.
+   * Default: standard error, so that standard output stays free for results. Written without blocking; up to a megabyte
+   * is held for a slow reader.
    */
   readonly stream?: ConsoleStream;
-  /** Whether a progress line is redrawn in place: on a terminal, unless `CI` is set or `TERM` is `dumb`. */
+  /** Whether a progress line is redrawn in place. Default: on a terminal, unless `CI` is set or `TERM` is `dumb`. */
   readonly live?: boolean;
-  /** Whether lines are coloured: where the line is live, unless `NO_COLOR` is set. */
+  /** Whether lines are coloured. Default: where the line is live, unless `NO_COLOR` is set. */
   readonly color?: boolean;
-  /** Whether an error is told with every frame and all its causes; unless told otherwise, where `TROUPE_DEBUG` is set. */
+  /** Whether errors are shown with every frame and all causes. Default: where `TROUPE_DEBUG` is set. */
   readonly debug?: boolean;
-  /** Whether the error that ends a run is told: no where the program tells what `run` throws. */
+  /** Whether the error that ends a run is shown. Set it to false where the program prints the error of `run`. */
   readonly failure?: boolean;
-  /** Steps between two lines of progress where none is redrawn. Default: five seconds. */
+  /** Steps between two lines of progress where none is redrawn. Default: a line every five seconds. */
   readonly everySteps?: number | undefined;
   /** Milliseconds from any fixed point. */
   readonly clock?: () => number;
 }
 
 const STANDARD_ERROR = 2;
-/** Lines that nobody reads. */
+/** The most bytes held for a slow reader. */
 const maxHeldBytes = 1 << 20;
-/** At most ten redraws a second: more is not seen, and costs. */
+/** At most ten redraws a second: more are not seen, and cost time. */
 const redrawMs = 100;
 /** Where nothing is redrawn, a line for each step would bury the rest. */
 const plainLineMs = 5000;
-/** Anomalies that are only told come by hundreds where a loss is nearly zero: one of a kind in so long is enough for a person. */
+/**
+ * Anomalies that are only reported come by hundreds where a loss is nearly zero: a person needs only one of a kind per
+ * minute.
+ */
 const anomalyPauseMs = 60_000;
 
 const eraseLine = "\r\u001b[2K";
@@ -49,8 +52,8 @@ const colors: Readonly<Record<Tone, string>> = { plain: "", good: "\u001b[32m", 
 const colorOff = "\u001b[0m";
 
 /**
- * Writes a run for people: a progress line that is redrawn in place on a terminal and written every five seconds
- * elsewhere, and a line for every event that matters.
+ * Prints a run for people: a progress line, redrawn in place on a terminal and printed every five seconds elsewhere,
+ * and a line for every event that matters.
  */
 export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
   const { stream = process.stderr, clock = () => performance.now() } = options;
@@ -59,7 +62,7 @@ export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
       ? new BoundedWriter(STANDARD_ERROR, { prompt: true, maxHeldBytes })
       : undefined;
   const { CI, NO_COLOR, TERM, TROUPE_DEBUG } = process.env;
-  // Set means set to something, as no-color.org has it.
+  // Set to a non-empty value, as no-color.org says.
   const live = options.live ?? (stream.isTTY === true && !CI && TERM !== "dumb");
   const color = options.color ?? (live && !NO_COLOR);
   const { debug = isSet(TROUPE_DEBUG), failure = true, everySteps } = options;
@@ -70,14 +73,14 @@ interface ConsoleParts extends Required<ConsoleSinkOptions> {
   readonly writer: BoundedWriter | undefined;
 }
 
-/** As the option of the runtime reads it. */
+/** Reads the variable as the runtime's option does. */
 const isSet = (text = "") => text !== "" && text !== "0" && text !== "false";
 
 class ConsoleSink implements EventSink {
-  /** No deadline here: its writer itself waits for slow readers, and gives them up in time. */
+  /** No deadline: its writer waits for slow readers and gives up in time. */
   readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #stream: ConsoleStream;
-  /** Writes to standard error; undefined for a stream that was given. */
+  /** Writes to standard error; undefined for a stream that the caller gave. */
   readonly #writer: BoundedWriter | undefined;
   readonly #live: boolean;
   readonly #color: boolean;
@@ -89,14 +92,13 @@ class ConsoleSink implements EventSink {
   #shownAtMs = Number.NEGATIVE_INFINITY;
   #shownLine: string | undefined;
   #closed = false;
-  /** Of each kind of anomaly: when one was shown last, and how many were not shown since. */
+  /** For each kind of anomaly, when one was shown last, and how many were not shown since. */
   readonly #anomalies = new Map<string, { readonly atMs: number; numMore: number }>();
 
   constructor({ stream, live, color, clock, debug, failure, everySteps, writer }: ConsoleParts) {
     this.#stream = stream;
     this.#writer = writer;
-    // With no listener, the error of a reader that has gone, or of a disk that is full, would end the process: lines are lost
-    // instead.
+    // Without a listener, the error of a closed pipe or a full disk would end the process; with one, lines are lost.
     if (stream.listenerCount?.("error") === 0) stream.on?.("error", () => {});
     this.#live = live;
     this.#color = color;
@@ -134,7 +136,7 @@ class ConsoleSink implements EventSink {
     await this.#writer?.close();
   }
 
-  /** @returns how many of this kind were not shown since the last that was, in words; undefined where it is too early for another */
+  /** Returns how many of this kind were not shown since the last, in words; undefined where it is too early for another. */
   #since(anomaly: string): string | undefined {
     const nowMs = this.#clock();
     const last = this.#anomalies.get(anomaly);
@@ -154,7 +156,7 @@ class ConsoleSink implements EventSink {
     return this.#everySteps === undefined ? sinceMs >= plainLineMs : step % this.#everySteps === 0;
   }
 
-  /** Writes the progress line, unless it is there already. */
+  /** Prints the progress line, unless it is shown already. */
   #show(): void {
     const line = this.#progress.line();
     if (line === undefined || line === this.#shownLine) return;
@@ -163,7 +165,7 @@ class ConsoleSink implements EventSink {
     this.#put(this.#live ? eraseLine + this.#fit(line) : `${line}\n`);
   }
 
-  /** Leaves the progress line standing, at the last step and not at the last one drawn: what a run ends with comes below it. */
+  /** Prints the progress line of the last step and leaves it: later lines come below it. */
   #leave(): void {
     this.#show();
     if (this.#live && this.#shownLine !== undefined) this.#put("\n");
@@ -171,7 +173,7 @@ class ConsoleSink implements EventSink {
     this.#progress = new Progress();
   }
 
-  /** Writes a line above the progress line, where there is one. */
+  /** Prints a line above the progress line, where there is one. */
   #above(text: string): void {
     if (!this.#live || this.#shownLine === undefined) this.#put(`${text}\n`);
     else this.#put(`${eraseLine}${text}\n${this.#fit(this.#shownLine)}`);
@@ -182,7 +184,7 @@ class ConsoleSink implements EventSink {
     else this.#writer.write(text);
   }
 
-  /** A line that wrapped could not be erased. */
+  /** Cuts the line to the terminal's width: a wrapped line could not be erased. */
   #fit(line: string): string {
     return line.slice(0, Math.max(1, (this.#stream.columns ?? 80) - 1));
   }

@@ -3,36 +3,36 @@ import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { isMainThread } from "node:worker_threads";
-import { type Batch, numWhole, type Outcome, type Outlet } from "./outlet.ts";
+import { type Batch, numComplete, type Outcome, type Outlet } from "./outlet.ts";
 
-/** How often a reader that is behind is asked again. */
+/** How often a write to a slow reader is tried again. */
 const retryMs = 10;
 const standard: Readonly<Record<number, string>> = { 1: "standard output", 2: "standard error" };
 const nothing = new Uint8Array();
 const lineEnd = Buffer.from("\n");
 const writeBytes = promisify(write);
 
-/** What a {@link DescriptorOutlet} may be told. */
+/** Options of a {@link DescriptorOutlet}. */
 export interface DescriptorOptions {
-  /** What people call it. */
+  /** Its name for people. */
   readonly name?: string;
-  /** Whether it is closed with the outlet. */
+  /** Whether closing the outlet closes the descriptor. */
   readonly owns?: boolean;
-  /** What comes before all else. */
+  /** Bytes that are written first. */
   readonly head?: Uint8Array | undefined;
 }
 
 /**
- * Writes to what a descriptor stands for. A pipe or a terminal is opened once more for this alone, so that it need not
- * wait for readers: a write that does would keep one of the few threads that all files of the process share.
+ * Writes to a file descriptor. Opens a pipe or a terminal a second time without blocking: a blocking write would occupy
+ * one of the few threads that all files of the process share.
  */
 export class DescriptorOutlet implements Outlet {
   readonly name: string;
   readonly #descriptor: number;
-  /** To be closed with this. */
+  /** Descriptors to close with the outlet. */
   readonly #owned: number[] = [];
   readonly #waitsForNobody: boolean;
-  /** What goes before the next piece. */
+  /** Bytes to write before the next piece. */
   #lead: Uint8Array;
   #patienceMs = Number.POSITIVE_INFINITY;
 
@@ -85,20 +85,20 @@ export class DescriptorOutlet implements Outlet {
     for (const descriptor of this.#owned.splice(0)) await closeDescriptor(descriptor);
   }
 
-  /** What cannot be cut off ends with its line: it is none that could be read. */
+  /** After a partial write that cannot be undone, ends the line, so that no reader takes it for a complete piece. */
   #written(batch: Batch, numBytes: number, error?: unknown): Outcome {
     if (numBytes < this.#lead.length) {
       this.#lead = this.#lead.subarray(numBytes);
       return { numPieces: 0, error: error as NodeJS.ErrnoException };
     }
     const numOfBatch = numBytes - this.#lead.length;
-    const numPieces = numWhole(batch, numOfBatch);
+    const numPieces = numComplete(batch, numOfBatch);
     this.#lead = numOfBatch > (batch.ends[numPieces - 1] ?? 0) ? lineEnd : nothing;
     return { numPieces, ...(error === undefined ? {} : { error: error as NodeJS.ErrnoException }) };
   }
 }
 
-/** Writes to a stream. One that has failed takes no more. */
+/** Writes to a stream. A stream that has failed accepts no more. */
 export class StreamOutlet implements Outlet {
   readonly name = "a stream";
   readonly #stream: Writable;
@@ -128,7 +128,7 @@ export class StreamOutlet implements Outlet {
 const ended = "ERR_STREAM_DESTROYED";
 const finalCodes: ReadonlySet<string | undefined> = new Set(["EPIPE", "EBADF", ended]);
 
-/** Whether nothing can ever be written there again: nobody is left to read, or there is nowhere. */
+/** Whether nothing can ever be written there again: the reader has gone, or the device. */
 export function isFinal(error: NodeJS.ErrnoException): boolean {
   return finalCodes.has(error.code);
 }
@@ -138,23 +138,23 @@ export function isBehind(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === "EAGAIN";
 }
 
-/** What is said of a reader that takes nothing. */
+/** The error for a reader that accepts nothing. */
 export function behind(): NodeJS.ErrnoException {
   return Object.assign(new Error("EAGAIN: its reader takes nothing"), { code: "EAGAIN" });
 }
 
-/** Closes a descriptor; that it could not be is nobody's news any more. */
+/** Closes a descriptor; an error of that is ignored. */
 export function closeDescriptor(descriptor: number): Promise<void> {
   return new Promise((resolve) => close(descriptor, () => resolve()));
 }
 
-/** Whether it is one of this process's own, which do not wait once Node has made a stream of them. */
+/** Whether it is standard output or error, which do not block once Node has made a stream of them. */
 function isStandard(descriptor: number): boolean {
   const { stdout, stderr } = process;
   return isMainThread && [stdout, stderr].some((stream) => stream.fd === descriptor);
 }
 
-/** @returns the same pipe or terminal without the wait; undefined where the system has no name for it */
+/** Opens the same pipe or terminal without blocking; undefined where the system has no path for it. */
 function openedAgain(descriptor: number): number | undefined {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
   try {

@@ -6,32 +6,32 @@ import { describeEvent } from "../words/describe-event.ts";
 import { BoundedWriter, fileWriteMs } from "./bounded-writer.ts";
 import { RecordFile } from "./record-file.ts";
 
-/** How lines are made. */
+/** Options of a JSON lines sink. */
 export interface JsonLinesOptions {
   /**
-   * "plain": the event as it is. "pino": with the fields of pino before it (level, time, pid, hostname, msg), for
-   * `pino-pretty` and what else reads such logs. "plain"
+   * "plain": the event itself. "pino": with pino's fields before it (level, time, pid, hostname, msg), for
+   * `pino-pretty` and other readers of such logs. Default: "plain".
    */
   readonly fields?: "plain" | "pino";
-  /** What comes within so many milliseconds is written at once, which for a file costs less. 200 for a path, else 0 */
+  /** Events within this time are written together, which for a file costs less. Default: 200 for a path, else 0. */
   readonly everyMs?: number;
   /**
-   * Whether a path that cannot be written yet is tried again like one that fails later, instead of refused; its folder is
-   * not made then. false
+   * Whether a path that cannot be written yet is tried again, like one that fails later, instead of refused; its folder
+   * is then not created. Default: false.
    */
   readonly mayWait?: boolean;
 }
 
 /**
- * Writes each event as one line of JSON. Numbers are written with as many digits as it takes to read the same double
- * back, up to 17: two losses are printed alike only if they are equal bit for bit. What JSON has no number for is
- * written as "NaN", "Infinity" or "-Infinity".
+ * Writes each event as one line of JSON. Numbers have as many digits as it takes to read the same double back, up to
+ * 17, so that two losses are equal exactly if they are printed alike. Values that JSON has no number for are written as
+ * "NaN", "Infinity" or "-Infinity".
  *
- * A reader that is slow, or a disk that is full, holds no one up: 64 MiB are held for it, then events are left out, and a
- * line of kind `events.dropped` says how many. No line is ever half there and gone on with.
- * @param target - a file's path, which is gone on with where it is there; a stream; or, better for a pipe, a file descriptor
- * such as 1, standard output
- * @throws for a path what the file system says where it cannot be written, unless it may wait
+ * A slow reader, or a full disk, delays nothing: 64 MiB are held for it, then events are dropped, and a line of kind
+ * `events.dropped` says how many. A partial line is never continued.
+ * @param target - a file's path, appended to where it exists; a stream; or, better for a pipe, a file descriptor such
+ * as 1, standard output
+ * @throws the file system's error for a path that cannot be written, unless it may wait
  */
 export function jsonLinesSink(target: string | Writable | number, options: JsonLinesOptions = {}): EventSink {
   const isPath = typeof target === "string";
@@ -49,15 +49,16 @@ export function jsonLinesSink(target: string | Writable | number, options: JsonL
     },
     attach: (tell) => writer.onTrouble(tell),
     close: () => writer.close(),
-    // The writer waits for slow readers, and knows when to give them up.
+    // The writer waits for slow readers and gives up in time.
     closeDeadlineMs: Number.POSITIVE_INFINITY,
   };
 }
 
-/** Plain data as JSON, without line breaks; what JSON has no number for is written as its name. */
+/** Writes plain data as JSON, without line breaks; values that JSON has no number for are written as their names. */
 export function toJson(value: object): string {
   const text = JSON.stringify(value);
-  // JSON says null for it, which events seldom hold: only then is each value looked at, which takes five times as long.
+  // JSON writes null for them, which events seldom contain: only then is each value looked at, which takes five times
+  // as long.
   return text.includes("null") ? JSON.stringify(value, nameNotFinite) : text;
 }
 

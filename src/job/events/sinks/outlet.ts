@@ -1,42 +1,42 @@
-/** Whole pieces (lines, records) one after the other, to be written at once. */
+/** Complete pieces (lines, records), one after the other, to write together. */
 export interface Batch {
   readonly bytes: Uint8Array;
-  /** Where each piece ends in `bytes`, rising; the last is its length. */
+  /** End of each piece in `bytes`, rising; the last is its length. */
   readonly ends: readonly number[];
 }
 
-/** What came of writing a batch. */
+/** Result of writing a batch. */
 export interface Outcome {
-  /** How many pieces, from the first, are out whole. */
+  /** Number of pieces, from the first, that are written completely. */
   readonly numPieces: number;
-  /** What kept the others back. */
+  /** Why the others are not. */
   readonly error?: NodeJS.ErrnoException;
 }
 
 /**
- * Where pieces go. What is half out when an error comes is taken back or made unreadable, so that no reader ever takes a
- * half piece and what follows it for one.
+ * An output for pieces. If a write fails in the middle of a piece, that part is removed or made invalid, so that no
+ * reader takes it and the next piece for one.
  */
 export interface Outlet {
-  /** What people call it: a path, "standard output". */
+  /** Its name for people: a path, "standard output". */
   readonly name: string;
-  /** Writes a batch, one at a time; never rejects. A reader that is slow is waited for. */
+  /** Writes a batch, one at a time; never rejects. Waits for a slow reader. */
   write(batch: Batch): Promise<Outcome>;
-  /** The same without waiting for anybody; undefined where that might hold up the thread. For the end of a process too. */
+  /** Writes without waiting, also at the exit of the process; undefined where that might block the thread. */
   writeNow(batch: Batch): Outcome | undefined;
-  /** From now on a reader that has read nothing for so many milliseconds is given up. */
+  /** From now on gives up a reader that has read nothing for so many milliseconds. */
   hurry?(patienceMs: number): void;
-  /** Takes no more and lets go of what was opened for it. */
+  /** Accepts no more and closes what it has opened. */
   close(): Promise<void>;
 }
 
-/** How many pieces the first `numBytes` of a batch hold whole. */
-export function numWhole({ ends }: Batch, numBytes: number): number {
+/** Number of pieces of a batch that are complete in its first `numBytes`. */
+export function numComplete({ ends }: Batch, numBytes: number): number {
   const after = ends.findIndex((end) => end > numBytes);
   return after < 0 ? ends.length : after;
 }
 
-/** What of a batch is left when its first pieces are out; undefined where nothing is. */
+/** The rest of a batch without its first pieces; undefined where there is none. */
 export function restOf({ bytes, ends }: Batch, numPieces: number): Batch | undefined {
   if (numPieces === ends.length) return undefined;
   const begin = ends[numPieces - 1] ?? 0;

@@ -5,7 +5,7 @@ import { formatDuration, formatFigure, formatNamed } from "../words/format.ts";
 /** Weight of the newest step in the smoothed duration of a step. */
 const smoothing = 0.05;
 
-/** Follows a run and puts where it stands into one line: step of all, loss, what has a name, speed, overlap, memory, time left. */
+/** Follows a run and formats its progress as one line: step, loss, metrics, speed, overlap, memory, time left. */
 export class Progress {
   #numSteps: number | undefined;
   #meanDurationMs: number | undefined;

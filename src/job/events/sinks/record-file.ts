@@ -14,20 +14,21 @@ import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { fileStatus, makeFolder } from "../../../errors/untrusted/index.ts";
 import { closeDescriptor, DescriptorOutlet } from "./descriptor-outlet.ts";
-import { type Batch, numWhole, type Outcome, type Outlet } from "./outlet.ts";
+import { type Batch, numComplete, type Outcome, type Outlet } from "./outlet.ts";
 
-/** How a {@link RecordFile} is kept. */
+/** Options of a {@link RecordFile}. */
 export interface RecordFileOptions {
-  /** Where it lies. Asked again when it was deleted: the one that takes its place may have another name. */
+  /** Returns its path. Called again after the file was deleted: the one that replaces it may have another name. */
   readonly path: () => string;
-  /** Whether it goes on behind what is there, on a line of its own; else it begins empty. */
+  /** Whether it appends to an existing file, on a line of its own; else it starts empty. */
   readonly appends?: boolean;
-  /** What a file begins with. */
+  /** Returns the first bytes of a new file. */
   readonly head?: () => Uint8Array;
   /**
-   * Whether another makes its folder, which may be missing at first or later: opening the file is then tried again, like after any
-   * failure. Only the folder that was there first counts, since a folder in its place may be another run's: if the folder was moved,
-   * the file in it is continued. No link is followed in the file's place. Default: false.
+   * Whether another program creates its folder, which may be missing at first or later: opening the file is then tried
+   * again, like after any failure. Only the folder that was there first counts, since a folder in its place may be
+   * another run's: if the folder was moved, the file in it is continued. No link is followed in the file's place.
+   * Default: false.
    */
   readonly mayWait?: boolean;
 }
@@ -39,20 +40,20 @@ const statPath = promisify(stat);
 const writeBytes = promisify(write);
 
 /**
- * A file of pieces that ends with a whole one whatever happens to its disk: what a failed write has left of a piece is cut
- * off. A file that was deleted or moved, or whose folder was, is begun anew. Whoever writes says when to try again.
+ * A file of pieces that always ends with a complete one: a partial piece left by a failed write is cut off. A file that
+ * was deleted or moved, or whose folder was, is started again. The caller decides when to try again.
  */
 export class RecordFile implements Outlet {
   readonly #options: RecordFileOptions;
   #path: string;
   #descriptor: number | undefined;
-  /** The descriptor of the folder that it waits for. While that is open, no other folder can have its inode. */
+  /** Descriptor of the folder that it waits for. While that is open, no other folder can have its inode. */
   #folder: number | undefined;
-  /** Of the file that is open: another one under its name is not it. */
+  /** Inode of the open file: distinguishes it from another one under its name. */
   #inode = { dev: 0, ino: 0 };
-  /** How long it is, all pieces whole. */
+  /** Its length in complete pieces. */
   #sizeBytes = 0;
-  /** What lies behind that of a piece that is not whole. */
+  /** Length of a partial piece after them. */
   #numTornBytes = 0;
 
   private constructor(options: RecordFileOptions) {
@@ -61,9 +62,9 @@ export class RecordFile implements Outlet {
   }
 
   /**
-   * The outlet for a path, its folder made where it is not there: of a pipe or a device, which cannot be cut or begun anew,
-   * a `DescriptorOutlet`.
-   * @throws what the file system says where it cannot be written, unless it may wait; ENXIO for a pipe that nobody reads
+   * Opens an outlet for a path and creates its folder. For a pipe or a device, which cannot be cut or restarted,
+   * returns a `DescriptorOutlet`.
+   * @throws the file system's error where it cannot be written, unless it may wait; ENXIO for a pipe that nobody reads
    */
   static open(options: RecordFileOptions): Outlet {
     const file = new RecordFile(options);
@@ -112,7 +113,7 @@ export class RecordFile implements Outlet {
     this.#folder = undefined;
   }
 
-  /** Whether the file that is open, where one is, has its name still. */
+  /** Whether the open file, if any, still has its name. */
   async #isThere(): Promise<boolean> {
     if (this.#descriptor === undefined) return true;
     const { dev, ino } = await statPath(this.#path).catch(() => ({ dev: -1, ino: -1 }));
@@ -128,7 +129,10 @@ export class RecordFile implements Outlet {
     return dev === there?.dev && ino === there.ino;
   }
 
-  /** @throws ESTALE if the folder that it waits for is no longer at its path */
+  /**
+   * Checks that the folder that it waits for is still at its path.
+   * @throws ESTALE
+   */
   #checkFolder(): void {
     if (this.#isFolderThere()) return;
     const message = `ESTALE: ${dirname(this.#path)} is not the folder that the run has begun in`;
@@ -141,19 +145,19 @@ export class RecordFile implements Outlet {
     if (descriptor !== undefined) await closeDescriptor(descriptor);
   }
 
-  /** Has the file open, ending with a whole piece. @throws where that cannot be */
+  /** Opens the file and cuts off a partial piece. Throws where it cannot. */
   #ready(): number {
     if (this.#descriptor !== undefined && this.#numTornBytes > 0) this.#cut(this.#descriptor);
     return this.#descriptor ?? this.#open();
   }
 
   #written(batch: Batch, numBytes: number, error?: unknown): Outcome {
-    const numPieces = numWhole(batch, numBytes);
+    const numPieces = numComplete(batch, numBytes);
     const wholeBytes = batch.ends[numPieces - 1] ?? 0;
     this.#sizeBytes += wholeBytes;
     this.#numTornBytes += numBytes - wholeBytes;
     if (error === undefined) return { numPieces };
-    // At once: a run that is killed while it waits leaves no half piece.
+    // At once: a run that is killed while it waits must not leave a partial piece.
     if (this.#descriptor !== undefined && this.#numTornBytes > 0) {
       try {
         this.#cut(this.#descriptor);
@@ -164,22 +168,22 @@ export class RecordFile implements Outlet {
     return { numPieces, error: error as NodeJS.ErrnoException };
   }
 
-  /** Takes half a piece off the end. @throws where that cannot be */
+  /** Cuts a partial piece off the end. Throws where it cannot. */
   #cut(descriptor: number): void {
     const isOurs = fstatSync(descriptor).size === this.#sizeBytes + this.#numTornBytes;
     if (isOurs) ftruncateSync(descriptor, this.#sizeBytes);
     else {
-      // Others have written behind it, or cut it shorter: nothing of theirs is touched.
+      // Another program has appended to it, or cut it shorter: its bytes are left alone.
       this.#descriptor = undefined;
       closeSync(descriptor);
     }
     this.#numTornBytes = 0;
   }
 
-  /** @throws where it cannot be opened, or has no room for what it begins with */
+  /** Opens the file. Throws where it cannot be opened, or its first bytes have no room. */
   #open(): number {
     const { path, appends = false, head, mayWait = false } = this.#options;
-    // A name that is taken by now belongs to whoever took it.
+    // If the path is taken by now, the file there belongs to another run.
     if (this.#inode.ino !== 0) this.#path = path();
     if (mayWait) this.#folder ??= openSync(dirname(this.#path), O_RDONLY | O_DIRECTORY);
     else makeFolder(dirname(this.#path));
@@ -203,7 +207,10 @@ export class RecordFile implements Outlet {
   }
 }
 
-/** Writes all of some bytes at the end, or none. @returns how many @throws where there is no room */
+/**
+ * Appends all bytes or none; throws where there is no room.
+ * @returns the number of bytes
+ */
 function begin(descriptor: number, sizeBytes: number, bytes: Uint8Array): number {
   try {
     for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at);
@@ -214,7 +221,7 @@ function begin(descriptor: number, sizeBytes: number, bytes: Uint8Array): number
   }
 }
 
-/** Whether a file ends with a whole line: one that was killed may not. */
+/** Whether a file ends with a complete line: that of a killed run may not. */
 function endsLine(descriptor: number, sizeBytes: number): boolean {
   const last = Buffer.alloc(1);
   readSync(descriptor, last, 0, 1, sizeBytes - 1);

@@ -1,20 +1,20 @@
 import { relative } from "node:path";
 import type { ErrorReport, SourceFrame } from "../error-report.ts";
 
-/** How much is told of an error. */
+/** How much of an error is shown. */
 export interface ErrorDepth {
-  /** Everything: every frame, ours and Node's too, and all causes. Default: one's own frames alone. */
+  /** Every frame, also ours and Node's, and all causes. Default: the user's own frames only. */
   readonly debug?: boolean;
-  /** What only follows from an actor's end, too, each as an event of its own. */
+  /** Also errors that only follow from an actor's end, each as an event of its own. */
   readonly consequences?: boolean;
 }
 
-/** So many of one's own frames are told; what lies further out is known to who wrote it. */
-const FRAMES_TOLD = 8;
+/** The most frames of the user's that are shown; the author knows those further out. */
+const MAX_FRAMES = 8;
 
 /**
- * An error for the person who wrote the job: what is wrong, the line of their own source that it happened on, with a mark
- * under the place, where in the model that is, and the lines from which it was called.
+ * Describes an error for the author of the job: the mistake, the line of their own source where it happened, with a
+ * mark under the column, the place in the model, and the lines that called it.
  */
 export function describeError(error: ErrorReport, { debug = false }: ErrorDepth = {}): string {
   if (debug) return everythingOf(error);
@@ -22,14 +22,14 @@ export function describeError(error: ErrorReport, { debug = false }: ErrorDepth 
   return [error.message, ...place, ...describeFrames(framesOf(error))].join("\n");
 }
 
-/** @returns the innermost line of the user's source, with a mark under the place, and the lines that called it */
+/** Returns the innermost line of the user's source, with a mark under the column, and the lines that called it. */
 export function describeFrames(frames: readonly SourceFrame[]): string[] {
-  const [first, ...callers] = frames.slice(0, FRAMES_TOLD);
+  const [first, ...callers] = frames.slice(0, MAX_FRAMES);
   if (first === undefined) return [];
   return [...codeOf(first), ...callers.map((caller) => `  called at ${describeFrame(caller)}`)];
 }
 
-/** The lines of one's own source that the first cause has passed, else those of what followed from it. */
+/** Lines of the user's source in the first cause, else in the errors that followed from it. */
 function framesOf({ frames = [], cause }: ErrorReport): readonly SourceFrame[] {
   const first = cause === undefined ? [] : framesOf(cause);
   return first.length > 0 ? first : frames;
@@ -54,7 +54,7 @@ function codeOf(frame: SourceFrame): string[] {
   return [head, `${number}${text}`, ...caret];
 }
 
-/** As wide as what stands before a column, tabs kept. */
+/** Blanks up to a column, tabs kept. */
 function before(text: string, column: number): string {
   return text.slice(0, column - 1).replaceAll(/[^\t]/g, " ");
 }
@@ -69,7 +69,7 @@ function everythingOf(error: ErrorReport): string {
   const { code, message, actor, from, stack, cause } = error;
   const place = placeOf({ message, ...(from && { from }), ...(actor !== undefined && { actor }) });
   const head = code === undefined ? [] : [`code ${code}`];
-  // The message of one that was relayed is not always in its stack.
+  // The stack of a relayed error may lack its message.
   const text = stack === undefined ? message : stack.includes(message) ? stack : `${message}\n${stack}`;
   const lines = [text, ...[...head, ...place].map((line) => `    ${line}`)];
   return cause === undefined ? lines.join("\n") : `${lines.join("\n")}\ncaused by: ${everythingOf(cause)}`;

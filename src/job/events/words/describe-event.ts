@@ -5,7 +5,7 @@ import type { EndReason } from "../kinds/run.ts";
 import { describeError, describeFrames, type ErrorDepth } from "./describe-error.ts";
 import { formatBytes, formatCount, formatDuration, formatMeasure, formatNamed, printable } from "./format.ts";
 
-/** How an event strikes the eye. */
+/** Colour of an event. */
 export type Tone = "plain" | "good" | "bad";
 
 /** An event in words. */
@@ -15,10 +15,10 @@ export interface Description {
 }
 
 /**
- * What a person watching a run wants to read of an event: one or more lines, fit for a terminal.
- * @param depth - how much of errors, and of what follows from them
- * @returns undefined for events that are the progress line's, or too common to be told; for those that only follow from an
- *   actor's end too, unless all is told
+ * Describes an event for a person watching a run: one or more lines, fit for a terminal.
+ * @param depth - how much is shown of errors and their consequences
+ * @returns undefined for events that the progress line shows or that are too common; also, without `debug` or
+ * `consequences`, for those that only follow from an actor's end
  */
 export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Description | undefined {
   switch (event.kind) {
@@ -31,7 +31,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
           describeHosts(event.hosts),
       );
     case "run.resumed":
-      return plain(`goes on from ${event.path}${changesIn(event.changes)}`);
+      return plain(`resumes from ${event.path}${changesIn(event.changes)}`);
     case "evaluation.finished":
       return plain(
         `${event.split === "validation" ? "held-out" : event.split} loss ${event.lossNats.toFixed(4)} after step ${event.step}` +
@@ -39,12 +39,12 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       );
     case "parameters.unused":
       return bad(
-        `no loss of step ${event.step} has used ${listNames(event.names)}: forward does not call what has them`,
+        `no loss of step ${event.step} uses ${listNames(event.names)}: forward does not call the modules that have them`,
       );
     case "text.generated":
       return plain(`text after step ${event.step}:\n${event.text}`);
     case "checkpoint.skipped":
-      return plain(`checkpoint of step ${event.step} left out: ${event.reason}`);
+      return plain(`checkpoint of step ${event.step} skipped: ${event.reason}`);
     case "anomaly.detected": {
       const unit = event.anomaly === "straggler" ? " ms" : "";
       const limit =
@@ -66,7 +66,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `saved ${event.path} (${formatBytes(event.sizeBytes)} in ${(event.durationMs / 1000).toFixed(1)} s)`,
       );
     case "checkpoint.rejected":
-      return bad(`${event.path} is passed over for an older one: ${explain(event.error)}`);
+      return bad(`${event.path} is skipped for an older one: ${explain(event.error)}`);
     case "run.restored":
       return plain(
         event.from === "beginning"
@@ -75,7 +75,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       );
     case "losses.unweighed":
       return bad(
-        `micro-batches of step ${event.step} have from ${Math.min(...event.numCounted)} to ${Math.max(...event.numCounted)} labels that count, and count alike: ${event.advice}`,
+        `micro-batches of step ${event.step} have ${Math.min(...event.numCounted)} to ${Math.max(...event.numCounted)} labels that count, but equal weight: ${event.advice}`,
       );
     case "run.delayed":
       return plain(`has waited for ${formatDuration(event.waitedMs)} for ${event.what}`);
@@ -88,7 +88,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         return undefined;
       return bad(`step ${event.step} could not be saved, training goes on: ${explain(event.error)}`);
     case "actor.failed":
-      // That it stands still was told when it was found out.
+      // The stall was reported when it was found.
       if (event.cause.code === "ACTOR_STALLED" && !(depth.debug || depth.consequences)) return undefined;
       return bad(`${event.actor}#${event.incarnation} failed: ${explain(event.cause)}`);
     case "actor.restarted":
@@ -109,8 +109,8 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "events.dropped":
       return bad(
         event.actor === undefined
-          ? `${event.numDropped} events were dropped: a subscriber is slower than they come`
-          : `${event.numDropped} events of ${event.actor} were dropped: it tells more than is taken`,
+          ? `${event.numDropped} events were dropped: a subscriber is too slow`
+          : `${event.numDropped} events of ${event.actor} were dropped: they come faster than they are read`,
       );
     case "output.failed":
       return bad(
@@ -178,7 +178,10 @@ function explain(error: ErrorReport): string {
   return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
 }
 
-/** @returns what an actor that shows no progress is at: "handling step for 31 s, at forward 12, after allReduce #1841 of tp 0-1" */
+/**
+ * Describes the work of an actor that shows no progress: "handling step for 31 s, at forward 12, after allReduce #1841
+ * of tp 0-1".
+ */
 export function describeStall({
   state,
   ageMs,
@@ -201,7 +204,7 @@ export function describeStall({
   return `${state} ${subject} for ${formatDuration(ageMs)}${at}${describeCollective(collective)}`;
 }
 
-/** @returns where an actor's collectives stand, to go on a sentence: ", after allReduce #1841 of tp 0-1" */
+/** Describes an actor's collective, to continue a sentence: ", after allReduce #1841 of tp 0-1". */
 export function describeCollective(collective: ReachedCollective | undefined): string {
   if (collective === undefined) return "";
   const { name, group, sequence, isWaiting } = collective;
@@ -228,7 +231,6 @@ function listNames(names: readonly string[]): string {
   return numMore > 0 ? `${shown} and ${numMore} more` : shown;
 }
 
-/** How ranks stand, where they are not just replicas: " (2 replicas × 2 stages × tp 2)". */
 function describeParameters({ numParameters, numTrainable }: EventOf<"run.started">): string {
   const all = `${formatCount(numParameters)} parameters`;
   return numTrainable < numParameters ? `${all}, ${formatCount(numTrainable)} of them trainable` : all;
@@ -236,8 +238,8 @@ function describeParameters({ numParameters, numTrainable }: EventOf<"run.starte
 
 function describeHead(pretrained: EventOf<"run.started">["pretrained"]): string {
   const { fresh = [], dropped = [] } = pretrained ?? {};
-  const drawn = fresh.length > 0 ? `; drawn, since the folder lacks them: ${fresh.join(", ")}` : "";
-  return drawn + (dropped.length > 0 ? `; of the folder's, not used: ${dropped.join(", ")}` : "");
+  const drawn = fresh.length > 0 ? `; not in the folder, drawn: ${fresh.join(", ")}` : "";
+  return drawn + (dropped.length > 0 ? `; in the folder, not used: ${dropped.join(", ")}` : "");
 }
 
 function describeHosts(hosts: EventOf<"run.started">["hosts"]): string {
@@ -254,7 +256,7 @@ function describeMeans({ numCores, memoryBytes, devices }: Means): string {
   return parts.join(", ");
 }
 
-/** "ranks 0 to 3", which stand together. */
+/** "ranks 0 to 3"; they are consecutive. */
 function describeRanks(ranks: readonly number[]): string {
   const [first] = ranks;
   if (first === undefined) return "no ranks";
@@ -266,6 +268,7 @@ function describeDevices(devices: readonly string[]): string {
   return present.every((device) => device === "cpu") ? "" : `on ${present.join(" and ")}, `;
 }
 
+/** The mesh, unless ranks are only replicas: " (2 replicas × 2 stages × tp 2)". */
 function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): string {
   if (pp * tp * ep === 1) return "";
   const parts = [
@@ -277,7 +280,7 @@ function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): strin
   return ` (${parts.filter((part) => part !== "").join(" × ")})`;
 }
 
-/** A setting that the run has too is told once. */
+/** Lists changes once each: a setting may also be an option of the run. */
 function changesIn(changes: EventOf<"run.resumed">["changes"]): string {
   return [...new Set(changes.map(({ name, was, is }) => `; ${name} was ${was}, is ${is}`))].join("");
 }

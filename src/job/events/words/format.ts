@@ -23,7 +23,7 @@ export function formatBytes(sizeBytes: number): string {
   return `${letter === "" ? count : count.slice(0, -1)} ${letter}B`;
 }
 
-/** A value with its unit, for people: "3.1416" nats, "12.3k tokens/s", "87 %", "1.29 GB". */
+/** Formats a value with its unit: "3.1416" nats, "12.3k tokens/s", "87 %", "1.29 GB". */
 export function formatFigure(value: number, unit: Unit): string {
   switch (unit) {
     case "nats":
@@ -42,12 +42,12 @@ export function formatFigure(value: number, unit: Unit): string {
   }
 }
 
-/** 0.81254 → "0.8125": four digits that count. */
+/** 0.81254 → "0.8125": four significant digits. */
 export function formatMeasure(value: number): string {
   return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value);
 }
 
-/** What has a name of the job's or the dataset's own, to go on a line: ", accuracy 0.8125, f1 0.75". */
+/** Formats named numbers, to continue a line: ", accuracy 0.8125, f1 0.75". */
 export function formatNamed(figures: Readonly<Record<string, number>>): string {
   return Object.entries(figures)
     .map(([name, value]) => `, ${printable(name).replace(/\s/g, " ")} ${formatMeasure(value)}`)
@@ -65,8 +65,8 @@ export function formatDuration(durationMs: number): string {
 }
 
 /**
- * Text for a terminal: what a model or a file wrote may hold control characters, which could move the cursor or worse.
- * They become visible; line breaks and tabs stay.
+ * Makes text safe for a terminal: control characters from a model or a file, which could move the cursor or worse,
+ * become visible; line breaks and tabs stay.
  */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for

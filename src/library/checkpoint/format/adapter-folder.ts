@@ -3,23 +3,23 @@ import { makeDirectoryDurably, replaceDurably } from "../storage/durable-file.ts
 import { appendSafetensors, type TensorSource } from "./safetensors-writer.ts";
 import type { JsonObject } from "./strict-json.ts";
 
-/** The file of a folder as peft writes it that says what the delta is. */
+/** The file of a peft folder that describes the delta. */
 export const adapterConfigName = "adapter_config.json";
 
-/** What the names of the files with its values begin with. */
+/** Prefix of the names of the files with its tensors. */
 export const adapterWeightsStem = "adapter_model";
 
-/** The file of its values. */
+/** The file with its tensors. */
 export const adapterWeightsName = `${adapterWeightsStem}.safetensors`;
 
-/** The same of releases before safetensors. */
+/** That file in releases before safetensors. */
 export const adapterTorchName = `${adapterWeightsStem}.bin`;
 
 /**
- * Writes a folder that peft reads: `adapter_model.safetensors`, then `adapter_config.json`, each replaced whole and synchronised.
- * Other files stay.
- * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source that gives another number of bytes than its shape says; what a source
- *   or the file system throws
+ * Writes a folder for peft: `adapter_model.safetensors`, then `adapter_config.json`, each replaced atomically and
+ * synchronised. Other files stay.
+ * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source whose bytes do not match its shape; errors of a source or the
+ * file system
  */
 export async function saveAdapterFolder(
   path: string,

@@ -13,15 +13,15 @@ const spellings = {
   bool: "BOOL",
 } as const satisfies Readonly<Record<string, SafetensorsDType>>;
 
-/** A dtype as tensors spell it. */
+/** Name of a dtype as tensors have it. */
 export type TensorDTypeName = keyof typeof spellings;
 
-/** How safetensors spells the dtype of a tensor. */
+/** Converts a tensor's dtype to safetensors' name. */
 export function toSafetensorsDType(dtype: TensorDTypeName): SafetensorsDType {
   return spellings[dtype];
 }
 
-/** How tensors spell a dtype of safetensors; undefined for those that no tensor has, such as F8_E4M3. */
+/** Converts safetensors' name of a dtype to that of tensors; undefined for those that no tensor has, such as F8_E4M3. */
 export function fromSafetensorsDType(dtype: SafetensorsDType): TensorDTypeName | undefined {
   const names = Object.keys(spellings) as TensorDTypeName[];
   return names.find((name) => spellings[name] === dtype);

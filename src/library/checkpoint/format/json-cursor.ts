@@ -5,9 +5,9 @@ const backslash = 0x5c;
 const MAX_VALUES = 1_500_000;
 
 /**
- * Walks a JSON text value by value, refusing at the first character that does not fit what the caller expects: a
- * hostile text costs no more than was read of it. Stricter than `JSON.parse`: a repeated key, the key `__proto__`, an
- * integer that a double would round and half of a surrogate pair are refused.
+ * Reads a JSON text value by value, and refuses it at the first character that does not fit the caller's expectation,
+ * so that a hostile text costs no more than the part that was read. Stricter than `JSON.parse`: refuses a repeated key,
+ * the key `__proto__`, an integer that a double would round, and half of a surrogate pair.
  * @throws {TroupeError} `JSON_INVALID` naming `where` and the character, from every method
  */
 export class JsonCursor {
@@ -17,8 +17,8 @@ export class JsonCursor {
   #numValues = 0;
 
   /**
-   * @param text - the whole text
-   * @param where - what it is, for messages, such as a path
+   * @param text - the complete text
+   * @param where - its name in messages, such as a path
    */
   constructor(text: string, where: string) {
     this.#text = text;
@@ -31,12 +31,12 @@ export class JsonCursor {
     return this.#text.charAt(this.#index);
   }
 
-  /** Counts a value that is kept: a small text can hold so many that they fill the memory. */
+  /** Counts a value that is kept: even a small text could hold enough of them to fill the memory. */
   keepOne(): void {
     if (++this.#numValues > MAX_VALUES) throw this.#refusal(`at most ${MAX_VALUES} values`);
   }
 
-  /** Passes an object, calling `member` with the cursor before the value of each key. */
+  /** Reads an object, calling `member` with the cursor before the value of each key. */
   object(member: (key: string) => void): void {
     const keys = new Set<string>();
     this.#sequence("{", "}", () => {
@@ -50,12 +50,12 @@ export class JsonCursor {
     });
   }
 
-  /** Passes an array, calling `element` with the cursor before each element. */
+  /** Reads an array, calling `element` with the cursor before each element. */
   array(element: () => void): void {
     this.#sequence("[", "]", element);
   }
 
-  /** Passes a string. */
+  /** Reads a string. */
   string(): string {
     this.#skipSpace();
     const begin = this.#index;
@@ -63,7 +63,7 @@ export class JsonCursor {
     let escaped = false;
     let end = begin + 1;
     for (let code = this.#text.charCodeAt(end); code !== quote; code = this.#text.charCodeAt(++end)) {
-      // Also false for NaN, the end of the text; JSON wants control characters escaped.
+      // Also false for NaN, the end of the text; JSON requires escapes for control characters.
       if (!(code >= 0x20)) throw this.#refusal("a closing quote", end);
       if (code === backslash) {
         escaped = true;
@@ -72,11 +72,11 @@ export class JsonCursor {
     }
     this.#index = end + 1;
     const value = escaped ? this.#unescape(begin, end + 1) : this.#text.slice(begin + 1, end);
-    if (!value.isWellFormed()) throw this.#refusal("whole characters", begin);
+    if (!value.isWellFormed()) throw this.#refusal("well-formed characters", begin);
     return value;
   }
 
-  /** Passes a number; an integer must be one that a double holds, in all its digits or as JavaScript writes it. */
+  /** Reads a number; an integer must be exact as a double, or written as JavaScript would. */
   number(): number {
     this.#skipSpace();
     const begin = this.#index;
@@ -93,7 +93,7 @@ export class JsonCursor {
     return value;
   }
 
-  /** Passes a whole number from 0 to 2^53 - 1, written as digits only. */
+  /** Reads an integer from 0 to 2^53 - 1, written as digits only. */
   count(): number {
     this.#skipSpace();
     const begin = this.#index;
@@ -104,7 +104,7 @@ export class JsonCursor {
     return value;
   }
 
-  /** Passes an array of counts, such as a shape; one more than `maxLength` is refused before it is read. */
+  /** Reads an array of counts, such as a shape; refuses more than `maxLength` before reading them. */
   counts(maxLength: number): number[] {
     const values: number[] = [];
     this.array(() => {
@@ -114,7 +114,7 @@ export class JsonCursor {
     return values;
   }
 
-  /** Passes `true`, `false` or `null`. */
+  /** Reads `true`, `false` or `null`. */
   literal(): boolean | null {
     this.#skipSpace();
     for (const [word, value] of [
@@ -129,13 +129,13 @@ export class JsonCursor {
     throw this.#refusal("a value");
   }
 
-  /** Refuses the next value: `expected` says what should stand there. */
+  /** Refuses the next value; `expected` describes a valid one. */
   refuse(expected: string): never {
     this.#skipSpace();
     throw this.#refusal(expected);
   }
 
-  /** Passes the end of the text; white space may stand before it. */
+  /** Checks that only white space is left. */
   end(): void {
     this.#skipSpace();
     if (this.#index < this.#text.length) throw this.#refusal("the end");
@@ -190,7 +190,7 @@ export class JsonCursor {
   }
 }
 
-/** Whether an integer was read without rounding, or is the spelling that JavaScript gives to what was read. */
+/** Whether an integer was read exactly, or is written as JavaScript writes its value. */
 function isHeld(literal: string, value: number): boolean {
   return String(value) === literal || BigInt(literal) === BigInt(value);
 }

@@ -6,7 +6,7 @@ import { isDType, type SafetensorsDType, tensorSizeBytes } from "./safetensors-h
 import { type Box, coverOnce, liesIn } from "./slices.ts";
 import { type JsonObject, type JsonValue, parseValue } from "./strict-json.ts";
 
-/** What a run needs, beside tensors, to resume exactly. Members that are unknown here are kept. */
+/** State that a run needs, besides tensors, to resume exactly. Unknown members are preserved. */
 export interface TrainerState {
   /** Optimizer steps done. */
   readonly step: number;
@@ -19,11 +19,11 @@ export interface TrainerState {
   readonly metadata?: JsonObject;
   /** The optimizer's progress, if it differs from the steps or the loss is scaled; otherwise null or omitted. */
   readonly optimizer?: JsonValue;
-  /** Losses of the latest steps, in order, by which spikes are recognized; omitted if nobody looks for them. */
+  /** Losses of the latest steps, in order, for detecting spikes; omitted if the run does not look for them. */
   readonly recentLosses?: readonly number[];
   /** The evaluations so far as `[step, value]`, if the run compares its states; else omitted. */
   readonly evaluations?: readonly (readonly [number, number])[];
-  /** The run that it belongs to, as `runOf` reads it; omitted outside a run. */
+  /** The run that it belongs to, see `runOf`; omitted outside a run. */
   readonly run?: JsonObject;
   /** How it is trained: optimizers, schedules, data; omitted outside a run. */
   readonly recipe?: JsonObject;
@@ -41,41 +41,41 @@ export interface Slice extends Box {
   readonly entry: string;
 }
 
-/** A tensor as a model or an optimizer knows it, whatever it is stored in. */
+/** A tensor of the model or the optimizer, independent of the files that store it. */
 export interface LogicalTensor {
   readonly dtype: SafetensorsDType;
   readonly shape: readonly number[];
-  /** Together they hold each element once. */
+  /** Together they contain each element once. */
   readonly slices: readonly Slice[];
 }
 
-/** The content of `manifest.json`: written last, it vouches for every other file of its folder. */
+/** The content of `manifest.json`. It is written last and identifies every other file of its folder by checksums. */
 export interface Manifest {
   readonly state: TrainerState;
   readonly files: ReadonlyMap<string, FileSums>;
-  /** By name: `<parameter>` for weights, `<kind>.<parameter>` for what the optimizer keeps. */
+  /** By name: `<parameter>` for weights, `<kind>.<parameter>` for the optimizer's tensors. */
   readonly tensors: ReadonlyMap<string, LogicalTensor>;
 }
 
-/** The version of the format that is written and read. */
+/** The format's version, for reading and writing. */
 export const formatVersion = 2;
 /** The name of the manifest in a checkpoint's folder. */
 export const manifestName = "manifest.json";
-/** The largest manifest that is read: some 5 TB of tensors. */
+/** The largest manifest that is read: enough for some 5 TB of tensors. */
 export const maxManifestBytes = 1 << 26;
 
 const unsealed = "0".repeat(64);
 const maxRank = 16;
 const maxNumFiles = 1 << 12;
-/** The largest chunk that is read: memory for one is taken. */
+/** The largest chunk that is read, since memory is allocated for one. */
 export const maxChunkBytes = 1 << 28;
 
-/** Whether a name from a manifest or an index is that of a file in the same folder, and cannot lead out of it. */
+/** Whether a name from a manifest or an index is a file name that cannot lead out of its folder. */
 export function isFileName(name: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name);
 }
 
-/** The text of a manifest, sealed by the SHA-256 of itself. */
+/** Encodes a manifest, sealed with its own SHA-256. */
 export function encodeManifest({ state, files, tensors }: Manifest): string {
   const members: [string, string][] = [["formatVersion", `${formatVersion}`]];
   for (const [key, value] of Object.entries(state)) {
@@ -90,7 +90,8 @@ export function encodeManifest({ state, files, tensors }: Manifest): string {
 }
 
 /**
- * Reads a manifest: sealed, of this version, each tensor's slices in files that it knows and covering it exactly once.
+ * Reads a manifest. It must be sealed, of this version, and the slices of each tensor must be in files that it lists
+ * and cover it exactly once.
  * @param path - for messages
  * @throws {TroupeError} `CHECKPOINT_DAMAGED` or `JSON_INVALID`
  */
@@ -116,7 +117,7 @@ export function parseManifest(bytes: Uint8Array, path: string): Manifest {
   });
   cursor.end();
   if (version === undefined || files === undefined || tensors === undefined) {
-    throw damagedManifest(path, "formatVersion, files and tensors", "less");
+    throw damagedManifest(path, "formatVersion, files and tensors", "only some of them");
   }
   checkTensors(files, tensors, path);
   return { state: checkedState(state, path), files, tensors };
@@ -130,7 +131,7 @@ function objectOf<T>(map: ReadonlyMap<string, T>, plain: (value: T) => unknown):
 }
 
 /**
- * Fills in the checksum at the head of a manifest: the SHA-256 of its text with zeros in that place.
+ * Fills in the checksum at the start of a manifest: the SHA-256 of its text with zeros in that place.
  * @returns undefined for a text that is no manifest
  */
 function seal(text: string): string | undefined {
@@ -243,7 +244,7 @@ function checkedState(state: Readonly<Record<string, JsonValue>>, path: string):
   return { ...state, job: state.job ?? null, tokenizer: state.tokenizer ?? null } as unknown as TrainerState;
 }
 
-/** An error about a manifest that contradicts itself or its folder. */
+/** The error for a manifest that contradicts itself or its folder. */
 export function damagedManifest(path: string, expected: string, got: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "CHECKPOINT_DAMAGED",

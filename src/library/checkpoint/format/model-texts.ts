@@ -1,34 +1,34 @@
 import { type Companions, withoutTokenizer } from "./companions.ts";
 import type { JsonObject } from "./strict-json.ts";
 
-/** The file of a model folder that says how `transformers` lets the model generate. */
+/** The file of a model folder with the settings for generation in `transformers`. */
 export const generationConfigName = "generation_config.json";
 
-/** What a model folder says of its model beside the weights. Plain data. */
+/** Texts of a model folder besides the weights. Plain data. */
 export interface ModelTexts {
   /** The content of `config.json`. */
   readonly config: JsonObject;
-  /** That of `generation_config.json`, where there is one. */
+  /** The content of `generation_config.json`, where there is one. */
   readonly generationConfig?: JsonObject | undefined;
-  /** Its tokenizer, and what else other programs read beside the weights. */
+  /** Its tokenizer and the other files that programs read besides the weights. */
   readonly companions?: Companions | undefined;
-  /** Of a folder that holds a delta, and not the model that it is put to. */
+  /** Set for a folder with a delta, without the model that it is applied to. */
   readonly adapter?: AdapterTexts | undefined;
 }
 
-/** What the folder of a delta says, as peft reads it. Plain data. */
+/** Texts of a delta's folder, as peft reads them. Plain data. */
 export interface AdapterTexts {
   /** The content of `adapter_config.json`. */
   readonly config: JsonObject;
-  /** What the file calls each parameter, by what the model calls it. */
+  /** The file's name for each parameter, by the model's name. */
   readonly names: Readonly<Record<string, string>>;
 }
 
 /**
- * What the folder of a model that goes on from another folder's weights says: of the model what that says itself, of the
- * tokens it begins, ends and pads with, which no model knows, what the other folder says, as long as the vocabulary is as large.
- * The other folder's tokenizer travels along unless the model has fewer tokens.
- * @param begunFrom - undefined: nothing but the model says anything
+ * Builds the texts of a model that began with another folder's weights. The model's own config wins; the tokens that
+ * begin, end and pad texts, which a model does not know, come from the other folder if the vocabularies are equally
+ * large. So does the tokenizer, unless the model has fewer tokens.
+ * @param begunFrom - undefined: only the model's config is used
  */
 export function textsAfter(begunFrom: ModelTexts | undefined, config: JsonObject): ModelTexts {
   if (begunFrom === undefined) return { config };

@@ -1,18 +1,18 @@
 import { type TensorFacts, tensorSizeBytes } from "./safetensors-header.ts";
 
-/** A safetensors file that is to be written. */
+/** A safetensors file to be written. */
 export interface PlannedFile<T extends TensorFacts> {
   readonly name: string;
   readonly tensors: readonly T[];
 }
 
-/** The largest file of tensors unless somebody says otherwise, as Hugging Face has it. */
+/** The largest file of tensors by default, as in Hugging Face's library. */
 export const defaultMaxFileBytes = 5 * 2 ** 30;
 
 /**
- * Deals tensors, in their order, to files of at most a size, unless a single tensor is larger.
- * @param group - what the files' names begin with
- * @returns one file under the plain name, or several numbered as Hugging Face does; none for no tensors
+ * Divides tensors, in their order, among files of at most a size, except where a single tensor is larger.
+ * @param group - prefix of the files' names
+ * @returns one file with the plain name, or several numbered as Hugging Face does; none without tensors
  */
 export function numberedFiles<T extends TensorFacts>(
   group: string,
@@ -37,7 +37,7 @@ export function numberedFiles<T extends TensorFacts>(
   });
 }
 
-/** The index of numbered files, as Hugging Face's readers want it. */
+/** Returns the index of numbered files for Hugging Face's readers. */
 export function indexOf(files: readonly PlannedFile<TensorFacts>[]): string {
   const weightMap: Record<string, string> = {};
   let totalBytes = 0;

@@ -1,8 +1,8 @@
 import { TroupeError } from "../../../errors/index.ts";
 
 /**
- * What a pickle holds, as plain data: dictionaries are Maps, tuples and lists both arrays. Whatever Python would have made by
- * calling something is a {@link PickledCall}: nothing is looked up, imported or run.
+ * A pickle's content as plain data: dictionaries become Maps, tuples and lists arrays. An object that Python would
+ * create by a call becomes a {@link PickledCall}: nothing is looked up, imported or run.
  */
 export type Pickled =
   | null
@@ -17,7 +17,7 @@ export type Pickled =
   | PickledCall
   | PickledReference;
 
-/** The name of something of Python's: `torch.FloatStorage`. */
+/** A Python global by name, such as `torch.FloatStorage`. */
 export class PickledGlobal {
   readonly name: string;
 
@@ -26,7 +26,7 @@ export class PickledGlobal {
   }
 }
 
-/** What was to be made by calling a name. */
+/** A call that would create an object in Python; not carried out. */
 export class PickledCall {
   readonly name: string;
   readonly args: readonly Pickled[];
@@ -37,7 +37,7 @@ export class PickledCall {
   }
 }
 
-/** What stands outside the pickle, such as a storage, by whatever tells which. */
+/** A reference to data outside the pickle, such as a storage. */
 export class PickledReference {
   readonly id: Pickled;
 
@@ -46,28 +46,28 @@ export class PickledReference {
   }
 }
 
-/** How a pickle is read. */
+/** Options of {@link readPickle}. */
 export interface PickleRules {
-  /** Of messages. */
+  /** Path of the file, for messages. */
   readonly path: string;
-  /** Names that may stand in it, without a meaning here; any other refuses the file. */
+  /** Whether a name may occur, although it has no meaning here; any other makes the file invalid. */
   readonly names: (name: string) => boolean;
 }
 
 const ORDERED_DICT = "collections.OrderedDict";
 const MAX_DEPTH = 1_000_000;
-/** The most values that a pickle may make: each takes some hundred bytes of memory, and one byte of the file. */
+/** The most values in a pickle: each takes some hundred bytes of memory, but one byte of the file. */
 const MAX_VALUES = 2_000_000;
 
-/** Said of bytes that end before the pickle does. */
+/** Thrown where the bytes end before the pickle does. */
 export class PickleCut extends Error {}
 
 /**
- * Reads one pickle of protocol 2, with no more than the opcodes that `torch.save` writes.
- * @param bytes - the pickle, and perhaps what follows it
- * @param begin - where it begins
- * @returns what it holds, and where it ends
- * @throws {TroupeError} `TORCH_FILE` for other opcodes, for names that `rules` do not know, and for what is no pickle
+ * Reads one pickle of protocol 2, limited to the opcodes that `torch.save` writes.
+ * @param bytes - the pickle, and perhaps more
+ * @param begin - its first byte
+ * @returns its content, and its end
+ * @throws {TroupeError} `TORCH_FILE` for other opcodes, names that `rules` refuse, or an invalid pickle
  * @throws {PickleCut} where the bytes end first
  */
 export function readPickle(
@@ -130,7 +130,7 @@ class Unpickling {
     this.#marks.push(this.#stack.length);
   }
 
-  /** What was pushed since the last mark. */
+  /** Removes and returns the values pushed since the last mark. */
   marked(): Pickled[] {
     const begin = this.#marks.pop();
     if (begin === undefined || begin > this.#stack.length)
@@ -155,7 +155,7 @@ class Unpickling {
     this.push(new PickledGlobal(name));
   }
 
-  /** Calls nothing: an ordered dictionary is a Map, all else is kept as what was to be called. */
+  /** Calls nothing: an ordered dictionary becomes a Map, other calls are recorded. */
   call(): void {
     const args = this.#pop();
     const made = this.#pop();
@@ -172,7 +172,7 @@ class Unpickling {
     this.push(map);
   }
 
-  /** @param pairs - keys and values by turns, for the dictionary below them */
+  /** @param pairs - keys and values in turns, for the dictionary below them on the stack */
   set(pairs: readonly Pickled[]): void {
     const map = this.top();
     if (!(map instanceof Map)) throw this.refusal("a dictionary", "items of another value");
@@ -200,7 +200,7 @@ class Unpickling {
     return this.#view.getFloat64(this.#skip(8), false);
   }
 
-  /** Two's complement of any width, little-endian: a number where it is exact. */
+  /** Reads a two's complement integer of any width, little-endian; a number where that is exact. */
   long(numBytes: number): number | bigint {
     const at = this.#skip(numBytes);
     let value = 0n;
@@ -254,7 +254,7 @@ class Unpickling {
   }
 }
 
-/** By their letters in Python's pickletools: those that protocol 2 writes. */
+/** Protocol 2's opcodes by their letters in Python's pickletools. */
 const opcodes: Readonly<Record<string, (reading: Unpickling) => void>> = {
   // PROTO
   "\x80": (reading) => {
@@ -296,12 +296,12 @@ const opcodes: Readonly<Record<string, (reading: Unpickling) => void>> = {
   // REDUCE, and NEWOBJ.
   R: (reading) => reading.call(),
   "\x81": (reading) => reading.call(),
-  // BUILD: what an object's attributes would be set to; none is asked for.
+  // BUILD: sets an object's attributes, which are not needed.
   b: (reading) => void reading.pop(),
   Q: (reading) => reading.push(new PickledReference(reading.pop())),
 };
 
-/** @returns what is told of a file that is not what `torch.save` writes of a model */
+/** The error for a file that is not a model saved by `torch.save`. */
 export function torchFileError(path: string, expected: string, got: string): TroupeError {
   return new TroupeError(
     "TORCH_FILE",
@@ -309,7 +309,7 @@ export function torchFileError(path: string, expected: string, got: string): Tro
       where: "torch file",
       expected: `${expected} in ${path}`,
       got,
-      hint: "write the model's state_dict() alone with torch.save, or as safetensors",
+      hint: "write only the model's state_dict() with torch.save, or as safetensors",
     },
     { fields: { path } },
   );

@@ -5,24 +5,24 @@ import { SummedReader } from "../storage/summed-file.ts";
 import { corrupt, parseHeader, type SafetensorsHeader, type TensorEntry } from "./safetensors-header.ts";
 import type { TensorFile, TensorPart } from "./tensor-file.ts";
 
-/** Bounds that are checked before anything is allocated for a file. */
+/** Limits checked before anything is allocated for a file. */
 export interface OpenOptions {
-  /** Largest header, in bytes: 16 MiB by default, which holds some 100,000 tensors; the format's own bound is 10^8. */
+  /** Largest header, in bytes. Default: 16 MiB, enough for some 100,000 tensors; the format allows 10^8. */
   readonly maxHeaderBytes?: number;
 }
 
 const formatMaxHeaderBytes = 100_000_000;
 
 /**
- * A safetensors file, open for reading. Its header is proven to describe its data exactly, so every byte of the data
- * belongs to one tensor. Owns the file until `close`.
+ * A safetensors file, open for reading. Its header is checked to describe the data exactly: every byte belongs to one
+ * tensor. Owns the file until `close`.
  */
 export class SafetensorsFile implements TensorFile {
   readonly path: string;
   readonly metadata: ReadonlyMap<string, string>;
   /** The tensors by name, in the order of the header. */
   readonly tensors: ReadonlyMap<string, TensorEntry>;
-  /** Where the data begins in the file, in bytes; a tensor lies at this plus its `begin`. */
+  /** First byte of the data in the file; a tensor is at this plus its `begin`. */
   readonly dataOffset: number;
   readonly #file: StoredFile;
   readonly #sums: FileSums | undefined;
@@ -39,15 +39,15 @@ export class SafetensorsFile implements TensorFile {
   /**
    * Opens a file and checks its header; the data is read on demand.
    * @throws {TroupeError} `SAFETENSORS_INVALID` or `JSON_INVALID` for a file that is damaged or no safetensors file;
-   * what the file system throws when it cannot be read
+   * the file system's error where it cannot be read
    */
   static async open(path: string, options: OpenOptions = {}): Promise<SafetensorsFile> {
     return SafetensorsFile.from(await SummedReader.open(path), options);
   }
 
   /**
-   * The same for a file that is open, which is owned from here on, also when it is refused.
-   * @param options.sums - what its bytes must be, the header's at once, a tensor's when it is read
+   * Reads the header of an open file, and takes ownership of it, also on an error.
+   * @param options.sums - checksums of its bytes: the header's are checked now, a tensor's when it is read
    * @throws {TroupeError} `CHECKPOINT_DAMAGED` for other bytes
    */
   static async from(
@@ -71,8 +71,8 @@ export class SafetensorsFile implements TensorFile {
   }
 
   /**
-   * What the tensor `name` is.
-   * @throws {TroupeError} `SAFETENSORS_TENSOR` when the file has none of that name
+   * Returns the header's entry for a tensor.
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name
    */
   entry(name: string): TensorEntry {
     const entry = this.tensors.get(name);
@@ -90,7 +90,7 @@ export class SafetensorsFile implements TensorFile {
   }
 
   /**
-   * The bytes of a tensor, row-major and little-endian.
+   * Reads a tensor's bytes, row-major and little-endian.
    * @param into - memory of exactly the tensor's size; new memory by default
    * @returns `into`
    */
@@ -102,9 +102,9 @@ export class SafetensorsFile implements TensorFile {
   }
 
   /**
-   * Part of the bytes of a tensor.
-   * @param offsetBytes - where the part begins in the tensor
-   * @param into - takes the part; its length is the part's
+   * Reads part of a tensor's bytes.
+   * @param offsetBytes - start of the part in the tensor
+   * @param into - memory of the part's size
    * @returns `into`
    */
   async readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
@@ -113,9 +113,9 @@ export class SafetensorsFile implements TensorFile {
   }
 
   /**
-   * Parts of the bytes of a tensor, each to a place of its own.
-   * @param stretches - three numbers each, in bytes: where it begins in the tensor, where in `into`, its size
-   * @returns how many bytes of the file were read
+   * Reads parts of a tensor's bytes, each to its own place.
+   * @param stretches - three numbers each, in bytes: start in the tensor, start in `into`, size
+   * @returns number of bytes read from the file
    */
   async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<number> {
     const what = `tensor ${JSON.stringify(name)}`;
@@ -123,9 +123,9 @@ export class SafetensorsFile implements TensorFile {
   }
 
   /**
-   * Parts of several tensors into one memory, as {@link readStretches} each; what lies near each other in the file is read
-   * once for all of them.
-   * @returns how many bytes of the file were read
+   * Reads parts of several tensors into one memory, each as with {@link readStretches}; nearby parts of the file are
+   * read together.
+   * @returns number of bytes read from the file
    */
   async readParts(parts: readonly TensorPart[], into: Bytes): Promise<number> {
     const placed = parts.map((part) => this.#inFile(part));
@@ -138,13 +138,13 @@ export class SafetensorsFile implements TensorFile {
     try {
       return await this.#file.read(all, into, { sums: this.#sums, what: `${parts.length} tensors` });
     } catch (error) {
-      // One by one, the one that fails is named.
+      // Reading one by one shows which tensor fails.
       for (const { name, stretches } of parts) await this.readStretches(name, stretches, into);
       throw error;
     }
   }
 
-  /** Gives the file back. */
+  /** Closes the file. */
   async close(): Promise<void> {
     await this.#file[Symbol.asyncDispose]();
   }

@@ -1,7 +1,7 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { JsonCursor } from "./json-cursor.ts";
 
-/** Bits per element of every safetensors dtype, in the order that the reference writer sorts by. */
+/** Bits per element of every safetensors dtype, in the reference writer's order. */
 const dtypeBits = {
   BOOL: 8,
   F4: 4,
@@ -27,21 +27,21 @@ const dtypeBits = {
   U64: 64,
 } as const;
 
-/** A dtype as safetensors spells it. */
+/** Name of a dtype in safetensors. */
 export type SafetensorsDType = keyof typeof dtypeBits;
 
-/** A tensor of a file: what it is and where its bytes lie. */
+/** A tensor in a file: its dtype, shape and place. */
 export interface TensorEntry {
   readonly name: string;
   readonly dtype: SafetensorsDType;
   readonly shape: readonly number[];
-  /** First byte, counted from the start of the data, which follows the header. */
+  /** First byte, from the start of the data, which follows the header. */
   readonly begin: number;
   /** The byte after the last. */
   readonly end: number;
 }
 
-/** What the header of a safetensors file says, checked. */
+/** The header of a safetensors file, checked. */
 export interface SafetensorsHeader {
   /** Free text, such as `format: pt`. */
   readonly metadata: ReadonlyMap<string, string>;
@@ -49,7 +49,7 @@ export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, TensorEntry>;
 }
 
-/** A tensor about to be written. */
+/** A tensor to be written. */
 export type TensorFacts = Pick<TensorEntry, "name" | "dtype" | "shape">;
 
 const maxNumTensors = 1_000_000;
@@ -58,7 +58,7 @@ const dtypeOrder = Object.keys(dtypeBits);
 
 /**
  * Size of a tensor in bytes.
- * @returns undefined when it passes 2^53 - 1 or is no whole number of bytes
+ * @returns undefined when it exceeds 2^53 - 1 or is not an integer
  */
 export function tensorSizeBytes(dtype: SafetensorsDType, shape: readonly number[]): number | undefined {
   let numElements = 1;
@@ -71,10 +71,10 @@ export function tensorSizeBytes(dtype: SafetensorsDType, shape: readonly number[
 }
 
 /**
- * Reads the header of a safetensors file and proves that its tensors fill the data exactly: no hole, no overlap,
- * nothing beyond the end, every size equal to its shape.
+ * Reads the header of a safetensors file and checks that its tensors fill the data exactly: no gap, no overlap, nothing
+ * beyond the end, every size equal to its shape.
  * @param json - the header
- * @param dataBytes - size of what follows the header
+ * @param dataBytes - size of the data after the header
  * @param path - for messages
  * @throws {TroupeError} `SAFETENSORS_INVALID` naming the tensor, or `JSON_INVALID`
  */
@@ -97,9 +97,9 @@ export function parseHeader(json: string, dataBytes: number, path: string): Safe
 }
 
 /**
- * Lays tensors out: widest dtype first, so that each is aligned, then in the order given.
- * @returns the entries in the order in which their bytes follow, and the header with its length in front, padded with
- * spaces so that the data begins at a multiple of 8
+ * Lays tensors out: widest dtype first, so that each is aligned, then in the given order.
+ * @returns the entries in the order of their bytes, and the header with its length in front, padded with spaces so that
+ * the data begins at a multiple of 8
  * @throws {TroupeError} `SAFETENSORS_TENSOR` for a repeated name or an impossible size
  */
 export function layOut(
@@ -113,7 +113,8 @@ export function layOut(
     if (names.has(name) || !name.isWellFormed()) throw unwritable(name, "well-formed names, each once");
     names.add(name);
     const sizeBytes = tensorSizeBytes(dtype, shape);
-    if (sizeBytes === undefined) throw unwritable(name, `a shape of whole bytes, not ${dtype}[${shape}]`);
+    if (sizeBytes === undefined)
+      throw unwritable(name, `a size in bytes that is an integer, not ${dtype}[${shape}]`);
     entries.push({ name, dtype, shape, begin, end: begin + sizeBytes });
     begin += sizeBytes;
   }
@@ -149,7 +150,7 @@ function parseEntry(cursor: JsonCursor, name: string, path: string): TensorEntry
   });
   const [begin, end] = offsets ?? [];
   if (dtype === undefined || shape === undefined || begin === undefined || end === undefined) {
-    throw corrupt(path, `dtype, shape and two data_offsets for tensor ${JSON.stringify(name)}`, "less");
+    throw corrupt(path, `dtype, shape and two data_offsets for tensor ${JSON.stringify(name)}`, "fewer");
   }
   if (!isDType(dtype)) {
     const known = dtypeOrder.join(", ");
@@ -189,12 +190,12 @@ function byDType(a: TensorFacts, b: TensorFacts): number {
   return dtypeOrder.indexOf(b.dtype) - dtypeOrder.indexOf(a.dtype);
 }
 
-/** Whether a dtype is spelt as safetensors does. */
+/** Whether a name is one of safetensors' dtypes. */
 export function isDType(dtype: string): dtype is SafetensorsDType {
   return Object.hasOwn(dtypeBits, dtype);
 }
 
-/** An error about the file at `path`, for the readers of this room. */
+/** The error for a damaged file. */
 export function corrupt(path: string, expected: string, got: string): TroupeError {
   return new TroupeError(
     "SAFETENSORS_INVALID",

@@ -4,23 +4,23 @@ import type { FileSink, FileSums } from "../storage/storage.ts";
 import { SummedWriter } from "../storage/summed-file.ts";
 import { layOut, type TensorEntry, type TensorFacts } from "./safetensors-header.ts";
 
-/** The bytes of a tensor, whole or in parts. */
+/** The bytes of a tensor, complete or in parts. */
 export type TensorBytes = Bytes | Iterable<Bytes> | AsyncIterable<Bytes>;
 
-/** A tensor to be saved: named bytes, row-major and little-endian, fetched when their turn comes. */
+/** A tensor to save: its bytes, row-major and little-endian, are requested when they are written. */
 export interface TensorSource extends TensorFacts {
-  /** In parts, no more than a part of one tensor need be in memory; a part may be reused once the next is asked for. */
+  /** May return parts, so that only part of a tensor need be in memory; a part may be reused once the next is requested. */
   read(): TensorBytes | Promise<TensorBytes>;
 }
 
-/** What Hugging Face's readers want to find in the header. */
+/** Metadata that Hugging Face's readers expect in the header. */
 export const pytorchMetadata = { format: "pt" } as const;
 
 /**
- * Writes a new safetensors file and waits until the disk has it.
- * @param path - where no file is yet
+ * Writes a new safetensors file and waits until it is durable.
+ * @param path - must not exist
  * @param metadata - free text for the header
- * @throws {TroupeError} what `appendSafetensors` throws; the file is then incomplete, and the caller's to remove
+ * @throws {TroupeError} errors of `appendSafetensors`; the caller must then remove the incomplete file
  */
 export async function writeSafetensors(
   path: string,
@@ -37,11 +37,11 @@ export async function writeSafetensors(
 }
 
 /**
- * Writes the content of a safetensors file, laid out as the reference writer does. Tensors are read one after the other,
- * in the order of the file (widest dtype first, then by name), whatever their order in `tensors`.
- * @param file - new, nothing in it yet
- * @throws {TroupeError} `SAFETENSORS_TENSOR` when a source gives another number of bytes than its shape says; what a
- * source or the file system throws
+ * Writes the content of a safetensors file in the reference writer's layout. Tensors are read one after the other in
+ * the order of the file (widest dtype first, then by name), whatever their order in `tensors`.
+ * @param file - new and empty
+ * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source whose bytes do not match its shape; errors of a source or the
+ * file system
  */
 export async function appendSafetensors(
   file: FileSink,
@@ -54,7 +54,7 @@ export async function appendSafetensors(
   for (const entry of entries) await writeTensor(file, entry, sources.get(entry.name) as TensorSource);
 }
 
-/** The order of names in which the reference writer lays tensors out: by the bytes of their UTF-8. */
+/** Compares names as the reference writer does: by their UTF-8 bytes. */
 export function byName(a: TensorFacts, b: TensorFacts): number {
   return Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
 }
@@ -72,12 +72,12 @@ async function writeTensor(file: FileSink, entry: TensorEntry, source: TensorSou
   }
 }
 
-/** The parts in which a source gives its bytes. */
+/** The parts in which a source returns its bytes. */
 export function partsOf(content: TensorBytes): Iterable<Bytes> | AsyncIterable<Bytes> {
   return isBytes(content) ? [content] : content;
 }
 
-/** An error about a source that gives other than the bytes of its tensor. */
+/** The error for a source that returns another number of bytes than its tensor has. */
 export function wrongSource(entry: TensorEntry, got: string): TroupeError {
   const expectedBytes = entry.end - entry.begin;
   return new TroupeError(

@@ -1,15 +1,15 @@
 import { numelOf } from "../../../compute/tensor/index.ts";
 
-/** A box of a tensor: `shape` elements along each dimension from `offset` on. */
+/** A box in a tensor: `shape` elements along each dimension, from `offset`. */
 export interface Box {
   readonly offset: readonly number[];
   readonly shape: readonly number[];
 }
 
-/** Dimensions that a tensor is cut along at most: the corners to be looked at double with each. */
+/** The most dimensions that a tensor may be cut along: each doubles the corners to check. */
 const maxCutDims = 4;
 
-/** Whether a box lies within a tensor of a shape, without being asked whether it is empty. */
+/** Whether a box, possibly empty, is within a tensor of the given shape. */
 export function liesIn({ offset, shape }: Box, whole: readonly number[]): boolean {
   return (
     offset.length === whole.length &&
@@ -19,14 +19,14 @@ export function liesIn({ offset, shape }: Box, whole: readonly number[]): boolea
 }
 
 /**
- * Whether boxes that lie in a tensor hold each of its elements exactly once. A function on a grid is zero outside, so it
- * is known by its differences along all dimensions, and those of a box are not zero at its corners alone, where they are 1
- * or -1 in turn: the boxes cover the whole once if their corners add up to the corners of the whole.
+ * Whether boxes within a tensor contain each of its elements exactly once. A function on a grid that is zero outside is
+ * determined by its differences along all dimensions; for a box these are non-zero only at its corners, where they
+ * alternate between 1 and -1. So the boxes cover the tensor once if their corners add up to the tensor's corners.
  * @returns false also where more than four dimensions are cut
  */
 export function coverOnce(boxes: readonly Box[], whole: readonly number[]): boolean {
   if (numelOf(whole) === 0) return boxes.length === 1 && numelOf(boxes[0]!.shape) === 0;
-  // Where every box spans a dimension it has no part in the question.
+  // A dimension that every box spans does not matter.
   const dims = whole
     .map((_, dim) => dim)
     .filter((dim) => boxes.some(({ shape }) => shape[dim] !== whole[dim]));
@@ -53,7 +53,7 @@ export function coverOnce(boxes: readonly Box[], whole: readonly number[]): bool
 
 /**
  * The elements `begin` to `begin + numel` of a tensor in row-major order, as boxes in that order: at most two for each
- * dimension but the last, one for that.
+ * dimension but the last, and one for that.
  */
 export function boxesOfRun(whole: readonly number[], begin: number, numel: number): Box[] {
   const boxes: Box[] = [];
@@ -89,8 +89,8 @@ export function boxesOfRun(whole: readonly number[], begin: number, numel: numbe
 }
 
 /**
- * What two boxes have in common, as stretches that lie without a gap in both.
- * @param each - called with where the stretch begins in `a` and in `b`, counted in elements of each in row-major order,
+ * Finds the elements that two boxes share, as stretches that are contiguous in both.
+ * @param each - called with the start of the stretch in `a` and in `b`, counted in elements of each in row-major order,
  * and its number of elements
  */
 export function eachCommonStretch(
@@ -104,7 +104,7 @@ export function eachCommonStretch(
     (from, dim) => Math.min(a.offset[dim]! + a.shape[dim]!, b.offset[dim]! + b.shape[dim]!) - from,
   );
   if (size.some((count) => count <= 0)) return;
-  // Dimensions that both span from the last one on, and the first one that one of them does not, make one stretch.
+  // The trailing dimensions that both boxes span, and the dimension before them, form one stretch.
   let outer = rank;
   let numel = 1;
   while (outer > 0) {

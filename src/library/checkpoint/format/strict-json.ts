@@ -11,8 +11,8 @@ export interface JsonObject {
 const maxDepth = 64;
 
 /**
- * The object that a JSON text holds, with the strictness of `JsonCursor` and at most 64 levels deep and 1.5 million values long.
- * @param where - what the text is, for messages
+ * Parses a JSON object as strictly as `JsonCursor`, at most 64 levels deep and with at most 1.5 million values.
+ * @param where - name of the text in messages
  * @throws {TroupeError} `JSON_INVALID`
  */
 export function parseJsonObject(text: string, where: string): JsonObject {
@@ -24,7 +24,7 @@ export function parseJsonObject(text: string, where: string): JsonObject {
 }
 
 /**
- * The value at the cursor.
+ * Reads the value at the cursor.
  * @param depth - levels above it
  * @throws {TroupeError} `JSON_INVALID`
  */

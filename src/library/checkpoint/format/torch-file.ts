@@ -15,7 +15,7 @@ import { type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safe
 import type { TensorFile, TensorPart } from "./tensor-file.ts";
 import { type ZipEntry, zipEntries } from "./zip-entries.ts";
 
-/** Kinds of storages, by the names that `torch.save` gives them. */
+/** Dtypes of storages, by the names that `torch.save` gives them. */
 const storageDTypes: Readonly<Record<string, SafetensorsDType>> = {
   "torch.DoubleStorage": "F64",
   "torch.FloatStorage": "F32",
@@ -32,46 +32,49 @@ const storageDTypes: Readonly<Record<string, SafetensorsDType>> = {
 const TENSOR = "torch._utils._rebuild_tensor_v2";
 const PARAMETER = "torch._utils._rebuild_parameter";
 
-/** What training programs keep beside a model: settings, counters, states of generators. None of it is asked for here. */
+/** Objects that training programs store besides a model: settings, counters, states of generators. They are ignored. */
 const inert =
   /^(argparse\.Namespace|_codecs\.encode|torch\.(device|Size|[a-z]+\d+|bool)|numpy\.(dtype|ndarray|_?core\.multiarray\.(scalar|_reconstruct))|fairseq\.data\.dictionary\.Dictionary)$/;
 
 const known = (name: string) =>
   Object.hasOwn(storageDTypes, name) || name === TENSOR || name === PARAMETER || inert.test(name);
 
-/** What a file begins with that `torch.save` wrote before 1.6, and its next number. */
+/** First and second number in files of `torch.save` before PyTorch 1.6. */
 const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
 const LEGACY_VERSION = 1001;
 const MAX_PICKLE_BYTES = 1 << 26;
 const MAX_RANK = 16;
 const MAX_DEPTH = 16;
 /**
- * Bounds on the entries of all dictionaries, by the size of the file. One dictionary may stand in several others, so a small file could
- * hold very many entries. The description of a tensor takes a hundred bytes and more.
+ * Limits on the entries of all dictionaries, by the size of the file. One dictionary may occur in several others, so a
+ * small file could have very many entries; the description of a tensor takes a hundred bytes or more.
  */
 const [MAX_NUM_ENTRIES, BYTES_PER_ENTRY, FREE_ENTRIES] = [1_000_000, 16, 10_000];
 
-/** Numbers that lie in a storage of the file. */
+/** A tensor in a storage of the file. */
 interface StoredTensor extends TensorEntry {
-  /** Elements from one place of each dim to the next; undefined where they lie row-major. */
+  /** Elements from one index to the next, for each dim; undefined for row-major tensors. */
   readonly strides: readonly number[] | undefined;
 }
 
-/** Where a storage's bytes lie in the file. */
+/** Finds the bytes of a storage in the file. */
 type Storages = (key: string, numel: number, itemBytes: number) => ZipEntry;
 
 /**
- * A file that `torch.save` wrote, as an archive or as before PyTorch 1.6, open for reading. Its pickle is read as data: no name in
- * it is looked up, imported or called, and a file that names anything but tensors, plain values and a few known settings is refused.
- * Tensors are named by the keys of the dictionaries that they stand in, joined by dots; those in lists are not there. Owns the file
- * until `close`.
+ * A file of `torch.save`, as an archive or in the format before PyTorch 1.6, open for reading. Its pickle is read as
+ * data: no name in it is looked up, imported or called, and a file that names anything except tensors, plain values and
+ * a few known settings is refused. Tensors are named by the keys of their dictionaries, joined by dots; those in lists
+ * are left out. Owns the file until `close`.
  */
 export class TorchFile implements TensorFile {
   readonly path: string;
   readonly tensors: ReadonlyMap<string, TensorEntry>;
-  /** Numbers and words of the outermost dictionary, such as Megatron-LM's `checkpoint_version`. */
+  /** Numbers and strings of the outermost dictionary, such as Megatron-LM's `checkpoint_version`. */
   readonly values: ReadonlyMap<string, number | string>;
-  /** Keys of the outermost dictionary below which others stand: of a training program's file "model", of a model's own none. */
+  /**
+   * Keys of the outermost dictionary whose values are dictionaries: "model" in a training program's file; none in a
+   * model's own.
+   */
   readonly parts: ReadonlySet<string>;
   readonly #file: StoredFile;
   readonly #stored: ReadonlyMap<string, StoredTensor>;
@@ -111,8 +114,9 @@ export class TorchFile implements TensorFile {
   }
 
   /**
-   * Opens a file and reads its description; tensors are read on demand.
-   * @throws {TroupeError} `TORCH_FILE` for a file that is damaged, foreign, or would have to be run; what the file system throws
+   * Opens a file and reads its pickle; tensors are read on demand.
+   * @throws {TroupeError} `TORCH_FILE` for a file that is damaged, foreign, or would have to run code; the file
+   * system's errors
    */
   static async open(path: string): Promise<TorchFile> {
     const file = await SummedReader.open(path);
@@ -121,7 +125,7 @@ export class TorchFile implements TensorFile {
     } catch (error) {
       await file[Symbol.asyncDispose]();
       if (error instanceof PickleCut)
-        throw torchFileError(path, "a whole pickle", "the beginning of one: the file was cut");
+        throw torchFileError(path, "a complete pickle", "only its beginning: the file was cut");
       throw error;
     }
   }
@@ -156,7 +160,10 @@ export class TorchFile implements TensorFile {
     });
   }
 
-  /** Five pickles, then each storage behind the number of its elements, in the order of the last pickle. */
+  /**
+   * Reads the format before 1.6: five pickles, then each storage after its number of elements, in the order of the last
+   * pickle.
+   */
   static async #readLegacy(file: StoredFile): Promise<TorchFile> {
     const { path, sizeBytes } = file;
     const { root, keys, end } = await legacyHead(file);
@@ -189,12 +196,18 @@ export class TorchFile implements TensorFile {
     });
   }
 
-  /** What the tensor `name` is. @throws {TroupeError} `SAFETENSORS_TENSOR` when the file has none of that name */
+  /**
+   * Returns a tensor's entry.
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name
+   */
   entry(name: string): TensorEntry {
     return this.#tensor(name);
   }
 
-  /** The bytes of a tensor, row-major and little-endian. @param into - memory of exactly the tensor's size; new by default */
+  /**
+   * Reads a tensor's bytes, row-major and little-endian.
+   * @param into - memory of exactly the tensor's size; new by default
+   */
   async read(name: string, into?: Uint8Array): Promise<Uint8Array> {
     const { dtype, shape } = this.#tensor(name);
     const sizeBytes = tensorSizeBytes(dtype, shape) as number;
@@ -203,16 +216,19 @@ export class TorchFile implements TensorFile {
     return this.readRange(name, 0, bytes);
   }
 
-  /** Part of the bytes of a tensor, as much as `into` takes. @returns `into` */
+  /**
+   * Reads part of a tensor's bytes, as much as `into` has room for.
+   * @returns `into`
+   */
   async readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
     await this.readStretches(name, Float64Array.of(offsetBytes, 0, sizeOf(into)), into);
     return into;
   }
 
   /**
-   * Parts of a tensor's bytes, each to a place of its own. Of one that does not lie row-major all of it is read.
-   * @param stretches - three numbers each, in bytes: where it begins in the tensor, where in `into`, its size
-   * @returns how many bytes of the file were read
+   * Reads parts of a tensor's bytes, each to its own place. A tensor that is not row-major is read completely.
+   * @param stretches - three numbers each, in bytes: start in the tensor, start in `into`, size
+   * @returns number of bytes read from the file
    */
   async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<number> {
     const tensor = this.#tensor(name);
@@ -234,14 +250,17 @@ export class TorchFile implements TensorFile {
     return end - begin;
   }
 
-  /** Parts of several tensors into one memory, as {@link readStretches} each. @returns how many bytes of the file were read */
+  /**
+   * Reads parts of several tensors into one memory, each as with {@link readStretches}.
+   * @returns number of bytes read from the file
+   */
   async readParts(parts: readonly TensorPart[], into: Bytes): Promise<number> {
     let numBytes = 0;
     for (const { name, stretches } of parts) numBytes += await this.readStretches(name, stretches, into);
     return numBytes;
   }
 
-  /** Gives the file back. */
+  /** Closes the file. */
   async close(): Promise<void> {
     await this.#file[Symbol.asyncDispose]();
   }
@@ -278,7 +297,7 @@ export class TorchFile implements TensorFile {
   }
 }
 
-/** Tells each tensor in dictionaries within dictionaries. One that stands in itself ends at a depth that no model has. */
+/** Finds each tensor in nested dictionaries. A dictionary that contains itself ends at a depth that no model has. */
 function collect(
   path: string,
   value: Pickled,
@@ -288,7 +307,7 @@ function collect(
 ): void {
   if (value instanceof PickledCall) {
     const made = value.name === PARAMETER ? value.args[0] : value;
-    // One within another, or within itself, is nothing that PyTorch writes.
+    // PyTorch never nests a parameter in another, or in itself.
     if (made instanceof PickledCall && made.name === PARAMETER)
       throw torchFileError(path, `a parameter ${keys.join(".")} of a tensor`, "one of a parameter");
     if (made instanceof PickledCall && made.name === TENSOR) tell(keys.join("."), made);
@@ -302,7 +321,7 @@ function collect(
   }
 }
 
-/** Tells every reference to a storage, wherever it stands; each value once. */
+/** Finds every reference to a storage; visits each value once. */
 function collectReferences(root: Pickled, tell: (reference: PickledReference) => void): void {
   const seen = new Set<Pickled>();
   const open: Pickled[] = [root];
@@ -339,7 +358,7 @@ function tensorOf(path: string, name: string, { args }: PickledCall, storages: S
   const isEmpty = shape.includes(0);
   const last = isEmpty ? 0 : shape.reduce((sum, size, dim) => sum + (size - 1) * (strides[dim] ?? 0), 1);
   const count = shape.reduce((product, size) => product * size, 1);
-  // What is repeated by strides of 0 would take more memory than the file has.
+  // Strides of 0 repeat elements and could take more memory than the file has.
   if (strides.length !== shape.length || !(offset + last <= numel) || !(count <= numel))
     throw torchFileError(
       path,
@@ -367,7 +386,10 @@ function isRowMajor(shape: readonly number[], strides: readonly number[]): boole
   return true;
 }
 
-/** The elements of a tensor in row-major order. @param bytes - from its first element to its last */
+/**
+ * Copies a tensor's elements in row-major order.
+ * @param bytes - from its first element to its last
+ */
 function gathered(bytes: Uint8Array, { dtype, shape }: TensorEntry, strides: readonly number[]): Uint8Array {
   const item = tensorSizeBytes(dtype, [1]) as number;
   const result = new Uint8Array(tensorSizeBytes(dtype, shape) as number);

@@ -1,9 +1,9 @@
 import { oneStretch, type StoredFile } from "../storage/storage.ts";
 import { torchFileError } from "./pickle.ts";
 
-/** Where the bytes of a file in an archive lie. */
+/** The place of a file's bytes in an archive. */
 export interface ZipEntry {
-  /** First byte, from the beginning of the archive. */
+  /** First byte, from the start of the archive. */
   readonly begin: number;
   readonly sizeBytes: number;
 }
@@ -15,14 +15,14 @@ const END_RECORD_64 = 56;
 const LOCATOR_64 = 20;
 const MAX_COMMENT = 0xffff;
 const MAX_DIRECTORY_BYTES = 1 << 25;
-/** Stands for a number that is in a record of 64 bits. */
+/** Marks a number that is in a record of 64 bits instead. */
 const ELSEWHERE = 0xffffffff;
 
 const what = { what: "the directory of the archive" } as const;
 
 /**
- * The files of a zip archive that stand in it as they are, uncompressed, by their names.
- * @throws {TroupeError} `TORCH_FILE` for what is no whole archive, or has a compressed file
+ * Finds the uncompressed files of a zip archive, by name.
+ * @throws {TroupeError} `TORCH_FILE` for an invalid or incomplete archive, or one with a compressed file
  * @see PKWARE's APPNOTE.TXT, 4.3 and 4.5.3
  */
 export async function zipEntries(file: StoredFile): Promise<ReadonlyMap<string, ZipEntry>> {
@@ -41,7 +41,7 @@ export async function zipEntries(file: StoredFile): Promise<ReadonlyMap<string, 
       directory.getUint16(at + offset, true),
     ) as [number, number, number];
     if (at + CENTRAL_HEADER + numName + numExtra > size)
-      throw refuse("whole names in its directory", "a part of one");
+      throw refuse("complete names in its directory", "a part of one");
     const name = new TextDecoder().decode(new Uint8Array(directory.buffer, at + CENTRAL_HEADER, numName));
     if (method !== 0)
       throw refuse("files that are not compressed, as torch.save writes", `${name}, compressed`);
@@ -49,7 +49,7 @@ export async function zipEntries(file: StoredFile): Promise<ReadonlyMap<string, 
     found.push({ name, header: wide.header, sizeBytes: wide.sizeBytes });
     at += CENTRAL_HEADER + numName + numExtra + numComment;
   }
-  // Names and what pads the data to an alignment stand again before each file, as long as they like.
+  // Each file's local header repeats its name and pads the data to an alignment, at any length.
   const headers = new Uint8Array(LOCAL_HEADER * found.length);
   for (const { name, header } of found)
     if (!(header + LOCAL_HEADER <= sizeBytes)) throw refuse(`${name} within the archive`, `it at ${header}`);
@@ -93,7 +93,7 @@ async function findDirectory(
   return { count: wide64(record, 32), size: wide64(record, 40), begin: wide64(record, 48) };
 }
 
-/** The size and the place of a file of the directory, where need be from its record of 64 bits. */
+/** The size and the place of a file of the directory, from its record of 64 bits where needed. */
 function wideNumbers(directory: DataView, at: number, extra: number, numExtra: number) {
   const packed = directory.getUint32(at + 20, true);
   let sizeBytes = directory.getUint32(at + 24, true);
@@ -112,7 +112,7 @@ function wideNumbers(directory: DataView, at: number, extra: number, numExtra: n
   return { sizeBytes, header };
 }
 
-/** NaN where it is more than any file has. */
+/** NaN where it exceeds the size of any file. */
 function wide64(view: DataView, at: number): number {
   const value = Number(view.getBigUint64(at, true));
   return Number.isSafeInteger(value) ? value : Number.NaN;

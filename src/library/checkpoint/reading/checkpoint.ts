@@ -13,7 +13,7 @@ import { type Bytes, isBytes, sizeOf } from "../storage/bytes.ts";
 import type { StoredFolder } from "../storage/storage.ts";
 import { type FolderContents, openContents } from "./folder-contents.ts";
 
-/** A box of a tensor, and where in memory it goes, in bytes. */
+/** A box of a tensor, and its place in memory, in bytes. */
 interface PlacedBox extends Box {
   readonly at: number;
 }
@@ -24,23 +24,23 @@ interface FilePart extends TensorPart {
 }
 
 /**
- * A checkpoint open for reading: logical tensors, whatever slices and files they are stored in. Its manifest, the sizes of
- * its files and their headers were found whole; the bytes of tensors are checked as they are read. Owns its files until it
- * is disposed.
+ * A checkpoint open for reading, as logical tensors, however slices and files store them. Its manifest, the sizes of
+ * its files and their headers have been checked; the bytes of tensors are checked as they are read. Owns its files
+ * until it is disposed.
  */
 export class Checkpoint implements AsyncDisposable {
   /** Its folder. */
   readonly path: string;
   readonly manifest: Manifest;
-  /** What it takes where it is stored: its manifest and all files that this names. */
+  /** Size of the manifest and all files that it names. */
   readonly sizeBytes: number;
   /** The content of `config.json`. */
   readonly config: JsonObject;
-  /** That of `generation_config.json`, where there is one. */
+  /** The content of `generation_config.json`, where there is one. */
   readonly generationConfig: JsonObject | undefined;
-  /** Its tokenizer, and what else other programs read beside the weights. */
+  /** Its tokenizer and the other files that programs read besides the weights. */
   readonly companions: Companions;
-  /** Newer checkpoints that were passed over, and why. */
+  /** Newer checkpoints that were skipped, and why. */
   readonly passedOver: readonly TroupeError[];
   readonly #files: ReadonlyMap<string, SafetensorsFile>;
   readonly #owned: AsyncDisposable;
@@ -59,7 +59,7 @@ export class Checkpoint implements AsyncDisposable {
   }
 
   /**
-   * Opens a folder. See {@link openCheckpoint} for one of a run, or by path.
+   * Opens a folder. See {@link openCheckpoint} for a run's newest one, or one by path.
    * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file
    */
   static async open(folder: StoredFolder, passedOver: readonly TroupeError[] = []): Promise<Checkpoint> {
@@ -67,7 +67,7 @@ export class Checkpoint implements AsyncDisposable {
     return new Checkpoint(folder.path, contents, passedOver);
   }
 
-  /** Where the run stood. */
+  /** The trainer's state. */
   get state(): TrainerState {
     return this.manifest.state;
   }
@@ -83,13 +83,13 @@ export class Checkpoint implements AsyncDisposable {
     return this.names.filter((name) => this.entry(name).slices.every(({ file }) => isWeights(file)));
   }
 
-  /** The names of what the optimizer keeps. */
+  /** The names of the optimizer's tensors. */
   get optimizer(): string[] {
     const weights = new Set(this.weights);
     return this.names.filter((name) => !weights.has(name));
   }
 
-  /** Bytes that reads have asked of files so far, checked ones beside the wanted included. */
+  /** Bytes read from files so far, including those read only for checksums. */
   get readBytes(): number {
     return this.#readBytes;
   }
@@ -99,7 +99,10 @@ export class Checkpoint implements AsyncDisposable {
     return this.manifest.tensors.has(name);
   }
 
-  /** What the tensor `name` is. @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none */
+  /**
+   * Returns the manifest's entry for a tensor.
+   * @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none
+   */
   entry(name: string): LogicalTensor {
     const tensor = this.manifest.tensors.get(name);
     if (tensor !== undefined) return tensor;
@@ -112,9 +115,11 @@ export class Checkpoint implements AsyncDisposable {
 
   /**
    * Reads a tensor, or a box of it, row-major.
-   * @param into - as many bytes as the box has; a tensor must be of the stored dtype. Anything until the promise is fulfilled
+   * @param into - memory of the box's size; a tensor must have the stored dtype. Its content is undefined until the
+   * promise is fulfilled
    * @returns `into`
-   * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming file, tensor and offset; `CHECKPOINT_TENSOR` for what is not there
+   * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming file, tensor and offset; `CHECKPOINT_TENSOR` for an unknown
+   * tensor or invalid box
    */
   async read<T extends Bytes>(name: string, into: T, box?: Box): Promise<T> {
     const { shape } = this.entry(name);
@@ -129,9 +134,9 @@ export class Checkpoint implements AsyncDisposable {
   }
 
   /**
-   * Reads part of the bytes of a tensor, counted in row-major order of the whole.
-   * @param offsetBytes - where the part begins; whole elements
-   * @param into - takes the part; its length is the part's
+   * Reads part of a tensor's bytes, in row-major order of the complete tensor.
+   * @param offsetBytes - start of the part, at an element's first byte
+   * @param into - memory of the part's size
    * @returns `into`
    * @throws as {@link read}
    */
@@ -141,16 +146,19 @@ export class Checkpoint implements AsyncDisposable {
   }
 
   /**
-   * Reads parts of a tensor, each to a place of its own; what lies near each other is read once for all of them.
-   * @param stretches - three numbers each, in bytes: where it begins in the tensor, row-major, where in `into`, its size;
-   * whole elements
+   * Reads parts of a tensor, each to its own place; nearby parts of a file are read together.
+   * @param stretches - three numbers each, in bytes: start in the tensor (row-major), start in `into`, size; multiples
+   * of an element
    * @throws as {@link read}
    */
   async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<void> {
     await this.readParts([{ name, stretches }], into);
   }
 
-  /** Reads parts of several tensors into one memory, as {@link readStretches} each; what lies near each other, once. */
+  /**
+   * Reads parts of several tensors into one memory, each as with {@link readStretches}; nearby parts of a file are read
+   * together.
+   */
   async readParts(parts: readonly TensorPart[], into: Bytes): Promise<void> {
     await this.#readFiles(
       parts.flatMap((part) => this.#inFiles(part, into)),
@@ -158,22 +166,26 @@ export class Checkpoint implements AsyncDisposable {
     );
   }
 
-  /** Gives the files back. */
+  /** Closes the files. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#owned[Symbol.asyncDispose]();
   }
 
-  /** Reads boxes from the slices that hold them. */
+  /** Reads boxes from the slices that contain them. */
   async #readBoxes(name: string, boxes: readonly PlacedBox[], into: Bytes): Promise<void> {
     const { dtype, shape, slices } = this.entry(name);
     const itemBytes = sizeOfItem(dtype);
     if (!Number.isInteger(itemBytes) && boxes.some((box) => numelOf(box.shape) < numelOf(shape))) {
-      throw this.#wrongTensor(name, `the whole tensor, as ${dtype} is no whole number of bytes`, "a part");
+      throw this.#wrongTensor(
+        name,
+        `the complete tensor, as an element of ${dtype} is not a multiple of a byte`,
+        "a part",
+      );
     }
     await this.#readFiles(partsIn(slices, boxes, itemBytes), into);
   }
 
-  /** Where parts of a tensor lie in files. */
+  /** Finds the places of a tensor's parts in files. */
   #inFiles({ name, stretches }: TensorPart, into: Bytes): FilePart[] {
     const { dtype, shape, slices } = this.entry(name);
     const itemBytes = sizeOfItem(dtype);
@@ -183,7 +195,11 @@ export class Checkpoint implements AsyncDisposable {
       const [begin, size] = [stretches[i]!, stretches[i + 2]!];
       const whole = Number.isInteger(begin / itemBytes) && Number.isInteger(size / itemBytes);
       if (whole && begin >= 0 && size >= 0 && begin + size <= sizeBytes) continue;
-      throw this.#wrongTensor(name, `whole elements within ${sizeBytes} bytes`, `${size} from ${begin} on`);
+      throw this.#wrongTensor(
+        name,
+        `complete elements within ${sizeBytes} bytes`,
+        `${size} from ${begin} on`,
+      );
     }
     const [only] = slices;
     if (slices.length === 1 && only !== undefined) return [{ file: only.file, name: only.entry, stretches }];
@@ -201,7 +217,7 @@ export class Checkpoint implements AsyncDisposable {
   async #readFiles(parts: readonly FilePart[], into: Bytes): Promise<void> {
     const ofFiles = Map.groupBy(parts, ({ file }) => file);
     const reads = [...ofFiles].map(([file, ofFile]) => this.#fileOf(file).readParts(ofFile, into));
-    // All of them have ended before an error is told: then nothing is written into memory any more.
+    // An error is thrown once all reads have ended, so that no memory is written afterwards.
     for (const count of await Promise.allSettled(reads)) {
       if (count.status === "rejected") throw count.reason;
       this.#readBytes += count.value;
@@ -243,13 +259,13 @@ export class Checkpoint implements AsyncDisposable {
   }
 }
 
-/** What somebody gave who does not check types. */
+/** Names the type of a wrong argument, for callers without type checks. */
 function nameOf(value: unknown): string {
   if (!ArrayBuffer.isView(value)) return value === undefined ? "none" : typeof value;
   return `a ${value.constructor.name}, whose bytes are new Uint8Array(array.buffer)`;
 }
 
-/** The stretches that boxes have in common with each slice of a tensor. */
+/** The stretches that boxes share with each slice of a tensor. */
 function partsIn(slices: readonly Slice[], boxes: readonly PlacedBox[], itemBytes: number): FilePart[] {
   return slices.flatMap((slice) => {
     const stretches: number[] = [];

@@ -14,22 +14,25 @@ import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import { type FileSums, oneStretch, type StoredFolder } from "../storage/storage.ts";
 
 const configName = "config.json";
-/** A file whose checksum is compared may have as large a header as the format allows. */
+/** A file with checksums may have as large a header as the format allows. */
 const ownFile = { maxHeaderBytes: 1e8 };
 
-/** What a checkpoint's folder holds, found to be what its manifest says but for the bytes of tensors. Owns open files. */
+/** A checkpoint's folder, checked against its manifest except for the bytes of tensors. Owns open files. */
 export interface FolderContents extends ModelTexts, AsyncDisposable {
   readonly manifest: Manifest;
   readonly companions: Companions;
-  /** Of the manifest and all files that it names. */
+  /** Size of the manifest and all files that it names. */
   readonly sizeBytes: number;
   /** The files of tensors, by name. */
   readonly files: ReadonlyMap<string, SafetensorsFile>;
-  /** Files of tensors that are not there, as another host keeps them. */
+  /** Files of tensors that another host has. */
   readonly elsewhere: ReadonlySet<string>;
 }
 
-/** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
+/**
+ * Opens every file of a checkpoint.
+ * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file
+ */
 export async function openContents(folder: StoredFolder): Promise<FolderContents> {
   const { manifest, manifestBytes } = await readManifest(folder);
   checkName(folder, manifest);
@@ -72,7 +75,7 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
 
 /**
  * Reads the manifest of a folder.
- * @throws {TroupeError} `CHECKPOINT_DAMAGED` when it is missing, not whole or of another version
+ * @throws {TroupeError} `CHECKPOINT_DAMAGED` when it is missing, incomplete or of another version
  */
 async function readManifest(
   folder: StoredFolder,
@@ -91,7 +94,7 @@ async function readManifest(
   }
 }
 
-/** A folder that tells another step than its manifest was renamed: what is in it is not what its place says. */
+/** Refuses a folder whose name has another step than its manifest: it was renamed. */
 function checkName({ name, path }: StoredFolder, { state }: Manifest): void {
   const step = stepOf(name);
   if (step === undefined || step === state.step) return;
@@ -125,7 +128,7 @@ function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer).toString();
 }
 
-/** The slices that the manifest names must be entries of their files, with that dtype and shape. */
+/** Checks that the manifest's slices are entries of their files, with that dtype and shape. */
 function checkEntries(
   manifest: Manifest,
   { files, elsewhere }: Pick<FolderContents, "files" | "elsewhere">,
@@ -149,5 +152,5 @@ function checkEntries(
 function asDamage(path: string, cause: unknown): TroupeError {
   if (!(cause instanceof TroupeError)) throw cause;
   if (cause.code === "CHECKPOINT_DAMAGED") return cause;
-  return damagedManifest(path, "a whole file", String(cause.fields.reason ?? cause.message), cause);
+  return damagedManifest(path, "a complete file", String(cause.fields.reason ?? cause.message), cause);
 }

@@ -6,11 +6,11 @@ import { namedIn } from "./named-states.ts";
 import { newestFirst, placeOf } from "./open-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf, savedAt } from "./run-record.ts";
 
-/** A checkpoint of a run, as a list shows it. */
+/** A checkpoint of a run, as in a list. */
 export interface CheckpointFacts {
   readonly name: string;
   readonly step: number;
-  /** Of all its files, as recorded by the save; 0 if it is damaged. */
+  /** Size of all its files, as recorded by the save; 0 if it is damaged. */
   readonly sizeBytes: number;
   /** Whether `latest` names it. */
   readonly latest: boolean;
@@ -46,7 +46,7 @@ export async function listCheckpoints(place: CheckpointStorage | string): Promis
   return facts.sort((a, b) => b.step - a.step);
 }
 
-/** What a checkpoint takes, or why it cannot be opened. */
+/** Returns a checkpoint's size and run, or why it cannot be opened. */
 export async function weigh(
   storage: CheckpointStorage,
   name: string,

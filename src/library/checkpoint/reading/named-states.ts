@@ -2,7 +2,7 @@ import { stepFolder, stepOf } from "../format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 
-/** The file beside the checkpoints that says which of them have a name. */
+/** The file next to the checkpoints that has their names. */
 const namedFile = "named.json";
 
 /** The name of a saved state. */
@@ -13,13 +13,13 @@ export interface StateName {
   readonly metric?: number | undefined;
 }
 
-/** A checkpoint that has a name. */
+/** A checkpoint with a name. */
 export interface NamedCheckpoint {
   readonly step: number;
   readonly metric?: number;
 }
 
-/** Whether a text may name a checkpoint: it is the last part of a path then, and is neither a step's folder nor `latest`. */
+/** Whether a text may name a checkpoint: as the last part of a path it must be neither a step's folder nor `latest`. */
 export function isStateName(text: unknown): text is string {
   return (
     typeof text === "string" &&
@@ -29,7 +29,7 @@ export function isStateName(text: unknown): text is string {
   );
 }
 
-/** The named checkpoints of a storage, by name; none where the file is no such list. */
+/** The named checkpoints of a storage, by name; none if the file is invalid. */
 export async function namedIn(
   storage: CheckpointStorage,
 ): Promise<Readonly<Record<string, NamedCheckpoint>>> {
@@ -43,7 +43,7 @@ export async function namedIn(
   }
 }
 
-/** @returns the folder of the checkpoint of that name; undefined where there is none */
+/** Returns the folder of the checkpoint with a name; undefined where there is none. */
 export async function folderNamed(storage: CheckpointStorage, name: string): Promise<string | undefined> {
   const named = (await namedIn(storage))[name];
   return named === undefined ? undefined : stepFolder(named.step);

@@ -5,8 +5,8 @@ import { isS3 } from "../storage/s3/s3-client.ts";
 import { ownerName } from "./run-record.ts";
 
 /**
- * The error of a place without a checkpoint that was meant, which says where one is: in a folder of nearly that name, or in
- * those below it.
+ * The error for a place without the wanted checkpoint. Suggests a place that has one: a folder with a similar name, or
+ * one below it.
  * @param location - the folder of a run, or an address in S3
  */
 export function noCheckpoint(
@@ -29,7 +29,7 @@ export function noCheckpoint(
   );
 }
 
-/** Runs of which so many are told at most. */
+/** The most runs that are suggested. */
 const MANY_RUNS = 6;
 
 function elsewhere(location: string): string | undefined {

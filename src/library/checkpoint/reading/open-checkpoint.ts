@@ -12,17 +12,17 @@ import { folderNamed, isStateName } from "./named-states.ts";
 import { noCheckpoint } from "./no-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
 
-/** Which of several checkpoints to open. */
+/** Options of {@link openCheckpoint}. */
 export interface OpenCheckpointOptions {
-  /** Paths of checkpoints to pass over, such as one whose tensors were found damaged while they were read. */
+  /** Paths of checkpoints to skip, such as one whose tensors were found damaged while they were read. */
   readonly except?: readonly string[];
 }
 
 /**
- * Opens the newest complete checkpoint of a run: the one that `latest` names or, if that is damaged, the undamaged one with the
- * highest step.
- * @param place - a storage, the folder of a run, or the folder of one checkpoint, which is then the one opened, or a name below
- *   the folder of a run that a save was given
+ * Opens the newest complete checkpoint of a run: the one that `latest` names or, if that is damaged, the undamaged one
+ * with the highest step.
+ * @param place - a storage or a run's folder; or the folder of one checkpoint, or in the run's folder a name that a
+ * save was given: then that one is opened
  * @throws {TroupeError} `CHECKPOINT_MISSING` if there is none, `CHECKPOINT_DAMAGED` if all are damaged
  */
 export async function openCheckpoint(
@@ -52,7 +52,7 @@ export async function openCheckpoint(
   throw noCheckpoint(storage.location);
 }
 
-/** The storage that a path names, and the name of a folder in it where the path is that of one checkpoint. */
+/** Finds the storage for a path, and the name of its folder where the path is that of one checkpoint. */
 export async function placeOf(
   place: CheckpointStorage | string,
 ): Promise<{ storage: CheckpointStorage; name?: string }> {
@@ -65,7 +65,10 @@ export async function placeOf(
   return named === undefined ? { storage: new LocalFolder(place) } : { storage: above, name: named };
 }
 
-/** A bucket's keys are no folders that could be looked at first: the last part of the address tells by its form. */
+/**
+ * Splits an address in S3, where the form of its last part decides whether it is a checkpoint: keys are not folders
+ * that could be looked at.
+ */
 async function placeInS3(place: string): Promise<{ storage: CheckpointStorage; name?: string }> {
   const [, above = "", last = ""] = /^(.*)\/([^/]*)\/*$/.exec(place) ?? [];
   const storage = await openStorage(above);
@@ -74,7 +77,7 @@ async function placeInS3(place: string): Promise<{ storage: CheckpointStorage; n
   return named === undefined ? { storage: await openStorage(place) } : { storage, name: named };
 }
 
-/** The names of a storage's checkpoints: the one that `latest` names, then by step, the highest first. */
+/** The names of a storage's checkpoints: first the one that `latest` names, then by step, the highest first. */
 export async function newestFirst(storage: CheckpointStorage): Promise<string[]> {
   const latest = await storage.latest();
   const steps = (await storage.list()).flatMap((name) => {
@@ -110,8 +113,8 @@ function noneWhole(storage: CheckpointStorage, passedOver: readonly TroupeError[
     "CHECKPOINT_DAMAGED",
     {
       where: "checkpoint",
-      expected: `one whole checkpoint in ${storage.location}`,
-      got: `${passedOver.length} damaged ones, the first because ${passedOver[0]?.message}`,
+      expected: `an intact checkpoint in ${storage.location}`,
+      got: `${passedOver.length} damaged, the first because ${passedOver[0]?.message}`,
       hint: "restore one of them from a copy",
     },
     {

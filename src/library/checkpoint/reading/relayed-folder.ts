@@ -3,31 +3,31 @@ import { type Bytes, layInto } from "../storage/bytes.ts";
 import type { FileSums, ReadHow, StoredFile, StoredFolder } from "../storage/storage.ts";
 import { placeOf } from "./open-checkpoint.ts";
 
-/** Stretches of a file of a checkpoint, wanted by somebody who may not have the folder. Plain data. */
+/** A request for stretches of a checkpoint's file, from a host that may not have the folder. Plain data. */
 export interface RelayedRead {
-  /** Of the checkpoint's folder. */
+  /** Path of the checkpoint's folder. */
   readonly path: string;
   readonly file: string;
-  /** Two numbers each, in bytes: where it begins in the file, its size. */
+  /** Two numbers each, in bytes: start in the file, size. */
   readonly stretches: readonly number[];
   readonly sums: FileSums | undefined;
-  /** What is read, for messages. */
+  /** Name of the data for messages. */
   readonly what: string;
 }
 
-/** What was read. Plain data. */
+/** The bytes that were read. Plain data. */
 export interface RelayedBytes {
-  /** Of the whole file. */
+  /** Size of the file. */
   readonly fileBytes: number;
-  /** The stretches, one behind the other. */
+  /** The stretches, one after the other. */
   readonly bytes: Uint8Array;
-  /** How many bytes of the file were read. */
+  /** Number of bytes read from the file. */
   readonly readBytes: number;
 }
 
 /**
- * Reads for somebody else.
- * @throws what opening and reading the file throws
+ * Reads stretches for another host.
+ * @throws errors of opening and reading the file
  */
 export async function readForOthers(asked: RelayedRead): Promise<RelayedBytes> {
   const { path, file, stretches, sums, what } = asked;
@@ -46,16 +46,16 @@ export async function readForOthers(asked: RelayedRead): Promise<RelayedBytes> {
   return { fileBytes: opened.sizeBytes, bytes, readBytes };
 }
 
-/** How somebody who has files of a checkpoint is asked. */
+/** Sends a request to an actor that has files of the checkpoint. */
 export type Relay = (asked: RelayedRead) => Promise<RelayedBytes>;
 
-/** A checkpoint's folder that lies on other hosts, or in parts on several, read by those who have it. */
+/** A checkpoint's folder on other hosts, possibly in parts on several, read through actors there. */
 export class RelayedFolder implements StoredFolder {
   readonly name: string;
   readonly path: string;
   readonly #relays: readonly Relay[];
 
-  /** @param relays - who may have its files: each is asked for a file that those before it have not */
+  /** @param relays - actors that may have its files: each is asked for a file that those before it lack */
   constructor(path: string, relays: readonly Relay[]) {
     this.path = path;
     this.name = path.slice(path.lastIndexOf("/") + 1);

@@ -5,58 +5,61 @@ import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import type { CheckpointStorage, StorageHolder } from "../storage/storage.ts";
 import { forgetNames } from "./named-states.ts";
 
-/** The file that says whose a folder of checkpoints is. */
+/** The file that names the run that owns a folder of checkpoints. */
 export const ownerName = "run.json";
 
-/** Which run checkpoints are of, and what it was. Plain data: the storage keeps it, and `run` of each manifest. */
+/** Identifies the run of checkpoints. Plain data: stored in the folder, and as `run` in each manifest. */
 export interface RunRecord {
-  /** A UUID. A run that goes on in its own folder keeps it. */
+  /** A UUID. A run that resumes in its own folder keeps it. */
   readonly id: string;
-  /** The job, as a person would name it. */
+  /** The job's name for people. */
   readonly job: string;
   /** When the run began, in ISO 8601. */
   readonly startedAt: string;
-  /** The run whose checkpoint this one began with, where that is another. */
+  /** The run whose checkpoint this run began with, if it is another. */
   readonly parent?: string;
 }
 
 /** How a run ended. */
 export interface RunEnd {
-  /** `stopped`: told to end before its last step. */
+  /** `stopped`: asked to end before its last step. */
   readonly how: "finished" | "stopped" | "failed";
   /** In ISO 8601. */
   readonly at: string;
 }
 
-/** What a storage says of the run that it belongs to. */
+/** A storage's record of the run that owns it. */
 export interface OwnerRecord extends RunRecord {
-  /** null while nothing was told of its end; left out by older versions, which never tell. */
+  /** null until the run has ended; left out by older versions, which never record it. */
   readonly end?: RunEnd | null;
 }
 
-/** How things stand with the run of a storage. */
+/** The state of a storage's run. */
 export type RunStanding =
   | { readonly state: "running"; readonly holder: StorageHolder }
   | { readonly state: "ended"; readonly end: RunEnd }
-  /** It holds its folder no more, and has not said why: killed, or its machine is gone. Last heard of then, in ISO 8601. */
+  /**
+   * It no longer holds the folder and has not recorded its end: it was killed, or its machine is gone. Time of its last
+   * sign in ISO 8601.
+   */
   | { readonly state: "silent"; readonly heardAt: string };
 
-/** @returns the run that a storage belongs to; undefined where nobody has said, as before there were records */
+/** Returns the run that owns a storage; undefined where there is no record, as in older versions. */
 export async function ownerOf(storage: CheckpointStorage): Promise<OwnerRecord | undefined> {
   const text = await storage.readText(ownerName);
   return text === undefined ? undefined : recordOf(parseJsonObject(text, `${storage.location}/${ownerName}`));
 }
 
 /**
- * How things stand with the run that a storage belongs to, by what it has said and whether it still holds the storage.
+ * Determines the state of a storage's run from its record and its lock.
  * @param heardAt - when its newest checkpoint was saved, where that is known
- * @returns undefined where nobody can tell: without a run, or of an older version
+ * @returns undefined where that is unknown: without a run, or for an older version
  */
 export async function standingOf(
   storage: CheckpointStorage,
   heardAt: string | undefined,
 ): Promise<RunStanding | undefined> {
-  // In this order: who ends between the two looks has told its end by the second.
+  // In this order: a run that ends between the two reads has recorded its end by the second.
   const holder = await storage.holder();
   const owner = await ownerOf(storage);
   if (owner?.end === undefined) return undefined;
@@ -66,30 +69,30 @@ export async function standingOf(
     : { state: "running", holder };
 }
 
-/** @returns what a run says of itself in a manifest that is written now */
+/** Returns a run's record for a manifest that is written now. */
 export function stampOf(run: RunRecord): JsonObject {
   return { ...run, savedAt: new Date().toISOString() };
 }
 
-/** When a checkpoint was saved, in ISO 8601; undefined where it does not say. */
+/** When a checkpoint was saved, in ISO 8601; undefined where it has no record. */
 export function savedAt({ run }: TrainerState): string | undefined {
   return typeof run?.savedAt === "string" ? run.savedAt : undefined;
 }
 
-/** @returns the run that a checkpoint is of; undefined where it does not say */
+/** Returns the run of a checkpoint; undefined where it has no record. */
 export function runOf(state: TrainerState): RunRecord | undefined {
   if (state.run === undefined) return undefined;
   const { savedAt: _, ...record } = state.run;
   return recordOf(record);
 }
 
-/** Whether a checkpoint is of another run than the one that its storage belongs to, as far as both are known. */
+/** Whether a checkpoint is of another run than its storage, as far as both are known. */
 export function isForeign(state: TrainerState, owner: RunRecord | undefined): boolean {
   const run = runOf(state);
   return run !== undefined && owner !== undefined && run.id !== owner.id;
 }
 
-/** Says whose a storage is, and how that run has ended where it has. To be called by who has it locked. */
+/** Records the owner of a storage, and how its run has ended if it has. The caller must hold the lock. */
 export async function putOwner(
   storage: CheckpointStorage,
   run: RunRecord,
@@ -99,8 +102,8 @@ export async function putOwner(
 }
 
 /**
- * Makes a storage that holds nothing a run's own. To be called by who has it locked.
- * @throws {TroupeError} `CHECKPOINT_TAKEN` where it holds checkpoints, or another run has begun in it
+ * Makes an empty storage a run's own. The caller must hold the lock.
+ * @throws {TroupeError} `CHECKPOINT_TAKEN` where it has checkpoints, or another run has begun in it
  */
 export async function takeEmpty(storage: CheckpointStorage, run: RunRecord): Promise<void> {
   const owner = await ownerOf(storage);
@@ -111,7 +114,8 @@ export async function takeEmpty(storage: CheckpointStorage, run: RunRecord): Pro
 }
 
 /**
- * Refuses to empty a storage in which a step's folder holds no manifest: it is no checkpoint, and its files are not a run's to remove.
+ * Refuses to empty a storage in which a step's folder has no manifest: it is no checkpoint, so a run must not remove
+ * its files.
  * @throws {TroupeError} `CHECKPOINT_TAKEN` naming it
  */
 export async function refuseOthersFiles(storage: CheckpointStorage): Promise<void> {
@@ -131,16 +135,16 @@ export async function refuseOthersFiles(storage: CheckpointStorage): Promise<voi
   }
 }
 
-/** Removes every checkpoint of a storage, and makes it a run's own. To be called by who has it locked. */
+/** Removes every checkpoint of a storage, and makes it a run's own. The caller must hold the lock. */
 export async function takeOver(storage: CheckpointStorage, run: RunRecord): Promise<void> {
-  // The name first: from here on no one takes what is left of the other run for this one's.
+  // The owner first: from here on the other run's remaining checkpoints are not taken for this one's.
   await putOwner(storage, run);
   await forgetNames(storage);
   for (const name of await storage.list())
     if (stepOf(name) !== undefined && (await hasManifest(storage, name))) await storage.remove(name);
 }
 
-/** Whether a folder has a manifest, damaged or not: one without is no checkpoint. */
+/** Whether a folder has a manifest, damaged or not; without one it is no checkpoint. */
 export async function hasManifest(storage: CheckpointStorage, name: string): Promise<boolean> {
   const folder = await storage.open(name);
   try {

@@ -4,30 +4,30 @@ import type { CheckpointStorage } from "../storage/storage.ts";
 import { CHUNK_BYTES } from "../storage/summed-file.ts";
 import { Checkpoint } from "./checkpoint.ts";
 
-/** Something in a checkpoint that is not as it was saved. Plain data. */
+/** Damage to a checkpoint: data that is not as it was saved. Plain data. */
 export interface Damage {
-  /** The file, or the folder where none could be named. */
+  /** The file, or the folder where the file is unknown. */
   readonly path: string;
-  /** The tensor that was read; left out for what is no tensor's. */
+  /** The tensor; left out for damage outside tensors. */
   readonly tensor?: string;
-  /** Where in the file the damaged bytes begin, to a chunk; left out where that is not known. */
+  /** Start of the damaged chunk in the file; left out where it is unknown. */
   readonly offsetBytes?: number;
   readonly message: string;
 }
 
-/** How {@link verifyCheckpoint} tells how far it is. */
+/** Options of {@link verifyCheckpoint}. */
 export interface VerifyOptions {
-  /** Called after each piece that was read. */
+  /** Called after each piece with the number of bytes read. */
   readonly onProgress?: (readBytes: number) => void;
 }
 
 const pieceBytes = 16 * CHUNK_BYTES;
 
 /**
- * Reads every byte of a checkpoint's tensors and compares it with what was saved.
+ * Reads every byte of a checkpoint's tensors and compares checksums.
  * @param name - its folder in the storage
- * @returns everything that is damaged, chunk by chunk; nothing where it is whole
- * @throws what the storage throws where it cannot be reached
+ * @returns all damage, chunk by chunk; empty for an intact checkpoint
+ * @throws the storage's error where it cannot be reached
  */
 export async function verifyCheckpoint(
   storage: CheckpointStorage,
@@ -55,7 +55,7 @@ export async function verifyCheckpoint(
   }
 }
 
-/** What is damaged in a run of a tensor's bytes. Looks chunk by chunk only where something is. */
+/** Finds damage in a run of a tensor's bytes; reads chunk by chunk only where there is some. */
 async function damagesIn(
   checkpoint: Checkpoint,
   tensor: string,
@@ -75,7 +75,7 @@ async function damagesIn(
   }
 }
 
-/** A damaged chunk is met by each piece that has part of it: once for each tensor is enough. */
+/** Removes duplicates: each piece that overlaps a damaged chunk reports it, but once for each tensor is enough. */
 function distinct(damages: readonly Damage[]): Damage[] {
   const seen = new Set<string>();
   return damages.filter(({ path, tensor, offsetBytes }) => {
@@ -84,7 +84,7 @@ function distinct(damages: readonly Damage[]): Damage[] {
   });
 }
 
-/** @throws the error itself where it tells of no damage */
+/** Converts an error to damage; throws it where it is another error. */
 function damageOf(error: unknown): Damage {
   if (!(error instanceof TroupeError) || !damageCodes.has(error.code)) throw error;
   const { path, offsetBytes } = error.fields;

@@ -20,36 +20,36 @@ import {
   weightsStem,
 } from "./tensor-files.ts";
 
-/** What a checkpoint will hold, before the bytes are there. */
+/** The content of a checkpoint, before its bytes are there. */
 export interface CheckpointPlan extends ModelTexts, PlannedTensors {
   readonly step: number;
 }
 
-/** How a checkpoint is to be written. */
+/** Options of a save. */
 export interface SaveOptions extends FileSizes {
-  /** Called after each part that was written, with the bytes of tensors so far and in all. */
+  /** Called after each part, with the bytes of tensors written so far and in all. */
   readonly onProgress?: (writtenBytes: number, plannedBytes: number) => void;
   /** Which checkpoints to keep once the new one is durable; all by default. */
   readonly keep?: KeepRule;
 }
 
-/** A checkpoint that is durable. */
+/** A durable checkpoint. */
 export interface SavedCheckpoint {
   readonly path: string;
-  /** Of all its files, the manifest among them. */
+  /** Size of all its files, the manifest included. */
   readonly sizeBytes: number;
-  /** What became of the ones that {@link SaveOptions.keep} does not ask for. */
+  /** Result of removing those that {@link SaveOptions.keep} does not keep. */
   readonly pruned: Pruned;
 }
 
 /**
- * A checkpoint that is being written, bytes pushed as they come. It is either there whole, on the disk, after `commit`, or
- * not at all; what was saved before is kept whatever happens. Disposing gives up what was not committed.
+ * A checkpoint that is being written; bytes are pushed as they come. After `commit` it is complete and on the disk,
+ * before that it does not exist; earlier checkpoints are never changed. Disposing discards what was not committed.
  */
 export class CheckpointDraft implements AsyncDisposable {
-  /** Where it will be. */
+  /** Its future path. */
   readonly path: string;
-  /** Of all tensors. */
+  /** Bytes of all tensors. */
   readonly plannedBytes: number;
   readonly #storage: CheckpointStorage;
   readonly #plan: CheckpointPlan;
@@ -74,7 +74,7 @@ export class CheckpointDraft implements AsyncDisposable {
   }
 
   /**
-   * Begins the checkpoint of a step.
+   * Starts the checkpoint of a step.
    * @throws {TroupeError} `SAFETENSORS_TENSOR` for a repeated name or an impossible shape; `CHECKPOINT_SAVE_FAILED`
    */
   static async begin(
@@ -97,7 +97,7 @@ export class CheckpointDraft implements AsyncDisposable {
     }
   }
 
-  /** The entries in the order in which {@link write} takes their bytes, the weights' first. */
+  /** The entries in the order in which {@link write} expects their bytes, the weights' first. */
   get order(): string[] {
     return this.#files.order;
   }
@@ -107,16 +107,17 @@ export class CheckpointDraft implements AsyncDisposable {
     return this.#files.writtenBytes;
   }
 
-  /** By which others write into it, too. */
+  /** Ticket with which other writers join it. */
   get ticket(): string {
     return this.#draft.ticket;
   }
 
   /**
-   * Writes the next bytes of a tensor. In each group, weights and optimizer, tensors come whole and in the plan's order
-   * (wider dtypes first); one write after the other, and when the promise is fulfilled the memory may change again.
-   * @param entry - the tensor's name, or a part's, as {@link order} has it
-   * @throws {TroupeError} `SAFETENSORS_TENSOR` out of turn; `CHECKPOINT_SAVE_FAILED` with the first cause
+   * Writes the next bytes of a tensor. In each group, weights and optimizer, complete tensors follow each other in the
+   * plan's order (wider dtypes first). Call it again only after the promise is fulfilled; then the memory may be
+   * reused.
+   * @param entry - the tensor's name; for a part, its name in {@link order}
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` out of order; `CHECKPOINT_SAVE_FAILED` with the first cause
    */
   async write(entry: string, bytes: Bytes): Promise<void> {
     try {
@@ -128,10 +129,10 @@ export class CheckpointDraft implements AsyncDisposable {
   }
 
   /**
-   * Makes the checkpoint durable and `latest` name it, then removes what need not be kept.
-   * @param state - where the run stands; its step is the plan's
-   * @param shares - what others have written of it, durable
-   * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`, for bytes that never came too
+   * Makes the checkpoint durable and lets `latest` name it, then removes checkpoints that need not be kept.
+   * @param state - the trainer's state; its step is the plan's
+   * @param shares - durable parts that other writers have written
+   * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`, also for missing bytes
    */
   async commit(state: TrainerState, shares: readonly WrittenTensors[] = []): Promise<SavedCheckpoint> {
     try {
@@ -153,7 +154,7 @@ export class CheckpointDraft implements AsyncDisposable {
     }
   }
 
-  /** Gives up what was not committed; nothing is left of it. */
+  /** Discards what was not committed; nothing of it remains. */
   async abandon(): Promise<void> {
     await this.#draft.abandon();
   }
@@ -168,7 +169,7 @@ export class CheckpointDraft implements AsyncDisposable {
     return file.finish();
   }
 
-  /** The indexes of groups that are cut, as Hugging Face's readers want them. */
+  /** The indexes of groups with several files, for Hugging Face's readers. */
   #indexes(): [string, string][] {
     return [weightsStem(this.#plan), "optimizer"].flatMap((group) => {
       const files = this.#files.files.filter(({ name }) => name.startsWith(`${group}-`));

@@ -4,7 +4,7 @@ import { pytorchMetadata, wrongSource } from "../format/safetensors-writer.ts";
 import { type Bytes, sizeOf } from "../storage/bytes.ts";
 import type { FileSink, FileSums, StorageDraft } from "../storage/storage.ts";
 
-/** A safetensors file that is written entry by entry; made at its first bytes, durable soon after its last. */
+/** A safetensors file that is written entry by entry; created with its first bytes, made durable after its last. */
 export class DraftFile {
   readonly name: string;
   readonly entries: readonly TensorEntry[];
@@ -66,7 +66,7 @@ export class DraftFile {
   }
 }
 
-/** An error about bytes that are not the next ones. */
+/** The error for bytes out of order. */
 export function outOfTurn(entry: string, expected: string): TroupeError {
   return new TroupeError(
     "SAFETENSORS_TENSOR",

@@ -9,12 +9,13 @@ import { SummedReader } from "../storage/summed-file.ts";
 const PIECE_CHUNKS = 16;
 
 /**
- * Brings together in the folder of a checkpoint what other hosts have kept of it on disks of their own. Each file is checked
+ * Copies the parts of a checkpoint that other hosts wrote to their own disks into its folder. Each file is checked
  * while it is copied, and in place once it is durable.
  * @param path - of the folder with the manifest
  * @param others - copies of the other hosts' folders, of the checkpoint or of its run
- * @returns the names of the files that were brought
- * @throws {TroupeError} `CHECKPOINT_LOCKED` while another process writes there; `CHECKPOINT_ELSEWHERE` naming the file that none of them has, and its host; `CHECKPOINT_DAMAGED`
+ * @returns the names of the copied files
+ * @throws {TroupeError} `CHECKPOINT_LOCKED` while another process writes there; `CHECKPOINT_ELSEWHERE` naming a file
+ * that none of them has, and its host; `CHECKPOINT_DAMAGED`
  */
 export async function joinFolders(path: string, others: readonly string[]): Promise<string[]> {
   const storage = new LocalFolder(dirname(path));

@@ -6,27 +6,27 @@ import { newestFirst } from "../reading/open-checkpoint.ts";
 import { hasManifest, ownerOf, type RunRecord } from "../reading/run-record.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 
-/** Which checkpoints to keep: those that either rule names. */
+/** Selects the checkpoints to keep: those that match either rule. */
 export interface KeepRule {
-  /** How many of the newest undamaged ones, at least one. */
+  /** Number of newest undamaged ones to keep, at least one. */
   readonly last: number;
-  /** Those whose step is a multiple of this. */
+  /** Also keeps those whose step is a multiple of this. */
   readonly every?: number | undefined;
 }
 
-/** What pruning did. */
+/** Result of pruning. */
 export interface Pruned {
   readonly removed: readonly string[];
-  /** What could not be removed, and why; it does no harm to what is kept. */
+  /** Checkpoints that could not be removed, and why; those that are kept are not affected. */
   readonly failed: readonly { readonly name: string; readonly cause: unknown }[];
 }
 
 /**
- * Removes checkpoints that a rule does not keep. It never removes the one that `latest` names, one that has a name, nor any
- * newer than the oldest of the `last` ones. Damaged ones do not count as `last`; another run's neither count nor are removed, nor
- * is a folder without a manifest, which is no checkpoint.
- * @param run - the one whose checkpoints these are; left out: the one that the storage says
- * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
+ * Removes checkpoints that a rule does not keep. Never removes the one that `latest` names, one with a name, or any
+ * newer than the oldest of the `last` ones. Damaged ones do not count as `last`. Ignores those of another run, and
+ * folders without a manifest, which are no checkpoints.
+ * @param run - the owner of the checkpoints; left out: the storage's
+ * @throws {TroupeError} `CHECKPOINT_OPTION`; errors of listing
  */
 export async function prune(storage: CheckpointStorage, rule: KeepRule, run?: RunRecord): Promise<Pruned> {
   const removed: string[] = [];
@@ -42,7 +42,10 @@ export async function prune(storage: CheckpointStorage, rule: KeepRule, run?: Ru
   return { removed, failed };
 }
 
-/** The checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */
+/**
+ * Lists the checkpoints that {@link prune} would remove.
+ * @throws {TroupeError} as it does
+ */
 export async function plannedPrune(
   storage: CheckpointStorage,
   { last, every }: KeepRule,
@@ -56,20 +59,23 @@ export async function plannedPrune(
     .map((name) => ({ name, step: stepOf(name) ?? 0 }))
     .sort((a, b) => b.step - a.step);
   const planned: string[] = [];
-  let numWhole = 0;
+  let numIntact = 0;
   for (const { name, step } of bySteps) {
-    // Only those that may count or go are opened: a run keeps many that a rule by step names.
-    if (numWhole >= last && (name === latest || (every !== undefined && step % every === 0))) continue;
+    // Opens only those that may count or be removed: a run may keep many that match by step.
+    if (numIntact >= last && (name === latest || (every !== undefined && step % every === 0))) continue;
     const { damage, foreign } = await weigh(storage, name, owner);
-    // What is another run's is not this one's to remove, nor does it stand for what this one keeps.
+    // Another run's checkpoints are not removed, and do not count towards `last`.
     if (foreign) continue;
-    if (numWhole < last) numWhole += Number(damage === undefined);
+    if (numIntact < last) numIntact += Number(damage === undefined);
     else if (!named.has(step) && (await hasManifest(storage, name))) planned.push(name);
   }
   return planned;
 }
 
-/** @throws {TroupeError} `CHECKPOINT_OPTION` for a rule that keeps nothing */
+/**
+ * Checks a rule.
+ * @throws {TroupeError} `CHECKPOINT_OPTION` for one that keeps nothing
+ */
 export function checkRule({ last, every }: KeepRule): void {
   requireCount("keep.last", last);
   if (every !== undefined) requireCount("keep.every", every);

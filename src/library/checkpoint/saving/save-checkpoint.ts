@@ -11,7 +11,7 @@ import {
 import { saveFailed } from "./save-failed.ts";
 import { entryOf, type PlannedTensor } from "./tensor-files.ts";
 
-/** A tensor to save, or a part of one, whose bytes are read when their turn comes. */
+/** A tensor to save, or a part of one, whose bytes are requested when they are written. */
 export interface CheckpointSource extends PlannedTensor {
   /** Row-major and little-endian. May return parts, so that only a part of a tensor need be in memory. */
   read(): TensorBytes | Promise<TensorBytes>;
@@ -25,11 +25,13 @@ export interface CheckpointContent extends Omit<CheckpointPlan, "step"> {
 }
 
 /**
- * Saves a checkpoint into a new folder, then makes `latest` name it. It is complete and on the disk, or absent; earlier
- * checkpoints stay, whatever happens. The folder is also a Hugging Face model folder. Sources are read one after the other, and
- * equal contents give equal files, whatever their order.
- * @param place - a storage, or the folder of a run; only one process at a time may save into it, and it is swept first
+ * Saves a checkpoint into a new folder and lets `latest` name it. Either it is complete and on the disk, or it does not
+ * exist; earlier checkpoints are never changed. The folder is also a Hugging Face model folder. Sources are read one
+ * after the other, and equal contents give equal files, whatever their order.
+ * @param place - a storage, or the folder of a run; only one process at a time may save into it, and leftovers of
+ * earlier ones are removed first
  * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED` with the first cause: the disk is full or failing, or a source threw
+ * an error
  */
 export async function writeCheckpoint(
   place: CheckpointStorage | string,

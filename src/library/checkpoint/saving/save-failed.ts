@@ -11,13 +11,13 @@ export function saveFailed(path: string, step: number, cause: unknown): TroupeEr
       where: "checkpoint",
       expected: `to save ${path}`,
       got: `"${(cause as Error).message}"`,
-      hint: isPlace ? undefined : "free space or mend the disk; what was saved before is kept",
+      hint: isPlace ? undefined : "free space or repair the disk; earlier checkpoints are kept",
     },
     { fields: { path, step, errno: errnoOf(cause) }, cause },
   );
 }
 
-/** Codes of errors whose own hint says what to do about the place. */
+/** Codes of errors whose own hint covers the place. */
 const placeCodes: ReadonlySet<string> = new Set([
   "CHECKPOINT_DIRECTORY",
   "CHECKPOINT_MOVED",

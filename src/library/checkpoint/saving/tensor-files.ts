@@ -8,49 +8,49 @@ import type { FileSums, StorageDraft } from "../storage/storage.ts";
 import { CHUNK_BYTES } from "../storage/summed-file.ts";
 import { DraftFile, outOfTurn } from "./draft-file.ts";
 
-/** A tensor that a checkpoint will hold, or a part of one. */
+/** A tensor that a checkpoint will have, or a part of one. */
 export interface PlannedTensor extends TensorFacts {
-  /** Of a part: the shape of the whole tensor, and where this part of `shape` begins in it. */
+  /** For a part: the shape of the complete tensor, and the start of this part of `shape` in it. */
   readonly part?: { readonly of: readonly number[]; readonly offset: readonly number[] };
-  /** What its file calls it, where that is not its name. */
+  /** Its name in the file, where that differs. */
   readonly entry?: string | undefined;
 }
 
-/** The tensors of a checkpoint, or of one writer's share of it, before the bytes are there. */
+/** The tensors of a checkpoint, or of one writer's share of it, before their bytes are there. */
 export interface PlannedTensors {
-  /** The parameters, by their Hugging Face names, in the order in which their bytes will come. */
+  /** The parameters, by their Hugging Face names, in the order of their bytes. */
   readonly weights: readonly PlannedTensor[];
-  /** What the optimizer keeps, named `<kind>.<parameter>`; its bytes come in this order, independent of the weights'. */
+  /** The optimizer's tensors, named `<kind>.<parameter>`; their bytes come in this order, independent of the weights'. */
   readonly optimizer: readonly PlannedTensor[];
 }
 
-/** How large files and chunks are. */
+/** Sizes of files and chunks. */
 export interface FileSizes {
-  /** Largest file of tensors, unless a single one is larger: 5 GiB by default, as Hugging Face has it. */
+  /** Largest file of tensors, except where a single one is larger. Default: 5 GiB, as in Hugging Face's library. */
   readonly maxFileBytes?: number;
-  /** Bytes that one checksum answers for, 1 MiB by default; parts are read in whole chunks. */
+  /** Bytes per checksum, 1 MiB by default. Reads fetch complete chunks. */
   readonly chunkBytes?: number;
 }
 
-/** What one writer has put into a checkpoint: what the manifest says of it. Plain data. */
+/** One writer's part of a checkpoint, for the manifest. Plain data. */
 export interface WrittenTensors {
   readonly files: ReadonlyMap<string, FileSums>;
   readonly tensors: ReadonlyMap<string, LogicalTensor>;
 }
 
-/** The name under which a file holds a tensor or a part of one; {@link TensorFiles.write} takes it. */
+/** Name of a tensor, or of a part of one, in its file; {@link TensorFiles.write} takes it. */
 export function entryOf({ name, part, entry = name }: PlannedTensor): string {
   return part === undefined ? entry : `${entry}[${part.offset.join()}]`;
 }
 
-/** What the names of the files with parameters begin with. */
+/** Prefix of the names of the files with parameters. */
 export function weightsStem({ adapter }: Pick<ModelTexts, "adapter">): string {
   return adapter === undefined ? "model" : adapterWeightsStem;
 }
 
 /** The files of tensors of a draft, written as their bytes come. */
 export class TensorFiles {
-  /** Of all tensors. */
+  /** Bytes of all tensors. */
   readonly plannedBytes: number;
   readonly files: readonly DraftFile[];
   readonly #plan: PlannedTensors;
@@ -58,7 +58,7 @@ export class TensorFiles {
   #writtenBytes = 0;
 
   /**
-   * @param stems - what the names of the files with weights, and with the optimizer's state, begin with
+   * @param stems - prefixes of the names of the files with weights, and with the optimizer's state
    * @throws {TroupeError} `SAFETENSORS_TENSOR` for a repeated name or an impossible shape
    */
   constructor(
@@ -77,7 +77,7 @@ export class TensorFiles {
     this.plannedBytes = this.files.reduce((sum, file) => sum + file.dataBytes, 0);
   }
 
-  /** The entries in the order in which {@link write} takes their bytes, the weights' first. */
+  /** The entries in the order in which {@link write} expects their bytes, the weights' first. */
   get order(): string[] {
     return this.files.flatMap((file) => file.entries.map(({ name }) => name));
   }
@@ -87,7 +87,7 @@ export class TensorFiles {
     return this.#writtenBytes;
   }
 
-  /** As {@link CheckpointDraft.write}. */
+  /** Writes a tensor's next bytes, see {@link CheckpointDraft.write}. */
   async write(entry: string, bytes: Bytes, draft: StorageDraft): Promise<void> {
     const file = this.#fileOf.get(entry);
     if (file === undefined) throw outOfTurn(entry, "a tensor of the plan");
@@ -95,7 +95,7 @@ export class TensorFiles {
     this.#writtenBytes += sizeOf(bytes);
   }
 
-  /** Waits until all files are durable. @throws for bytes that never came */
+  /** Waits until all files are durable. Throws for missing bytes. */
   async finish(draft: StorageDraft): Promise<WrittenTensors> {
     const files = new Map<string, FileSums>();
     for (const file of this.files) files.set(file.name, await file.finish(draft));
@@ -116,7 +116,7 @@ export class TensorFiles {
   }
 }
 
-/** What several writers have put into a checkpoint, as one. */
+/** Merges the parts of several writers. */
 export function joinedTensors(shares: readonly WrittenTensors[]): WrittenTensors {
   const files = new Map<string, FileSums>();
   const tensors = new Map<string, LogicalTensor>();

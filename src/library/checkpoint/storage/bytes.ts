@@ -7,10 +7,10 @@ export interface TensorRange {
   readonly numel: number;
 }
 
-/** Memory that is written from or read into where it lies: bytes, a contiguous tensor, or a range of one. */
+/** Memory that is read or written in place: bytes, a contiguous tensor, or a range of one. */
 export type Bytes = Uint8Array | Tensor | TensorRange;
 
-/** Where {@link Bytes} lie, as native calls want it. */
+/** The place of {@link Bytes} in memory, for native calls. */
 export interface Place {
   /** A tensor's handle, or bytes. */
   readonly memory: number | Uint8Array;
@@ -18,7 +18,10 @@ export interface Place {
   readonly sizeBytes: number;
 }
 
-/** @throws {TroupeError} `TENSOR_DISPOSED` */
+/**
+ * Finds the place of bytes in memory.
+ * @throws {TroupeError} `TENSOR_DISPOSED`
+ */
 export function placeOf(bytes: Bytes): Place {
   if (bytes instanceof Uint8Array) return { memory: bytes, offsetBytes: 0, sizeBytes: bytes.length };
   const { tensor, begin, numel } = bytes instanceof Tensor ? whole(bytes) : bytes;
@@ -26,14 +29,14 @@ export function placeOf(bytes: Bytes): Place {
   return { memory: liveHandle(tensor, "file"), offsetBytes: begin * size, sizeBytes: numel * size };
 }
 
-/** How many bytes they are. */
+/** Number of bytes. */
 export function sizeOf(bytes: Bytes): number {
   if (bytes instanceof Uint8Array) return bytes.length;
   const { tensor, numel } = bytes instanceof Tensor ? whole(bytes) : bytes;
   return numel * itemBytes(tensor.dtype);
 }
 
-/** Whether a value is {@link Bytes}, and not a sequence of them. */
+/** Whether a value is {@link Bytes}, rather than a sequence of them. */
 export function isBytes(value: unknown): value is Bytes {
   return (
     value instanceof Uint8Array ||
@@ -42,7 +45,7 @@ export function isBytes(value: unknown): value is Bytes {
   );
 }
 
-/** Lays bytes into memory, `target` bytes from where it begins. */
+/** Copies bytes into memory, `target` bytes after its start. */
 export function layInto(bytes: Uint8Array, into: Bytes, target: number): void {
   if (into instanceof Uint8Array) {
     into.set(bytes, target);

@@ -6,22 +6,22 @@ import { hasEnded, ownMark } from "../../../runtime/process-mark.ts";
 import type { FileSink } from "./storage.ts";
 import { SummedWriter } from "./summed-file.ts";
 
-/** What the names of files that are not yet in place begin with. */
+/** Prefix of the names of files that are not yet in place. */
 const savingPrefix = ".saving-";
 
-/** A new name for what is to be called `name` once it is in place. */
+/** Makes a new temporary name for a file or folder that will be called `name`. */
 export function draftNameOf(name: string): string {
   return `${savingPrefix}${name}-${ownMark}-${randomUUID()}`;
 }
 
-/** Whether a name is that of a draft that nobody will finish: its process has ended, or is this one, which begins anew. */
+/** Whether a name is that of an abandoned draft: its process has ended, or is this one, which starts over. */
 export function isLeftDraft(entry: string): boolean {
   if (!entry.startsWith(savingPrefix)) return false;
   const [, mark] = /-(\d+\.\d+)-[0-9a-f-]{36}$/.exec(entry) ?? [];
   return mark === undefined || mark === ownMark || hasEnded(mark);
 }
 
-/** Puts a file in the place of another, if there is one: a reader sees the old or the new, also after a power cut. */
+/** Replaces or creates a file atomically: a reader sees the old or the new one, also after a power cut. */
 export async function replaceDurably(path: string, write: (file: FileSink) => Promise<void>): Promise<void> {
   const temporary = join(dirname(path), draftNameOf(basename(path)));
   try {
@@ -40,7 +40,7 @@ export async function replaceDurably(path: string, write: (file: FileSink) => Pr
   }
 }
 
-/** Waits until the disk has the bytes of a file, or the names in a directory. */
+/** Waits until the bytes of a file, or the names in a directory, are durable. */
 export async function syncPath(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
@@ -50,7 +50,7 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** Makes a directory and those above it, and waits until the disk has their names. */
+/** Creates a directory and its parents, and waits until their names are durable. */
 export async function makeDirectoryDurably(path: string): Promise<void> {
   const absolute = resolve(path);
   const first = makeFolder(absolute);

@@ -8,20 +8,21 @@ import { TroupeError } from "../../../errors/index.ts";
 import { hasEnded, ownMark } from "../../../runtime/process-mark.ts";
 import type { StorageHolder } from "./storage.ts";
 
-/** The file that is locked: what it says names its holder, that it is locked says that the holder lives. */
+/** The locked file: its text names the holder, the lock shows that the holder lives. */
 const lockName = ".lock";
 
-// A pipe or a link in its place must neither hold the thread nor lead elsewhere.
+// A pipe or a link in its place must neither block the thread nor lead elsewhere.
 const OPEN_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-// Whoever may read a folder may ask.
+// Anyone who may read a folder may look at its lock.
 const LOOK_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-/** Who has just taken a folder and not said who it is. */
+/** A holder that has just locked the folder and not yet written its name. */
 const unknownHolder: StorageHolder = { what: "another", pid: 0, host: "", takenAt: "" };
 
 /**
- * A folder taken for one writer, by the kernel's lock on a file in it: gone with the process that holds it, `kill -9`
- * included, and known to other hosts where their file system is. Where that knows no locks, the folder counts as taken.
+ * Locks a folder for one writer, by the kernel's lock on a file in it. The lock ends with its process, also after `kill
+ * -9`, and other hosts see it where they share the file system. On a file system without locks, the folder counts as
+ * locked.
  */
 export class FolderLock {
   /** As {@link StorageLock.hold}. */
@@ -34,9 +35,10 @@ export class FolderLock {
   }
 
   /**
-   * @param directory - that is there
+   * Locks a folder.
+   * @param directory - must exist
    * @param what - the writer, for others' messages
-   * @throws {TroupeError} `CHECKPOINT_LOCKED` naming who has it
+   * @throws {TroupeError} `CHECKPOINT_LOCKED` naming the holder
    */
   static async take(directory: string, what: string): Promise<FolderLock> {
     const path = join(directory, lockName);
@@ -44,7 +46,7 @@ export class FolderLock {
       const file = await open(path, OPEN_FLAGS, 0o644);
       try {
         if (native().tryLock(file.fd) === false) throw locked(directory, await holderIn(file));
-        // Its last holder may have removed it since it was opened: then this is nobody's lock.
+        // Its last holder may have removed the file since it was opened: then locking it means nothing.
         if (await isIn(path, file)) {
           const hold = randomUUID();
           await writeHolder(file, what, hold);
@@ -58,7 +60,7 @@ export class FolderLock {
     }
   }
 
-  /** @returns who has a folder; undefined where nobody has. A living holder on this machine is not disturbed by the question */
+  /** Returns the holder of a folder's lock; undefined without one. Does not disturb a living holder on this machine. */
   static async holder(directory: string): Promise<StorageHolder | undefined> {
     const file = await open(join(directory, lockName), LOOK_FLAGS).catch(() => undefined);
     if (file === undefined) return undefined;
@@ -73,28 +75,31 @@ export class FolderLock {
   }
 
   /**
-   * Gives the folder back; idempotent.
+   * Unlocks the folder; idempotent.
    * @param directory - a path of the folder, wherever it was moved
    */
   async release(directory: string): Promise<void> {
     if (this.#file.fd < 0) return;
     const path = join(directory, lockName);
-    // The file may have been removed since, and its place may be another's.
+    // The file may have been removed, and another's be in its place.
     if (await isIn(path, this.#file)) await rm(path, { force: true }).catch(() => {});
     await this.#file.close();
   }
 }
 
-/** What a writer tells others of itself. */
+/** Describes this process as a holder. */
 export function holderNow(what: string, hold: string): StorageHolder {
   return { hold, what, pid: process.pid, mark: ownMark, host: hostname(), takenAt: new Date().toISOString() };
 }
 
-/** @param holder - undefined where it has not said who it is */
+/**
+ * The error for a locked storage.
+ * @param holder - undefined where it has not yet written its name
+ */
 export function locked(location: string, holder: StorageHolder | undefined): TroupeError {
   const got =
     holder === undefined
-      ? "another that has just come"
+      ? "another process that has just started"
       : `${holder.what}, process ${holder.pid} on ${holder.host} since ${holder.takenAt}`;
   return new TroupeError(
     "CHECKPOINT_LOCKED",
@@ -102,13 +107,13 @@ export function locked(location: string, holder: StorageHolder | undefined): Tro
       where: "checkpoint",
       expected: `to be the only writer into ${location}`,
       got,
-      hint: "wait for its end, or give another folder",
+      hint: "wait until it ends, or give another folder",
     },
     { fields: { location, ...holder } },
   );
 }
 
-/** @returns what a text says of a holder; undefined where it is none */
+/** Reads a holder from text; undefined for other text. */
 export function parseHolder(text: string): StorageHolder | undefined {
   try {
     const holder = JSON.parse(text) as Partial<StorageHolder>;
@@ -125,13 +130,16 @@ async function writeHolder(file: FileHandle, what: string, hold: string): Promis
   await file.write(`${JSON.stringify(holderNow(what, hold))}\n`, 0);
 }
 
-/** Gives undefined if the path leads to no file of ours: nothing is there, a part is no folder, or it is a link. @throws any other failure */
+/**
+ * Returns undefined for the error of a path without a file of ours: nothing is there, a part is not a folder, or it is
+ * a link. Throws any other error.
+ */
 export function undefinedWhereAbsent(error: NodeJS.ErrnoException): undefined {
   if (["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code ?? "")) return undefined;
   throw error;
 }
 
-/** @returns what the lock's file in a folder says of its holder; undefined where there is none */
+/** Reads the holder from a folder's lock file; undefined where there is none. */
 export async function holderAt(directory: string): Promise<StorageHolder | undefined> {
   const file = await open(join(directory, lockName), LOOK_FLAGS).catch(undefinedWhereAbsent);
   if (file === undefined) return undefined;

@@ -4,7 +4,10 @@ import { promisify } from "node:util";
 import { TroupeError } from "../../../errors/index.ts";
 import { holderAt, undefinedWhereAbsent } from "./folder-lock.ts";
 
-/** Where Linux lists what a process has open: a path through a folder's descriptor leads into that folder, wherever it was moved. */
+/**
+ * Linux lists a process's open files here: a path through a folder's descriptor leads into that folder, wherever it was
+ * moved.
+ */
 const descriptors = "/proc/self/fd";
 
 const openFile = promisify(open);
@@ -14,8 +17,9 @@ const statOpen = promisify(fstat);
 const dropped = new FinalizationRegistry<number>((descriptor) => closeSync(descriptor));
 
 /**
- * A folder that a writer holds open. Every change goes through {@link write}, which first checks that this folder still lies at its
- * path. Changes then go to the open folder itself, so another folder that takes its place meanwhile is never changed.
+ * A folder that a writer holds open. Every change goes through {@link write}, which first checks that this folder is
+ * still at its path. Changes then go to the open folder itself, so another folder that replaces it meanwhile is never
+ * changed.
  */
 export class HeldFolder {
   readonly #location: string;
@@ -31,8 +35,8 @@ export class HeldFolder {
 
   /**
    * Opens the folder at a path.
-   * @param hold - the word of its lock; undefined without a lock: then the folder that lies there now is held
-   * @throws {TroupeError} `CHECKPOINT_MOVED` if no folder is there, or it is not under that lock
+   * @param hold - token of its lock; without one, the folder that is there now is held
+   * @throws {TroupeError} `CHECKPOINT_MOVED` if no folder is there, or it does not have that lock
    */
   static async open(location: string, hold?: string): Promise<HeldFolder> {
     const flags = constants.O_RDONLY | constants.O_DIRECTORY;
@@ -50,8 +54,9 @@ export class HeldFolder {
 
   /**
    * Changes something in the folder.
-   * @param act - is given a path of the folder
-   * @throws {TroupeError} `CHECKPOINT_MOVED` where another folder, or none, lies at the path, or the lock is gone; what `act` throws
+   * @param act - receives a path of the folder
+   * @throws {TroupeError} `CHECKPOINT_MOVED` where another folder, or none, is at the path, or the lock is gone; errors
+   * of `act`
    */
   async write<T>(act: (root: string) => Promise<T>): Promise<T> {
     const root = await this.#root();
@@ -72,7 +77,7 @@ export class HeldFolder {
     return existsSync(open) ? open : this.#location;
   }
 
-  /** Lets go of the folder; idempotent. */
+  /** Closes the folder; idempotent. */
   close(): void {
     if (this.#descriptor < 0) return;
     dropped.unregister(this);
@@ -80,7 +85,7 @@ export class HeldFolder {
     this.#descriptor = -1;
   }
 
-  /** Gives {@link path} after checking that the folder is still at its place. */
+  /** Returns {@link path} after checking that the folder is still at its place. */
   async #root(): Promise<string> {
     const own = await statOpen(this.#descriptor, { bigint: true });
     const there = await stat(this.#location, { bigint: true }).catch(undefinedWhereAbsent);
@@ -93,21 +98,21 @@ export class HeldFolder {
   }
 }
 
-/** The error of a writer that no longer has the place that it took. */
+/** The error of a writer that has lost its locked place. */
 export function moved(location: string, got: string): TroupeError {
   return new TroupeError(
     "CHECKPOINT_MOVED",
     {
       where: "checkpoint",
-      expected: `${location} to be what this writer has locked`,
+      expected: `${location} to be the folder that this writer has locked`,
       got,
-      hint: "put it back where it was, or end this run: nothing is written into what is another's",
+      hint: "put it back where it was, or end this run: it does not write into another's folder",
     },
     { fields: { location } },
   );
 }
 
-/** An error with the folder's own path in the place of its descriptor's. */
+/** Replaces the path of a descriptor in an error by the folder's own. */
 function named(error: unknown, root: string, location: string): unknown {
   if (!(error instanceof Error) || !error.message.includes(root)) return error;
   const plain = <T>(value: T) => (typeof value === "string" ? value.replaceAll(root, location) : value);

@@ -18,9 +18,9 @@ import {
 } from "./storage.ts";
 import { SummedReader, SummedWriter } from "./summed-file.ts";
 
-/** What the name of a folder begins with while a new one takes its place. */
+/** Prefix of a folder's name while a new one replaces it. */
 export const replacedPrefix = ".replaced-";
-/** What the name of a folder begins with while it is being removed. */
+/** Prefix of a folder's name while it is being removed. */
 const removingPrefix = ".removing-";
 
 const latestName = "latest";
@@ -31,16 +31,19 @@ const maxTextBytes = 1 << 16;
 /** Changes something in the folder of a storage, given a path of that folder; see {@link HeldFolder.write}. */
 type Write = <T>(act: (root: string) => Promise<T>) => Promise<T>;
 
-/** Checkpoints in a folder of this machine, each a folder in it. Each of its operations survives a power cut at any moment. */
+/** Checkpoints in a folder of this machine, a folder for each. Every operation survives a power cut at any moment. */
 export class LocalFolder implements CheckpointStorage {
   readonly location: string;
   readonly #hold: string | undefined;
-  /** The folder that all changes go into, from the lock or the first write on. */
+  /** The folder that receives all changes, from the lock or the first write on. */
   #held: HeldFolder | undefined;
-  /** Of drafts that came to nothing and could not be removed. */
+  /** Tickets of discarded drafts that could not be removed. */
   readonly #left = new Set<string>();
 
-  /** @param directory - of the checkpoints; made by the first draft, unless it is held: one that was taken away is not made again */
+  /**
+   * @param directory - of the checkpoints; created by the first draft, unless it is held: one that was taken away is
+   * not created again
+   */
   constructor(directory: string, { hold }: StorageOptions = {}) {
     this.location = directory;
     this.#hold = hold;
@@ -48,7 +51,7 @@ export class LocalFolder implements CheckpointStorage {
 
   async list(): Promise<readonly string[]> {
     const entries = await entriesOf(this.location);
-    // Put aside for a new one that may not have arrived: as good as it was.
+    // A folder set aside for a new one that may not have arrived still counts.
     const names = entries.map((entry) => replacedName(entry) ?? entry);
     return [...new Set(names)].filter((name) => !name.startsWith(".") && name !== latestName);
   }
@@ -95,7 +98,7 @@ export class LocalFolder implements CheckpointStorage {
     return this.#write(async (root) => {
       const path = join(root, name);
       if (!(await exists(path))) return;
-      // It is renamed first, so that no reader finds half of it.
+      // Renamed first, so that no reader finds half of it.
       const removing = join(root, `${removingPrefix}${name}-${randomUUID()}`);
       await rename(path, removing);
       await rm(removing, { recursive: true, force: true });
@@ -143,7 +146,7 @@ export class LocalFolder implements CheckpointStorage {
 
   async readText(name: string): Promise<string | undefined> {
     const path = join(this.location, name);
-    // What is no plain file, or a large one, is none of ours: no link is followed, no pipe waited for.
+    // Only a small plain file can be ours: follows no link, waits for no pipe.
     const found = await lstat(path).catch(() => undefined);
     if (!found?.isFile() || found.size > maxTextBytes) return undefined;
     await using file = await SummedReader.open(path);
@@ -153,7 +156,7 @@ export class LocalFolder implements CheckpointStorage {
   }
 
   /**
-   * Puts a file into a folder that is there, in place once it is durable.
+   * Adds a file to an existing folder, in place once it is durable.
    * @param write - appends its bytes
    */
   putFile(folder: string, name: string, write: (file: FileSink) => Promise<void>): Promise<void> {
@@ -192,7 +195,7 @@ export class LocalFolder implements CheckpointStorage {
     return this.#held === undefined ? act(this.location) : this.#held.write(act);
   };
 
-  /** Removes a draft by its name, which no other has; one that cannot be removed now goes before the next begins. */
+  /** Removes a draft by its unique name; if it cannot be removed now, the next draft removes it first. */
   async #discard(ticket: string): Promise<void> {
     try {
       // The draft is this writer's even if the folder was moved.
@@ -211,7 +214,7 @@ class LocalDraft implements StorageDraft {
   readonly #write: Write;
   readonly #discard: () => Promise<void>;
   readonly #open = new Set<FileSink>();
-  /** The name of the file that vouches for the others. */
+  /** The name of the file that was written last and vouches for the others. */
   #last = "";
   #committed = false;
 
@@ -224,7 +227,7 @@ class LocalDraft implements StorageDraft {
   }
 
   async create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink> {
-    // The draft's name, which no other has, lies in no other folder: its errors may name the path that people know.
+    // The draft's name is unique, so its errors may use the path that people know.
     const path = join(this.#location, this.ticket, name);
     const file = await this.#write(() => SummedWriter.create(path, chunkBytes, sizeBytes));
     this.#open.add(file);
@@ -248,7 +251,7 @@ class LocalDraft implements StorageDraft {
   }
 }
 
-/** Files in a folder whose name is somebody else's to give, or given. */
+/** Files in a folder that another process commits, or has committed. */
 class FilesDraft implements StorageDraft {
   readonly ticket: string;
   readonly #path: string;
@@ -300,12 +303,15 @@ class OpenFolder implements StoredFolder {
   }
 }
 
-/** The name that a folder had before it was put aside for a new one; undefined for any other. */
+/** The name that a folder had before it was set aside for a new one; undefined for any other. */
 function replacedName(entry: string): string | undefined {
   return entry.startsWith(replacedPrefix) ? entry.slice(replacedPrefix.length, -uuidLength - 1) : undefined;
 }
 
-/** Puts a text in the place of the one before. @throws {TroupeError} `CHECKPOINT_DIRECTORY` where a folder has its name */
+/**
+ * Replaces a text.
+ * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where a folder has its name
+ */
 async function putText(parent: string, name: string, text: string): Promise<void> {
   const path = join(parent, name);
   try {
@@ -316,7 +322,10 @@ async function putText(parent: string, name: string, text: string): Promise<void
   }
 }
 
-/** @throws {TroupeError} `CHECKPOINT_DIRECTORY` where a folder has the name of a file of ours */
+/**
+ * Checks that no folder has the name of a file of ours.
+ * @throws {TroupeError} `CHECKPOINT_DIRECTORY`
+ */
 async function refuseFolder(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (!found?.isDirectory()) return;
@@ -327,7 +336,10 @@ async function refuseFolder(path: string): Promise<void> {
   );
 }
 
-/** @param voucher - a file that a folder of this name has, if it is one of ours: another's is not replaced */
+/**
+ * Moves a draft to its final name.
+ * @param voucher - a file that an existing folder of this name must have; any other folder is not replaced
+ */
 async function putInPlace(parent: string, ticket: string, name: string, voucher: string): Promise<void> {
   const temporary = join(parent, ticket);
   const place = join(parent, name);
@@ -335,7 +347,7 @@ async function putInPlace(parent: string, ticket: string, name: string, voucher:
   const replaces = await exists(place);
   if (replaces && !(await exists(join(place, voucher))) && (await entriesOf(place)).length > 0)
     throw notOurs(place, voucher);
-  // A folder cannot be renamed over one that holds files, so the old one steps aside first. Readers know it there.
+  // A folder cannot be renamed over one with files, so the old one is set aside first. Readers find it there.
   if (replaces) await rename(place, aside);
   try {
     await rename(temporary, place);

@@ -3,22 +3,22 @@ import { type Bytes, placeOf } from "./bytes.ts";
 import type { FileSink, FileSums, ReadHow, StoredFile } from "./storage.ts";
 
 /**
- * Bytes that one checksum answers for: damage is found, and a part read, in whole chunks. Small, so that little is read
- * beside what is wanted; each costs four bytes of memory and some eleven of manifest.
+ * Bytes per checksum: damage is located, and parts are read, in complete chunks. Small, so that little more than the
+ * wanted bytes is read; each costs four bytes of memory and about eleven of manifest.
  */
 export const CHUNK_BYTES = 1 << 20;
 
 const NO_SUMS = new Uint32Array(0);
 
 /**
- * The CRC-32C (Castagnoli) of bytes, by the processor's own instruction where it has one.
- * @param before - the checksum of the bytes that come before these
+ * The CRC-32C (Castagnoli) of bytes, by a processor instruction where there is one.
+ * @param before - checksum of the preceding bytes
  */
 export function crc32c(bytes: Uint8Array, before = 0): number {
   return native().crc32c(bytes, before, false);
 }
 
-/** A new file, written by native threads from where the bytes lie, and summed on the way. */
+/** A new file, written by native threads directly from memory, with checksums computed on the way. */
 export class SummedWriter implements FileSink {
   readonly #file: number;
   readonly #chunkBytes: number;
@@ -30,8 +30,9 @@ export class SummedWriter implements FileSink {
   }
 
   /**
-   * @param path - where no file is yet
-   * @param sizeBytes - what it will hold, where that is known: reserved at once
+   * Creates a file.
+   * @param path - must not exist
+   * @param sizeBytes - its size, where that is known: reserved at once
    * @throws {TroupeError} `FILE_WRITE`
    */
   static async create(path: string, chunkBytes = CHUNK_BYTES, sizeBytes = 0): Promise<SummedWriter> {
@@ -54,7 +55,7 @@ export class SummedWriter implements FileSink {
   }
 }
 
-/** A file of this machine, read by native threads right into place. Owns a descriptor until disposed. */
+/** A file of this machine, read by native threads directly into place. Owns a descriptor until disposed. */
 export class SummedReader implements StoredFile {
   readonly path: string;
   readonly sizeBytes: number;
@@ -66,7 +67,10 @@ export class SummedReader implements StoredFile {
     this.sizeBytes = sizeBytes;
   }
 
-  /** @throws {TroupeError} `FILE_READ` for what is no regular file, symbolic links too */
+  /**
+   * Opens a file.
+   * @throws {TroupeError} `FILE_READ` for anything but a regular file, symbolic links too
+   */
   static async open(path: string): Promise<SummedReader> {
     const { file, sizeBytes } = await native().openSummed(path);
     return new SummedReader(path, file, sizeBytes);

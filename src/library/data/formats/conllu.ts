@@ -2,15 +2,15 @@ import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.t
 import { noteFile } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
-/** A sentence with what each of its words is. */
+/** A sentence and its words' tags. */
 export interface TaggedWords {
   readonly words: readonly string[];
   readonly tags: readonly string[];
 }
 
 /**
- * The sentences of a CoNLL-U file: words and their universal parts of speech (columns 2 and 4). Words that stand for several
- * (`3-4`) and empty nodes (`8.1`) are passed over.
+ * Reads the sentences of a CoNLL-U file: words and their universal parts of speech (columns 2 and 4). Skips words that
+ * stand for several (`3-4`) and empty nodes (`8.1`).
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line without ten columns
  * @see https://universaldependencies.org/format.html
  */

@@ -4,24 +4,27 @@ import { maxFileBytes, openRegular, openRegularSync, readBounded } from "../../.
 import { noteFile, refuseChanged } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
-/** An array of bytes with its shape, of which rows are read when they are asked for. */
+/** An array of bytes with its shape, read row by row on demand. */
 export interface IdxArray {
   readonly shape: readonly number[];
-  /** `count` rows of the first dim, row-major. @throws {TroupeError} `DATA_CHANGED` where the file is another by now, `DATA_UNREADABLE` */
+  /**
+   * Reads `count` rows of the first dim, row-major.
+   * @throws {TroupeError} `DATA_CHANGED` where the file has changed, `DATA_UNREADABLE`
+   */
   rows(first: number, count: number): Uint8Array;
 }
 
-/** Of unsigned bytes, the only kind that pictures and labels come in. */
+/** The type code of unsigned bytes, which pictures and labels have. */
 const UNSIGNED_BYTES = 8;
 /** The most times that gunzip may make a file larger. */
 const MOST_GROWTH = 64;
-/** The kind, and as many sizes as there may be. */
+/** The type code and the largest number of sizes. */
 const MOST_HEADER_BYTES = 4 + 4 * 255;
 
 /**
- * A file as MNIST is published: big-endian sizes, then unsigned bytes, row-major. Its rows stay on the disk until they are
- * asked for, unless it is gzipped.
- * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another format or a file that is cut short
+ * Opens a file in MNIST's format: big-endian sizes, then unsigned bytes, row-major. Rows stay on the disk until they
+ * are requested, except in a gzipped file.
+ * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another format or a truncated file
  * @see https://yann.lecun.com/exdb/mnist
  */
 export async function openIdx(path: string): Promise<IdxArray> {
@@ -46,7 +49,7 @@ export async function openIdx(path: string): Promise<IdxArray> {
   };
 }
 
-/** @returns its first bytes and size; all of it, gunzipped, where it is gzipped */
+/** Returns the file's first bytes and its size; all of it, unpacked, if it is gzipped. */
 async function beginningOf(path: string): Promise<{ header: Buffer; sizeBytes: number; plain?: Buffer }> {
   noteFile(path);
   await using file = await openRegular(path);
@@ -54,12 +57,12 @@ async function beginningOf(path: string): Promise<{ header: Buffer; sizeBytes: n
   const header = buffer.subarray(0, bytesRead);
   if (header[0] !== 0x1f || header[1] !== 0x8b) return { header, sizeBytes: (await file.stat()).size };
   const packed = await readBounded(path, maxFileBytes.numbers);
-  // Pictures shrink to a quarter: what grows by more is there to fill the memory.
+  // Pictures compress to about a quarter: data that grows much more is meant to fill the memory.
   const plain = gunzipSync(packed, { maxOutputLength: Math.max(1 << 26, MOST_GROWTH * packed.length) });
   return { header: plain.subarray(0, MOST_HEADER_BYTES), sizeBytes: plain.length, plain };
 }
 
-/** Opened anew each time: it holds no descriptor between two batches, and costs microseconds. */
+/** Opened for each read: holds no descriptor between two batches, and costs microseconds. */
 function readAt(path: string, position: number, numBytes: number): Uint8Array {
   refuseChanged(path);
   let file: number | undefined;

@@ -6,7 +6,7 @@ import { exampleError, unreadable } from "./refusal.ts";
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 /**
- * The records of a file with one JSON object a line; empty lines are passed over.
+ * Reads a file with one JSON object per line; skips empty lines.
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readJsonLines(path: string): Promise<JsonRecord[]> {

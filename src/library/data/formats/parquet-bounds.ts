@@ -1,20 +1,20 @@
-/** Values, and bytes behind the compression, that a file may say it holds for each of its own bytes, and besides. */
+/** The most values, and uncompressed bytes, for each byte of a file, and in addition. */
 const [VALUES_PER_BYTE, FREE_VALUES] = [16, 100_000];
 const [BYTES_PER_BYTE, FREE_BYTES] = [32, 1 << 20];
 const MAX_DEPTH = 32;
-/** Bytes of a number of 64 bits. */
+/** Bytes of a 64-bit number. */
 const MAX_VARINT_BYTES = 10;
-/** In which each text may repeat the beginning of the one before it. */
+/** An encoding in which each text may repeat the beginning of the one before. */
 const DELTA_BYTE_ARRAY = 7;
 
-/** A structure of Thrift's: its fields by their numbers. */
+/** A structure in Thrift's format: its fields by number. */
 type Fields = ReadonlyMap<number, Field>;
 type Field = number | Uint8Array | Fields | readonly Field[];
 
 /**
- * Walks a Parquet file's own description and the heads of its pages, and adds up what they promise before anything is made of it: a file of
- * some hundred bytes can promise more than any memory holds.
- * @throws {Error} in words, for what is no such file or promises more than its size allows
+ * Reads a Parquet file's metadata and page headers, and adds up the sizes that they claim, before anything is
+ * allocated: a file of some hundred bytes can claim more than any memory holds.
+ * @throws {Error} in words, for an invalid file or one that claims more than its size allows
  * @see https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
  */
 export function checkParquet(bytes: Buffer): void {
@@ -53,7 +53,7 @@ function checkColumn(bytes: Buffer, column: Field | undefined, budget: Budget): 
   }
 }
 
-/** Counts down the values and bytes that a file may still promise, by its size. */
+/** Counts down the values and bytes that a file of some size may still claim. */
 class Budget {
   #values: number;
   #bytes: number;
@@ -72,7 +72,7 @@ class Budget {
   }
 }
 
-/** Reads Thrift's compact protocol, as far as Parquet has it. */
+/** Reads the part of Thrift's compact protocol that Parquet uses. */
 class Compact {
   readonly #bytes: Uint8Array;
   #at = 0;

@@ -5,13 +5,13 @@ import { checkParquet } from "./parquet-bounds.ts";
 import { unreadable } from "./refusal.ts";
 
 /**
- * The rows of a Parquet file, as Hugging Face's datasets are: columns by name, whole numbers of 64 bits as numbers, nested
- * lists and records as they are. Pages are plain or compressed by Snappy.
+ * Reads the rows of a Parquet file in the format of Hugging Face's datasets: columns by name, 64-bit integers as
+ * numbers, nested lists and records unchanged. Pages may be plain or compressed by Snappy.
  * @throws {TroupeError} `DATA_UNREADABLE`
  */
 export async function readParquet(path: string): Promise<JsonRecord[]> {
   noteFile(path);
-  // Loaded where such a file is read: actors have no use for it.
+  // Imported lazily: actors do not need it.
   const { parquetReadObjects } = await import("hyparquet");
   try {
     const bytes = await readBounded(path, maxFileBytes.numbers);

@@ -2,7 +2,7 @@ import { inflateSync } from "node:zlib";
 import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
-/** A picture of three colours. */
+/** A picture with three colour channels. */
 export interface Picture {
   readonly height: number;
   readonly width: number;
@@ -13,12 +13,12 @@ export interface Picture {
 /** 4096 by 4096: a larger picture takes a second and 200 MB even if it is empty. */
 const MAX_PIXELS = 1 << 24;
 const SIGNATURE = "89504e470d0a1a0a";
-/** Values of a pixel, by PNG's colour types: grey, RGB, palette, grey and alpha, RGBA. */
+/** Values per pixel, by PNG's colour types: grey, RGB, palette, grey and alpha, RGBA. */
 const numChannelsOf: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 
 /**
- * A PNG of 8 bits a value, not interlaced: grey, colours or a palette. What is transparent lies on white.
- * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another kind or a file that is cut short
+ * Reads a PNG with 8 bits per value, not interlaced: grey, colour or a palette. Transparent pixels are drawn on white.
+ * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another kind or a truncated file
  * @see https://www.w3.org/TR/png-3
  */
 export async function readPng(path: string): Promise<Picture> {
@@ -72,7 +72,7 @@ export async function readPng(path: string): Promise<Picture> {
   return { height, width, colours };
 }
 
-/** The chunks by name; of several of one name all in a row. */
+/** The chunks by name; those of one name are concatenated. */
 function chunksOf(path: string, bytes: Buffer): Map<string, Buffer> {
   if (bytes.toString("hex", 0, 8) !== SIGNATURE) throw exampleError(path, "a PNG", "another format");
   const chunks = new Map<string, Buffer[]>();
@@ -89,7 +89,7 @@ function chunksOf(path: string, bytes: Buffer): Map<string, Buffer> {
   return new Map(Array.from(chunks, ([name, parts]) => [name, Buffer.concat(parts)]));
 }
 
-/** @param sizeBytes - what it must be: no more is made of it */
+/** @param sizeBytes - expected size: no more is unpacked */
 function inflated(path: string, data: Buffer, sizeBytes: number): Buffer {
   try {
     return inflateSync(data, { maxOutputLength: sizeBytes + 1 });
@@ -98,7 +98,7 @@ function inflated(path: string, data: Buffer, sizeBytes: number): Buffer {
   }
 }
 
-/** Each row begins with how its bytes are told by those to the left, above, and above to the left. */
+/** Undoes the filter of each row, which predicts bytes from those to the left, above, and above to the left. */
 function unfiltered(
   path: string,
   data: Buffer,
@@ -124,7 +124,7 @@ function unfiltered(
   return values;
 }
 
-/** Of three neighbours the one that is nearest to left + above − corner. */
+/** The neighbour closest to left + above − corner. */
 function paeth(left: number, above: number, corner: number): number {
   const [byLeft, byAbove] = [Math.abs(above - corner), Math.abs(left - corner)];
   const byCorner = Math.abs(left + above - 2 * corner);

@@ -3,8 +3,8 @@ import { readParquet } from "./parquet.ts";
 import { readTable } from "./table.ts";
 
 /**
- * The examples of a file, each a record, by what its name ends in: `.parquet`, `.jsonl`, or a table whose first line names the
- * columns.
+ * Reads the examples of a file as records, by its extension: `.parquet`, `.jsonl`, or a table whose first line names
+ * the columns.
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readRecords(path: string): Promise<readonly JsonRecord[]> {

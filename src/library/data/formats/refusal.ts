@@ -1,6 +1,9 @@
 import { fileFailure, TroupeError } from "../../../errors/index.ts";
 
-/** @param place - file and line, or what else names an example */
+/**
+ * The error for an invalid example.
+ * @param place - file and line, or another name of the example
+ */
 export function exampleError(place: string, expected: string, got: unknown): TroupeError {
   return new TroupeError(
     "DATA_EXAMPLE",
@@ -9,7 +12,7 @@ export function exampleError(place: string, expected: string, got: unknown): Tro
   );
 }
 
-/** What opening or reading a file came to. */
+/** The error for a file that cannot be opened or read. */
 export function unreadable(path: string, cause: unknown): TroupeError {
   const { code } = cause as NodeJS.ErrnoException;
   return new TroupeError(

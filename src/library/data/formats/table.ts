@@ -2,12 +2,12 @@ import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.t
 import { noteFile } from "../noted-files.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
-/** A line of a table, by the names of its first line. */
+/** A line of a table, by the column names of its first line. */
 export type TableRow = Readonly<Record<string, string>>;
 
 /**
- * The lines of a tab-separated file whose first line names the columns. Quotation marks mean nothing, as in GLUE's files.
- * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line of another number of columns
+ * Reads a tab-separated file whose first line names the columns. Quotation marks have no meaning, as in GLUE's files.
+ * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line with another number of columns
  */
 export async function readTable(path: string): Promise<TableRow[]> {
   noteFile(path);

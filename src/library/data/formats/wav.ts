@@ -1,9 +1,9 @@
 import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
-/** A recording of one voice. */
+/** A mono recording. */
 export interface Recording {
-  /** From −1 to 1; of several channels their mean. */
+  /** From −1 to 1; the mean of several channels. */
   readonly samples: Float32Array;
   readonly samplesPerSecond: number;
 }
@@ -13,8 +13,8 @@ const FLOATS = 3;
 const EXTENSIBLE = 0xfffe;
 
 /**
- * A WAV file: integers of 8, 16, 24 or 32 bits, or floats of 32.
- * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another encoding or a file that is cut short
+ * Reads a WAV file: integers of 8, 16, 24 or 32 bits, or floats of 32.
+ * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another encoding or a truncated file
  */
 export async function readWav(path: string): Promise<Recording> {
   const bytes = await readBounded(path, maxFileBytes.sound).catch((cause: unknown) => {

@@ -1,21 +1,21 @@
-/** Which dataset each sample of a blend comes from, and which of its samples that is. */
+/** For each sample of a blend, its dataset and its index there. */
 export interface Blend {
   readonly datasets: Uint8Array;
   readonly samples: Float64Array;
 }
 
-/** Weights that add up to one. */
+/** Scales weights to a sum of 1. */
 export function normalized(weights: readonly number[]): number[] {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return weights.map((weight) => weight / total);
 }
 
-/** Samples that each dataset of a blend of `numSamples` is to have: its share, and half a hundredth more, for rounding. */
+/** Number of samples that each dataset of a blend of `numSamples` must have: its share, and 0.5 % more for rounding. */
 export function blendSizes(weights: readonly number[], numSamples: number): number[] {
   return normalized(weights).map((weight) => Math.ceil(numSamples * weight * 1.005));
 }
 
-/** Takes each sample from the dataset that lags furthest behind its share; of equal ones the first. */
+/** Takes each sample from the dataset that is furthest behind its share; of equal ones the first. */
 export function blend(weights: readonly number[], numSamples: number): Blend {
   const shares = normalized(weights);
   const counts = shares.map(() => 0);

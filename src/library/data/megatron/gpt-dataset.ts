@@ -13,7 +13,7 @@ import { type DocumentSplitRule, type Range, splitRanges } from "./split-ranges.
 /** Rows of tokens, int64, [samples, length]. */
 export type MegatronGptBatch = { readonly inputIds: Tensor; readonly labels: Tensor };
 
-/** Where the tokens are, and how they are split into samples. */
+/** Options of {@link megatronGptDataset}. */
 export interface MegatronGptOptions {
   /** A prefix such as `data/books_text_document`, or `weight prefix weight prefix …`, as Megatron's `--data-path`. */
   readonly dataPath: string | readonly (string | number)[];
@@ -27,16 +27,16 @@ export interface MegatronGptOptions {
   readonly numSamples?: Readonly<Partial<Record<SplitName, number>>>;
   /** Upper bound of the token ids, exclusive. */
   readonly vocabSize?: number;
-  /** Whether the orders of samples are cached in `.npy` files beside the data, under Megatron's names. Default: true. */
+  /** Whether the orders of samples are cached in `.npy` files next to the data, under Megatron's names. Default: true. */
   readonly cache?: boolean;
 }
 
-/** Megatron's name of a split, as it stands in the names of its files. */
+/** Megatron's name of a split in file names. */
 const fileNames: Readonly<Record<SplitName, string>> = { train: "train", validation: "valid", test: "test" };
 
 /**
- * Megatron's GPT samples of indexed datasets, by split: rows of `length` + 1 tokens. A split that holds none is left out. The
- * sample at a place is the one that Megatron-LM takes there.
+ * Returns Megatron's GPT samples of indexed datasets, by split: rows of `length` + 1 tokens. Empty splits are left out.
+ * The sample at an index is the one that Megatron-LM takes there.
  * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`
  */
 export function megatronGptSamples(
@@ -115,7 +115,10 @@ function samplesOf(
   };
 }
 
-/** Read from Megatron's files where they are and fit, else made, and kept for the next time where the folder takes them. */
+/**
+ * Reads the order from Megatron's files if they exist and fit; else computes it, and stores it if the folder can be
+ * written.
+ */
 function orderedSamples(
   data: IndexedDataset,
   name: SplitName,
@@ -158,7 +161,7 @@ function keepOrders(stem: string, { documents, bounds, order }: GptOrder): void 
   try {
     for (const [kind, npy] of Object.entries(files)) writeNpy(`${stem}_${kind}.npy`, npy);
   } catch {
-    // They are made again each time: data may lie where nobody may write.
+    // It is computed again each time: the data may be in a folder without write access.
   }
 }
 

@@ -1,40 +1,40 @@
 import { RandomState, type Shuffled } from "./numpy/random-state.ts";
 
-/** What GPT samples are cut from. */
+/** Options of {@link gptSamples}. */
 export interface GptSampleOptions {
   /** Tokens of each sequence of the dataset. */
   readonly lengths: Int32Array;
-  /** Sequences of the split, each a document here. */
+  /** Sequences of the split, each one a document. */
   readonly documents: ArrayLike<number>;
-  /** At least so many. */
+  /** The fewest samples. */
   readonly numSamples: number;
   /** Tokens that a sample predicts; it has one more. */
   readonly length: number;
   readonly seed: number;
 }
 
-/** Samples of `length` + 1 tokens, cut from shuffled documents laid end to end; neighbours share a token. */
+/** Samples of `length` + 1 tokens, cut from concatenated shuffled documents; neighbours share a token. */
 export interface GptOrder {
-  /** Sequences in the order in which they are laid. */
+  /** Sequences in the order in which they are concatenated. */
   readonly documents: Int32Array;
-  /** Where each sample begins, and the last one ends: place in `documents` and offset in tokens, two numbers each. */
+  /** Start of each sample, and the end of the last: index in `documents` and offset in tokens, two numbers each. */
   readonly bounds: Int32Array;
-  /** Which sample comes when. */
+  /** The order of the samples. */
   readonly order: Uint32Array;
 }
 
-/** An order that was just made, and how. */
+/** A newly computed order, with details. */
 export interface GptSamples extends GptOrder {
   readonly numEpochs: number;
-  /** Whether the last epoch is shuffled by itself, for little of it is used. */
+  /** Whether the last epoch is shuffled separately because little of it is used. */
   readonly separatesLastEpoch: boolean;
 }
 
-// A last epoch of which less is used is shuffled by itself.
-const wholeEnough = 0.8;
+// If less of the last epoch is used, it is shuffled separately.
+const SEPARATE_BELOW = 0.8;
 
 /**
- * Megatron's index of GPT samples, number for number.
+ * Computes Megatron's index of GPT samples, number for number.
  * @see Megatron-LM, `_build_index_mappings` of gpt_dataset.py
  */
 export function gptSamples(options: GptSampleOptions): GptSamples {
@@ -45,7 +45,8 @@ export function gptSamples(options: GptSampleOptions): GptSamples {
   const numEpochs = Math.max(1, Math.ceil((numSamples * length + 1) / perEpoch));
   const numBefore = numEpochs === 1 ? 0 : fits(numEpochs - 1);
   const separatesLastEpoch =
-    numEpochs > 1 && numSamples - numBefore < Math.floor(wholeEnough * Math.floor((perEpoch - 1) / length));
+    numEpochs > 1 &&
+    numSamples - numBefore < Math.floor(SEPARATE_BELOW * Math.floor((perEpoch - 1) / length));
   const random = new RandomState(seed);
   const laid = layDocuments(documents, numEpochs, separatesLastEpoch, random);
   const bounds = cut(laid, lengths, length, fits(numEpochs));
@@ -68,7 +69,7 @@ function layDocuments(
   return laid;
 }
 
-/** Walks over the documents, `length` tokens a sample; the one behind its last is the first of the next. */
+/** Walks through the documents, `length` tokens per sample; the token after a sample's last is the first of the next. */
 function cut(laid: Int32Array, lengths: Int32Array, length: number, numSamples: number): Int32Array {
   const bounds = new Int32Array(2 * (numSamples + 1));
   let [place, offset] = [0, 0];
@@ -97,9 +98,9 @@ function orderOf(numSamples: number, numTogether: number, random: RandomState): 
 }
 
 /**
- * The tokens of the sample that comes as the `index`-th.
- * @param get - tokens of a sequence, from an offset on, so many or all
- * @returns as many as a sample predicts, and one
+ * Returns the tokens of the sample at `index` in the order.
+ * @param get - returns tokens of a sequence from an offset, some number or all
+ * @returns as many tokens as a sample predicts, plus one
  */
 export function gptTokens(
   { documents, bounds, order }: GptOrder,

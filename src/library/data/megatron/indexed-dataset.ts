@@ -8,10 +8,10 @@ import {
 } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 
-/** What a token takes in a `.bin` file. */
+/** Type of a token in a `.bin` file. */
 export type IndexedDType = "uint8" | "int8" | "int16" | "int32" | "int64" | "uint16";
 
-/** By Megatron's code, which stands in the index. 6 and 7 are floats, and no two versions agree which. */
+/** By Megatron's type code in the index. 6 and 7 are floats, in an order that differs between versions. */
 export const indexedDTypes: Readonly<Record<number, IndexedDType>> = {
   1: "uint8",
   2: "int8",
@@ -30,32 +30,32 @@ const arrays = {
   uint16: Uint16Array,
 } as const;
 
-/** Bytes of one token. */
+/** Bytes per token. */
 export function bytesOf(dtype: IndexedDType): number {
   return arrays[dtype].BYTES_PER_ELEMENT;
 }
 
-/** How an index is laid out: `mmap` is Megatron's of today, `cached` the older one, also called lazy. */
+/** Format of an index: `mmap` is Megatron's current one, `cached` the older one, also called lazy. */
 export type IndexedFormat = "mmap" | "cached";
 
 export const mmapMagic = Buffer.from("MMIDIDX\0\0", "latin1");
 export const cachedMagic = Buffer.from("TNTIDX\0\0", "latin1");
 
-/** What an index says. */
+/** The content of an index. */
 interface Index {
   readonly format: IndexedFormat;
   readonly dtype: IndexedDType;
-  /** Tokens of each sequence. */
+  /** Tokens per sequence. */
   readonly lengths: Int32Array;
-  /** Where each sequence begins in the `.bin` file, in bytes. */
+  /** Start of each sequence in the `.bin` file, in bytes. */
   readonly pointers: Float64Array;
   /** First sequence of each document, and the number of sequences at the end. */
   readonly documents: Float64Array;
 }
 
 /**
- * Sequences of tokens in Megatron's `PREFIX.idx` and `PREFIX.bin`. The index is held in memory, as plain arrays, for what it holds
- * is not aligned; tokens are read when they are asked for.
+ * Sequences of tokens in Megatron's `PREFIX.idx` and `PREFIX.bin`. The index is in memory as plain arrays, since the
+ * file's are not aligned; tokens are read on demand.
  */
 export class IndexedDataset implements Disposable {
   readonly prefix: string;
@@ -77,9 +77,9 @@ export class IndexedDataset implements Disposable {
   }
 
   /**
-   * Opens a dataset of either format, told apart by its first bytes (`--data-impl infer`).
+   * Opens a dataset of either format, recognized by its first bytes (`--data-impl infer`).
    * @param prefix - the path without `.idx` or `.bin`
-   * @throws {TroupeError} `DATA_INDEX` where the two files are not there, are damaged, or contradict each other
+   * @throws {TroupeError} `DATA_INDEX` where a file is missing or damaged, or they contradict each other
    */
   static open(prefix: string): IndexedDataset {
     for (const ending of ["idx", "bin"]) noteFile(`${prefix}.${ending}`);
@@ -94,9 +94,9 @@ export class IndexedDataset implements Disposable {
   }
 
   /**
-   * Tokens of a sequence.
-   * @param offset - of the first, in tokens
-   * @param length - all that follow unless said otherwise
+   * Reads tokens of a sequence.
+   * @param offset - index of the first
+   * @param length - Default: all that follow
    */
   get(sequence: number, offset = 0, length = (this.lengths[sequence] ?? 0) - offset): Int32Array {
     const available = (this.lengths[sequence] ?? -1) - offset;
@@ -140,7 +140,7 @@ function readMmap(path: string, bytes: Buffer): Index {
   const numSequences = Number(bytes.readBigUInt64LE(18));
   const numBounds = Number(bytes.readBigUInt64LE(26));
   const needed = headerBytes + 12 * numSequences + 8 * numBounds;
-  // A multimodal index has one byte more a sequence.
+  // A multimodal index has one more byte per sequence.
   if (bytes.length !== needed && bytes.length !== needed + numSequences)
     throw damaged(path, `${needed} bytes for ${numSequences} sequences`, `${bytes.length}`);
   const pointersAt = headerBytes + 4 * numSequences;
@@ -196,13 +196,13 @@ function checkDocuments(path: string, { documents, lengths }: Index): void {
 
 function checkTokens(path: string, { lengths, pointers, dtype }: Index): void {
   const status = fileStatus(path);
-  if (status === undefined) throw damaged(path, "the tokens beside their index", "no such file");
+  if (status === undefined) throw damaged(path, "the tokens next to their index", "no such file");
   const size = Number(status.size);
   let end = 0;
   for (let i = 0; i < lengths.length; i++) {
     const [begin, length] = [pointers[i] as number, lengths[i] as number];
     if (length < 0 || begin !== end)
-      throw damaged(path, `sequence ${i} at byte ${end}, behind the one before`, `${begin}`);
+      throw damaged(path, `sequence ${i} at byte ${end}, after the one before`, `${begin}`);
     end = begin + length * bytesOf(dtype);
   }
   if (end !== size) throw damaged(path, `${end} bytes, as its index says`, `${size}`);
@@ -212,7 +212,7 @@ function wholeNumbers(bytes: Buffer, at: number, count: number): Float64Array {
   return Float64Array.from(new BigInt64Array(copyOf(bytes, at, 8 * count)), Number);
 }
 
-/** Arrays in an index lie where they fall: only a copy is aligned. */
+/** Copies an array of an index, since it is not aligned in the file. */
 function copyOf(bytes: Buffer, at: number, length: number): ArrayBuffer {
   return new Uint8Array(bytes.subarray(at, at + length)).buffer;
 }
@@ -220,7 +220,7 @@ function copyOf(bytes: Buffer, at: number, length: number): ArrayBuffer {
 function damaged(path: string, expected: string, got: string): TroupeError {
   return new TroupeError(
     "DATA_INDEX",
-    { where: "indexed dataset", expected: `${expected} in ${path}`, got, hint: "write it anew" },
+    { where: "indexed dataset", expected: `${expected} in ${path}`, got, hint: "write it again" },
     { fields: { path } },
   );
 }

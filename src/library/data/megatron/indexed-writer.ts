@@ -10,14 +10,14 @@ import {
   mmapMagic,
 } from "./indexed-dataset.ts";
 
-/** The smallest type that Megatron takes for a vocabulary: two bytes below 65,500 tokens, else four. */
+/** The smallest type that Megatron uses for a vocabulary: two bytes below 65,500 tokens, else four. */
 export function indexedDTypeFor(vocabSize: number | undefined): IndexedDType {
   return vocabSize !== undefined && vocabSize < 65_500 ? "uint16" : "int32";
 }
 
 /**
- * Writes an indexed dataset, to the byte as Megatron does. Until `finish` nothing stands under its name, and the index is the last
- * to come: where it is, the dataset is whole.
+ * Writes an indexed dataset with the same bytes as Megatron. Its files appear with `finish`, the index last: a dataset
+ * with an index is complete.
  */
 export class IndexedWriter implements Disposable {
   readonly #prefix: string;
@@ -29,7 +29,7 @@ export class IndexedWriter implements Disposable {
   readonly #documents: number[] = [0];
   #isOpen = true;
 
-  /** @param prefix - the path without `.idx` and `.bin`; what is there is replaced at the end */
+  /** @param prefix - the path without `.idx` and `.bin`; `finish` replaces an existing dataset */
   constructor(prefix: string, dtype: IndexedDType, format: IndexedFormat = "mmap") {
     this.#prefix = prefix;
     this.#dtype = dtype;
@@ -38,36 +38,36 @@ export class IndexedWriter implements Disposable {
     this.#file = openSync(`${this.#draft}.bin`, "wx");
   }
 
-  /** Appends a sequence to the document that is being written. */
+  /** Appends a sequence to the current document. */
   addSequence(tokens: ArrayLike<number>): void {
     writeSync(this.#file, tokenBytes(tokens, this.#dtype));
     this.#lengths.push(tokens.length);
   }
 
-  /** Ends a document. */
+  /** Ends the current document. */
   endDocument(): void {
     this.#documents.push(this.#lengths.length);
   }
 
-  /** Appends all of another dataset, whose tokens take as much. */
+  /** Appends all of another dataset with tokens of the same size. */
   addDataset(other: IndexedDataset): void {
     const before = this.#lengths.length;
     for (let sequence = 0; sequence < other.length; sequence++) this.addSequence(other.get(sequence));
     for (const bound of other.documents.subarray(1)) this.#documents.push(bound + before);
   }
 
-  /** Puts the two files in place, on the disk. */
+  /** Moves the two files into place, durably. */
   finish(): void {
     fsyncSync(this.#file);
     this.#close();
     writeFileSync(`${this.#draft}.idx`, this.#index(), { flush: true });
-    // An index beside tokens that are not its own would be taken for whole.
+    // An index next to another's tokens would look complete.
     rmSync(`${this.#prefix}.idx`, { force: true });
     renameSync(`${this.#draft}.bin`, `${this.#prefix}.bin`);
     renameSync(`${this.#draft}.idx`, `${this.#prefix}.idx`);
   }
 
-  /** Removes what was not finished. */
+  /** Removes unfinished files. */
   [Symbol.dispose](): void {
     this.#close();
     for (const kind of ["bin", "idx"]) rmSync(`${this.#draft}.${kind}`, { force: true });

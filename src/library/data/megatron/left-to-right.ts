@@ -1,4 +1,4 @@
-/** What the end of a document means. */
+/** Effects of the end of a document. */
 export interface DocumentEnds {
   readonly endOfDocument: number;
   readonly resetPositions?: boolean;
@@ -6,9 +6,9 @@ export interface DocumentEnds {
   readonly maskLoss?: boolean;
 }
 
-/** What documents of one row see of each other, and where their tokens stand. T tokens. */
+/** The documents in a row of T tokens: positions and loss mask. */
 export interface DocumentPlaces {
-  /** First tokens of what sees nothing before it: of the row, and behind each end of a document where attention is reset. */
+  /** First tokens that see nothing before them: of the row, and after each end of a document where attention is reset. */
   readonly begins: readonly number[];
   /** [T] */
   readonly positions: Int32Array;
@@ -16,13 +16,13 @@ export interface DocumentPlaces {
   readonly lossMask: Float32Array;
 }
 
-/** What of a GPT sample is seen from where, and what counts. */
+/** A GPT sample's attention mask, positions and loss mask. */
 export interface LeftToRight extends Pick<DocumentPlaces, "positions" | "lossMask"> {
-  /** [T, T], 1 where a token is hidden from another: what comes later, and other documents where they are told apart. */
+  /** [T, T], 1 where a token is hidden from another: later ones, and other documents where attention is reset. */
   readonly hidden: Uint8Array;
 }
 
-/** Where the documents of one row of tokens lie. */
+/** Finds the documents in one row of tokens. */
 export function documentPlaces(tokens: ArrayLike<number>, ends: DocumentEnds): DocumentPlaces {
   const { length } = tokens;
   const { endOfDocument, resetPositions = false, resetAttention = false, maskLoss = false } = ends;
@@ -39,7 +39,7 @@ export function documentPlaces(tokens: ArrayLike<number>, ends: DocumentEnds): D
   };
 }
 
-/** Masks and positions of one row of tokens, as Megatron's `get_ltor_masks_and_position_ids` makes them. */
+/** Makes masks and positions of one row of tokens like Megatron's `get_ltor_masks_and_position_ids`. */
 export function leftToRight(tokens: ArrayLike<number>, ends: DocumentEnds): LeftToRight {
   const { length } = tokens;
   const { begins, positions, lossMask } = documentPlaces(tokens, ends);

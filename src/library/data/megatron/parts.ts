@@ -2,7 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { blend, blendSizes } from "./blend.ts";
 import type { IndexedDataset } from "./indexed-dataset.ts";
 
-/** Splits as this package names them. */
+/** Names of splits. */
 export const splitNames = ["train", "validation", "test"] as const;
 
 /** One of {@link splitNames}. */
@@ -14,14 +14,14 @@ export interface IndexedSamples<T> {
   at(index: number): T;
 }
 
-/** A dataset of a blend. */
+/** One dataset of a blend. */
 export interface Part {
   readonly data: IndexedDataset;
   readonly weight: number;
 }
 
 /**
- * The prefixes of `--data-path` with their weights.
+ * Opens the datasets of `--data-path`, with their weights.
  * @throws {TroupeError} `DATA_OPTION`
  */
 export function partsOf(
@@ -46,9 +46,10 @@ export function partsOf(
 }
 
 /**
- * The samples of one split, each from the part that lags furthest behind its weight: as many as the parts have together.
- * @param wanted - how many at least; one epoch of each part where it is left out
- * @param samplesOf - of one part; undefined where it has none
+ * Blends the samples of one split: takes each from the part that is furthest behind its weight, as many as the parts
+ * have together.
+ * @param wanted - the fewest samples; left out: one epoch of each part
+ * @param samplesOf - samples of one part; undefined where it has none
  */
 export function blendedSamples<T>(
   parts: readonly Part[],
@@ -62,7 +63,7 @@ export function blendedSamples<T>(
   const sizes = wanted === undefined ? parts.map(() => undefined) : blendSizes(weights, wanted);
   const each = parts.map(({ data }, i) => samplesOf(data, sizes[i]));
   if (each.some((samples) => samples === undefined)) return undefined;
-  // Megatron's length: beyond what is wanted a part may have given all that it has, and begins again (Megatron's own ends in an error).
+  // Megatron's length. Beyond `wanted` a part may run out and then starts again (Megatron ends with an error).
   const total = each.reduce((sum, samples) => sum + (samples?.length ?? 0), 0);
   const { datasets, samples } = blend(weights, total);
   return {

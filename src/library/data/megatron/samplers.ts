@@ -1,16 +1,16 @@
 import { randperm } from "./numpy/random-state.ts";
 
-/** Which samples one replica takes. */
+/** Options for the samples of one replica. */
 export interface ReplicaBatches {
   readonly numSamples: number;
-  /** Over all replicas, before. */
+  /** Samples consumed before by all replicas. */
   readonly consumed: number;
   readonly microBatch: number;
   readonly replica: number;
   readonly numReplicas: number;
 }
 
-/** Consecutive samples, a micro-batch for each replica; the last, if not full, is dropped. */
+/** Consecutive samples, a micro-batch for each replica; an incomplete last batch is dropped. */
 export function* singleBatches(options: ReplicaBatches): Generator<number[]> {
   const { numSamples, consumed, microBatch, replica, numReplicas } = options;
   const together = microBatch * numReplicas;
@@ -21,8 +21,9 @@ export function* singleBatches(options: ReplicaBatches): Generator<number[]> {
 }
 
 /**
- * The rest of one epoch of samples in torch's random order, epoch by epoch; the next begins where all full batches are consumed.
- * @param options.sharded - whether each replica has a part of the data of its own; then another number of replicas is another order
+ * Yields the rest of one epoch in torch's random order. The next epoch begins once all complete batches are consumed.
+ * @param options.sharded - whether each replica shuffles a part of its own; then the order depends on the number of
+ * replicas
  */
 export function* cyclicBatches(options: ReplicaBatches & { readonly sharded: boolean }): Generator<number[]> {
   const { numSamples, consumed, microBatch, replica, numReplicas, sharded } = options;

@@ -1,17 +1,20 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { roundHalfEven } from "./numpy/random-state.ts";
 
-/** Whose rule says where a split begins: Megatron-LM's of 2022, which Rapidformer has, or Megatron-Core's. They differ by rounding. */
+/**
+ * The rule for the bounds of splits: Megatron-LM's of 2022, which Rapidformer uses, or Megatron-Core's. They round
+ * differently.
+ */
 export type DocumentSplitRule = "2022" | "core";
 
-/** From and up to without, for training, validation and test. */
+/** Ranges of training, validation and test. */
 export type SplitRanges = readonly [train: Range, validation: Range, test: Range];
 export type Range = readonly [begin: number, end: number];
 
 /**
- * Cuts `size` documents as `--split` says.
- * @param split - weights such as "969, 30, 1": up to three numbers by commas or slashes
- * @throws {TroupeError} `DATA_OPTION` where that is none
+ * Divides `size` documents by `--split`.
+ * @param split - weights such as "969, 30, 1": up to three numbers, separated by commas or slashes
+ * @throws {TroupeError} `DATA_OPTION` for an invalid split
  */
 export function splitRanges(split: string, size: number, rule: DocumentSplitRule = "2022"): SplitRanges {
   const fractions = fractionsOf(split, rule);
@@ -42,7 +45,7 @@ function fractionsOf(split: string, rule: DocumentSplitRule): readonly number[] 
   );
 }
 
-/** Each part is rounded by itself, and what that is too much or too little is taken from every bound. */
+/** Rounds each part separately, and subtracts the total error from every bound. */
 function bounds2022(fractions: readonly number[], size: number): readonly number[] {
   const bounds = [0];
   for (const fraction of fractions) bounds.push((bounds.at(-1) as number) + roundHalfEven(fraction * size));

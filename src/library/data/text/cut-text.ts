@@ -1,10 +1,10 @@
 import type { LegalCuts } from "../tokenizers/tokenizer.ts";
 
 /**
- * Regroups a text that comes in parts into parts of at least `minCharacters` (the last may be shorter) that a
- * tokenizer may encode one by one.
+ * Regroups a text that arrives in parts into parts of at least `minCharacters` (the last may be shorter) that a
+ * tokenizer may encode separately.
  * @param parts - the text; no part cuts a character in two
- * @param legalCuts - where the tokenizer allows a cut; "nowhere" gives the whole text in one part
+ * @param legalCuts - where the tokenizer allows a cut; "nowhere" gives a single part
  */
 export async function* cutText(
   parts: AsyncIterable<string>,
@@ -26,7 +26,7 @@ export async function* cutText(
   if (numHeld > 0) yield held.join("");
 }
 
-/** The last place inside or at the end of `part` where it may be cut; 0 where there is none. */
+/** The last index at which `part` may be cut, possibly its end; 0 where there is none. */
 function lastLegalCut(part: string, legalCuts: LegalCuts): number {
   if (legalCuts === "nowhere") return 0;
   if (legalCuts === "between-characters") return part.length;

@@ -6,15 +6,15 @@ import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import { cutText } from "./cut-text.ts";
 import { readBytes, readText, type TextFile } from "./text-source.ts";
 
-/** Below it a text is encoded in the calling thread: starting a pool takes about as long as encoding it. */
+/** A smaller text is encoded in the calling thread: starting a pool takes about as long as encoding it. */
 const minPooledBytes = 4 << 20;
 const partCharacters = 1 << 19;
 
 /**
- * The tokens of `files`, in order and in parts, as if the whole text had been encoded at once. Byte-pair encoding of
- * a large text runs in a pool of worker threads, at most two parts a thread in flight.
- * @throws {TroupeError} what reading and `Tokenizer.encode` throw; `DATA_TOO_LARGE` when the text must be encoded
- * whole and does not fit in one string
+ * Encodes `files` in order and yields tokens in parts, as if the text had been encoded at once. Byte-pair encoding of a
+ * large text runs in a pool of worker threads, at most two parts per thread in flight.
+ * @throws {TroupeError} errors of reading and `Tokenizer.encode`; `DATA_TOO_LARGE` when the text must be encoded in one
+ * piece and does not fit in one string
  */
 export async function* encodeText(
   files: readonly TextFile[],
@@ -47,7 +47,7 @@ async function* encodeInPool(parts: AsyncIterable<string>, tokenizer: Tokenizer)
   try {
     for await (const part of parts) {
       const encoded = pool.run(part);
-      // Its turn to be awaited may never come; the first failure is the one that is reported.
+      // It may never be awaited; the first failure is reported.
       encoded.catch(() => {});
       inFlight.push(encoded);
       if (inFlight.length >= 2 * numThreads) yield await (inFlight.shift() as Promise<TokenArray>);
@@ -63,9 +63,9 @@ function tooLarge(sizeBytes: number): TroupeError {
     "DATA_TOO_LARGE",
     {
       where: "data",
-      expected: `at most ${constants.MAX_STRING_LENGTH} bytes of text for a tokenizer that must see it whole`,
+      expected: `at most ${constants.MAX_STRING_LENGTH} bytes of text for a tokenizer that needs all of it at once`,
       got: `${sizeBytes}`,
-      hint: "split the text, or take a tokenizer that splits words as GPT-2 does",
+      hint: "split the text, or use a tokenizer that splits words like GPT-2's",
     },
     { fields: { sizeBytes } },
   );

@@ -18,24 +18,24 @@ import {
 import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeTokens } from "./token-file.ts";
 
 /**
- * Which tokenizer encodes a text: `"byte"`, `"character"` (its vocabulary is the text's own characters), the path of
- * a Hugging Face tokenizer, or one described as data, for instance by a checkpoint.
+ * The tokenizer of a text: `"byte"`, `"character"` (its vocabulary is the text's own characters), the path of a Hugging
+ * Face tokenizer, or one described as data, for instance by a checkpoint.
  */
 export type TokenizerChoice = string | TokenizerSpec;
 
-/** The text that a dataset is made of, and how it is encoded. */
+/** Options of {@link prepareText}. */
 export interface TextOptions {
   readonly source: TextSource;
   readonly tokenizer: TokenizerChoice;
-  /** Folder that keeps encoded texts; by default `$TROUPE_CACHE`, else `troupe` in the user's cache folder. */
+  /** Folder for encoded texts. Default: `$TROUPE_CACHE`, else `troupe` in the user's cache folder. */
   readonly cacheDir?: string;
 }
 
-/** A text as tokens on the disk, with the tokenizer that reads them. Plain data. */
+/** A text as tokens on the disk, with its tokenizer. Plain data. */
 export interface PreparedText {
   readonly tokens: TokenFile;
   readonly tokenizer: TokenizerSpec;
-  /** Of the text's bytes. */
+  /** Digest of the text's bytes. */
   readonly textSha256: string;
 }
 
@@ -45,11 +45,12 @@ export function defaultCacheDir(): string {
 }
 
 /**
- * Encodes a text once: the tokens are kept in the cache folder under a name made from the text's bytes and the
- * tokenizer, so that the next run only reads the text to recognise it. Several processes may do it at once. A cached
- * file that was damaged is made anew.
- * @throws {TroupeError} what `resolveText`, `refuseBinary`, `loadTokenizer` and `Tokenizer.encode` throw; `DATA_CHANGED` when the
- * text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written, or another user could write to it
+ * Encodes a text once: the tokens are stored in the cache folder under a name derived from the text's bytes and the
+ * tokenizer, so that the next run only reads the text to recognize it. Several processes may do it at once. A damaged
+ * cached file is made again.
+ * @throws {TroupeError} errors of `resolveText`, `refuseBinary`, `loadTokenizer` and `Tokenizer.encode`; `DATA_CHANGED`
+ * when the text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written, or another user could
+ * write to it
  */
 export async function prepareText(options: TextOptions): Promise<PreparedText> {
   const files = await resolveText(options.source);
@@ -83,13 +84,13 @@ export function checkVocabulary(
       where: "data",
       expected: `the vocabulary of ${tokens.source} to fit the model's ${modelVocabSize} tokens`,
       got: `${tokens.vocabSize}`,
-      hint: "raise the model's vocabulary, or take the tokenizer the model was trained with",
+      hint: "raise the model's vocabulary, or use the tokenizer that the model was trained with",
     },
     { fields: { vocabSize: tokens.vocabSize, modelVocabSize } },
   );
 }
 
-/** The tokenizer chosen; undefined means that the text itself gives the characters. */
+/** Loads the chosen tokenizer; undefined for one whose characters are the text's own. */
 async function choose(choice: TokenizerChoice): Promise<Tokenizer | undefined> {
   if (choice === "character") return undefined;
   if (choice === "byte") return tokenizerFromSpec({ kind: "byte" });
@@ -114,7 +115,7 @@ async function encodeToFile(
   const tokenizer = chosen ?? (await characterTokenizer(files));
   try {
     const written = await writeTokens(tokensPath, encodeText(files, tokenizer));
-    // The name of the cached file promises what it was made from.
+    // The cached file's name must match its content.
     if ((await hashText(files)) !== textSha256) throw changed(files);
     const note: TokenFileNote = {
       formatVersion: 1,
@@ -159,7 +160,7 @@ function cacheUnsafe(path: string, got: string): TroupeError {
     "DATA_CACHE_FAILED",
     {
       where: "data",
-      expected: `a folder for encoded text at ${path} that nobody else could have made or can write to`,
+      expected: `a folder for encoded text at ${path} that no other user could have made or can write to`,
       got,
       hint: "set TROUPE_CACHE to another folder",
     },

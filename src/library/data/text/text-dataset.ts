@@ -9,7 +9,7 @@ import { textWindows, type WindowOptions } from "./text-windows.ts";
 /** Windows of a text, int64, [samples, length]. */
 export type TextBatch = { readonly inputIds: Tensor; readonly targets: Tensor };
 
-/** What is known of a text once it is encoded. Plain data. */
+/** Facts about an encoded text. Plain data. */
 export interface TextFacts extends DatasetFacts {
   readonly vocabSize: number;
   readonly numTrainTokens: number;
@@ -17,7 +17,7 @@ export interface TextFacts extends DatasetFacts {
   readonly tokenizer: TokenizerSpec;
 }
 
-/** {@link textDataset}: its batches are at hand at once. */
+/** The result of {@link textDataset}; its batches are synchronous. */
 export interface TextDataset extends Dataset<TextBatch, TextFacts> {
   batch(split: string, position: number, numSamples: number): TextBatch;
   fingerprint(): Fingerprint;
@@ -34,9 +34,9 @@ const OPTIONS: NamesOf<TextOptions & WindowOptions> = {
 };
 
 /**
- * Windows of a text: `inputIds` and `targets`, int64, [samples, length]; targets are the inputs shifted by one. Splits
- * `train`, of which an epoch is as many windows as lie side by side in it, and `validation`.
- * @throws {TroupeError} `DATA_OPTION` for what no option is called; what `prepareText` and `textWindows` throw, before anything is trained
+ * Makes a dataset of windows of a text: `inputIds` and `targets`, int64, [samples, length]; targets are the inputs
+ * shifted by one. The splits are `train`, with as many windows in an epoch as fit side by side, and `validation`.
+ * @throws {TroupeError} `DATA_OPTION` for an unknown option; errors of `prepareText` and `textWindows`
  */
 export async function textDataset(options: TextOptions & WindowOptions): Promise<TextDataset> {
   const unknown = unknownNames(options, OPTIONS);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-// A named import of glob would keep an older Node from saying what is wrong with it.
+// A named import of glob would hide the message about a too old Node.
 import fs, { readdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { TextDecoder } from "node:util";
@@ -8,8 +8,8 @@ import { openRegular } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 
 /**
- * Where a text comes from: a file, a directory (every file below it, but for names that begin with a dot), a pattern
- * such as `lib/*.d.ts`, or a list of those. The text is their bytes, one file after the other.
+ * The source of a text: a file, a directory (every file below it, except names that begin with a dot), a pattern such
+ * as `lib/*.d.ts`, or a list of those. The text is their bytes, one file after the other.
  */
 export type TextSource = string | readonly string[];
 
@@ -20,13 +20,13 @@ export interface TextFile {
 }
 
 const chunkBytes = 1 << 20;
-/** What git looks at of a file to know whether it is text. */
+/** Number of bytes in which git looks for a zero byte to recognize binary files. */
 const headBytes = 8000;
 
 /**
- * The files of `source`: entries in the order given, the files of one directory or pattern sorted by path (by
+ * Finds the files of `source`: entries in the given order, the files of one directory or pattern sorted by path (by
  * code unit, the same everywhere).
- * @throws {TroupeError} `DATA_MISSING` for an entry that leads to no file, `DATA_UNREADABLE`, `DATA_EMPTY`
+ * @throws {TroupeError} `DATA_MISSING` for an entry without files, `DATA_UNREADABLE`, `DATA_EMPTY`
  */
 export async function resolveText(source: TextSource): Promise<TextFile[]> {
   const files: TextFile[] = [];
@@ -40,7 +40,7 @@ export async function resolveText(source: TextSource): Promise<TextFile[]> {
     const named = files.length === 1 ? files[0]?.path : `${files.length} files of ${JSON.stringify(source)}`;
     throw new TroupeError(
       "DATA_EMPTY",
-      { where: "data", expected: `text in ${named}`, got: "0 bytes", hint: "give a file that holds text" },
+      { where: "data", expected: `text in ${named}`, got: "0 bytes", hint: "give a file with text" },
       {
         fields: { source },
       },
@@ -50,15 +50,15 @@ export async function resolveText(source: TextSource): Promise<TextFile[]> {
 }
 
 /**
- * The SHA-256 of files, for the fingerprint of a dataset that is made of them. They are read a piece at a time; what they are
- * called does not count.
+ * Returns the SHA-256 of files, for the fingerprint of a dataset made of them. Reads them piece by piece; their names
+ * do not count.
  * @throws {TroupeError} as for a text that cannot be found or read
  */
 export async function hashFiles(source: TextSource): Promise<string> {
   return hashText(await resolveText(source));
 }
 
-/** The bytes of `files` in order, at most 1 MiB at a time, in memory of their own. */
+/** Yields the bytes of `files` in order, at most 1 MiB at a time, in new memory. */
 export async function* readBytes(files: readonly TextFile[]): AsyncGenerator<Uint8Array> {
   for (const file of files) {
     const handle = await openRegular(file.path).catch((cause: unknown) => {
@@ -80,12 +80,12 @@ export async function* readBytes(files: readonly TextFile[]): AsyncGenerator<Uin
 }
 
 /**
- * The characters of `files` in order, in parts of some 1 MiB that never cut a character in two.
+ * Yields the characters of `files` in order, in parts of about 1 MiB that never cut a character in two.
  * @throws {TroupeError} `DATA_UNREADABLE` naming the file that is not UTF-8
  */
 export async function* readText(files: readonly TextFile[]): AsyncGenerator<string> {
   for (const file of files) {
-    // A byte order mark is kept: the text is what the file holds.
+    // A byte order mark is kept as part of the text.
     const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     for await (const bytes of readBytes([file])) yield decode(decoder, file.path, bytes);
     yield decode(decoder, file.path);
@@ -93,10 +93,10 @@ export async function* readText(files: readonly TextFile[]): AsyncGenerator<stri
 }
 
 /**
- * Refuses files that are no text whatever its encoding, pictures and archives: those with a zero byte near their beginning,
- * which is how git knows them.
- * @param source - what leads to them, in words
- * @throws {TroupeError} `DATA_UNREADABLE`, which names the first of them and says how many there are
+ * Refuses binary files, such as pictures and archives: those with a zero byte near their beginning, which is git's
+ * rule.
+ * @param source - the files' source, in words
+ * @throws {TroupeError} `DATA_UNREADABLE` naming the first and how many there are
  */
 export async function refuseBinary(files: readonly TextFile[], source: string): Promise<void> {
   const binary: TextFile[] = [];
@@ -148,7 +148,7 @@ function decode(decoder: TextDecoder, path: string, bytes?: Uint8Array): string 
         where: "data",
         expected: `UTF-8 text in ${path}`,
         got: "other bytes",
-        hint: "convert the file, or take the byte tokenizer",
+        hint: "convert the file, or use the byte tokenizer",
       },
       { fields: { path }, cause },
     );
@@ -157,7 +157,7 @@ function decode(decoder: TextDecoder, path: string, bytes?: Uint8Array): string 
 
 async function pathsOf(entry: string): Promise<string[]> {
   if (entry === "") return [];
-  // A path that exists is taken as it stands, though its name may look like a pattern.
+  // A path that exists is used literally, even if it looks like a pattern.
   const found = await stat(entry).catch((cause: NodeJS.ErrnoException) => cause);
   if (!(found instanceof Error)) return found.isDirectory() ? filesBelow(entry) : [entry];
   if (found.code !== "ENOENT") throw unreadable(entry, found);

@@ -3,49 +3,49 @@ import { permute } from "../permutation.ts";
 import { philox4x32, wordsOf } from "../philox.ts";
 import type { TokenFile } from "./token-file.ts";
 
-/** Which windows of a text are trained on, and in which order. */
+/** The windows of a text to train on, and their order. */
 export interface WindowOptions {
-  /** Tokens a window predicts; it reads one more, since targets are shifted by one. */
+  /** Tokens that a window predicts; it reads one more, since targets are shifted by one. */
   readonly length: number;
   /** Chooses the order; the same seed gives the same windows at the same position. */
   readonly seed: number;
   /**
-   * `"random"` (default): starts drawn with replacement, any token may begin a window, as nanoGPT does.
-   * `"epoch"`: windows side by side, each exactly once per epoch, every epoch in another order.
+   * `"random"` (default): starts are drawn with replacement, as in nanoGPT, and any token may begin a window.
+   * `"epoch"`: adjacent windows, each exactly once per epoch, in a different order every epoch.
    */
   readonly order?: "random" | "epoch";
-  /** Share of the text, at its end, that is held out; 0.1 by default, 0 holds nothing out. */
+  /** Share of the text, at its end, that is held out. Default: 0.1; 0 holds nothing out. */
   readonly validationFraction?: number;
 }
 
 /** Positions in a token file, for the kernel `token_windows(tokens, starts, length)`. */
 export interface TextWindows {
   readonly length: number;
-  /** First tokens, and the token after the last, of the part that is trained on. */
+  /** First token, and the token after the last, of the part that is trained on. */
   readonly train: { readonly begin: number; readonly end: number };
   readonly validation: { readonly begin: number; readonly end: number };
-  /** Windows side by side in the training part: one epoch of order `"epoch"`. */
+  /** Adjacent windows in the training part: one epoch of order `"epoch"`. */
   readonly numTrainWindows: number;
   readonly numValidationWindows: number;
 
   /**
-   * Where the windows of the samples `position`, `position + 1`, … begin. A pure function of the options and of
+   * Starts of the windows of the samples `position`, `position + 1`, … A pure function of the options and of
    * `position`: a run resumes by knowing how many samples it has consumed, whatever the number of ranks.
    * @param position - samples consumed before, over all ranks and micro-batches
    */
   batchStarts(position: number, numSamples: number): number[];
 
   /**
-   * Where the held-out windows begin: always the same, side by side, spread evenly over the held-out part when fewer
-   * are asked for than it has.
+   * Starts of the held-out windows: always the same, adjacent, or spread evenly over the held-out part when fewer are
+   * requested than it has.
    */
   validationStarts(maxWindows?: number): number[];
 }
 
 /**
  * Cuts a text into windows for training and validation, by position.
- * @throws {TroupeError} `DATA_OPTION` for an option out of range, `DATA_TOO_SHORT` when a part that is not empty by
- * choice holds no window
+ * @throws {TroupeError} `DATA_OPTION` for an option out of range, `DATA_TOO_SHORT` when a part that should have windows
+ * is too short for one
  */
 export function textWindows(
   tokens: Pick<TokenFile, "numTokens" | "source">,
@@ -83,12 +83,12 @@ export function textWindows(
   };
 }
 
-/** Windows side by side; neighbours share one token, the target of the one and the first input of the other. */
+/** Number of adjacent windows; neighbours share one token, the target of the one and the first input of the other. */
 function numWindows(part: { begin: number; end: number }, length: number): number {
   return Math.max(0, Math.floor((part.end - part.begin - 1) / length));
 }
 
-/** A whole number in [0, size), drawn from 53 random bits by `index` and `seed` alone. */
+/** An integer in [0, size), a function of `index` and `seed` with 53 random bits. */
 function uniform(index: number, size: number, seed: number): number {
   const [low, high] = wordsOf(index);
   const [a, b] = philox4x32([low, high, 0, 0], wordsOf(seed));

@@ -17,7 +17,7 @@ import {
 } from "../tokenizers/token-dtype.ts";
 import type { TokenizerSpec } from "../tokenizers/tokenizer.ts";
 
-/** A file of tokens and nothing else, little-endian, to be mapped into memory. Plain data. */
+/** A file of nothing but tokens, little-endian, to be mapped into memory. Plain data. */
 export interface TokenFile {
   readonly path: string;
   /** The text as the user named it, for messages. */
@@ -28,7 +28,7 @@ export interface TokenFile {
   readonly vocabSize: number;
 }
 
-/** What the small JSON beside a token file says; it is written last, so where it is, the tokens are whole. */
+/** The small JSON file next to a token file; written last, so that its existence means the tokens are complete. */
 export interface TokenFileNote {
   readonly formatVersion: 1;
   readonly dtype: TokenDType;
@@ -44,8 +44,8 @@ export interface TokenFileNote {
 const readChunkBytes = 1 << 22;
 
 /**
- * Writes the tokens of `parts` to `path`: whole and on the disk, or not at all. Writers of the same path at the same
- * time do not disturb each other; the last one stays.
+ * Writes the tokens of `parts` to `path` atomically and durably. Concurrent writers of the same path do not disturb
+ * each other; the last one wins.
  * @returns number and CRC-32 of the tokens written
  */
 export async function writeTokens(
@@ -65,14 +65,14 @@ export async function writeTokens(
   return { numTokens, crc32: crc };
 }
 
-/** Writes the note of the token file at `tokensPath`, to be called when the tokens are in place. */
+/** Writes the note of the token file at `tokensPath`, once the tokens are in place. */
 export async function writeNote(tokensPath: string, note: TokenFileNote): Promise<void> {
   await replaceFile(notePath(tokensPath), (file) => file.appendFile(`${JSON.stringify(note)}\n`));
 }
 
 /**
- * The note of the token file at `tokensPath`, once the tokens were compared with it.
- * @returns undefined where there is none, or where the file is not the one it describes
+ * Reads the note of the token file at `tokensPath`, and compares the tokens with it.
+ * @returns undefined where there is none, or where it describes another file
  */
 export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | undefined> {
   try {
@@ -90,7 +90,7 @@ export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | 
   }
 }
 
-/** The tokens of `file` from `begin` up to and without `end`, copied into memory. */
+/** Reads the tokens of `file` from `begin` to below `end` into memory. */
 export async function readTokens(file: TokenFile, begin = 0, end = file.numTokens): Promise<TokenArray> {
   const tokens = newTokenArray(file.dtype, end - begin);
   const bytes = tokenBytes(tokens);
@@ -159,7 +159,7 @@ function truncated(file: TokenFile): TroupeError {
       where: "token file",
       expected: `${file.numTokens} tokens in ${file.path}`,
       got: "fewer",
-      hint: "delete the file: it is made anew",
+      hint: "delete the file: it will be made again",
     },
     { fields: { path: file.path, numTokens: file.numTokens } },
   );

@@ -1,10 +1,10 @@
-/** Where a token stands in its text: from the first to behind the last UTF-16 unit, as `slice` takes them. */
+/** The range of a token in its text, in UTF-16 units, end exclusive, as `slice` takes it. */
 export type Span = readonly [begin: number, end: number];
 
-/** A character of a normalized text, and what it was made of in the text as it was given. */
+/** A character of a normalized text, and the range of the original text that it comes from. */
 export interface AlignedCharacter {
   readonly character: string;
-  /** Of one character, or of none where it was put in. */
+  /** The range of one character; empty if it was inserted. */
   readonly span: Span;
 }
 
@@ -12,13 +12,13 @@ export interface AlignedCharacter {
 export type AlignedText = readonly AlignedCharacter[];
 
 /**
- * A character that a step of normalization makes, and what it stands for: 0: of the character that it takes the place of; 1: of none, it is
- * put in behind the one before; −n: of one, and the n behind that are gone. As Hugging Face's tokenizers count, for whom several that become one are
- * the first of them.
+ * A character that a step of normalization makes, and its change: 0: it replaces one character; 1: it replaces none and
+ * is inserted after the one before; −n: it replaces one, and the n after that are removed. Hugging Face's tokenizers
+ * count like this: several that become one count as the first.
  */
 export type Made = readonly [character: string, change: number];
 
-/** @returns every character with its place: what `text.slice(...span)` gives */
+/** Returns every character with its range: the argument of `text.slice(...span)`. */
 export function aligned(text: string, begin = 0): AlignedText {
   let at = begin;
   return Array.from(text, (character) => {
@@ -28,18 +28,18 @@ export function aligned(text: string, begin = 0): AlignedText {
   });
 }
 
-/** @returns the text without its places */
+/** Returns the text without ranges. */
 export function plain(text: AlignedText): string {
   return text.map(({ character }) => character).join("");
 }
 
-/** @returns what was made of a text, each character with the place of what it stands for */
+/** Applies a normalization's result to a text: each new character gets the range of the one that it replaces. */
 export function madeOf(text: AlignedText, made: Iterable<Made>): AlignedText {
   let next = 0;
   return Array.from(made, ([character, change]) => {
     const from = text[change > 0 ? next - 1 : next];
     if (change <= 0) next += 1 - change;
-    // What is put in front of all has the place of nothing.
+    // A character inserted before all others has an empty range.
     const begin = text[0]?.span[0] ?? 0;
     return { character, span: from?.span ?? [begin, begin] };
   });

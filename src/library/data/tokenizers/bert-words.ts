@@ -2,27 +2,28 @@ import type { Span } from "./aligned-text.ts";
 import { partsOf } from "./parts.ts";
 import type { Spelled } from "./spans.ts";
 
-/** How BERT's tokenizer makes the letters that its vocabulary knows, as a `tokenizer.json` says. */
+/** BERT's normalization of letters, as in a `tokenizer.json`. */
 export interface BertNormalizer {
   readonly clean_text?: boolean;
   readonly handle_chinese_chars?: boolean;
-  /** Left out or null: where it lowercases. */
+  /** Left out or null: the same as `lowercase`. */
   readonly strip_accents?: boolean | null;
   readonly lowercase?: boolean;
 }
 
-/** A letter of a word, normalized, and the character of the text that it was made of. */
+/** A letter of a word, normalized, and the character of the text that it comes from. */
 interface Letter {
   readonly letter: string;
   readonly span: Span;
 }
 
 /**
- * Where the tokens of BERT's tokenizer stand in their text, as Hugging Face's tokenizers say it: a piece from its first letter's
- * character to its last one's, an unknown word as a whole. Accents and marks that are left out behind the last letter are in no token.
- * @param tokens - of the whole text, in order
- * @param specials - that are recognised where the text has them
- * @returns undefined where tokens are not those of the text's words
+ * Finds the ranges of BERT tokens in their text, like Hugging Face's tokenizers: a piece from its first letter's
+ * character to its last one's, an unknown word as one range. Removed accents and marks after the last letter are in no
+ * token.
+ * @param tokens - of the text, in order
+ * @param specials - special tokens that may occur in the text
+ * @returns undefined where the tokens do not match the text's words
  */
 export function bertSpans(
   text: string,
@@ -58,7 +59,7 @@ export function bertSpans(
   return next === tokens.length ? spans : undefined;
 }
 
-/** White space parts words, a punctuation mark or an ideograph is one by itself. */
+/** Splits a text into words: at white space; each punctuation mark and ideograph is a word of its own. */
 function wordsOf(text: string, [begin, end]: Span, normalizer: BertNormalizer): Letter[][] {
   const words: Letter[][] = [];
   let word: Letter[] = [];
@@ -86,7 +87,7 @@ function isDropped(character: string): boolean {
   return character === "\uFFFD" || (control.test(character) && !"\t\n\r".includes(character));
 }
 
-/** @returns what BERT's normalization makes of a character */
+/** Returns BERT's normalization of a character. */
 export function bertLetters(character: string, normalizer: BertNormalizer): string {
   const { clean_text, strip_accents, lowercase = true } = normalizer;
   if (clean_text !== false && isDropped(character)) return "";
@@ -97,6 +98,6 @@ export function bertLetters(character: string, normalizer: BertNormalizer): stri
 const whiteSpace = /\p{White_Space}/u;
 const control = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/u;
 const punctuation = /[!-/:-@[-`{-~\p{P}]/u;
-/** By the ranges of BERT's own tokenizer. */
+/** The ranges in BERT's own tokenizer. */
 const ideograph =
   /[\u4E00-\u9FFF\u3400-\u4DBF\uF900-\uFAFF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/u;

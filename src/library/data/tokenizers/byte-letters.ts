@@ -1,6 +1,6 @@
 /**
- * GPT-2's letters: a printable character for each byte, so that a vocabulary of bytes can be written as text.
- * Source: Radford et al. 2019, the published encoder.
+ * GPT-2's letters: a printable character for each byte, so that a vocabulary of bytes can be written as text. Source:
+ * Radford et al. 2019, the published encoder.
  */
 export const byteOfLetter: ReadonlyMap<string, number> = new Map(byteLetters());
 

@@ -1,6 +1,6 @@
 import type { Tokenizer } from "./tokenizer.ts";
 
-/** Tokens are the 256 byte values of the UTF-8 text: needs no vocabulary and knows every file. */
+/** A tokenizer whose tokens are the 256 byte values of UTF-8: needs no vocabulary and encodes every text. */
 export class ByteTokenizer implements Tokenizer {
   readonly vocabSize = 256;
   readonly spec = { kind: "byte" } as const;
@@ -11,7 +11,7 @@ export class ByteTokenizer implements Tokenizer {
   }
 
   decode(tokens: Iterable<number>): string {
-    // 0xff never occurs in UTF-8, so a foreign token becomes one replacement character.
+    // 0xff never occurs in UTF-8, so an invalid token becomes one replacement character.
     const bytes = Uint8Array.from(tokens, (token) => (token < 256 ? token : 0xff));
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   }

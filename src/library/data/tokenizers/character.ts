@@ -4,7 +4,7 @@ import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 
 const numCodePoints = 0x110000;
 
-/** The distinct characters (code points) of a text that comes in parts, for a {@link CharacterTokenizer}. */
+/** Collects the distinct characters (code points) of a text that arrives in parts, for a {@link CharacterTokenizer}. */
 export class CharacterSet {
   readonly #seen = new Uint8Array(numCodePoints);
 
@@ -16,7 +16,7 @@ export class CharacterSet {
     }
   }
 
-  /** Every character added, once, in the order of code points. */
+  /** Returns every added character once, in the order of code points. */
   toString(): string {
     const characters: string[] = [];
     for (let codePoint = 0; codePoint < numCodePoints; codePoint++) {
@@ -26,13 +26,13 @@ export class CharacterSet {
   }
 }
 
-/** One token for each character (code point); a character's place in `characters` is its token. */
+/** A tokenizer with one token per character (code point); a character's index in `characters` is its token. */
 export class CharacterTokenizer implements Tokenizer {
   readonly vocabSize: number;
   readonly spec: Extract<TokenizerSpec, { kind: "character" }>;
   readonly legalCuts = "between-characters";
   readonly #characters: readonly string[];
-  /** Token of each code point, -1 where there is none; as long as the largest known code point needs. */
+  /** Token of each code point, -1 where there is none; up to the largest known code point. */
   readonly #tokens: Int32Array;
 
   /**
@@ -91,7 +91,7 @@ function unknownCharacter(codePoint: number, context: string, vocabSize: number)
       where: "character tokenizer",
       expected: `the ${vocabSize} characters of the vocabulary`,
       got: `${name(codePoint)} in ${JSON.stringify(context)}`,
-      hint: "train a new vocabulary on this text, or take the byte tokenizer",
+      hint: "train a new vocabulary on this text, or use the byte tokenizer",
     },
     { fields: { codePoint, context } },
   );

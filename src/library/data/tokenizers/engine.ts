@@ -10,10 +10,10 @@ import { refusal } from "./refusal.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
 import { UnigramPieces } from "./unigram.ts";
 
-/** Stands for the space in front of a word. */
+/** The character for a space in front of a word. */
 export const WORD_BEGIN = "\u2581";
 
-/** A step of the engine: it has a pattern, or steps of its own, or neither. */
+/** A step of the engine: it may have a pattern, or steps of its own. */
 interface Step {
   readonly config?: StepConfig;
   pattern?: unknown;
@@ -34,9 +34,9 @@ interface StepConfig {
 }
 
 /**
- * The engine for what a `tokenizer.json` describes, with bounds on what a stranger's can cost: its patterns are matched in linear time,
- * and no step makes a text much longer.
- * @param json - as {@link checkTokenizerJson} has found it to be
+ * Creates the engine for a `tokenizer.json`, with limits on the cost of a hostile one: patterns are matched in linear
+ * time, and no step makes a text much longer.
+ * @param json - checked by {@link checkTokenizerJson}
  * @throws {TroupeError} `TOKENIZER_INVALID` where the engine refuses it, or a pattern cannot be matched in linear time
  */
 export function createEngine(json: TokenizerJson): Engine {
@@ -59,9 +59,9 @@ function boundedEngine(json: TokenizerJson): Engine {
     {
       ...json,
       normalizer: withoutNmt(json.normalizer),
-      // The engine is never asked to put special tokens around a text.
+      // The engine is never asked to add special tokens around a text.
       post_processor: null,
-      // Its tables for Unigram are large, and the model that stands in for it has its own.
+      // The engine's tables for Unigram are large, and `encodeAsUnigram` replaces them.
       ...(isUnigram && { model: { ...json.model, vocab: [["", 0]], unk_id: 0 } }),
       added_tokens: [],
     },
@@ -78,11 +78,11 @@ function boundedEngine(json: TokenizerJson): Engine {
   return engine;
 }
 
-/** The engine's steps of one kind, none of which makes a text much longer, all of them together neither. */
+/** Limits the engine's steps of one kind: neither one of them nor all together may make a text much longer. */
 class BoundedSteps {
   #longest = 0;
 
-  /** @param outermost - its patterns, and those of the steps within it, are exchanged */
+  /** @param outermost - its patterns, and those of the steps within it, are replaced */
   constructor(outermost: Step) {
     this.#bound(outermost);
     const call = outermost._call;
@@ -134,7 +134,7 @@ class BoundedSteps {
     return made;
   }
 
-  /** Texts with what stands for a pattern, as it stands. Its length is known before any is made. */
+  /** Replaces a pattern in some texts by a literal. The length of the result is computed before it is made. */
   #replaced(texts: readonly string[], pattern: RegExp | LinearPattern, content: string): string[] {
     let length = 0;
     return texts.map((text) => {
@@ -146,7 +146,7 @@ class BoundedSteps {
   }
 }
 
-/** Turns a pattern's refusal of a text, which is too long to match it on, into an error of the tokenizer. */
+/** Converts a pattern's refusal of a text that is too long for it into an error of the tokenizer. */
 function inWords<T>(work: () => T): T {
   try {
     return work();
@@ -160,7 +160,7 @@ function lengthOf(texts: string | readonly string[]): number {
   return typeof texts === "string" ? texts.length : texts.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** The fields in which the engine keeps its added tokens. */
+/** The fields in which the engine stores its added tokens. */
 interface AddingEngine {
   readonly added_tokens: AddedToken[];
   readonly added_tokens_map: Map<string, AddedToken>;
@@ -169,7 +169,7 @@ interface AddingEngine {
   splitter_normalized: object;
 }
 
-/** Adds tokens as the engine's constructor does, which cannot do it itself: its steps have no bounds by then. */
+/** Adds tokens like the engine's constructor, which must not do it: its steps have no limits by then. */
 function addTokens(engine: Engine, tokens: TokenizerJson["added_tokens"]): void {
   const { model, normalizer } = engine;
   const adding = engine as unknown as AddingEngine;
@@ -195,8 +195,8 @@ function addTokens(engine: Engine, tokens: TokenizerJson["added_tokens"]): void 
 }
 
 /**
- * Whether the engine normalizes a text to the same result as normalizers.ts. It works on strings, in half the time that single characters
- * take, and most encodings need no places of characters.
+ * Whether the engine's normalization of a text equals normalizers.ts. The engine works on strings, which takes half as
+ * long as single characters, and most encodings need no ranges.
  */
 function isMadeByEngine(json: NormalizerJson | null): boolean {
   switch (json?.type) {
@@ -217,7 +217,7 @@ function isMadeByEngine(json: NormalizerJson | null): boolean {
   }
 }
 
-/** The engine does not know Nmt, which is made here. */
+/** Removes Nmt, which the engine lacks and normalizers.ts implements. */
 function withoutNmt(normalizer: unknown): unknown {
   const { type, normalizers = [] } = (normalizer ?? {}) as NormalizerJson;
   if (type === "Nmt") return { type: "Sequence", normalizers: [] };
@@ -226,8 +226,8 @@ function withoutNmt(normalizer: unknown): unknown {
 }
 
 /**
- * Makes the engine's model cut words as Hugging Face's tokenizers do. By itself the engine leaves words together, and it chooses
- * otherwise among equally likely cuts.
+ * Makes the engine's model cut words like Hugging Face's tokenizers. By itself the engine leaves words together, and
+ * chooses differently among equally likely cuts.
  */
 function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJson): void {
   const tokens = (json.model.vocab as [string, number][]).map(([token]) => token);
@@ -248,8 +248,8 @@ function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJso
 }
 
 /**
- * A number as Hugging Face's tokenizers read it from JSON: its digits as an integer, divided by a power of ten, which may be the
- * neighbour of the nearest double. It can decide between two cuts of almost equal likelihood.
+ * Reads a number as Hugging Face's tokenizers read it from JSON: its digits as an integer, divided by a power of ten,
+ * which may differ from the nearest double by one step. This can decide between two cuts of almost equal likelihood.
  */
 function asTheyRead(value: number): number {
   const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];

@@ -1,18 +1,18 @@
 const maxCachedPieces = 1 << 17;
 const maxCachedLength = 64;
 
-/** A token that stands for itself, as a `tokenizer.json` lists it. */
+/** A special token of a `tokenizer.json`. */
 export interface SpecialToken {
   readonly content: string;
-  /** Whether it takes the white space before it in, and behind it. */
+  /** Whether it includes the white space before it, and after it. */
   readonly lstrip?: boolean | undefined;
   readonly rstrip?: boolean | undefined;
 }
 
 /**
- * Encodes a text piece by piece as GPT-2 splits it, remembering the pieces. Byte pairs never merge across pieces,
- * so the result equals encoding the text whole; since words repeat, it is several times faster.
- * Source: Radford et al. 2019, section 2.2; the expression is that of the published encoder.
+ * Encodes a text piece by piece as GPT-2 splits it, and caches the pieces. Byte pairs never merge across pieces, so the
+ * result is the same as for the text at once; since words repeat, it is several times faster. Source: Radford et al.
+ * 2019, section 2.2; the expression is that of the published encoder.
  */
 export class Gpt2Pieces {
   // White space is Unicode's. \s of JavaScript has U+FEFF and lacks U+0085, which the published encoder has the other way round.
@@ -25,9 +25,9 @@ export class Gpt2Pieces {
   readonly #cache = new Map<string, number[]>();
 
   /**
-   * @param specials - tokens that stand for themselves wherever the text holds them
-   * @param encodePiece - tokens of one piece or special
-   * @param prefixSpace - whether a text that does not begin with a space is read as if it did, as RoBERTa's may be
+   * @param specials - special tokens, recognized wherever the text has them
+   * @param encodePiece - returns the tokens of one piece or special token
+   * @param prefixSpace - whether a text without a leading space is read as if it had one, as for RoBERTa
    */
   constructor(
     specials: readonly SpecialToken[],
@@ -40,12 +40,12 @@ export class Gpt2Pieces {
     if (specials.length > 0) this.#special = new RegExp(`(${this.#specials.map(pattern).join("|")})`, "u");
   }
 
-  /** The tokens of `text`. */
+  /** Returns the tokens of `text`. */
   encode(text: string): number[] {
     const ids: number[] = [];
     for (const [index, section] of this.#sections(text).entries()) {
       if (section === "") continue;
-      // Between two sections stands what separated them.
+      // Every second section is a separator.
       const special = index % 2 === 1 && this.#specials.find(({ content }) => section.includes(content));
       if (special) {
         ids.push(...this.#encodePiece(special.content));
@@ -68,9 +68,9 @@ export class Gpt2Pieces {
     if (known !== undefined) return known;
     const ids = this.#encodePiece(piece);
     if (piece.length <= maxCachedLength) {
-      // Emptying it whole is cheaper than keeping an order of use, and happens once per some 100 MB of prose.
+      // Clearing it completely is cheaper than tracking use, and happens once per about 100 MB of prose.
       if (this.#cache.size >= maxCachedPieces) this.#cache.clear();
-      // A piece cut from a text keeps that whole text alive: the copy does not.
+      // A slice would keep the text that it was cut from alive; this copy does not.
       this.#cache.set(Buffer.from(piece).toString(), ids);
     }
     return ids;
@@ -82,7 +82,7 @@ function pattern({ content, lstrip, rstrip }: SpecialToken): string {
   return `${lstrip ? space : ""}${literal(content)}${rstrip ? space : ""}`;
 }
 
-/** The expression that matches `text` and nothing else. */
+/** Returns an expression that matches exactly `text`. */
 export function literal(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 }

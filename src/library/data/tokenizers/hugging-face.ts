@@ -11,8 +11,8 @@ import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 import { checkTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
 
 /**
- * Any tokenizer that a Hugging Face `tokenizer.json` describes, GPT-2's byte-level BPE first of all, by the package
- * `@huggingface/tokenizers`. Special tokens written in the text are recognised, none is added.
+ * A tokenizer described by a Hugging Face `tokenizer.json`, such as GPT-2's byte-level BPE; runs on the package
+ * `@huggingface/tokenizers`. Recognizes special tokens in the text, adds none.
  */
 export class HuggingFaceTokenizer implements Tokenizer {
   readonly vocabSize: number;
@@ -25,7 +25,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
   readonly #normalizer: Normalizer;
   readonly #preTokenizer: TokenizerJson["pre_tokenizer"];
   readonly #asBert: BertNormalizer | undefined;
-  /** As a text has them, the longest first. */
+  /** Special tokens as written in texts, the longest first. */
   readonly #specials: readonly string[];
 
   /**
@@ -35,7 +35,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
   constructor(tokenizer: Readonly<Record<string, unknown>>) {
     const json = checkTokenizerJson(tokenizer);
     const likeGpt2 = splitsLikeGpt2(json);
-    this.#engine = createEngine(likeGpt2 ? { ...json, pre_tokenizer: wholePieces } : json);
+    this.#engine = createEngine(likeGpt2 ? { ...json, pre_tokenizer: singlePieces } : json);
     this.spec = { kind: "hugging-face", tokenizer };
     this.vocabSize = this.#engine.model?.vocab.length ?? 0;
     this.#isUnigram = Array.isArray(json.model.vocab);
@@ -62,7 +62,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
     return tokens;
   }
 
-  /** The tokens of `text` as {@link encode} finds them, and where each stands in it. */
+  /** Encodes `text` like {@link encode}, and also returns the range of each token in it. */
   encodeWithSpans(text: string): { readonly ids: readonly number[]; readonly spans: readonly Span[] } {
     const { ids, tokens } = this.#spelled(text);
     const isKnown = (character: string) => this.#isKnown(character);
@@ -72,7 +72,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
   }
 
   #spelled(text: string): { readonly ids: readonly number[]; readonly tokens: readonly Spelled[] } {
-    // Of what it does not know Unigram says which characters.
+    // For unknown text, Unigram's tokens show the characters.
     if (this.#isUnigram) return this.#engine.encode(text, { add_special_tokens: false });
     const ids = [...this.encode(text)];
     const unknown = this.#engine.model?.unk_token_id;
@@ -82,7 +82,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
     };
   }
 
-  /** A text as its tokens spell it: special ones as they stand there, what is between them normalized. */
+  /** A text as its tokens spell it: special tokens unchanged, the text between them normalized. */
   #letters(text: string): AlignedText {
     return [...partsOf(text, this.#specials)].flatMap(({ span: [begin, end], isSpecial }) => {
       const part = aligned(text.slice(begin, end), begin);
@@ -90,7 +90,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
     });
   }
 
-  /** With what stands for a space in its place, and in front of words where one is put there. */
+  /** Replaces spaces by their marks, and adds one in front of words where the tokenizer does. */
   #spaced(text: AlignedText, isFirst: boolean): AlignedText {
     if (this.#preTokenizer === null) return text;
     const {
@@ -110,7 +110,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
     return isPrepended && letters[0]?.character !== replacement ? prepended(letters, replacement) : letters;
   }
 
-  /** Undefined where words are cut in another way than BERT's. */
+  /** Ranges by BERT's words; undefined where words are cut differently. */
   #bertSpans(text: string, tokens: readonly Spelled[]): Span[] | undefined {
     const { continuation } = { continuation: undefined, ...this.#spelling };
     if (this.#asBert === undefined || continuation === undefined) return undefined;
@@ -144,8 +144,8 @@ export class HuggingFaceTokenizer implements Tokenizer {
   }
 
   /**
-   * Where BERT's words are meant, the engine puts spaces around Chinese characters of the first plane alone, and makes a sigma that
-   * ends a word another letter, which tokenizers that lowercase character by character do not.
+   * Corrects the engine for BERT's words: it separates only Chinese characters of the first plane, and lowercases a
+   * final sigma differently from tokenizers that lowercase character by character.
    */
   #prepared(text: string): string {
     if (this.#asBert === undefined) return text;
@@ -163,8 +163,8 @@ export class HuggingFaceTokenizer implements Tokenizer {
 const farIdeographs =
   /[\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/gu;
 
-/** For an engine that is given one piece at a time. */
-const wholePieces = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
+/** Settings for an engine that gets one piece at a time. */
+const singlePieces = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
 
 function spellingOf(json: TokenizerJson, prefixSpace: boolean): Spelling {
   const { model, pre_tokenizer, post_processor } = json;
@@ -177,7 +177,7 @@ function spellingOf(json: TokenizerJson, prefixSpace: boolean): Spelling {
   };
 }
 
-/** Whether text is split as by GPT-2, so that pieces are independent of each other. */
+/** Whether text is split like GPT-2's, so that pieces are independent of each other. */
 function splitsLikeGpt2({ model, normalizer, pre_tokenizer: split }: TokenizerJson): boolean {
   return (
     (model.type ?? "BPE") === "BPE" &&

@@ -1,4 +1,4 @@
-/** Text to tokens and back: what a tokenizer is, the kinds there are, rows of several texts, where tokens stand. */
+/** Tokenizers: their kinds, rows of several texts, and the ranges of tokens in a text. */
 
 export type { Span } from "./aligned-text.ts";
 export { ByteTokenizer } from "./byte.ts";

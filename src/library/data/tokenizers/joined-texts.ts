@@ -2,27 +2,27 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { Span } from "./aligned-text.ts";
 import type { HuggingFaceTokenizer } from "./hugging-face.ts";
 
-/** Which of two texts loses its end where both together are too long; "refuse": none, that is an error. */
+/** The text that is cut where two together are too long; "refuse": none, an error is thrown. */
 export type Truncation = "longest-first" | "only-first" | "only-second" | "refuse";
 
-/** How texts become one row of tokens. */
+/** Options of {@link joinTexts}. */
 export interface JoinOptions {
-  /** The row's longest, special tokens counted. Default: as long as it is. */
+  /** The longest row, with special tokens. Default: no limit. */
   readonly mostTokens?: number;
   /** Default: "longest-first". */
   readonly truncation?: Truncation;
-  /** Whether the tokenizer's special tokens are put around and between the texts. Default: true. */
+  /** Whether the tokenizer's special tokens are added around and between the texts. Default: true. */
   readonly specialTokens?: boolean;
 }
 
-/** A row of tokens, and of each what it is and where it stands. */
+/** A row of tokens, with the type, text and range of each. */
 export interface JoinedTexts {
   readonly ids: readonly number[];
-  /** As the tokenizer numbers the parts of a row: `token_type_ids`. */
+  /** `token_type_ids`: the tokenizer's numbers of the parts of a row. */
   readonly types: readonly number[];
-  /** Which of the texts it is of, 0 or 1; undefined of special tokens. */
+  /** The text of each token, 0 or 1; undefined for special tokens. */
   readonly sources: readonly (0 | 1 | undefined)[];
-  /** Where it stands in its text, in UTF-16 units; [0, 0] of special tokens. */
+  /** The range of each token in its text, in UTF-16 units; [0, 0] for special tokens. */
   readonly spans: readonly Span[];
 }
 
@@ -34,7 +34,7 @@ interface Token {
   readonly span: Span;
 }
 
-/** A place of a row: a special token, or one of the texts. */
+/** An element of a row: a special token, or one of the texts. */
 type Place = { readonly id: number; readonly type: number } | { readonly text: 0 | 1; readonly type: number };
 
 interface Piece {
@@ -53,9 +53,9 @@ interface PostProcessor {
 }
 
 /**
- * One text, or two, as the row of tokens that the tokenizer's `post_processor` makes of them: what transformers' fast tokenizers
- * return for a text and its `text_pair`.
- * @throws {TroupeError} `TOKENIZER_TOO_LONG` where the row is too long and what may be cut is too short
+ * Joins one text, or two, into a row of tokens like the tokenizer's `post_processor`: the same as transformers' fast
+ * tokenizers return for a text and its `text_pair`.
+ * @throws {TroupeError} `TOKENIZER_TOO_LONG` where the row is too long and the text that may be cut is too short
  */
 export function joinTexts(
   tokenizer: HuggingFaceTokenizer,
@@ -71,7 +71,7 @@ export function joinTexts(
   const encoded = texts.map((text) => tokenizer.encodeWithSpans(text));
   const room = mostTokens - places.filter((place) => "id" in place).length;
   const kept = shares(
-    // What no row could hold is as if it were not there.
+    // Tokens beyond the longest row do not matter.
     encoded.map(({ ids }) => Math.min(ids.length, mostTokens)),
     room,
     truncation,
@@ -113,7 +113,7 @@ function placesOf(processor: PostProcessor | undefined, numTexts: number): reado
     { id: end, type: 0 },
   ];
   if (numTexts === 1) return first;
-  // RoBERTa has two ends between the texts, and no types.
+  // RoBERTa has two end tokens between the texts, and no types.
   return type === "RobertaProcessing"
     ? [...first, { id: end, type: 0 }, { text: 1, type: 0 }, { id: end, type: 0 }]
     : [...first, { text: 1, type: 1 }, { id: end, type: 1 }];
@@ -128,7 +128,7 @@ function templated({ single, pair, special_tokens }: PostProcessor, numTexts: nu
   });
 }
 
-/** How many tokens of each text are kept. */
+/** Number of tokens that are kept of each text. */
 function shares(lengths: readonly number[], room: number, truncation: Truncation): readonly number[] {
   const [first = 0, second = 0] = lengths;
   const excess = first + second - room;
@@ -148,8 +148,8 @@ function shares(lengths: readonly number[], room: number, truncation: Truncation
 }
 
 /**
- * How much is kept of two texts that `room` tokens must hold: the longer one is cut to the shorter one's length first, then both; of
- * an odd number the longer one has the last, else the second.
+ * Divides `room` tokens between two texts: the longer one is cut to the shorter one's length first, then both; an odd
+ * token goes to the longer one, else the second.
  */
 export function longestFirst(first: number, second: number, room: number): readonly [number, number] {
   if (first + second <= room) return [first, second];

@@ -14,8 +14,8 @@ const endOfText = "<|endoftext|>";
 const bertSpecials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
 /**
- * The tokenizer that `spec` describes.
- * @throws {TroupeError} `TOKENIZER_INVALID` when it describes none
+ * Creates the tokenizer that `spec` describes.
+ * @throws {TroupeError} `TOKENIZER_INVALID` for an invalid spec
  */
 export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
   switch (spec.kind) {
@@ -35,10 +35,10 @@ export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
 }
 
 /**
- * Reads a tokenizer from where Hugging Face keeps one.
- * @param path - a `tokenizer.json`, or a folder that holds one, or GPT-2's `vocab.json` and `merges.txt`, or BERT's `vocab.txt`,
- * which is lowercase unless its `tokenizer_config.json` says otherwise
- * @throws {TroupeError} `TOKENIZER_INVALID` when nothing of that kind is there
+ * Loads a tokenizer in one of Hugging Face's formats.
+ * @param path - a `tokenizer.json`, or a folder that has one, or GPT-2's `vocab.json` and `merges.txt`, or BERT's
+ * `vocab.txt`, which is lowercase unless its `tokenizer_config.json` says otherwise
+ * @throws {TroupeError} `TOKENIZER_INVALID` where there is none of these
  */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
   if (!(await isDirectory(path))) return new HuggingFaceTokenizer(await readJson(path));
@@ -54,8 +54,8 @@ async function loadBertTokenizer(folder: string): Promise<Tokenizer> {
 }
 
 /**
- * GPT-2's byte-level BPE from the two files it was published as. `<|endoftext|>` is one token where the text has it.
- * @param files - `vocab.json`, token to id, and `merges.txt`, one pair a line, most frequent first
+ * Loads GPT-2's byte-level BPE from its two published files. `<|endoftext|>` in a text is one token.
+ * @param files - `vocab.json`, token to id, and `merges.txt`, one pair per line, most frequent first
  * @throws {TroupeError} `TOKENIZER_INVALID` when a file is missing or malformed
  */
 export async function loadGpt2Tokenizer(files: {

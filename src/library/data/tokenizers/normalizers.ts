@@ -6,7 +6,7 @@ import { literal } from "./gpt2-pieces.ts";
 import { checkGrowth, longestOf } from "./growth.ts";
 import { normalForm } from "./unicode-forms.ts";
 
-/** What a `tokenizer.json` says of how text is made into what its vocabulary spells. */
+/** The normalizer in a `tokenizer.json`. */
 export interface NormalizerJson extends BertNormalizer {
   readonly type?: string;
   readonly normalizers?: readonly NormalizerJson[];
@@ -18,15 +18,19 @@ export interface NormalizerJson extends BertNormalizer {
   readonly precompiled_charsmap?: string | null;
 }
 
-/** Makes one text of another, and knows of each character what it was made of. */
+/** Normalizes a text and tracks the original range of each character. */
 export type Normalizer = (text: AlignedText) => AlignedText;
 
-/** One step of that. @param longest - characters that it may make; what makes many at once asks first */
+/**
+ * One step of a normalizer. @param longest - the most characters that it may make; a step that makes many at once
+ * checks this first
+ */
 type Step = (text: AlignedText, longest: number) => AlignedText;
 
 /**
- * @returns undefined of one that is not known here
- * @throws {TroupeError} `TOKENIZER_INVALID` of a text that it makes much longer, when it does
+ * Creates a normalizer.
+ * @returns undefined for an unknown type
+ * @throws {TroupeError} `TOKENIZER_INVALID` when it is applied to a text that it makes much longer
  */
 export function normalizerOf(json: NormalizerJson | null): Normalizer | undefined {
   const steps = stepsOf(json).map(stepOf);
@@ -41,7 +45,7 @@ export function normalizerOf(json: NormalizerJson | null): Normalizer | undefine
   };
 }
 
-/** The steps of sequences within sequences, one after the other. */
+/** The steps of nested sequences, in order. */
 function stepsOf(json: NormalizerJson | null): NormalizerJson[] {
   if (json === null) return [];
   return json.type === "Sequence" ? (json.normalizers ?? []).flatMap(stepsOf) : [json];
@@ -86,18 +90,18 @@ function stepOf(json: NormalizerJson): Step | undefined {
   }
 }
 
-/** What Neural Machine Translation's normalization leaves out: control characters but those that part lines and words. */
+/** Characters that the Nmt normalization removes: control characters except those that separate lines and words. */
 const droppedByNmt = /(?![\0\t\n\f\r])[\p{Cc}--[\u0080-\u008E\u0090-\u009E]]/v;
 const spaceOfNmt = /[\t\n\f\r\u1680\u200B-\u200F\u2028\u2029\u2581\uFEFF\uFFFD]/u;
 
-/** Whatever a character becomes has its place. */
+/** Replaces each character; the results have its range. */
 function mapped(text: AlignedText, of: (character: string) => string): AlignedText {
   return text.flatMap(({ character, span }) =>
     Array.from(of(character), (made) => ({ character: made, span })),
   );
 }
 
-/** @returns `text` with more in front of it, which has its first character's place; nothing is put in front of nothing */
+/** Returns `text` with a prefix, which gets its first character's range; an empty text stays empty. */
 export function prepended(text: AlignedText, prefix: string): AlignedText {
   const [first] = text;
   if (first === undefined) return text;
@@ -111,7 +115,10 @@ function stripped(text: AlignedText, { strip_left, strip_right }: NormalizerJson
   return begin < 0 ? [] : text.slice(begin, end);
 }
 
-/** What stands for a match has the place of its last character. @returns undefined where JavaScript cannot read the pattern */
+/**
+ * Makes a step that replaces a pattern; the replacement has the range of the match's last character.
+ * @returns undefined where JavaScript cannot read the pattern
+ */
 function replacer({ pattern, content = "" }: NormalizerJson): Step | undefined {
   const matcher = patternOf(pattern?.Regex ?? literal(pattern?.String ?? ""));
   if (matcher === undefined) return undefined;
@@ -143,7 +150,7 @@ function patternOf(source: string): LinearPattern | undefined {
 }
 
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
-/** In UTF-8: longer ones are looked up character by character. */
+/** Longest grapheme in UTF-8; longer ones are looked up character by character. */
 const LONGEST_GRAPHEME_BYTES = 5;
 
 function byCharsmap(text: string, charsmap: Charsmap, longest: number): Made[] {
@@ -159,7 +166,7 @@ function byCharsmap(text: string, charsmap: Charsmap, longest: number): Made[] {
   return made;
 }
 
-/** Characters take each other's places one by one; what is over is put in, or gone behind the last that there is. */
+/** Replaces characters one by one; surplus new ones are inserted, surplus old ones removed after the last new one. */
 function put(made: Made[], replaced: string, replacement: string): void {
   const numReplaced = [...replaced].length;
   const characters = [...replacement];

@@ -1,6 +1,6 @@
 import type { Span } from "./aligned-text.ts";
 
-/** A text between its special tokens, and they. */
+/** Splits a text at its special tokens, and yields both. */
 export function* partsOf(
   text: string,
   specials: readonly string[],

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../../errors/index.ts";
 
-/** A refusal of a `tokenizer.json`. */
+/** The error for an invalid `tokenizer.json`. */
 export function refusal(expected: string, got: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "TOKENIZER_INVALID",

@@ -4,27 +4,27 @@ import { byteOfLetter } from "./byte-letters.ts";
 /** How the tokens of a vocabulary spell a normalized text. */
 export type Spelling =
   | {
-      /** A letter a byte, as GPT-2. */
+      /** One letter per byte, as in GPT-2. */
       readonly kind: "bytes";
       readonly prefixSpace: boolean;
-      /** Whether white space at a token's ends is left out, as RoBERTa's. */
+      /** Whether ranges exclude white space at a token's ends, as for RoBERTa. */
       readonly trimmed: boolean;
     }
   | {
       /** Letters as they are. */
       readonly kind: "letters";
-      /** Before the tokens that go on with a word, between which white space is in none; undefined where it is in tokens. */
+      /** Prefix of tokens that continue a word; then white space is in no token. Undefined where it is in tokens. */
       readonly continuation: string | undefined;
     };
 
-/** A token as it is spelled; undefined: unknown, so that it stands for some text it does not tell. */
+/** A token's spelling; undefined for an unknown one, which may stand for any text. */
 export type Spelled = string | undefined;
 
 /**
- * Where tokens stand in the text that they were made of.
+ * Finds the ranges of tokens in the text that they were made of.
  * @param letters - of the text, normalized, as the tokens spell them
- * @param tokens - of the whole text, in order
- * @param isKnown - whether a character by itself could have been a token: where a run of unknown ones ends
+ * @param tokens - of the text, in order
+ * @param isKnown - whether a character by itself could have been a token: ends a run of unknown ones
  */
 export function tokenSpans(
   letters: AlignedText,
@@ -37,7 +37,7 @@ export function tokenSpans(
     : letterSpans(letters, tokens, spelling, isKnown);
 }
 
-/** A token that ends within a character is said to end behind it. */
+/** A token that ends within a character gets a range that ends after it. */
 function byteSpans(
   characters: AlignedText,
   tokens: readonly Spelled[],
@@ -63,7 +63,7 @@ function byteSpans(
   });
 }
 
-/** By the white space that the token is spelled with, of which one at the beginning of a text was put there. */
+/** Trims white space from a token's range; a space that was inserted at the start of a text is not counted. */
 function trim(token: string, [begin, end]: Span, isPrefixed: boolean): Span {
   const ink = token.replace(/^[\u0120\s]+/, "");
   const from = Math.min(begin + Math.max(0, token.length - ink.length - Number(isPrefixed)), end);
@@ -72,7 +72,7 @@ function trim(token: string, [begin, end]: Span, isPrefixed: boolean): Span {
   return [from, Math.max(end - trailing, from)];
 }
 
-/** A token is from the first of its letters to the last; what no token has is passed over. */
+/** Ranges from the first letter of a token to its last; letters in no token are skipped. */
 function letterSpans(
   letters: AlignedText,
   tokens: readonly Spelled[],
@@ -91,14 +91,14 @@ function letterSpans(
   });
 }
 
-/** Goes through a text, letter by letter, as its tokens have them. */
+/** Reads a text letter by letter, as its tokens spell it. */
 class LetterReader {
   readonly #letters: AlignedText;
   readonly #passesSpace: boolean;
   #next = 0;
-  /** Bytes of the letter that comes which tokens before had. */
+  /** Bytes of the next letter that earlier tokens have used. */
   #taken = 0;
-  /** Where what is read now began and ends. */
+  /** Range of the letters that are being read. */
   #begin: number | undefined;
   #end = 0;
 
@@ -107,28 +107,28 @@ class LetterReader {
     this.#passesSpace = passesSpace;
   }
 
-  /** Where that stands which `read` takes. */
+  /** Returns the range of the letters that `read` takes. */
   span(read: () => void): Span {
     this.#begin = undefined;
     read();
     return [this.#begin ?? this.#end, this.#end];
   }
 
-  /** One character of a token. */
+  /** Reads one character of a token. */
   take(character: string): void {
     while (this.#letter !== undefined && this.#letter.character !== character) this.#next++;
     this.#touch();
     this.#pass();
   }
 
-  /** One byte of a character that the vocabulary lacks. */
+  /** Reads one byte of a character that the vocabulary lacks. */
   takeByte(): void {
     this.#touch();
     this.#taken++;
     if (this.#taken >= Buffer.byteLength(this.#letter?.character ?? "")) this.#pass();
   }
 
-  /** A word, or what there is of it up to something known. */
+  /** Reads a word, or its part up to a known character. */
   takeUnknown(isKnown: (character: string) => boolean): void {
     while (this.#isAtSpace) this.#pass();
     do {

@@ -1,7 +1,7 @@
-/** Tokens in memory: unsigned, little-endian, the narrowest element that holds the vocabulary. */
+/** Tokens in memory: unsigned, little-endian, with the smallest element that fits the vocabulary. */
 export type TokenArray = Uint8Array | Uint16Array | Uint32Array;
 
-/** The element of a {@link TokenArray}, as stored in a token file. */
+/** The element type of a {@link TokenArray}, as stored in a token file. */
 export type TokenDType = "uint8" | "uint16" | "uint32";
 
 const elements = {
@@ -10,7 +10,7 @@ const elements = {
   uint32: { bytesPerToken: 4, array: Uint32Array, tensorDType: "int32" },
 } as const;
 
-/** The narrowest dtype that holds every token below `vocabSize`. */
+/** Returns the smallest dtype for tokens below `vocabSize`. */
 export function tokenDType(vocabSize: number): TokenDType {
   if (vocabSize <= 0x100) return "uint8";
   return vocabSize <= 0x10000 ? "uint16" : "uint32";

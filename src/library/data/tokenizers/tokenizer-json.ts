@@ -25,25 +25,25 @@ export interface TokenizerJson {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Steps of one kind, such as normalizers, sequences within sequences counted too. */
+/** The most steps of one kind, such as normalizers, nested ones included. */
 const MAX_STEPS = 64;
 const MAX_DEPTH = 8;
 /** Longest pattern, setting and token, in UTF-16 units. The longest of published tokenizers have 500, 10 and 500. */
 const [MAX_PATTERN, MAX_SETTING, MAX_TOKEN] = [4_096, 256, 4_096];
-/** The longest token of Unigram, and word of WordPiece: both try every stretch of a word. */
+/** The longest token of Unigram and word of WordPiece: both try every substring of a word. */
 const MAX_TRIED = 256;
 /** Longest table of replacements, in base64; the longest of published tokenizers has 350,000. */
 const MAX_CHARSMAP = 1 << 23;
 const MAX_ID = 1 << 24;
-/** Most added tokens, which are searched for at each character of a text, and most characters of all of them. */
+/** The most added tokens, which are searched for at each character of a text, and the most characters of all together. */
 const [MAX_ADDED, MAX_ADDED_CHARACTERS] = [1 << 16, 1 << 20];
 
-/** Lists of steps, by the names that sequences give them. */
+/** Names of the lists of steps in sequences. */
 const stepLists = ["normalizers", "pretokenizers", "decoders"] as const;
 
 /**
- * Checks a `tokenizer.json` before anything is made of it: what every part is, and how long, so that neither the making nor the use
- * costs more than a text's length times a bound.
+ * Checks a `tokenizer.json` before it is used: the type and size of every part, so that neither creating nor using the
+ * tokenizer costs more than a constant times a text's length.
  * @throws {TroupeError} `TOKENIZER_INVALID` naming the part
  */
 export function checkTokenizerJson(json: unknown): TokenizerJson {
@@ -76,7 +76,7 @@ function checkAdded(added: unknown): void {
     throw refusal(`added_tokens of at most ${MAX_ADDED_CHARACTERS} characters`, `${numCharacters}`);
 }
 
-/** A part that changes text or tokens step by step: one step, or a sequence of such parts. */
+/** Checks a part that changes text or tokens step by step: one step, or a sequence of such parts. */
 function checkSteps(value: unknown, where: string, depth: number, budget: { left: number }): void {
   const part = recordIn(value, where);
   if (depth > MAX_DEPTH || --budget.left < 0)

@@ -1,8 +1,8 @@
 import type { TokenArray } from "./token-dtype.ts";
 
 /**
- * A tokenizer as plain data: travels in messages, is stored in a checkpoint, and gives the same tokenizer back
- * through `tokenizerFromSpec`, with no file needed.
+ * A tokenizer as plain data: can be sent in messages and stored in a checkpoint, and `tokenizerFromSpec` recreates the
+ * same tokenizer without any file.
  */
 export type TokenizerSpec =
   | { readonly kind: "byte" }
@@ -12,27 +12,24 @@ export type TokenizerSpec =
   | { readonly kind: "hugging-face"; readonly tokenizer: Readonly<Record<string, unknown>> };
 
 /**
- * Where a text may be cut so that the encodings of the parts, one after the other, are the encoding of the whole.
- * Characters are never cut in two.
+ * Where a text may be cut so that the encodings of its parts, concatenated, equal the encoding of the text. Characters
+ * are never cut in two.
  */
 export type LegalCuts = "between-characters" | "before-whitespace" | "nowhere";
 
 /** Text to tokens and back. Immutable and synchronous. */
 export interface Tokenizer {
-  /** Every token is below it. */
+  /** Upper bound of its tokens, exclusive. */
   readonly vocabSize: number;
   readonly spec: TokenizerSpec;
   readonly legalCuts: LegalCuts;
 
   /**
-   * The tokens of `text`, nothing added at either end.
+   * Encodes `text`, without adding special tokens.
    * @throws {TroupeError} `TOKENIZER_UNKNOWN_CHARACTER` where the vocabulary lacks one
    */
   encode(text: string): TokenArray;
 
-  /**
-   * The text of `tokens`. Tokens outside the vocabulary (a model's may be padded beyond it) and broken UTF-8
-   * read as U+FFFD.
-   */
+  /** Decodes `tokens`. Tokens outside the vocabulary (a model's may be padded beyond it) and broken UTF-8 become U+FFFD. */
   decode(tokens: Iterable<number>): string;
 }

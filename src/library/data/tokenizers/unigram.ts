@@ -1,23 +1,22 @@
-/** What a text's characters cost more than the least likely token where no token has them. */
+/** Extra cost of an unknown character, relative to the least likely token. */
 const UNKNOWN_PENALTY = 10;
 
-/** A place where a token can end: the likeliest way there. */
+/** The likeliest way to a position where a token can end. */
 interface Best {
   logProbability: number;
-  /** Where that way's last token begins. */
+  /** Start of the last token on that way. */
   begin: number;
 }
 
 /**
- * SentencePiece's unigram model: of all ways to cut a text into tokens of the vocabulary the likeliest one, found by Viterbi's
- * algorithm. Of equally likely ways it takes the one that Hugging Face's tokenizers take: at each place where tokens end, the first
- * that was found, reading from the left.
- * Source: Kudo 2018, section 3.2.
+ * SentencePiece's unigram model: of all ways to cut a text into tokens of the vocabulary, the likeliest one, found by
+ * Viterbi's algorithm. Of equally likely ways it takes the same one as Hugging Face's tokenizers: at each position
+ * where tokens end, the first found from the left. Source: Kudo 2018, section 3.2.
  */
 export class UnigramPieces {
   readonly #logProbabilities: ReadonlyMap<string, number>;
   readonly #unknown: number;
-  /** Of a token, in characters: no longer stretch is looked up. */
+  /** Length of the longest token in characters: longer substrings are not looked up. */
   readonly #longest: number;
 
   /** @param vocabulary - tokens with their log-probabilities, in the order of their ids */
@@ -33,7 +32,7 @@ export class UnigramPieces {
     this.#longest = longest;
   }
 
-  /** The tokens of a piece of text, in order; a character that is in no token stands for itself. */
+  /** Returns the tokens of a piece of text, in order; a character that is in no token stands for itself. */
   encode(piece: string): string[] {
     const characters = [...piece];
     const best: (Best | undefined)[] = [{ logProbability: 0, begin: 0 }];

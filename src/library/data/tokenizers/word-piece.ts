@@ -4,19 +4,19 @@ import { noteFile } from "../noted-files.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
-/** How BERT's words are cut. */
+/** Options of {@link loadWordPiece}. */
 export interface WordPieceOptions {
   readonly lowercase: boolean;
-  /** A longer word is unknown as a whole: 100 characters in Hugging Face, 200 in Megatron. */
+  /** The longest known word; a longer one is a single unknown token: 100 characters in Hugging Face, 200 in Megatron. */
   readonly maxCharacters?: number;
-  /** Tokens that are recognised where a text has them, as Hugging Face does; Megatron cuts them like other words. */
+  /** Special tokens recognized in texts, as Hugging Face does; Megatron cuts them like other words. */
   readonly specials?: readonly string[];
 }
 
 const unknown = "[UNK]";
 
 /**
- * BERT's WordPiece from the file it was published as: one token a line, whose number is its id.
+ * Loads BERT's WordPiece from its published file: one token per line, whose line number is its id.
  * @throws {TroupeError} `TOKENIZER_INVALID` when the file cannot be read or has no `[UNK]`
  */
 export async function loadWordPiece(path: string, options: WordPieceOptions): Promise<Tokenizer> {

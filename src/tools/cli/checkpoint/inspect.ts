@@ -7,7 +7,7 @@ import {
 } from "../../../library/checkpoint/index.ts";
 import { describeBytes, table } from "../../planner/index.ts";
 import { print } from "../flags.ts";
-import { meantBy } from "./place.ts";
+import { selectCheckpoints } from "./place.ts";
 
 interface InspectFlags {
   readonly step?: number;
@@ -35,7 +35,7 @@ export async function inspectCheckpoint(location: string, { step, json }: Inspec
   }
   const state = [
     ...stateRows(checkpoint.state),
-    ["model", String(checkpoint.config.model_type ?? "not told")],
+    ["model", String(checkpoint.config.model_type ?? "unknown")],
   ];
   const fileRows = files.map(({ name, sizeBytes }) => [name, describeBytes(sizeBytes)]);
   const tensorRows = tensors.map(({ name, dtype, shape, sizeBytes }) => [
@@ -50,7 +50,7 @@ export async function inspectCheckpoint(location: string, { step, json }: Inspec
 }
 
 async function openStep(location: string, step: number): Promise<Checkpoint> {
-  const { storage, checkpoints } = await meantBy(location, step);
+  const { storage, checkpoints } = await selectCheckpoints(location, step);
   return Checkpoint.open(await storage.open(checkpoints[0]?.name ?? ""));
 }
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { joinFolders } from "../../../library/checkpoint/index.ts";
 import { print } from "../flags.ts";
-import { meantBy } from "./place.ts";
+import { selectCheckpoints } from "./place.ts";
 
 /**
  * `troupe checkpoint join CHECKPOINT FOLDER...`.
@@ -12,10 +12,10 @@ export async function joinCheckpoint(
   folders: readonly string[],
   { json }: { readonly json: boolean },
 ): Promise<void> {
-  const { storage, checkpoints } = await meantBy(location);
+  const { storage, checkpoints } = await selectCheckpoints(location);
   const name = checkpoints[0]?.name as string;
   const path = join(storage.location, name);
   const brought = await joinFolders(path, folders);
   if (json) print(JSON.stringify({ path, brought }));
-  else print(`${path}  ${brought.length === 0 ? "is whole already" : `has ${brought.join(", ")} now`}`);
+  else print(`${path}  ${brought.length === 0 ? "is complete already" : `has ${brought.join(", ")} now`}`);
 }

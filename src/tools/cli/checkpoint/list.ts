@@ -1,14 +1,14 @@
 import { ownerOf, type RunStanding, standingOf } from "../../../library/checkpoint/index.ts";
 import { describeBytes, table } from "../../planner/index.ts";
 import { print } from "../flags.ts";
-import { meantBy } from "./place.ts";
+import { selectCheckpoints } from "./place.ts";
 
 /** `troupe checkpoint list RUN` */
 export async function listCheckpointsCommand(
   location: string,
   { json }: { readonly json: boolean },
 ): Promise<void> {
-  const { storage, checkpoints } = await meantBy(location);
+  const { storage, checkpoints } = await selectCheckpoints(location);
   const owner = await ownerOf(storage);
   const own = checkpoints.find(({ foreign, damage }) => !foreign && damage === undefined);
   const standing = await standingOf(storage, own?.savedAt);
@@ -44,7 +44,7 @@ function describeStanding(standing: RunStanding): string {
     case "ended":
       return `${standing.end.how} at ${standing.end.at}`;
     case "silent":
-      return `ended without a word, last heard of at ${standing.heardAt}`;
+      return `ended without a record, last heard from at ${standing.heardAt}`;
     default:
       return standing satisfies never;
   }

@@ -7,17 +7,17 @@ import {
   stepFolder,
 } from "../../../library/checkpoint/index.ts";
 
-/** A run's storage and the checkpoints that are meant, the newest first. */
-export interface MeantCheckpoints {
+/** A run's storage and the selected checkpoints, the newest first. */
+export interface SelectedCheckpoints {
   readonly storage: CheckpointStorage;
   readonly checkpoints: readonly CheckpointFacts[];
 }
 
 /**
- * The checkpoints that a place, and maybe a step, name.
+ * Selects the checkpoints of a run's folder, or the one that `location` or `step` names.
  * @throws {TroupeError} `CHECKPOINT_MISSING` where there is none
  */
-export async function meantBy(location: string, step?: number): Promise<MeantCheckpoints> {
+export async function selectCheckpoints(location: string, step?: number): Promise<SelectedCheckpoints> {
   const { storage, name } = await placeOf(location);
   const all = await listCheckpoints(storage);
   const wanted = step === undefined ? name : stepFolder(step);

@@ -36,7 +36,7 @@ export async function pruneCheckpoints(location: string, flags: PruneFlags): Pro
       where: "troupe checkpoint",
       expected: `to remove ${failed.map(({ name }) => name).join(", ")}`,
       got: `"${(first.cause as Error).message}"`,
-      hint: "see who may write there",
+      hint: "check the folder's permissions",
     },
     { cause: first.cause },
   );

@@ -18,7 +18,7 @@ interface ServeFlags {
 
 const STANDARD_OUTPUT = 1;
 
-/** `troupe checkpoint serve --dir DIR`: serves until it is interrupted; saves that are being written end first. */
+/** `troupe checkpoint serve --dir DIR`: serves until interrupted; ends after the saves that are being written. */
 export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
   const { dir, socket, port, idle } = flags;
   if ((socket === undefined) === (port === undefined)) {
@@ -32,7 +32,7 @@ export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
   if (port !== undefined && tokenFile === undefined)
     throw usage("--token-file with s3:// and --port", "none", "say where the token is kept");
   if (!(idle > 0)) throw usage("--idle in seconds", String(idle), "more than 0");
-  // Before there is anything to remove: a signal that comes while the socket is made ends the server in order too.
+  // Listens before there is anything to remove: a signal during set-up also ends the server in order.
   using end = nextSignal();
   await using service = await CheckpointService.open({
     ...optionsOf(flags),
@@ -60,7 +60,7 @@ function optionsOf({ staging, keepLast, keepEvery, verify }: ServeFlags): Checkp
   };
 }
 
-/** Hears the first signal that asks this process to end; a second of its kind ends it at once. */
+/** Waits for the first signal to end; a second of its kind ends the process at once. */
 function nextSignal(): Disposable & { readonly heard: Promise<void> } {
   const { promise: heard, resolve } = Promise.withResolvers<void>();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -1,23 +1,26 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { type Damage, verifyCheckpoint } from "../../../library/checkpoint/index.ts";
 import { print } from "../flags.ts";
-import { meantBy } from "./place.ts";
+import { selectCheckpoints } from "./place.ts";
 
 interface VerifyFlags {
   readonly step?: number;
   readonly json: boolean;
 }
 
-/** `troupe checkpoint verify RUN`. @throws {TroupeError} `CHECKPOINT_DAMAGED` once all were looked at and one is */
+/**
+ * `troupe checkpoint verify RUN`.
+ * @throws {TroupeError} `CHECKPOINT_DAMAGED` after checking all, where one is damaged
+ */
 export async function verifyCheckpoints(location: string, { step, json }: VerifyFlags): Promise<void> {
-  const { storage, checkpoints } = await meantBy(location, step);
+  const { storage, checkpoints } = await selectCheckpoints(location, step);
   const results: { name: string; damages: readonly Damage[] }[] = [];
   for (const { name } of checkpoints) {
     const damages = await verifyCheckpoint(storage, name);
     results.push({ name, damages });
     if (json) continue;
     const places = `${damages.length} place${damages.length === 1 ? "" : "s"}`;
-    print(damages.length === 0 ? `${name}  whole` : `${name}  damaged in ${places}`);
+    print(damages.length === 0 ? `${name}  intact` : `${name}  damaged in ${places}`);
     for (const damage of damages) print(`  ${described(damage)}`);
   }
   const damaged = results.filter(({ damages }) => damages.length > 0);
@@ -27,9 +30,9 @@ export async function verifyCheckpoints(location: string, { step, json }: Verify
     "CHECKPOINT_DAMAGED",
     {
       where: "troupe checkpoint",
-      expected: `whole checkpoints in ${storage.location}`,
+      expected: `intact checkpoints in ${storage.location}`,
       got: `${damaged.map(({ name }) => name).join(", ")} damaged`,
-      hint: "restore from a copy, or resume: whole older ones are found",
+      hint: "restore from a copy, or resume: it uses the newest intact one",
     },
     { fields: { path: storage.location } },
   );

@@ -13,18 +13,18 @@ import { launchVariables, settle } from "./settle.ts";
 
 const options = optionsOf(commandSchema);
 
-/** The command that is called as Rapidformer is. */
+/** The command with Rapidformer's own name. */
 const RAPIDFORMER = "rapidformer";
 
 type Work = "finetune" | "pretrain";
 
 /**
- * Adds `troupe finetune` and `troupe pretrain`, which take Rapidformer's flags beside those of `troupe run`, and `troupe
- * rapidformer`, where the task says which of both it is.
+ * Adds `troupe finetune` and `troupe pretrain`, which take Rapidformer's flags as well as those of `troupe run`, and
+ * `troupe rapidformer`, whose `--task` chooses between them.
  */
 export function addRapidformerCommands(program: Command): void {
-  add(program, "finetune", "fine-tune a model by name on data by name, or a template of one's own");
-  add(program, "pretrain", "train a model on indexed data, or a template of one's own");
+  add(program, "finetune", "fine-tune a model by name on data by name, or a template of your own");
+  add(program, "pretrain", "train a model on indexed data, or a template of your own");
   add(
     program,
     RAPIDFORMER,
@@ -33,9 +33,9 @@ export function addRapidformerCommands(program: Command): void {
 }
 
 /**
- * A command line whose first word behind `rapidformer` is a listing has the listing's words instead, what follows it behind
- * them, and the environment that it exports.
- * @throws {TroupeError} `USAGE` unless it holds one command of rapidformer
+ * Replaces `rapidformer SCRIPT` by the command in that script, with later arguments after its own, and applies the
+ * variables that it exports.
+ * @throws {TroupeError} `USAGE` unless the script has exactly one rapidformer command
  */
 export function withListing(args: readonly string[], environment: NodeJS.ProcessEnv): readonly string[] {
   const [command, file = "", ...others] = args;
@@ -82,7 +82,7 @@ function add(program: Command, name: Work | typeof RAPIDFORMER, description: str
         "print Rapidformer's flags as they were read, and train nothing",
       ).helpGroup("Options:"),
     )
-    // What the runtime's flags leave is Rapidformer's, and refused there where it is neither's.
+    // Flags that the runtime does not know are Rapidformer's; unknown ones are refused there.
     .allowUnknownOption()
     .allowExcessArguments()
     .action(async (flags: Flags) => {
@@ -118,7 +118,7 @@ async function train(
   await runJob(`troupe ${name} ${argvOf(typed).map(quoted).join(" ")}`, url, said, flags, command);
 }
 
-/** What was typed goes before what stands in files and variables, whoever's flag it is. */
+/** Flags win over files and variables, in both sets of options. */
 const above = (given: readonly Given[]) => given.filter(({ origin }) => origin === "flag");
 const below = (given: readonly Given[]) => given.filter(({ origin }) => origin !== "flag");
 

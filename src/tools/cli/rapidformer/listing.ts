@@ -1,6 +1,6 @@
-/** A shell script that starts a run, as Rapidformer's documents print them. */
+/** A shell script that starts a run, as printed in Rapidformer's documents. */
 export interface Listing {
-  /** What it exports. */
+  /** Variables that it exports. */
   readonly environment: Readonly<Record<string, string>>;
   /** Each command with its arguments, in order. */
   readonly commands: readonly (readonly string[])[];
@@ -9,10 +9,9 @@ export interface Listing {
 const ASSIGNMENT = /^(export\s+)?([A-Za-z_]\w*)=(.*)$/;
 
 /**
- * Reads a listing as it is meant. A shell would not: in print a comment follows the backslash that ends a line, and here and
- * there that backslash is left out before a line that goes on with a flag. Variables are replaced, quotes taken off; nothing
- * is run.
- * @param environment - of the caller, for variables that the listing does not set
+ * Reads a listing as it was intended, which a shell would not: in print, comments follow a line's closing backslash,
+ * and some backslashes before a flag on the next line are missing. Replaces variables and removes quotes; runs nothing.
+ * @param environment - the caller's, for variables that the listing does not set
  */
 export function readListing(
   text: string,
@@ -35,7 +34,7 @@ export function readListing(
   return { environment: exported, commands };
 }
 
-/** Lines without comments, those that go on joined to what they go on with. */
+/** Lines without comments, continued ones joined. */
 function joined(text: string): string[] {
   const lines: string[] = [];
   let goesOn = false;
@@ -49,7 +48,7 @@ function joined(text: string): string[] {
   return lines.filter((line) => line !== "");
 }
 
-/** A comment begins with a # that begins a word, outside quotes. */
+/** Removes a comment: from a # at the start of a word, outside quotes. */
 function withoutComment(line: string): string {
   let quote = "";
   for (const [index, character] of [...line].entries()) {
@@ -63,7 +62,7 @@ function withoutComment(line: string): string {
 
 const WORD = /'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^\s'"\\]+)|(\s+)/g;
 
-/** Words of a line, quotes taken off, variables replaced where no single quotes forbid it. */
+/** Words of a line, with quotes removed and variables replaced outside single quotes. */
 function wordsOf(line: string, variables: Readonly<Record<string, string | undefined>>): string[] {
   const replaced = (text: string) =>
     text.replaceAll(
@@ -83,7 +82,7 @@ function wordsOf(line: string, variables: Readonly<Record<string, string | undef
       word = `${word ?? ""}${part}`;
       continue;
     }
-    // A variable without quotes may be several words, such as the parts of a blend; one that is empty is none.
+    // An unquoted variable may be several words, such as the parts of a blend, or none if empty.
     const [first, ...others] = replaced(plain ?? "").split(/\s+/);
     if (word === undefined && first === "" && others.length === 0) continue;
     word = `${word ?? ""}${first ?? ""}`;

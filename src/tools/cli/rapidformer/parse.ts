@@ -2,19 +2,20 @@ import { nearestName, whatWasMeant } from "../../../errors/index.ts";
 import { type Flag, flags } from "../../../job/rapidformer/index.ts";
 import { usage } from "../flags.ts";
 
-/** What a flag was given: nothing but its name, a value, or several. */
+/** A flag's argument: none, one value, or several. */
 export type Typed = true | string | number | readonly string[];
 
-/** A command line, read: what each flag was given, by the flag's first name. */
+/** A parsed command line: the argument of each flag, by the flag's first name. */
 export type TypedFlags = ReadonlyMap<string, Typed>;
 
 const byName = new Map(flags.flatMap((each) => [each.flag, ...each.also].map((name) => [plain(name), each])));
 
 /**
- * Reads Rapidformer's flags, as its argparse does: `--lr 1e-3`, `--lr=1e-3`, dashes or underscores, of a flag given twice the
- * last. An argument of blanks alone is passed over: a shell makes one of a backslash before a comment.
- * @param others - flags of the runtime's own, for "did you mean"
- * @throws {TroupeError} `USAGE` for a value that is none of the flag's, or for a flag that is refused, with what to write instead
+ * Parses Rapidformer's flags as its argparse does: `--lr 1e-3`, `--lr=1e-3`, with dashes or underscores; the last of
+ * repeated flags wins. Skips blank arguments, which a shell makes of a backslash before a comment.
+ * @param others - the runtime's own flags, for "did you mean"
+ * @throws {TroupeError} `USAGE` for a value that the flag does not take, or for a flag that is refused, with its
+ * replacement
  */
 export function parse(argv: readonly string[], others: readonly string[] = []): TypedFlags {
   const typed = new Map<string, Typed>();
@@ -26,8 +27,7 @@ export function parse(argv: readonly string[], others: readonly string[] = []): 
     at += 1;
     if (flag === undefined || !name.startsWith("--"))
       throw usage("a flag", word, whatWasMeant(name, [...flags.map(({ flag: own }) => own), ...others]));
-    if (flag.fate.is === "refused")
-      throw usage("a flag that means something here", name, `use ${flag.fate.use}`);
+    if (flag.fate.is === "refused") throw usage("a flag that Troupe supports", name, `use ${flag.fate.use}`);
     const end = inline === undefined ? at + numValues(flag, words, at) : at;
     const values = inline === undefined ? words.slice(at, end) : [inline];
     at = end;
@@ -36,7 +36,7 @@ export function parse(argv: readonly string[], others: readonly string[] = []): 
   return typed;
 }
 
-/** @returns the command line that {@link parse} reads as this, flags in the order of their table */
+/** Returns arguments that {@link parse} reads back as `typed`, in the order of the table of flags. */
 export function argvOf(typed: TypedFlags): string[] {
   return flags.flatMap(({ flag }) => {
     const value = typed.get(flag);
@@ -57,7 +57,7 @@ function halves(word: string): readonly [string, string | undefined] {
     : [word, undefined];
 }
 
-/** How many of the words behind a flag are its values. */
+/** Number of words after a flag that are its values. */
 function numValues({ takes }: Flag, words: readonly string[], at: number): number {
   if (takes === "nothing") return 0;
   if (takes !== "texts") return at < words.length && !(words[at] as string).startsWith("--") ? 1 : 0;
@@ -71,10 +71,10 @@ function read({ takes }: Flag, name: string, values: readonly string[]): Typed {
     throw usage(`${name} alone`, `${name}=${values[0]}`, "it is given or left out");
   }
   const [value] = values;
-  if (value === undefined) throw usage(`a value for ${name}`, "none", "write it behind the flag");
+  if (value === undefined) throw usage(`a value for ${name}`, "none", "write it after the flag");
   if (takes === "texts") return values;
   if (takes === "text") return value;
-  if (takes === "number" || takes === "whole") return numberOf(name, value, takes === "whole");
+  if (takes === "number" || takes === "integer") return numberOf(name, value, takes === "integer");
   if (takes.includes(value)) return value;
   const near = nearestName(value, takes);
   const advice = near === undefined ? "choose one of them" : `did you mean ${near}?`;

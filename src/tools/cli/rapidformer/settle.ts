@@ -7,23 +7,24 @@ import type { Typed, TypedFlags } from "./parse.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What Rapidformer's flags amount to. */
+/** Options and settings that Rapidformer's flags stand for. */
 export interface Settled {
-  /** Options of the runtime and settings of the job, the weakest first. */
+  /** Options of the runtime and settings of the job; later ones win. */
   readonly given: readonly Given[];
-  /** The module of one's own that is trained; undefined where the task alone says what is. */
+  /** The user's module to train; undefined where the task alone decides. */
   readonly userScript: string | undefined;
-  /** What a person should know of it before the run begins. */
+  /** Notes for the user before the run begins. */
   readonly notices: readonly string[];
 }
 
 /**
- * Turns Rapidformer's flags and the variables of its launchers into options of the runtime and settings of the job. Names are
+ * Turns Rapidformer's flags and its launchers' variables into options of the runtime and settings of the job. Names are
  * looked up last, and may be downloaded then.
  * @param typed - by the flags' names
- * @param others - what else was said of options: by flags of the runtime's own, which go before
- * @param tell - told what is downloaded
- * @throws {TroupeError} `USAGE`, `HUB` for what contradicts itself or is not there, before anything is started
+ * @param others - options from the runtime's own flags, which win
+ * @param tell - receives lines about downloads
+ * @throws {TroupeError} `USAGE`, `HUB` for flags that contradict each other or names that do not exist, before anything
+ * is started
  */
 export async function settle(
   typed: TypedFlags,
@@ -88,7 +89,7 @@ function standing(typed: TypedFlags): Given[] {
   return [standard("zero", 0), standard("seed", 1234), standard("set.seed", 1234)];
 }
 
-/** What one flag says by itself. */
+/** Options that one flag gives. */
 function of({ flag, fate }: Flag, typed: TypedFlags): Given[] {
   const value = typed.get(flag);
   if (value === undefined) return [];
@@ -106,7 +107,7 @@ function settingOf(value: Typed): string | number | boolean {
   return value === "casual_lm" ? "causal_lm" : value;
 }
 
-/** As many ranks as the launcher lists devices on every host, unless the command line says how many. */
+/** The number of ranks: one for each device that the launcher lists for every host, unless the command line gives it. */
 function ranksOf(
   typed: TypedFlags,
   others: readonly Given[],
@@ -132,7 +133,7 @@ function ranksOf(
   };
 }
 
-/** Megatron would quietly take fewer stages: the largest layouts that there are. */
+/** A hint with the largest layouts that fit: Megatron would silently use fewer stages. */
 function largest(ranks: number): string {
   const layouts = Array.from({ length: ranks }, (_, index) => index + 1).filter((tp) => ranks % tp === 0);
   return `on ${ranks} ranks there is room for ${layouts.map((tp) => `${tp} × ${ranks / tp}`).join(", ")}`;
@@ -143,7 +144,7 @@ const splitFlags = {
   pp: "--pipeline-model-parallel-size",
 } as const;
 
-/** Ranks that split a layer, or the layers, whichever flag says so: the runtime's own goes before. */
+/** Ranks that split each layer (tp), or the layers (pp); the runtime's own flag wins. */
 function splitOf(axis: keyof typeof splitFlags, typed: TypedFlags, others: readonly Given[]): number {
   const value = others.findLast(({ path }) => path.join(".") === axis)?.value ?? typed.get(splitFlags[axis]);
   return typeof value === "number" && value >= 1 ? value : 1;
@@ -151,10 +152,10 @@ function splitOf(axis: keyof typeof splitFlags, typed: TypedFlags, others: reado
 
 const RAMP = "--rampup-batch-size";
 
-/** Samples of one replica's forward where nothing is said, as in transformers' Trainer. */
+/** Samples of one replica's forward by default, as in transformers' Trainer. */
 const STANDARD_MICRO_BATCH = 8;
 
-/** The batch of a step, and in how many micro-batches a replica goes through its part. */
+/** The batch of a step, and the micro-batches that each replica divides its share into. */
 function batchOf(
   typed: TypedFlags,
   others: readonly Given[],
@@ -164,11 +165,11 @@ function batchOf(
   readonly accumulation: number | undefined;
   readonly notice?: string;
 } {
-  const [micro, whole] = [typed.get("--micro-batch-size"), typed.get("--global-batch-size")];
+  const [micro, size] = [typed.get("--micro-batch-size"), typed.get("--global-batch-size")];
   const split = splitOf("tp", typed, others) * splitOf("pp", typed, others);
   const replicas = Math.max(1, Math.floor(ranks / split));
   const said = (name: string) => others.findLast(({ path }) => path.join(".") === name)?.value;
-  if (typeof micro !== "number" && typeof whole !== "number" && said("set.globalBatchSize") === undefined) {
+  if (typeof micro !== "number" && typeof size !== "number" && said("set.globalBatchSize") === undefined) {
     const accumulation = Number(said("accumulation") ?? 1);
     const value = STANDARD_MICRO_BATCH * replicas * accumulation;
     return {
@@ -180,42 +181,42 @@ function batchOf(
   if (typeof micro !== "number" || said("accumulation") !== undefined)
     return { batch: [], accumulation: undefined };
   const at = flagged("set.microBatchSize", micro, "--micro-batch-size");
-  if (typeof whole !== "number")
+  if (typeof size !== "number")
     return {
       batch: [at, { path: ["set", "globalBatchSize"], value: micro * replicas, origin: "default", by: "" }],
       accumulation: 1,
     };
-  const accumulation = whole / (micro * replicas);
+  const accumulation = size / (micro * replicas);
   const [start, increment] = (typed.get(RAMP) ?? []) as readonly string[];
   for (const size of [start, increment])
     if (size !== undefined && Number(size) % (micro * replicas) !== 0)
       throw usage(
         `${RAMP} of multiples of ${micro * replicas}, --micro-batch-size ${micro} on each of ${replicas} replicas`,
         size,
-        "a batch grows by whole micro-batches",
+        "a batch grows by complete micro-batches",
       );
   if (Number.isSafeInteger(accumulation) && accumulation >= 1) return { batch: [at], accumulation };
   const nearest = Math.max(1, Math.ceil(accumulation)) * micro * replicas;
   const fixes = [
     `--global-batch-size ${nearest}`,
-    ...(whole % replicas === 0 ? [`--micro-batch-size ${whole / replicas}`] : []),
-    ...(whole % micro === 0 ? [`--ranks ${fitting(whole / micro, replicas) * split}`] : []),
+    ...(size % replicas === 0 ? [`--micro-batch-size ${size / replicas}`] : []),
+    ...(size % micro === 0 ? [`--ranks ${fitting(size / micro, replicas) * split}`] : []),
   ];
   throw usage(
     `--global-batch-size to be a multiple of ${micro * replicas}, --micro-batch-size ${micro} on each of ${replicas} replicas`,
-    `${whole}`,
+    `${size}`,
     fixes.join(", or "),
   );
 }
 
-/** The largest number of replicas up to those there are that divides the micro-batches of a step. */
+/** The largest number of replicas, up to the present one, that divides the micro-batches of a step. */
 function fitting(microBatches: number, replicas: number): number {
   for (let number = Math.min(replicas, microBatches); number > 1; number--)
     if (microBatches % number === 0) return number;
   return 1;
 }
 
-/** Float16 is for GPUs: on the CPU bfloat16 stands for it, with the same bits saved and no scale to find. */
+/** Precision by default: bfloat16 instead of float16 on the CPU, with the same memory and no loss scale to find. */
 function precisionOf(typed: TypedFlags, others: readonly Given[], notices: string[]): Given[] {
   const said = ["--mixed-precision", "--fp16", "--bf16"].filter((flag) => typed.has(flag));
   if (said.length > 1) throw usage("one precision", said.join(" and "), "leave all but one out");
@@ -245,12 +246,12 @@ function lossScaleOf(typed: TypedFlags): Given[] {
 
 const [LOAD, FINETUNE] = ["--load", "--finetune"];
 
-/** Of a checkpoint its weights alone: the run begins anew. A model by name begins so in any case. */
+/** Loads only a checkpoint's weights and starts a new run. A model given by name always does that. */
 async function finetunedFrom(typed: TypedFlags): Promise<Given[]> {
   const folder = typed.get(LOAD);
   if (!typed.has(FINETUNE)) return [];
   if (folder === undefined && !typed.has("--pretrained-model-name-or-path"))
-    throw usage(`${LOAD} DIR beside ${FINETUNE}`, "none", "whose weights the run is to begin with");
+    throw usage(`${LOAD} DIR with ${FINETUNE}`, "none", "a folder with the weights to begin with");
   if (folder === undefined) return [];
   await using checkpoint = await openCheckpoint(String(folder));
   return [flagged("set.loadedWeights", checkpoint.path, FINETUNE)];
@@ -271,7 +272,7 @@ function chunksOf(typed: TypedFlags, others: readonly Given[]): Given[] {
   );
 }
 
-/** Names to where they lie, once, before any rank begins. */
+/** Resolves names to folders and files once, before any rank begins. */
 async function places(typed: TypedFlags, hub: HubOptions): Promise<Given[]> {
   const said = (flag: string) => typed.get(flag);
   const model = said("--pretrained-model-name-or-path");
@@ -295,7 +296,7 @@ async function places(typed: TypedFlags, hub: HubOptions): Promise<Given[]> {
   ];
 }
 
-/** A prefix of indexed data, several with their weights, or a dataset. */
+/** A prefix of indexed data, several prefixes with weights, or a dataset. */
 async function dataPlace(
   words: readonly string[],
   part: string,
@@ -308,13 +309,14 @@ async function dataPlace(
   return isIndexed(typed) ? findPrefix(name, hub) : findData(name, part, hub);
 }
 
-/** Pre-training reads indexed data; so does a script that says how they are split or laid out. */
+/** Whether the data is indexed: pre-training reads it, and so does a script with flags for its split or format. */
 function isIndexed(typed: TypedFlags): boolean {
   return typed.get("--task") === "pretraining" || typed.has("--data-impl") || typed.has("--split");
 }
 
 /**
- * What the launchers of this package read, of the words that Rapidformer's scripts have for it: one command a host.
+ * Translates the variables of Rapidformer's scripts into those that this package's launchers read, for one command per
+ * host.
  * @throws {TroupeError} `USAGE`
  */
 export function launchVariables(environment: Environment): Readonly<Record<string, string>> {

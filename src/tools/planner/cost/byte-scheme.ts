@@ -1,18 +1,18 @@
-/** Bytes of one parameter in each role it plays on a rank, before anything is split. */
+/** Bytes per parameter on a rank, for each use, before anything is split. */
 export interface ByteScheme {
-  /** What the model computes with. */
+  /** The value that the model computes with. */
   readonly compute: number;
-  /** Its gradient as backward makes it. */
+  /** Its gradient from backward. */
   readonly gradient: number;
-  /** Its gradient as it waits for the update. */
+  /** Its gradient while it waits for the update. */
   readonly reducedGradient: number;
-  /** The value that the optimizer updates, where that is not what the model computes with. */
+  /** The value that the optimizer updates, if it differs from the one that the model computes with. */
   readonly master: number;
-  /** Everything the optimizer remembers of it. */
+  /** Its optimizer state. */
   readonly optimizer: number;
 }
 
-/** What a rank computes in; see {@link byteScheme}. */
+/** The precision of a rank's computation; see {@link byteScheme}. */
 export type PlannedPrecision = "fp32" | "bf16" | "fp16" | "amp";
 
 const FLOAT32 = 4;
@@ -20,8 +20,8 @@ const HALF = 2;
 
 /**
  * Troupe's own bytes. Masters, moments and reduced gradients are float32; under "amp" the model's parameters are the
- * masters, and the half-precision copies that autocast makes are activations.
- * @param stateTensors - float32 tensors the optimizer keeps of each parameter; 2 for Adam's moments
+ * masters, and autocast's half-precision copies are activations.
+ * @param stateTensors - float32 tensors of optimizer state per parameter; 2 for Adam's moments
  */
 export function byteScheme(precision: PlannedPrecision, stateTensors = 2): ByteScheme {
   const narrow = precision === "bf16" || precision === "fp16";

@@ -1,29 +1,29 @@
 import type { PlannedPrecision } from "./byte-scheme.ts";
 
-/** A way for bytes between two ranks. */
+/** A connection between two ranks. */
 export interface Link {
-  /** Each way, as large collectives reach it. */
+  /** In each direction, as large collectives reach it. */
   readonly bytesPerSecond: number;
-  /** Of one hop. */
+  /** Latency of one hop. */
   readonly latencyS: number;
 }
 
-/** Machines, as the cost model sees them: one device a rank. */
+/** Machines in the cost model: one device per rank. */
 export interface Cluster {
   readonly name: string;
   readonly ranksPerNode: number;
   /** Memory of one device. */
   readonly memoryBytes: number;
-  /** Of large matrix products of 16-bit numbers, as reached, not as advertised. */
+  /** Rate of large matrix products of 16-bit numbers, as reached in practice. */
   readonly flopsPerSecond: number;
-  /** Of those of float32. */
+  /** The same for float32. */
   readonly float32FlopsPerSecond: number;
   readonly memoryBytesPerSecond: number;
-  /** What lies nearer than memory, of one device, and how fast it is read and written. */
+  /** The cache of one device, and its speed for reading and writing. */
   readonly cache: { readonly bytes: number; readonly bytesPerSecond: number };
-  /** Of one rank. */
+  /** The connection of one rank. */
   readonly withinNode: Link;
-  /** Of one node, shared by the groups that cross it. */
+  /** The connection of one node, shared by the groups that cross it. */
   readonly betweenNodes: Link;
 }
 
@@ -32,10 +32,10 @@ const TERAFLOPS = 1e12;
 const MICROSECOND = 1e-6;
 const MEBIBYTE = 2 ** 20;
 
-/** Tensors of training are larger than a GPU's cache, and how fast that is is not told: all of them go through memory. */
+/** No cache: training's tensors exceed a GPU's, whose speed is not published, so all of them go through memory. */
 const noCache = { bytes: 0, bytesPerSecond: Number.POSITIVE_INFINITY } as const;
 
-/** Eight H100 80 GB with NVLink 4, 400 Gb/s a device. */
+/** Eight H100 80 GB with NVLink 4, 400 Gb/s per device. */
 const h100 = {
   name: "h100",
   ranksPerNode: 8,
@@ -49,13 +49,13 @@ const h100 = {
 } as const satisfies Cluster;
 
 /**
- * Machines to plan for. Devices are taken at half of the advertised rate of their matrix units, which is what large
- * products in training reach; links at what large NCCL collectives reach; calibrate for more.
+ * Machines to plan for. Devices are taken at half of the advertised rate of their matrix units, which large products in
+ * training reach; links at the rate of large NCCL collectives. Calibrate for more precision.
  */
 export const clusters = {
   /**
-   * One core of a server CPU with AVX-512 BF16 and no AMX a rank, as measured on an EPYC of 2024 with 16 MiB of the last cache a core
-   * (docs/internals/planner.md); messages between threads.
+   * One core of a server CPU with AVX-512 BF16 and no AMX per rank, as measured on an EPYC of 2024 with 16 MiB of
+   * last-level cache per core (docs/internals/planner.md); messages between threads.
    */
   cpu: {
     name: "cpu",
@@ -68,7 +68,7 @@ export const clusters = {
     withinNode: { bytesPerSecond: 6 * GIGABYTE, latencyS: 10 * MICROSECOND },
     betweenNodes: { bytesPerSecond: 1 * GIGABYTE, latencyS: 50 * MICROSECOND },
   },
-  /** Eight V100 32 GB with NVLink 2, 100 Gb/s a node. */
+  /** Eight V100 32 GB with NVLink 2, 100 Gb/s per node. */
   v100: {
     name: "v100",
     ranksPerNode: 8,
@@ -80,7 +80,7 @@ export const clusters = {
     withinNode: { bytesPerSecond: 120 * GIGABYTE, latencyS: 5 * MICROSECOND },
     betweenNodes: { bytesPerSecond: 11 * GIGABYTE, latencyS: 15 * MICROSECOND },
   },
-  /** Eight A100 80 GB with NVLink 3, 200 Gb/s a device. */
+  /** Eight A100 80 GB with NVLink 3, 200 Gb/s per device. */
   a100: {
     name: "a100",
     ranksPerNode: 8,
@@ -105,7 +105,7 @@ export const clusters = {
 /** A name of {@link clusters}. */
 export type ClusterName = keyof typeof clusters;
 
-/** @returns the cluster with what was measured on it in place of what is assumed */
+/** Returns the cluster with measured values in place of assumed ones. */
 export function calibrated(
   cluster: Cluster,
   measured: Partial<Omit<Cluster, "name" | "withinNode" | "betweenNodes">>,
@@ -113,14 +113,14 @@ export function calibrated(
   return { ...cluster, ...measured };
 }
 
-/** @returns what products of a rank reach that computes in `precision`; mixed: in 16 bits */
+/** Returns the rate of a rank's matrix products in `precision`; for mixed precision that of 16 bits. */
 export function productRate(cluster: Cluster, precision: PlannedPrecision): number {
   return precision === "fp32" ? cluster.float32FlopsPerSecond : cluster.flopsPerSecond;
 }
 
 /**
- * The slowest hop of a ring through some ranks. Within a node it is theirs alone; between nodes a group has the share of
- * its members among the node's ranks, since the other ranks are in groups like it.
+ * The slowest hop of a ring through some ranks. Within a node its links are not shared; between nodes a group gets its
+ * members' share of the node's link, since the other ranks form similar groups.
  */
 export function linkOf(cluster: Cluster, ranks: readonly number[]): Link {
   const nodes = Map.groupBy(ranks, (rank) => Math.floor(rank / cluster.ranksPerNode));
@@ -133,7 +133,7 @@ export function linkOf(cluster: Cluster, ranks: readonly number[]): Link {
 
 /**
  * Time of one ring pass, an all-gather or a reduce-scatter: n − 1 hops of an n-th each.
- * @param gatheredBytes - of the gathered tensor
+ * @param gatheredBytes - size of the gathered tensor
  */
 export function ringSeconds(link: Link, numRanks: number, gatheredBytes: number): number {
   if (numRanks === 1) return 0;

@@ -7,19 +7,19 @@ import { ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
 import { type BlockCost, type StageCosts, stageCosts } from "./stage-costs.ts";
 import { sum } from "./sum.ts";
 
-/** A step's time by a formula, in seconds. */
+/** Estimated time of a step by a formula, in seconds. */
 export interface Estimate {
   readonly stepS: number;
-  /** Of the costliest stage, with its tensor-parallel collectives. */
+  /** Time of the costliest stage, with its tensor-parallel collectives. */
   readonly computeS: number;
   readonly bubbleS: number;
-  /** Gathers and reductions that the computation is too short to hide. */
+  /** Time of gathers and reductions that the computation is too short to hide. */
   readonly exposedS: number;
 }
 
 /**
- * A step's time without running its schedule: the costliest stage's micro-batches, the pipeline's bubble, and what of
- * the communication is longer than the computation beside it. For comparing many layouts; `simulate` is the truth.
+ * Estimates a step's time without simulating its schedule: the costliest stage's micro-batches, the pipeline's bubble,
+ * and the communication that exceeds the concurrent computation. Meant for comparing many layouts; `simulate` is exact.
  * @param layout - checked
  */
 export function estimateStep(
@@ -50,12 +50,15 @@ function microBatchSeconds(share: StageShare, costs: StageCosts): number {
   return sum(callsOf(share, costs).map(({ forwardS, backwardS }) => forwardS + backwardS));
 }
 
-/** The costs of what a stage computes: its calls of blocks, and the model's end. */
+/** The costs of a stage's computation: its calls of blocks, and the model's end. */
 function callsOf({ chunks }: StageShare, { blocks }: StageCosts): BlockCost[] {
   return [ROOT_BLOCK, ...chunks.flat()].map((block) => blocks[block] as BlockCost);
 }
 
-/** Communication of the data-parallel group beside what it can hide behind, and the first block that nothing hides. */
+/**
+ * Communication of the data-parallel group that computation does not hide, including the first block's, which nothing
+ * hides.
+ */
 function exposedSeconds(share: StageShare, costs: StageCosts, link: Link, layout: Layout): number {
   const numReplicas = layout.ranks / (layout.tp * layout.pp);
   const reduce = layout.zero >= 2 ? ringSeconds : allReduceSeconds;

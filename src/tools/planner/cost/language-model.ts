@@ -2,14 +2,14 @@ import type { Module, TensorPlan } from "../../../compute/nn/index.ts";
 import { full, type Tensor } from "../../../compute/tensor/index.ts";
 import type { PlannedModel } from "./model-trace.ts";
 
-/** A model that learns to tell the next token of a text. */
+/** A model that predicts the next token of a text. */
 export interface TextModel extends Module {
   readonly tensorPlan?: TensorPlan;
   forward(batch: { readonly inputIds: Tensor; readonly labels: Tensor }): { readonly loss?: Tensor };
 }
 
 /**
- * A language model as the planner looks at it, on texts of one length.
+ * Describes a language model to the planner, for texts of one length.
  * @param build - declares the model
  * @param length - positions of a sample
  */

@@ -9,38 +9,38 @@ import { cutDims, type LayoutFacts, tensorDivisors, traceUse } from "../../../co
 import { scope } from "../../../compute/tensor/index.ts";
 import { type ModelTrace, type PlannedModel, type TraceOptions, traceModel } from "./model-trace.ts";
 
-/** A parameter as declared, and how tensor parallelism would cut it. */
+/** A parameter as declared, and its split by tensor parallelism. */
 export interface DeclaredParameter extends ParameterSpec {
-  /** The dim that is cut; undefined where every rank has the whole. */
+  /** The dim that is split; undefined where every rank has the complete parameter. */
   readonly tpDim: number | undefined;
 }
 
-/** A parameter outside the blocks. One that is used in several stages is kept on each. */
+/** A parameter outside the blocks. Each stage that uses it has a copy. */
 export interface RootParameter {
   readonly parameter: DeclaredParameter;
-  /** How many blocks had been called when it was used, each once. */
+  /** How many blocks had been called at each use, without duplicates. */
   readonly uses: readonly number[];
 }
 
-/** What the planner must know of a model: seen by running it on tensors without memory, not by its name. */
+/** Facts about a model for the planner, found by running it on tensors without memory. */
 export interface ModelFacts {
   /** In the order of declaration. */
   readonly blocks: readonly { readonly name: string; readonly parameters: readonly DeclaredParameter[] }[];
   readonly root: readonly RootParameter[];
-  /** Blocks by position, in the order in which forward calls them. */
+  /** Indices of blocks, in the order in which forward calls them. */
   readonly calls: readonly number[];
   readonly layout: LayoutFacts;
-  /** Of one sample, where it has any. */
+  /** Per sample, if the model has tokens. */
   readonly tokensPerSample: number | undefined;
-  /** FLOPs of one sample, forward and backward, without recomputation: what utilisation counts. */
+  /** FLOPs per sample, forward and backward, without recomputation, as for utilization. */
   readonly flopsPerSample: number;
-  /** What a micro-batch takes; made once for equal options. */
+  /** Traces a micro-batch; cached for equal options. */
   trace(options: TraceOptions): ModelTrace;
 }
 
 /**
- * Looks at a model as it is declared and as it runs; nothing is allocated.
- * @throws {TroupeError} what the model throws
+ * Runs a model on tensors without memory and collects facts; allocates nothing.
+ * @throws {TroupeError} errors of the model
  */
 export function factsOf(planned: PlannedModel): ModelFacts {
   const model = planned.build();

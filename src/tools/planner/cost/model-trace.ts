@@ -24,74 +24,74 @@ import {
   type Tensor,
 } from "../../../compute/tensor/index.ts";
 
-/** A model, and a loss of it, as the planner looks at them. */
+/** A model and its loss, for the planner. */
 export interface PlannedModel {
-  /** Declares the model anew, without memory. */
+  /** Declares a new copy of the model, without memory. */
   build(): Module;
-  /** How tensor-parallel ranks split it; undefined where they cannot. */
+  /** Its plan for tensor parallelism; undefined where it has none. */
   readonly tensorPlan: TensorPlan | undefined;
-  /** The loss of `numSamples` samples, a scalar, whatever the model's parameters are bound to; runs within a scope. */
+  /** The loss of `numSamples` samples, a scalar, whatever the model's parameters are bound to; called in a scope. */
   loss(model: Module, numSamples: number): Tensor;
-  /** Bytes of a batch of as many samples. */
+  /** Size of a batch of `numSamples` samples. */
   batchBytes(numSamples: number): number;
-  /** A number of samples that a loss can be asked for. */
+  /** A number of samples for which the loss can be computed. */
   readonly someSamples: number;
-  /** Of one sample, where it has any. */
+  /** Per sample, if the model has tokens. */
   readonly tokensPerSample: number | undefined;
 }
 
 /** How a rank computes a micro-batch. */
 export interface TraceOptions {
   readonly numSamples: number;
-  /** What the parameters are bound to. */
+  /** Dtype of the parameters. */
   readonly dtype: DType;
-  /** What operators cast to in forward; none where they compute in what they are given. */
+  /** Dtype that autocast uses in forward; undefined without autocast. */
   readonly autocast: AutocastDType | undefined;
-  /** Ranks that split a layer. */
+  /** Number of ranks that split a layer. */
   readonly tp: number;
-  /** Whether what lies between the split parts of a layer is split as well, along the sequence. */
+  /** Whether activations between the split parts of a layer are split too, along the sequence. */
   readonly sequence: boolean;
-  /** Whether blocks keep their input alone and are computed again in backward. */
+  /** Whether blocks keep only their input and are recomputed in backward. */
   readonly recompute: boolean;
-  /** Whose kernels compute it. */
+  /** The device whose kernels are counted. */
   readonly device: MeteredDevice;
 }
 
-/** What a stretch of a pass takes. */
+/** Work in a section of a pass. */
 export interface Work {
   readonly flops: number;
-  /** Of these, of operands of 16 bits. */
+  /** FLOPs with 16-bit operands, among these. */
   readonly narrowFlops: number;
-  /** Bytes of every tensor that it makes, by size: at `i` of those of more than 2^(i − 1) bytes and at most 2^i. */
+  /** Bytes of all tensors made, by size: index `i` is for those of more than 2^(i − 1) and at most 2^i bytes. */
   readonly madeBytes: readonly number[];
-  /** Bytes that go round the tensor-parallel ranks, an all-reduce twice, and how often something does. */
+  /** Bytes sent around the tensor-parallel ranks (an all-reduce counts twice), and the number of such collectives. */
   readonly ringBytes: number;
   readonly numRings: number;
 }
 
-/** A call of a block with what was computed since the one before it; or the end of the model, behind the last. */
+/** A call of a block, including computation since the call before; or the end of the model, after the last. */
 export interface TracedCall {
-  /** The block's position in the model; undefined for the end. */
+  /** Index of the block in the model; undefined for the end. */
   readonly block: number | undefined;
   readonly forward: Work;
   readonly backward: Work;
-  /** What of it stays from its forward to its backward. */
+  /** Bytes kept from its forward to its backward. */
   readonly keptBytes: number;
-  /** Bytes of what enters it: what a stage that begins here receives. */
+  /** Bytes of its input: received from the stage before, if a stage begins here. */
   readonly enteringBytes: number;
-  /** The most that its forward takes beside what it and the calls before it keep. */
+  /** Peak of its forward, besides what it and earlier calls keep. */
   readonly forwardBytes: number;
-  /** The same of its backward, its parameters' gradients included. */
+  /** Peak of its backward, including its parameters' gradients. */
   readonly backwardBytes: number;
-  /** The same when its gradients are handed on. */
+  /** Peak while its gradients are handed on. */
   readonly handOnBytes: number;
 }
 
-/** What one micro-batch takes, call by call in forward's order, the end of the model last. */
+/** The work and memory of one micro-batch, call by call in forward's order, the end of the model last. */
 export interface ModelTrace {
   readonly calls: readonly TracedCall[];
   readonly batchBytes: number;
-  /** Operators of which it is not known what they keep; all that they are given and give is counted. */
+  /** Operators without a memory rule; all of their inputs and outputs count as kept. */
   readonly unruled: readonly string[];
 }
 
@@ -99,15 +99,15 @@ const DEADLINE_MS = 60_000;
 let numTraces = 0;
 
 /**
- * Runs a model forward and backward once, on tensors without memory, as a rank's block engine does, and has counted what every
- * call of a block makes, keeps and lets go. Nothing is computed: a model of any size takes as long as its operators' rules
- * of shapes do.
- * @throws {TroupeError} what the model or its tensor plan throws
+ * Runs a model forward and backward once, on tensors without memory, like a rank's block engine, and counts what every
+ * call of a block makes, keeps and releases. Nothing is computed: the time depends only on the operators' shape rules,
+ * not on the model's size.
+ * @throws {TroupeError} errors of the model or its tensor plan
  */
 export function traceModel(planned: PlannedModel, options: TraceOptions): ModelTrace {
   const model = planned.build();
   bindRandomness(model, new Randomness(0));
-  // Tensors without memory take part in nothing: nobody has to come.
+  // Tensors without memory take part in no collective, so no peers are needed.
   const group = openCommunicator({
     backend: "local",
     name: `trace ${numTraces++}`,
@@ -134,13 +134,13 @@ export function traceModel(planned: PlannedModel, options: TraceOptions): ModelT
   }
 }
 
-/** What was counted of a call so far. */
+/** Counts of a call so far. */
 interface Count {
   readonly block: number | undefined;
   readonly enteringBytes: number;
   readonly forward: Work;
   readonly keptBytes: number;
-  /** Held by all calls up to this one when its forward had ended, and the most that was held at once by then. */
+  /** Bytes that all calls up to this one held when its forward had ended, and the peak by then. */
   readonly heldBytes: number;
   readonly forwardPeakBytes: number;
   backward: Work;
@@ -148,16 +148,16 @@ interface Count {
   handedOnBytes: number;
 }
 
-/** The root's place among the tape's blocks; those of the model follow. */
+/** The root's index among the tape's blocks; those of the model follow. */
 const ROOT = 0;
 
-/** Reads a meter along one forward and backward. */
+/** Reads a meter during one forward and backward. */
 class Recorder {
   readonly #meter: Meter;
   readonly #tape: BlockTape;
   readonly #counts: Count[] = [];
   #since: Metered;
-  /** Place of the call that is walked backwards. */
+  /** Index of the call whose backward runs. */
   #walked = 0;
   /** Whether its own backward has begun. */
   #isInside = false;
@@ -225,7 +225,7 @@ class Recorder {
     };
   }
 
-  /** A stretch of forward has ended. */
+  /** Ends a section of forward. */
   #close(block: number | undefined, inputs: readonly unknown[]): void {
     const [before, after] = this.#next();
     this.#counts.push({
@@ -241,7 +241,7 @@ class Recorder {
     });
   }
 
-  /** Backward comes to the call before: what was walked so far is of the one behind. */
+  /** Backward reaches the call before: everything so far belongs to the later one. */
   #enter(): void {
     this.#count();
     this.#walked -= 1;
@@ -255,7 +255,7 @@ class Recorder {
     count.backwardPeakBytes = Math.max(count.backwardPeakBytes, after.peakBytes);
   }
 
-  /** @returns what was counted when this was last asked, and now */
+  /** Returns the meter's values at the last call of this function, and now. */
   #next(): [Metered, Metered] {
     const before = this.#since;
     this.#since = this.#meter.read();
@@ -264,7 +264,10 @@ class Recorder {
   }
 }
 
-/** Binds parameters to tensors without memory. @returns those that are trained */
+/**
+ * Binds parameters to tensors without memory.
+ * @returns those that are trained
+ */
 function bindShapes(parameters: Iterable<Parameter>, dtype: DType): Tensor[] {
   const leaves: Tensor[] = [];
   for (const parameter of parameters) {
@@ -276,7 +279,7 @@ function bindShapes(parameters: Iterable<Parameter>, dtype: DType): Tensor[] {
   return leaves;
 }
 
-/** Buffers that are part of the state are bound with it. */
+/** Binds a buffer, unless it is persistent: then it is bound with the state. */
 function bindBuffer(buffer: Parameter & { readonly persistent?: boolean }): void {
   if (buffer.persistent !== true) buffer.bind(hold(ops.troupe.placeholder(buffer.shape, buffer.dtype)));
 }
@@ -300,10 +303,10 @@ function workBetween(before: Metered, after: Metered): Work {
   };
 }
 
-/** What nothing takes. */
+/** No work. */
 export const NO_WORK: Work = { flops: 0, narrowFlops: 0, madeBytes: [], ringBytes: 0, numRings: 0 };
 
-/** @returns the work of both, the other's as many times as `times` says */
+/** Adds `times` times the other's work. */
 export function sumOfWork(one: Work, other: Work, times = 1): Work {
   const longest = Math.max(one.madeBytes.length, other.madeBytes.length);
   return {

@@ -4,34 +4,34 @@ import type { TracedCall } from "./model-trace.ts";
 import { ROOT_BLOCK, type StageShare } from "./rank-share.ts";
 import { sum } from "./sum.ts";
 
-/** What a rank of a stage takes beside its state in one pass of a step, in bytes. */
+/** Memory of a stage's rank in one pass of a step, besides its state, in bytes. */
 export interface PassMemory {
   readonly action: PipelineAction;
-  /** At the moments of the pass when there is most, in order. */
+  /** At the moments of the pass with the most memory, in order. */
   readonly momentBytes: readonly number[];
-  /** The most of them. */
+  /** The largest of them. */
   readonly peakBytes: number;
-  /** What stays when it has ended: of micro-batches that are in flight, and sums of gradients. */
+  /** Memory left when it has ended: activations of micro-batches in flight, and sums of gradients. */
   readonly restBytes: number;
-  /** Of the most, at its own most: gradients. */
+  /** Peak of the gradients, separately. */
   readonly gradientBytes: number;
-  /** Activations of all micro-batches that are in flight, this one's among them. */
+  /** Activations of all micro-batches in flight, this one's included. */
   readonly keptBytes: number;
 }
 
-/** What passes are counted by. */
+/** Inputs of {@link passMemories}. */
 export interface PassCosts {
-  /** What the stage computes of a micro-batch, in forward's order. */
+  /** The stage's calls for a micro-batch, in forward's order. */
   readonly calls: readonly TracedCall[];
   readonly scheme: ByteScheme;
-  /** Of all blocks, as gradients wait for the update. */
+  /** Size of all blocks' gradients as they wait for the update. */
   readonly reducedBytes: number;
 }
 
 /**
- * Walks a stage's schedule. Before a backward all micro-batches in flight are kept; of the one that is walked less and less, while
- * gradients grow.
- * @returns one entry a pass, in order
+ * Follows a stage's schedule. Before a backward all micro-batches in flight are kept; during it, that micro-batch's
+ * activations shrink while gradients grow.
+ * @returns one entry per pass, in order
  */
 export function passMemories(layout: Layout, share: StageShare, costs: PassCosts): PassMemory[] {
   const { pp, schedule, numChunks, accumulation } = layout;
@@ -56,14 +56,14 @@ export function passMemories(layout: Layout, share: StageShare, costs: PassCosts
   });
 }
 
-/** One pass of a step as a stage makes it. */
+/** One pass of a stage in a step. */
 interface Pass {
   readonly kind: "forward" | "backward";
-  /** Passes whose activations are held, this one's among them. */
+  /** Number of passes whose activations are held, this one's included. */
   readonly held: number;
-  /** Whether sums of earlier micro-batches are there. */
+  /** Whether there are sums of earlier micro-batches. */
   readonly addsUp: boolean;
-  /** Whether it is of the last micro-batch, whose backward hands gradients on, block by block. */
+  /** Whether it is the last micro-batch's, whose backward hands gradients on block by block. */
   readonly handsOn: boolean;
 }
 
@@ -75,7 +75,7 @@ function passBytes(
   numChunks: number,
 ): Omit<PassMemory, "action"> {
   const keptBytes = (microBatchBytes * pass.held) / numChunks;
-  // A chunk's pass is counted as the whole micro-batch's: how much of it each has is not told apart.
+  // Each chunk's pass is counted with the activations of all chunks, since their shares are not known separately.
   const others = Math.max(0, keptBytes - microBatchBytes);
   const course = new GradientCourse(share, scheme, reducedBytes, pass);
   if (pass.kind === "forward") {
@@ -114,8 +114,10 @@ function passBytes(
 }
 
 /**
- * Bytes of gradients along one backward: the root's flat gradient, which grows to the end, from the loss on where the stage has
- * it, else from its first call on, which is walked last; the block's that is on its way to the shard; the sums, float32, of this and earlier micro-batches; and of the last micro-batch what is reduced in their place.
+ * Bytes of gradients during one backward: the root's flat gradient, which exists to the end, from the loss on if the
+ * stage has the loss, else from its first call, which backward reaches last; the gradient of the block on its way to
+ * the shard; the float32 sums of this and earlier micro-batches; and for the last micro-batch the reduced gradients in
+ * their place.
  */
 class GradientCourse {
   readonly #share: StageShare;
@@ -123,10 +125,10 @@ class GradientCourse {
   readonly #reducedBytes: number;
   readonly #pass: Pass;
   readonly #whole: number;
-  /** Calls of each block that are still to be walked. */
+  /** Calls of each block whose backward is still to come. */
   readonly #numCalls = new Map<number, number>();
   #doneNumel = 0;
-  /** The flat gradients that exist: of the block that was walked last, and of the one before it while its shard sums it. */
+  /** Existing flat gradients: of the latest block, and of the one before it while its shard sums it. */
   #onItsWay = 0;
   #most = 0;
 
@@ -144,7 +146,7 @@ class GradientCourse {
     return this.#pass.addsUp ? FLOAT32_BYTES * this.#whole : 0;
   }
 
-  /** Now. */
+  /** The present bytes. */
   get bytes(): number {
     const { gradient } = this.#scheme;
     const root = this.#share.ends.includes("last") ? this.#rootNumel : 0;
@@ -160,12 +162,12 @@ class GradientCourse {
     return bytes;
   }
 
-  /** What there is when the pass has ended: the sums, or what is reduced. */
+  /** After the pass: the sums, or the reduced gradients. */
   get rest(): number {
     return this.#pass.handsOn ? this.#reducedBytes : FLOAT32_BYTES * this.#whole;
   }
 
-  /** What lies in the shard: sums, and what is reduced. */
+  /** In the shard: sums and reduced gradients. */
   get #arrivedBytes(): number {
     const { addsUp, handsOn } = this.#pass;
     const done = this.#doneNumel;
@@ -178,12 +180,12 @@ class GradientCourse {
     return this.#most;
   }
 
-  /** The gradients of a call are put into the block's flat one. */
+  /** Puts the gradients of a call into the block's flat one. */
   handOn(position: number | undefined): void {
     if (position !== undefined) this.#onItsWay = this.#numelOf(position);
   }
 
-  /** A call was walked: of the block's first one, its gradient is reduced. */
+  /** Ends a call's backward; after the block's first call, its gradient is reduced. */
   leave(position: number | undefined): void {
     if (position === undefined) return;
     const block = this.#share.blocks.indexOf(position) + 1;
@@ -191,7 +193,7 @@ class GradientCourse {
     this.#numCalls.set(block, rest);
     if (rest > 0) return;
     this.#doneNumel += this.#numelOf(position);
-    // What is not handed on has been added to the sums, or is their beginning.
+    // A gradient that is not handed on has been added to the sums, or starts them.
     if (!this.#pass.handsOn) this.#onItsWay = 0;
   }
 

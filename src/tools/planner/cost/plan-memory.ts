@@ -8,26 +8,26 @@ import { numParametersOf, ROOT_BLOCK, type StageShare, shareOfStages, tracedCall
 import { type Residence, snapshotBytes, stateBytes } from "./state-memory.ts";
 import { sum } from "./sum.ts";
 
-/** What a plan assumes beside the layout. */
+/** Options of a plan, besides the layout. */
 export interface PlanOptions {
   readonly precision: PlannedPrecision;
   readonly recompute?: boolean;
   readonly sequenceParallel?: boolean;
-  /** Which part of masters and optimizer state lies in host memory, 0 to 1. */
+  /** Share of masters and optimizer state in host memory, 0 to 1. */
   readonly offloadRatio?: number;
-  /** Whether the parameters of level-3 blocks are in memory only while they are used. */
+  /** Whether the parameters of level-3 blocks are paged. */
   readonly offloadParameters?: boolean;
-  /** float32 tensors the optimizer keeps of each parameter; 2 for Adam's moments. */
+  /** float32 tensors of optimizer state per parameter; 2 for Adam's moments. */
   readonly stateTensors?: number;
   /** How far gathers run ahead of the computation, in bytes. */
   readonly prefetchBytes?: number;
-  /** "device" */
+  /** Default: "device". */
   readonly residence?: Residence;
-  /** Whose kernels compute, and so what they take beside what is kept; "cpu" unless said. */
+  /** The device whose kernels compute, which determines their workspace. Default: "cpu". */
   readonly device?: MeteredDevice;
 }
 
-/** Memory of a rank of one pipeline stage, in bytes by kind; each kind at its own most. */
+/** Memory of a rank of one pipeline stage, in bytes by kind; each kind at its own peak. */
 export interface RankMemory {
   readonly stage: number;
   readonly numParameters: number;
@@ -36,42 +36,42 @@ export interface RankMemory {
   readonly optimizer: number;
   /** Reduced gradients, and those on their way there. */
   readonly gradients: number;
-  /** Of all micro-batches in flight. */
+  /** Activations of all micro-batches in flight. */
   readonly activations: number;
-  /** Whole parameters of level-3 blocks, gathered for now. */
+  /** Gathered parameters of level-3 blocks. */
   readonly gathered: number;
   /**
-   * The most that a stretch of forward or backward takes beside what is kept, its own parameters' gradients included;
-   * and two batches, the present one and the next.
+   * Peak of a section of forward or backward besides what is kept, its own parameters' gradients included; and two
+   * batches, the present one and the next.
    */
   readonly workspace: number;
-  /** Of these bytes, what lies in host memory or in a file; not part of `peakBytes`. */
+  /** Bytes of these kinds in host memory or in a file; not part of `peakBytes`. */
   readonly host: number;
-  /** What a save copies, until it is written; not part of `peakBytes`. */
+  /** Copies for a save, until they are written; not part of `peakBytes`. */
   readonly snapshot: number;
-  /** The most that is held at once: gradients grow while activations shrink. */
+  /** Peak of all kinds together: gradients grow while activations shrink. */
   readonly peakBytes: number;
-  /** Of a step, in order. */
+  /** Passes of a step, in order. */
   readonly passes: readonly PassMemory[];
 }
 
-/** How far gathers run ahead unless told otherwise, in bytes: what a run does. */
+/** How far gathers run ahead by default, in bytes; the same as in a run. */
 export const DEFAULT_PREFETCH_BYTES = 2 ** 28;
 
 /**
- * Memory of each kind of rank: one entry a pipeline stage, since all ranks of a stage hold equal shares.
+ * Computes the memory of each kind of rank: one entry per pipeline stage, since all ranks of a stage have equal shares.
  * @param layout - checked
  */
 export function planMemory(facts: ModelFacts, layout: Layout, options: PlanOptions): RankMemory[] {
   return shareOfStages(facts, layout).map((share) => rankMemory(facts, layout, share, options));
 }
 
-/** @returns the rank memory that decides whether a layout fits */
+/** Returns the memory of the rank that decides whether a layout fits. */
 export function largestMemory(memories: readonly RankMemory[]): RankMemory {
   return memories.reduce((most, memory) => (memory.peakBytes > most.peakBytes ? memory : most));
 }
 
-/** What libtorch takes for cuBLAS on an H100, and keeps. */
+/** Memory that libtorch allocates for cuBLAS on an H100 and keeps. */
 const PRODUCTS_BYTES = 32 * 2 ** 20;
 
 /** Batches that a rank has at once. */
@@ -113,11 +113,11 @@ function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, option
   };
 }
 
-/** @returns how a rank computes a micro-batch under a plan */
+/** Returns how a rank computes a micro-batch under a plan. */
 export function traceOptions(layout: Layout, options: PlanOptions): TraceOptions {
   const dp = layout.ranks / (layout.tp * layout.pp);
   const { precision, sequenceParallel = false, recompute = false } = options;
-  // What autocast casts to, bfloat16 or float16, takes the same.
+  // bfloat16 and float16 take the same memory under autocast.
   const dtypes = { fp32: "float32", bf16: "bfloat16", fp16: "float16", amp: "float32" } as const;
   return {
     numSamples: layout.batchSize / (dp * layout.accumulation),
@@ -131,9 +131,9 @@ export function traceOptions(layout: Layout, options: PlanOptions): TraceOptions
 }
 
 /**
- * What of the parameters is away even when the most of them are there. On a device all slices but the root's; what is
- * gathered is counted by itself. In a process the shared copy is what ranks gather: beside the root the block in use, those
- * that the window reaches, and as many that are updated or on their way into the file.
+ * Parameters that are always away, even at the peak. On a device all slices but the root's; gathered parameters are
+ * counted separately. In a process ranks gather into the shared copy: besides the root, it holds the block in use,
+ * those within the window, and as many that are being updated or written to the file.
  */
 function awayBytes(
   layouts: readonly FlatBlock[],
@@ -149,7 +149,7 @@ function awayBytes(
   return Math.max(0, sum(sizes) - largest - ahead - Math.max(largest, prefetchBytes));
 }
 
-/** The root stays gathered; of the blocks, those in use and those that the window reaches. */
+/** The root stays gathered; of the blocks, those in use and those within the window. */
 function gatheredBytes(layouts: readonly FlatBlock[], elementBytes: number, options: PlanOptions): number {
   const sharded = layouts.filter(({ zero }) => zero === 3).map(({ numel }) => numel * elementBytes);
   const [root = 0, ...blocks] = sharded;

@@ -11,28 +11,28 @@ import type { DeclaredParameter, ModelFacts } from "./model-facts.ts";
 import type { ModelTrace, TracedCall } from "./model-trace.ts";
 import { sum } from "./sum.ts";
 
-/** The root's place among a stage's flat blocks, as the planner lays them out. */
+/** The root's index among a stage's flat blocks, as the planner lays them out. */
 export const ROOT_BLOCK = 0;
 
-/** Which end of the model a stage has: what is computed before the first block, or the loss. */
+/** An end of the model: the computation before the first block, or the loss. */
 export type ModelEnd = "first" | "last";
 
-/** What the ranks of one pipeline stage hold; all of them alike. */
+/** The share of one pipeline stage; the same for all its ranks. */
 export interface StageShare {
   readonly stage: number;
-  /** Positions of its blocks in the model, in order. */
+  /** Indices of its blocks in the model, in order. */
   readonly blocks: readonly number[];
-  /** Which of the model's calls of blocks it makes, by their places along forward. */
+  /** Indices of its calls among the model's calls of blocks in forward. */
   readonly calls: readonly number[];
   /** The flat blocks of one of its ranks, the root first. */
   readonly layouts: readonly FlatBlock[];
-  /** Which of the flat blocks each chunk calls, in forward order. */
+  /** Flat blocks that each chunk calls, in forward order. */
   readonly chunks: readonly (readonly number[])[];
   /** Whether it has the embedding, and whether it has the loss. */
   readonly ends: readonly ModelEnd[];
 }
 
-/** Cuts a model into what one rank of each stage holds: by stage, by tensor-parallel part, by flat block. */
+/** Cuts a model into the share of one rank of each stage: by stage, by tensor-parallel part, by flat block. */
 export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
   const { pp, tp, ranks, numChunks } = layout;
   const zero = parseZeroLevel(layout.zero);
@@ -49,7 +49,7 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
       ...(stage === pp - 1 ? ["last" as const] : []),
     ];
     const root = facts.root
-      // What nothing uses is the first stage's: somebody must keep it.
+      // Unused parameters stay on stage 0.
       .filter(({ uses }) =>
         uses.length === 0 ? stage === 0 : uses.some((numCalls) => isHere(stageAfter(numCalls))),
       )
@@ -78,18 +78,18 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
   });
 }
 
-/** @returns what the ranks of a stage compute of a micro-batch, in forward's order */
+/** Returns the calls of a stage's ranks for a micro-batch, in forward's order. */
 export function tracedCallsOf(share: StageShare, trace: ModelTrace): TracedCall[] {
   const calls = share.calls.map((call) => trace.calls[call] as TracedCall);
   return share.ends.includes("last") ? [...calls, trace.calls.at(-1) as TracedCall] : calls;
 }
 
-/** @returns parameters on one rank of a stage, without padding */
+/** Returns the number of parameters on one rank of a stage, without padding. */
 export function numParametersOf(share: StageShare): number {
   return sum(share.layouts.flatMap(({ parameters }) => parameters.map(({ numel }) => numel)));
 }
 
-/** The part of a parameter that one of `tp` ranks holds; a vocabulary that does not divide is padded. */
+/** One rank's part of a parameter split over `tp` ranks; a vocabulary that does not divide is padded. */
 function cut(parameter: DeclaredParameter, tp: number): DeclaredParameter {
   const { shape, tpDim } = parameter;
   if (tpDim === undefined) return parameter;

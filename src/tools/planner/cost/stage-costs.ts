@@ -7,27 +7,27 @@ import { sum } from "./sum.ts";
 
 /** Seconds and bytes of one flat block on one rank. */
 export interface BlockCost {
-  /** One call of one micro-batch, with the tensor-parallel collectives inside it. */
+  /** One call for one micro-batch, with its tensor-parallel collectives. */
   readonly forwardS: number;
   readonly backwardS: number;
-  /** Of these, waiting for tensor-parallel neighbours. */
+  /** Time in tensor-parallel collectives, among these. */
   readonly forwardTpS: number;
   readonly backwardTpS: number;
-  /** The parameters, gathered. */
+  /** Size of the gathered parameters. */
   readonly gatheredBytes: number;
-  /** The whole gradient, as it is reduced. */
+  /** Size of the gradient as it is reduced. */
   readonly gradientBytes: number;
   readonly updateS: number;
 }
 
-/** What the ranks of one stage pay for; block 0 is the root, whose computation is that of the model's end. */
+/** Costs of the ranks of one stage; block 0 is the root, whose computation is that of the model's end. */
 export interface StageCosts {
   readonly blocks: readonly BlockCost[];
-  /** Bytes of a micro-batch's activations from one stage to the next. */
+  /** Size of a micro-batch's activations from one stage to the next. */
   readonly boundaryBytes: number;
 }
 
-/** Prices what the ranks of a stage do. */
+/** Computes the costs of a stage's ranks. */
 export function stageCosts(
   trace: ModelTrace,
   layout: Layout,
@@ -55,15 +55,15 @@ export function stageCosts(
       updateS: (owned * updateBytes(scheme)) / cluster.memoryBytesPerSecond,
     };
   });
-  // What leaves a stage enters the next one: of the last stage, what came to it.
+  // A stage's output is the next one's input; for the last stage, its own input is taken.
   const last = share.calls.at(-1) ?? 0;
   const leaving = share.ends.includes("last") ? (share.calls[0] ?? 0) : last + 1;
-  // Of the model's end alone it is as much as came to the last block.
+  // The model's end alone has the same input size as the last block.
   const entered = trace.calls[Math.min(leaving, trace.calls.length - 2)];
   return { blocks, boundaryBytes: entered?.enteringBytes ?? 0 };
 }
 
-/** Products at their rate; every tensor is written once and read once; collectives one after the other. */
+/** Prices work: products at their rate, every tensor written once and read once, collectives one after the other. */
 function priceOf(cluster: Cluster, link: Link, tp: number) {
   return ({ flops, narrowFlops, madeBytes, ringBytes, numRings }: Work) => {
     const productsS =
@@ -76,18 +76,21 @@ function priceOf(cluster: Cluster, link: Link, tp: number) {
   };
 }
 
-/** A tensor is in the cache still when it is read if what it is made of, one of its size, fits beside it. */
+/** A tensor is still in the cache when it is read if its input, of the same size, fits next to it. */
 function passRate({ cache, memoryBytesPerSecond }: Cluster, sizeBytes: number): number {
   return 2 * sizeBytes <= cache.bytes ? cache.bytesPerSecond : memoryBytesPerSecond;
 }
 
-/** Of the calls of one block, which may stand in several places. */
+/** The mean work of one block's calls. */
 function meanOf(calls: readonly TracedCall[], of: (call: TracedCall) => Work): Work {
   const all = calls.map(of).reduce((total, work) => sumOfWork(total, work), NO_WORK);
   return sumOfWork(NO_WORK, all, 1 / Math.max(1, calls.length));
 }
 
-/** An update reads and writes masters and state, reads the gradient and writes what is computed with. */
+/**
+ * Bytes of an update: it reads and writes masters and state, reads the gradient and writes the parameters for the
+ * computation.
+ */
 function updateBytes(scheme: ByteScheme): number {
   const master = scheme.master || scheme.compute;
   return 2 * (master + scheme.optimizer) + scheme.reducedGradient + (scheme.master > 0 ? scheme.compute : 0);

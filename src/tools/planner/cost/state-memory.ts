@@ -12,20 +12,20 @@ export interface StateBytes {
   readonly parameters: number;
   readonly master: number;
   readonly optimizer: number;
-  /** Reduced gradients of every block at once, as they are when the update begins. */
+  /** Reduced gradients of all blocks, as they are when the update begins. */
   readonly gradients: number;
 }
 
 /**
- * Whose memory gathered parameters are. "process": from level 1 on, the ranks of a process read one copy, which is charged
- * to the first of them. "device": every rank has a copy of its own, or at level 3 its slice.
+ * Owner of gathered parameters. "process": from level 1 on, the ranks of a process read one copy, which counts for the
+ * first of them. "device": every rank has a copy of its own, or at level 3 its slice.
  */
 export type Residence = "process" | "device";
 
 /**
- * The closed formulas: what a rank holds of its flat blocks between the last gradient and the first update of a step.
- * Equal to what the allocator counts, to the byte.
- * @param layouts - the rank's flat blocks, padded as they are
+ * The closed formulas for a rank's flat blocks between the last gradient and the first update of a step; equal to the
+ * allocator's count, to the byte.
+ * @param layouts - the rank's flat blocks, with padding
  * @param rank - of the world, where the groups that share the blocks are numbered
  */
 export function stateBytes(
@@ -41,7 +41,7 @@ export function stateBytes(
     parameters += scheme.compute * heldElements(residence, rank, layout);
     master += layout.base ? 0 : scheme.master * owned;
     if (!layout.trainable) continue;
-    // A range of nothing but padding is not optimized.
+    // A range with only padding has no optimizer state.
     optimizer += piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
     gradients += scheme.reducedGradient * (splittingOf(layout.zero).gradients ? owned : layout.numel);
   }
@@ -49,8 +49,8 @@ export function stateBytes(
 }
 
 /**
- * What a save copies of a rank's state, float32: of several equal copies of a block, one rank's.
- * @param layouts - the rank's flat blocks, padded as they are
+ * Size of a save's copies of a rank's state, float32; of several equal copies of a block, one rank copies its own.
+ * @param layouts - the rank's flat blocks, with padding
  */
 export function snapshotBytes(layouts: readonly FlatBlock[], scheme: ByteScheme, rank = 0): number {
   let total = 0;

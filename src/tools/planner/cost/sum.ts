@@ -1,4 +1,4 @@
-/** Numbers added up in their order. */
+/** Sums numbers in order. */
 export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }

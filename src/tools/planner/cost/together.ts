@@ -2,19 +2,20 @@ import type { Layout, PipelineAction } from "../../../compute/parallel/index.ts"
 import type { PassMemory } from "./pass-memory.ts";
 import type { RankMemory } from "./plan-memory.ts";
 
-/** Times of a pass, of which only the ratio counts. */
+/** Relative times of passes. */
 const duration = { forward: 1, backward: 2 } as const;
 
 /**
- * What one rank of each stage takes beside their states, together, at most at one moment of a step. Stages are at their own most one
- * after the other: the sum of those is more than there ever is. Passes are taken to last alike on all stages.
+ * Peak of one rank of each stage together, besides their states, at any moment of a step. Stages reach their own peaks
+ * one after the other, so the sum of those peaks is never reached. Passes are assumed to take equally long on all
+ * stages.
  * @param memories - of all stages, in order
  */
 export function passingTogether(memories: readonly RankMemory[], layout: Layout): number {
   const stages = memories.map((memory, stage) => {
     const { parameters, master, optimizer, host, peakBytes, passes } = memory;
     const most = Math.max(...passes.map((pass) => pass.peakBytes));
-    // Batches and what is gathered are there all along.
+    // Batches and gathered parameters are always there.
     return { stage, passes, always: peakBytes - most - (parameters + master + optimizer - host) };
   });
   const begins = beginsOf(memories, layout);
@@ -41,7 +42,7 @@ function bytesAt({ action, momentBytes, restBytes }: PassMemory, passed: number)
   return momentBytes[Math.floor((passed / duration[action.kind]) * momentBytes.length)] ?? restBytes;
 }
 
-/** When each stage's passes begin: as soon as what they need is there, and the pass before is done. */
+/** Start of each stage's passes: as soon as their inputs exist and the pass before has ended. */
 function beginsOf(memories: readonly RankMemory[], { pp, numChunks }: Layout): number[][] {
   const ends = new Map<string, number>();
   const key = (kind: string, microBatch: number, along: number) => `${kind} ${microBatch} ${along}`;

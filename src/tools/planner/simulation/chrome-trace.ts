@@ -5,7 +5,7 @@ const LANES = ["compute", "communication", "update"] as const;
 const MS_PER_SECOND = 1000;
 
 /**
- * A timeline as chrome://tracing and ui.perfetto.dev read it: a process for each rank, a thread for each lane.
+ * Writes a timeline for chrome://tracing and ui.perfetto.dev: a process for each rank, a thread for each lane.
  * @returns JSON
  */
 export function chromeTrace(timeline: readonly Span[]): string {

@@ -1,106 +1,106 @@
 import { VirtualTime } from "./virtual-time.ts";
 
-/** What control costs on a machine, in seconds of the event loop that does it. */
+/** Costs of control messages on a machine, in seconds of an event loop unless noted. */
 export interface ControlCosts {
   /** To send a message. */
   readonly sendS: number;
-  /** To take one in. */
+  /** To receive one. */
   readonly receiveS: number;
-  /** Of one rank's part of a message that gathers what several have answered, at either end. */
+  /** Per rank, for a message that gathers several ranks' answers; at either end. */
   readonly partS: number;
-  /** Of one of the actors that a message names, at either end. */
+  /** Per actor that a message names; at either end. */
   readonly refS: number;
-  /** Of an order from process to process, of which many go at once, at either end. */
+  /** Per order from process to process, many at once; at either end. */
   readonly orderS: number;
-  /** Of the head, for the birth of a rank: of its process and the two actors in it. The agent of its host is taken to work as long. */
-  readonly birthS: number;
-  /** Of the head, for a process and heartbeat: how its actors are, and its part of its host's signs. */
+  /** For the head to start a rank: its process and the two actors in it. Its host's agent takes as long. */
+  readonly spawnS: number;
+  /** For the head, per process and heartbeat: the states of its actors, and its part of its host's heartbeat. */
   readonly beatS: number;
-  /** Of one end of a connection, until it can be used. */
+  /** For one end of a connection, until it can be used. */
   readonly connectS: number;
-  /** Of a host's first, to keep a store in which groups meet. */
-  readonly keepS: number;
-  /** Of a host's store that a message names, at either end. */
+  /** For a host's first rank to start a store for the groups' rendezvous. */
+  readonly storeStartS: number;
+  /** Per host's store that a message names; at either end. */
   readonly storeNameS: number;
-  /** Of a store, to take in one who asks, and let it go. */
+  /** For a store to accept a client and later let it go. */
   readonly openS: number;
-  /** Of the same, to answer one request. */
+  /** For a store to answer one request. */
   readonly storeS: number;
-  /** And for each member's address in an answer. */
+  /** Per member's address in such an answer. */
   readonly addressS: number;
-  /** Of a process, from its order until it can be given others: on its own host. */
+  /** Time from the order for a process until it accepts orders, on its own host. */
   readonly bootS: number;
-  /** Of an actor in it, from its order until it has started. */
+  /** Time from the order for an actor until it has started. */
   readonly actorS: number;
-  /** Of the way. */
+  /** Network latency. */
   readonly latencyS: number;
 }
 
-/** Who talks with whom. */
+/** The layout of a simulated run's messages. */
 export interface ControlShape {
   readonly numRanks: number;
-  /** Of each host, told by its first; 1: each rank by itself. */
+  /** Number of ranks per host, which its first rank relays to; 1: no relaying. */
   readonly ranksPerHost: number;
-  /** How many hosts each passes on to; all are told by the head itself where left out. */
+  /** Number of hosts that each host relays to; left out: the head sends to all hosts itself. */
   readonly fanOut?: number;
   /**
-   * How many exchange a step's statistics at once, hop after hop: the first that many neighbours, the next each so many of those apart,
-   * and so on. Their product is the number of ranks.
+   * Sizes of the groups that exchange a step's statistics, hop after hop: the first that many neighbours, the next each
+   * so many of those apart, and so on. Their product is the number of ranks.
    */
   readonly hops: readonly number[];
-  /** With how many others each exchanges messages, those of the hops among them. */
+  /** Number of peers that each rank exchanges messages with, those of the hops included. */
   readonly numPeers: number;
   /**
-   * The groups in which ranks meet: of the threads that join some, and that all come to before the next do, by rank, in the order in
-   * which the rank's joins them. Members of a group have the same one.
+   * The groups whose ranks rendezvous: one entry for each thread, reached by all ranks before the next; in it, by rank,
+   * the groups in the order in which that rank joins them. All members of a group share one object.
    */
-  readonly meetings: readonly (readonly (readonly MeetingGroup[])[])[];
+  readonly groups: readonly (readonly (readonly RendezvousGroup[])[])[];
 }
 
-/** Ranks that meet. */
-export interface MeetingGroup {
+/** A group whose ranks rendezvous. */
+export interface RendezvousGroup {
   readonly size: number;
-  /** The host in whose store they do, by number. */
+  /** Number of the host whose store they use. */
   readonly host: number;
 }
 
-/** What control came to in virtual time. */
+/** Results of a simulated control plane, in virtual time. */
 export interface ControlSimulation {
-  /** From the first order until all ranks could take the first step, but for what jobs load. */
+  /** From the first order until all ranks could take the first step, without the time to load jobs. */
   readonly startS: number;
-  /** Of that, until all processes were there. */
-  readonly bornS: number;
-  /** Of that, until those that exchange messages were joined. */
+  /** Part of that until all processes had started. */
+  readonly spawnedS: number;
+  /** Part of that for connecting peers. */
   readonly joinedS: number;
-  /** Of that, what the orders of the start took. */
+  /** Part of that for the orders of the start. */
   readonly orderedS: number;
-  /** Of that, what the groups' rendezvous took. */
-  readonly metS: number;
-  /** Between the order of a step and its last answer, nothing computed or exchanged. */
+  /** Part of that for the groups' rendezvous. */
+  readonly rendezvousS: number;
+  /** From the order of a step to its last answer, with nothing computed or exchanged. */
   readonly stepS: number;
   /** Until all have exchanged the statistics of a step. */
   readonly statisticsS: number;
-  /** Orders and answers of one step, all ranks together. */
+  /** Orders and answers of one step, for all ranks. */
   readonly stepMessages: number;
-  /** Messages that bring statistics, of one step and all ranks together. */
+  /** Messages with statistics of one step, for all ranks. */
   readonly statisticsMessages: number;
-  /** For how long the head's event loop is busy with one step's control. */
+  /** How long the head's event loop is busy with one step's control. */
   readonly headBusyS: number;
-  /** Share of its time that the head's event loop spends with signs of life. */
+  /** Share of the head's event loop that heartbeats take. */
   readonly heartbeatShare: number;
   readonly numEvents: number;
 }
 
-/** Orders that are answered, of one step: compute, update. */
+/** Orders of one step with an answer: compute, update. */
 const STEP = [{ weighsS: 0 }, { weighsS: 0 }];
-/** Of a rank: all shards are started, and once they are there all ranks. */
+/** Waves of starting actors: all shards, and then all ranks. */
 const ACTOR_WAVES = 2;
-/** Of a link between two actors: each one's process is told. */
+/** Orders for a link between two actors: one to each process. */
 const LINK_ORDERS = 2;
 /**
- * What a member of a group asks the store of c10d (`native/comm/rendezvous.cc`): whether its size and its place are right, and to be
- * counted; the last one for all addresses, to wait for them first, and to keep them as one. Then each waits for that and
- * has it. Once it is connected it says so, is counted and waits for all.
+ * Requests of a group's member to c10d's store (`native/comm/rendezvous.cc`). On arrival: check its size and index, and
+ * be counted; the last member also requests all addresses, waits for them and stores them as one. Then each waits for
+ * that and reads it. Once connected, each reports it, is counted and waits for all.
  */
 const ARRIVAL_REQUESTS = 3;
 const JOINING_REQUESTS = 3;
@@ -118,7 +118,7 @@ class Loop {
     this.#time = time;
   }
 
-  /** Has it do something that takes so long, once it has done all before, and then `done`. */
+  /** Runs work of some duration after all earlier work, and then `done`. */
   work(costS: number, done: () => void = () => {}): void {
     this.#freeS = Math.max(this.#freeS, this.#time.nowS) + costS;
     this.busyS += costS;
@@ -126,8 +126,8 @@ class Loop {
   }
 }
 
-/** One group's members, as they come to the store. */
-class Meeting {
+/** One group's rendezvous at a store. */
+class Rendezvous {
   readonly #time: VirtualTime;
   readonly #store: Loop;
   readonly #size: number;
@@ -143,12 +143,12 @@ class Meeting {
   }
 
   /**
-   * Goes on once all members are connected.
-   * @param isKnown - whether the store is: a thread's next group uses the connection of the one before
+   * Calls `done` once all members are connected.
+   * @param isKnown - whether the thread has a connection to the store from an earlier group
    */
-  meet(rank: Loop, isKnown: boolean, done: () => void): void {
+  join(rank: Loop, isKnown: boolean, done: () => void): void {
     const { openS, addressS, connectS, latencyS } = this.#costs;
-    // One connection after the other, of which it makes every other one itself: there and back.
+    // One connection after the other; it opens every second one itself, there and back.
     const connectingS = (this.#size - 1) * (connectS + latencyS + addressS);
     const connect = () => rank.work(connectingS, () => this.#allConnected(done));
     const arrive = () =>
@@ -165,7 +165,7 @@ class Meeting {
     this.#ask(CONNECTED_REQUESTS - 1, () => this.#together(this.#connected, 1, 0, done));
   }
 
-  /** Waits at the store until all members do, the last of which asks something more. */
+  /** Waits at the store for all members; the last one makes more requests. */
   #together(waiting: (() => void)[], requests: number, numAddresses: number, next: () => void): void {
     waiting.push(next);
     const isLast = waiting.length === this.#size;
@@ -178,7 +178,7 @@ class Meeting {
     });
   }
 
-  /** Requests one after the other, the last of them about so many addresses. */
+  /** Makes requests one after the other, the last with `numAddresses` addresses. */
   #ask(requests: number, answered: () => void, numAddresses = 0): void {
     const { storeS, addressS } = this.#costs;
     const isLast = requests === 1;
@@ -187,7 +187,7 @@ class Meeting {
     );
   }
 
-  /** To the store, which works for so long, and back. */
+  /** Sends a request to the store, which works for `costS`, and receives the answer. */
   #reach(costS: number, answered: () => void): void {
     const { latencyS } = this.#costs;
     this.#time.at(this.#time.nowS + latencyS, () =>
@@ -197,28 +197,28 @@ class Meeting {
 }
 
 /**
- * Runs what the actors of a run say to each other beside their work, message by message, on the event loops of `numRanks` processes and
- * their head: the start, one step, and a second of heartbeats. It is the product's own way: the head starts each process and joins those
- * that talk; what it says to ranks of another host passes that host's agent, and what it says to all goes along a tree of hosts;
- * statistics go from rank to rank; hosts give the head signs of life, with how their actors are.
+ * Simulates the control messages of a run, one by one, on the event loops of `numRanks` processes and their head: the
+ * start, one step, and a second of heartbeats. They take the product's own paths: the head starts each process and
+ * connects peers; messages to ranks of another host pass that host's agent, and messages to all ranks go down a tree of
+ * hosts; statistics go from rank to rank; hosts send the head heartbeats with their actors' states.
  */
 export function simulateControl(shape: ControlShape, costs: ControlCosts): ControlSimulation {
   const control = new Control(shape, costs);
-  const born = control.phase(() => control.bear());
+  const spawned = control.phase(() => control.spawn());
   const joined = control.phase(() => control.join());
   const ordered = control.phase(() => control.rounds(startOf(shape, costs)));
-  // Each of them before the answer to an order.
-  const met = shape.meetings.map((ofThread) => control.phase(() => control.meet(ofThread)));
-  const metS = met.reduce((total, { tookS }) => total + tookS, 0);
+  // Each before the answer to an order.
+  const joinedGroups = shape.groups.map((ofThread) => control.phase(() => control.joinGroups(ofThread)));
+  const rendezvousS = joinedGroups.reduce((total, { tookS }) => total + tookS, 0);
   const step = control.phase(() => control.rounds(STEP));
   const statistics = control.phase(() => control.exchange());
   const beats = control.phase(() => control.beat());
   return {
-    startS: born.tookS + joined.tookS + ordered.tookS + metS,
-    bornS: born.tookS,
+    startS: spawned.tookS + joined.tookS + ordered.tookS + rendezvousS,
+    spawnedS: spawned.tookS,
     joinedS: joined.tookS,
     orderedS: ordered.tookS,
-    metS,
+    rendezvousS,
     stepS: step.tookS,
     statisticsS: statistics.tookS,
     stepMessages: step.numMessages,
@@ -229,22 +229,25 @@ export function simulateControl(shape: ControlShape, costs: ControlCosts): Contr
   };
 }
 
-/** An order to all. */
+/** An order to all ranks. */
 interface Round {
-  /** What each message takes at either end beside any message. */
+  /** Extra cost of each message, at either end. */
   readonly weighsS: number;
-  /** What each host's first does that passes it on, beside. */
+  /** Extra cost for each host's first rank, which relays it. */
   readonly onceS?: number;
 }
 
-/** Who there is, ranks and shards, of which each host's first keeps a store; declare, by ranks and those stores; prepare. */
+/**
+ * The orders of a start: `join` with all ranks and shards, where each host's first starts a store; `declare` with ranks
+ * and stores; `prepare`.
+ */
 function startOf(
   { numRanks, ranksPerHost }: ControlShape,
-  { refS, storeNameS, keepS }: ControlCosts,
+  { refS, storeNameS, storeStartS }: ControlCosts,
 ): Round[] {
   const numStores = numRanks > ranksPerHost ? Math.ceil(numRanks / ranksPerHost) : 0;
   return [
-    { weighsS: 2 * numRanks * refS, onceS: keepS },
+    { weighsS: 2 * numRanks * refS, onceS: storeStartS },
     { weighsS: numRanks * refS + numStores * storeNameS },
     { weighsS: 0 },
   ];
@@ -257,7 +260,7 @@ class Control {
   readonly #time = new VirtualTime();
   readonly #head = new Loop(this.#time);
   readonly #ranks: readonly Loop[];
-  /** Of each host, the head's own first, whose agent passes nothing on. */
+  /** By host; the head's own is first and relays nothing. */
   readonly #agents: readonly Loop[];
   #numMessages = 0;
 
@@ -269,7 +272,7 @@ class Control {
     this.#agents = Array.from({ length: numHosts }, () => new Loop(this.#time));
   }
 
-  /** Runs to its end what `begin` begins. */
+  /** Runs everything that `begin` starts, to its end. */
   phase(begin: () => void): { readonly tookS: number; readonly busyS: number; readonly numMessages: number } {
     const [beganS, busyS, numBefore] = [this.#time.nowS, this.#head.busyS, this.#numMessages];
     begin();
@@ -281,11 +284,11 @@ class Control {
     };
   }
 
-  /** The head has each rank's process started by its host, and its actors, of one kind after the other. */
-  bear(): void {
-    const { sendS, birthS, bootS, actorS, latencyS } = this.#costs;
-    // Of each rank's birth: its order, and what comes with each of its actors.
-    const ofWaveS = Math.max(0, birthS - sendS) / ACTOR_WAVES;
+  /** Starts each rank's process through its host, and its actors, all of one kind after the other. */
+  spawn(): void {
+    const { sendS, spawnS, bootS, actorS, latencyS } = this.#costs;
+    // Per wave: the cost of a rank's actors, besides the order for its process.
+    const ofWaveS = Math.max(0, spawnS - sendS) / ACTOR_WAVES;
     let open = 0;
     const wave = (left: number): void => {
       open = this.#ranks.length;
@@ -305,11 +308,11 @@ class Control {
       });
   }
 
-  /** Those that exchange messages are joined by the head, of which each asks it for some; and that it tells of the first that ends. */
+  /** Connects peers through the head, at the request of one end each; the head will also report the first one that ends. */
   join(): void {
     const { numPeers, numRanks } = this.#shape;
     const { sendS, receiveS, refS, orderS, connectS } = this.#costs;
-    // Between two of them one link, for which one of the two asks.
+    // One link between each two peers, requested by one of them.
     const numLinks = Math.min(numPeers, numRanks - 1) / 2;
     for (const [index, rank] of this.#ranks.entries()) {
       this.#head.work(receiveS + numLinks * (refS + LINK_ORDERS * orderS));
@@ -318,14 +321,14 @@ class Control {
     }
   }
 
-  /** What the head and a rank of another host say to each other is passed on by the agent of that, which takes it so long. */
+  /** Relays a message between the head and a rank of another host through that host's agent. */
   #pass(rank: number, costS: number, done: () => void = () => {}): void {
     const host = Math.floor(rank / this.#shape.ranksPerHost);
     if (host === 0) done();
     else (this.#agents[host] as Loop).work(costS, done);
   }
 
-  /** Orders to all, each answered by all before the next. */
+  /** Sends orders to all ranks, each answered by all before the next. */
   rounds([round, ...later]: readonly Round[]): void {
     if (round === undefined) return;
     const { numRanks, ranksPerHost, fanOut } = this.#shape;
@@ -345,12 +348,12 @@ class Control {
     );
   }
 
-  /** A host's first tells its ranks and the hosts below it, and answers for all of them. */
+  /** A host's first rank sends to its ranks and the hosts below it, and answers for all of them. */
   #host(index: number, numHosts: number, round: Round, done: (numRanks: number) => void): void {
     const { numRanks, ranksPerHost, fanOut } = this.#shape;
     const first = index * ranksPerHost;
     const own = [...this.#ranks.keys()].slice(first, Math.min(first + ranksPerHost, numRanks));
-    // As in a heap, the head before the first.
+    // As in a heap, with the head before the first.
     const below = Array.from({ length: fanOut ?? 0 }, (_, n) => (index + 1) * (fanOut ?? 0) + n);
     const asked = [
       ...below
@@ -366,13 +369,13 @@ class Control {
     loop.work(round.onceS ?? 0);
   }
 
-  /** Asks each, and goes on once all have answered: with for how many ranks. */
+  /** Sends to each, and continues once all have answered, with the number of ranks. */
   #ask(
     by: Loop,
     weighsS: number,
     all: readonly {
       readonly rank: number;
-      /** Whether the agent of its host passes it on: the head asks. */
+      /** Whether the host's agent relays it, as for the head's messages. */
       readonly isPassedOn?: boolean;
       work(done: (numRanks: number) => void): void;
     }[],
@@ -388,7 +391,7 @@ class Control {
         open -= 1;
         if (open === 0) done(total);
       };
-      // One rank's part alone is in the message's price.
+      // The price of a message includes one rank's part.
       const answer = (numRanks: number) =>
         this.#send(loop, by, (numRanks - 1) * this.#costs.partS, () => answered(numRanks), passing);
       this.#send(by, loop, weighsS, () => work(answer), passing);
@@ -396,8 +399,8 @@ class Control {
   }
 
   /**
-   * @param weighsS - what it takes at either end beside any message
-   * @param passing - the rank whose host's agent passes it on
+   * @param weighsS - extra cost of the message, at either end
+   * @param passing - the rank whose host's agent relays it
    */
   #send(from: Loop, to: Loop, weighsS: number, taken: () => void, passing?: number): void {
     const { sendS, receiveS, latencyS } = this.#costs;
@@ -410,11 +413,14 @@ class Control {
     );
   }
 
-  /** Each rank tells its statistics to those of its first hop; once it has theirs, all of that to those of the next. */
+  /**
+   * Each rank sends its statistics to the members of its first hop; once it has theirs, it sends all of them to the
+   * next hop's.
+   */
   exchange(): void {
     const { hops } = this.#shape;
     const strides = hops.map((_, hop) => hops.slice(0, hop).reduce((product, size) => product * size, 1));
-    // A faster one may tell of a hop that this one has not come to: each counts what it has heard, and that it has told.
+    // A faster rank may be a hop ahead: each rank counts what it has received per hop, and whether it has sent.
     const missing = hops.map((size) => this.#ranks.map(() => size));
     const tell = (hop: number, rank: number): void => {
       const [size, stride] = [hops[hop], strides[hop]];
@@ -434,23 +440,30 @@ class Control {
     for (const rank of this.#ranks.keys()) tell(0, rank);
   }
 
-  /** The ranks meet in the groups of a thread of each, one after the other: what was left in a host's store by all of a group each asks for at once, and connects to all. */
-  meet(ofRanks: readonly (readonly MeetingGroup[])[]): void {
+  /**
+   * Ranks join the groups of one thread each, one after the other: every member asks its host's store for the others'
+   * addresses, and connects to all.
+   */
+  joinGroups(ofRanks: readonly (readonly RendezvousGroup[])[]): void {
     const stores = new Map<number, Loop>();
-    const meetings = new Map<MeetingGroup, Meeting>();
+    const rendezvous = new Map<RendezvousGroup, Rendezvous>();
     const storeOf = (host: number) => known(stores, host, () => new Loop(this.#time));
-    const meetingOf = (group: MeetingGroup) =>
-      known(meetings, group, () => new Meeting(this.#time, storeOf(group.host), group.size, this.#costs));
-    const meetFrom = (rank: Loop, groups: readonly MeetingGroup[], index: number): void => {
+    const rendezvousOf = (group: RendezvousGroup) =>
+      known(
+        rendezvous,
+        group,
+        () => new Rendezvous(this.#time, storeOf(group.host), group.size, this.#costs),
+      );
+    const joinFrom = (rank: Loop, groups: readonly RendezvousGroup[], index: number): void => {
       const group = groups[index];
       if (group === undefined) return;
       const isKnown = groups[index - 1]?.host === group.host;
-      meetingOf(group).meet(rank, isKnown, () => meetFrom(rank, groups, index + 1));
+      rendezvousOf(group).join(rank, isKnown, () => joinFrom(rank, groups, index + 1));
     };
-    for (const [place, rank] of this.#ranks.entries()) meetFrom(rank, ofRanks[place] ?? [], 0);
+    for (const [place, rank] of this.#ranks.entries()) joinFrom(rank, ofRanks[place] ?? [], 0);
   }
 
-  /** The head takes in how all actors are, gives each host a sign and takes in theirs. */
+  /** The head reads the states of all actors, sends each host a heartbeat and receives theirs. */
   beat(): void {
     const beginS = this.#time.nowS;
     for (let beat = 0; beat < HEARTBEATS; beat += 1)
@@ -460,7 +473,7 @@ class Control {
   }
 }
 
-/** What a map has of a key, made where it has none. */
+/** Returns the map's value for a key; makes it if there is none. */
 function known<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const value = map.get(key) ?? make();
   map.set(key, value);

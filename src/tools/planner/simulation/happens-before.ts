@@ -1,11 +1,11 @@
 import { TroupeError } from "../../../errors/index.ts";
 
 /**
- * Watches a simulated run, and objects where something happens before what it depends on. It knows nothing of how the
- * run is made: it is told what happens and when, and keeps its own account.
+ * Watches a simulated run and throws if something happens before its dependencies. Independent of the simulator: it
+ * receives events with their times and keeps its own record.
  */
 export class HappensBefore {
-  /** The step that a rank's block is whole for, how often it was updated, ... by {@link placeOf}. */
+  /** Step for which a rank's block is gathered, number of updates, ... by {@link placeOf}. */
   readonly #gathered = new Map<number, number>();
   readonly #updated = new Map<number, number>();
   readonly #contributed = new Map<number, number>();
@@ -13,12 +13,12 @@ export class HappensBefore {
   readonly #sent = new Map<number, Set<string>>();
   readonly #numBackwards: (rank: number, block: number) => number;
 
-  /** @param numBackwards - after as many backwards of a step a rank's gradient of a block is whole */
+  /** @param numBackwards - number of backwards in a step after which a rank's gradient of a block is complete */
   constructor(numBackwards: (rank: number, block: number) => number) {
     this.#numBackwards = numBackwards;
   }
 
-  /** A gather of a block has ended on the ranks of a group. */
+  /** Notes the end of a block's gather on the ranks of a group. */
   gathered(ranks: readonly number[], step: number, block: number): void {
     for (const rank of ranks) {
       this.#demand(
@@ -29,16 +29,16 @@ export class HappensBefore {
     for (const rank of ranks) this.#gathered.set(placeOf(rank, block), step);
   }
 
-  /** A rank has given a gathered block up. */
+  /** Notes that a rank has released a gathered block. */
   released(rank: number, block: number): void {
     this.#gathered.delete(placeOf(rank, block));
   }
 
-  /** A rank begins to compute with a block. */
+  /** Notes that a rank starts to compute with a block. */
   computes(rank: number, step: number, block: number): void {
     this.#demand(
       this.#gathered.get(placeOf(rank, block)) === step,
-      () => `block ${block} to be whole for step ${step} before rank ${rank} computes with it`,
+      () => `block ${block} to be gathered for step ${step} before rank ${rank} computes with it`,
     );
     this.#demand(
       (this.#updated.get(placeOf(rank, block)) ?? 0) === step,
@@ -46,24 +46,24 @@ export class HappensBefore {
     );
   }
 
-  /** A rank's backward of a block has ended for one micro-batch. */
+  /** Notes the end of a rank's backward of a block for one micro-batch. */
   contributed(rank: number, block: number): void {
     const key = placeOf(rank, block);
     this.#contributed.set(key, (this.#contributed.get(key) ?? 0) + 1);
   }
 
-  /** The reduction of a block begins, on one rank of its group. */
+  /** Notes the start of a block's reduction on one rank of its group. */
   reduces(rank: number, step: number, block: number): void {
     const key = placeOf(rank, block);
     this.#demand(
       this.#contributed.get(key) === this.#numBackwards(rank, block),
-      () => `the gradient of block ${block} of step ${step} to be whole before rank ${rank} reduces it`,
+      () => `the gradient of block ${block} of step ${step} to be complete before rank ${rank} reduces it`,
     );
     this.#contributed.delete(key);
     this.#reduced.set(placeOf(rank, block), step);
   }
 
-  /** An update of a block has ended on a rank. */
+  /** Notes the end of a block's update on a rank. */
   updated(rank: number, step: number, block: number): void {
     this.#demand(
       this.#reduced.get(placeOf(rank, block)) === step,
@@ -76,14 +76,14 @@ export class HappensBefore {
     this.#updated.set(placeOf(rank, block), step + 1);
   }
 
-  /** Something was sent to a rank. */
+  /** Notes that something was sent to a rank. */
   sent(to: number, what: string): void {
     const sent = this.#sent.get(to);
     if (sent === undefined) this.#sent.set(to, new Set([what]));
     else sent.add(what);
   }
 
-  /** A rank receives something. */
+  /** Notes that a rank receives something. */
   received(rank: number, what: string): void {
     this.#demand(
       this.#sent.get(rank)?.delete(what) === true,
@@ -104,7 +104,7 @@ export class HappensBefore {
   }
 }
 
-/** One number for a rank's block: a run has millions of events, and texts would be most of its time. */
+/** One number for a rank's block: a run has millions of events, and string keys would take most of its time. */
 function placeOf(rank: number, block: number): number {
   return rank * MAX_BLOCKS + block;
 }

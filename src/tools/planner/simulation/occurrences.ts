@@ -1,4 +1,4 @@
-/** What has come to pass in a simulation, by key; who waits for what has not; and the rendezvous of several. */
+/** Events in a simulation, by key, with callbacks for those to come and rendezvous of several arrivals. */
 export class Occurrences {
   readonly #come = new Set<string>();
   readonly #waiting = new Map<string, (() => void)[]>();
@@ -8,7 +8,7 @@ export class Occurrences {
     return this.#come.has(key);
   }
 
-  /** Something has come: who waits for it goes on, in the order of waiting. */
+  /** Notes that an event has happened and runs its callbacks, in the order of waiting. */
   come(key: string): void {
     this.#come.add(key);
     const waiting = this.#waiting.get(key);
@@ -17,12 +17,12 @@ export class Occurrences {
     for (const then of waiting) then();
   }
 
-  /** It is as if it had never come. */
+  /** Removes an event, as if it had not happened. */
   forget(key: string): void {
     this.#come.delete(key);
   }
 
-  /** Calls back once a key has come, at once where it has. */
+  /** Runs a callback once an event has happened, at once if it has. */
   once(key: string, then: () => void): void {
     if (this.#come.has(key)) {
       then();
@@ -33,8 +33,11 @@ export class Occurrences {
     else waiting.push(then);
   }
 
-  /** Counts one arrival at a rendezvous of `count`. @returns whether it was the last */
-  meet(key: string, count: number): boolean {
+  /**
+   * Counts one arrival of `count` at a rendezvous.
+   * @returns whether it was the last
+   */
+  arrive(key: string, count: number): boolean {
     const arrived = (this.#arrived.get(key) ?? 0) + 1;
     if (arrived < count) this.#arrived.set(key, arrived);
     else this.#arrived.delete(key);

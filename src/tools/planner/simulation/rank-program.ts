@@ -6,10 +6,10 @@ import {
 } from "../../../compute/parallel/index.ts";
 import { ROOT_BLOCK, type StageShare } from "../cost/rank-share.ts";
 
-/** What is computed: a layer, or what lies before and after all of them. */
+/** A part of the computation: a layer, or the part before or after all layers. */
 export type Part = "embedding" | "layer" | "head";
 
-/** One thing that a rank does; blocks are named by their index among its flat blocks. Plain data. */
+/** One operation of a rank; blocks are named by their index among its flat blocks. Plain data. */
 export type Operation =
   | { readonly kind: "gather"; readonly block: number }
   | { readonly kind: "await"; readonly block: number }
@@ -25,13 +25,13 @@ export type Operation =
   | {
       readonly kind: "send" | "receive";
       readonly pass: "forward" | "backward";
-      /** Of the stage that it is sent to or received from. */
+      /** The stage that it is sent to or received from. */
       readonly peer: number;
-      /** What crosses; the same on both sides. */
+      /** Name of the data; the same on both sides. */
       readonly what: string;
     };
 
-/** What a program is made for. */
+/** Inputs of {@link rankProgram}. */
 export interface ProgramShape {
   readonly layout: Layout;
   readonly share: StageShare;
@@ -43,9 +43,9 @@ export interface ProgramShape {
 }
 
 /**
- * What a rank of a stage does, step by step. Its order is the product's own: the schedule is `pipelineSchedule`'s, and
- * gathers are started, waited for and given up by the `Prefetcher` that the ranks run, of which every decision follows
- * from the order of needs and none from time. So what it decided once, in a recording, holds at any speed.
+ * Returns the operations of a stage's rank, step by step, in the product's own order: the schedule is
+ * `pipelineSchedule`'s, and gathers are started, awaited and released by the `Prefetcher` that ranks run. All of its
+ * decisions depend on the order of needs and none on time, so one recording holds at any speed.
  */
 export function rankProgram(shape: ProgramShape): readonly (readonly Operation[])[] {
   const { layout, share, gatheredBytes, prefetchBytes, numSteps } = shape;
@@ -87,12 +87,12 @@ function actionsOf(layout: Layout, stage: number): readonly PipelineAction[] {
   ]);
 }
 
-/** Walks a stage's blocks as the block engine and its tape do. */
+/** Goes through a stage's blocks like the block engine and its tape. */
 class StageWalk {
   readonly #shape: ProgramShape;
   readonly #prefetcher: Prefetcher<number>;
   readonly #operations: Operation[];
-  /** Backwards of each block that a step still makes: with the last of them its gradient is complete. */
+  /** Remaining backwards of each block in a step: after the last its gradient is complete. */
   readonly #rest = new Map<number, number>();
 
   constructor(shape: ProgramShape, prefetcher: Prefetcher<number>, operations: Operation[]) {
@@ -126,7 +126,10 @@ class StageWalk {
     place > 0 ? across("send") : root("embedding");
   }
 
-  /** Counts a backward of a block. @returns whether the step makes no more of it */
+  /**
+   * Counts a backward of a block.
+   * @returns whether it was the step's last
+   */
   #isLast(block: number): boolean {
     const { layout, share } = this.#shape;
     const all = layout.accumulation * share.chunks.flat().filter((called) => called === block).length;
@@ -142,7 +145,7 @@ class StageWalk {
   }
 }
 
-/** Forward goes to the next place along the model, backward to the one before; places go round the stages. */
+/** Sends forward to the next place along the model, backward to the one before; places alternate between the stages. */
 function transfer(
   kind: "send" | "receive",
   pass: "forward" | "backward",

@@ -11,13 +11,13 @@ import {
   type StepTimes,
 } from "./simulated-world.ts";
 
-/** What one step in the middle of a simulated run came to: seconds, means over all ranks. */
+/** Result of one step in the middle of a simulated run: seconds, means over all ranks. */
 export interface Simulation extends Readonly<StepTimes> {
   readonly numRanks: number;
   readonly stepS: number;
   /** Share of the step in which a rank neither computes nor reduces within its layers. */
   readonly idle: number;
-  /** Model FLOPs a second and rank, recomputation not counted. */
+  /** Model FLOPs per second and rank, without recomputation. */
   readonly flopsPerSecond: number;
   readonly numEvents: number;
   readonly timeline: readonly Span[];
@@ -25,15 +25,18 @@ export interface Simulation extends Readonly<StepTimes> {
 
 /**
  * Runs the product's schedules on every rank of a layout in virtual time, without computing anything.
- * @throws {TroupeError} `LAYOUT`; `SIMULATION_ORDER` where something happens before what it depends on;
- *   `SIMULATION_DEADLOCK` where ranks wait for ever, naming for what
+ * @throws {TroupeError} `LAYOUT`; `SIMULATION_ORDER` where something happens before its dependencies;
+ * `SIMULATION_DEADLOCK` where ranks wait for ever, naming the reasons
  */
 export function simulate(facts: ModelFacts, layout: Layout, options: SimulationOptions): Simulation {
   checkLayout(facts.layout, layout);
   return runWorld(new SimulatedWorld(facts, layout, options));
 }
 
-/** Lets every rank of a world run its program to the end. @throws as {@link simulate} does */
+/**
+ * Runs every rank's program to its end.
+ * @throws as {@link simulate}
+ */
 export function runWorld(world: SimulatedWorld): Simulation {
   const ranks = new SimulatedRanks(world, new SimulatedShards(world));
   for (const rank of world.ranks) world.time.at(0, () => ranks.advance(rank));
@@ -58,7 +61,7 @@ function checkDone(ranks: readonly SimulatedRank[]): void {
   );
 }
 
-/** Of the last step but one: the first has no record to prefetch by, and nothing follows the last. */
+/** Measures the last step but one: the first has no record for prefetching, and nothing follows the last. */
 function measure({ ranks, layout, facts }: SimulatedWorld) {
   const step = (ranks[0] as SimulatedRank).plan.program.length - 2;
   const mean = (value: (rank: SimulatedRank) => number) =>

@@ -6,11 +6,11 @@ import type { SimulatedRank, SimulatedWorld, StepTimes } from "./simulated-world
 type Compute = Extract<Operation, { kind: "compute" }>;
 type Transfer = Extract<Operation, { kind: "send" | "receive" }>;
 
-/** What the ranks do: each runs its program in order, computing or waiting, as a thread that blocks does. */
+/** The ranks of a simulation: each runs its program in order, computing or waiting, like a blocking thread. */
 export class SimulatedRanks {
   readonly #world: SimulatedWorld;
   readonly #shards: SimulatedShards;
-  /** Ranks that have come to the block that their tensor-parallel group computes next, by the group's first rank. */
+  /** Ranks that have reached the block that their tensor-parallel group computes next, by the group's first rank. */
   readonly #neighbours = new Map<number, number>();
 
   constructor(world: SimulatedWorld, shards: SimulatedShards) {
@@ -18,7 +18,7 @@ export class SimulatedRanks {
     this.#shards = shards;
   }
 
-  /** Lets a rank go on until it computes or waits. */
+  /** Runs a rank until it computes or waits. */
   advance(rank: SimulatedRank): void {
     rank.waitsFor = undefined;
     for (;;) {
@@ -35,7 +35,7 @@ export class SimulatedRanks {
     }
   }
 
-  /** What was whole is not for the next step. */
+  /** Gathered blocks do not count for the next step. */
   #endStep(rank: SimulatedRank): void {
     for (const { index } of rank.plan.share.layouts) rank.inbox.forget(gatheredBlock(index));
     rank.step += 1;
@@ -43,7 +43,10 @@ export class SimulatedRanks {
     rank.stepBeganS.push(this.#world.time.nowS);
   }
 
-  /** @returns whether it is done at once; else the rank is advanced later, at the same operation or past it */
+  /**
+   * Runs an operation.
+   * @returns whether it is done at once; else the rank is advanced later, at the same operation or after it
+   */
   #perform(rank: SimulatedRank, operation: Operation): boolean {
     const { order } = this.#world;
     switch (operation.kind) {
@@ -72,7 +75,7 @@ export class SimulatedRanks {
     }
   }
 
-  /** A block is computed together with the tensor-parallel neighbours: it begins when all are there. */
+  /** Computes a block together with the tensor-parallel neighbours: begins when all have reached it. */
   #compute(rank: SimulatedRank, operation: Compute): void {
     const { tpGroup } = rank;
     const { time, order } = this.#world;
@@ -105,7 +108,7 @@ export class SimulatedRanks {
     });
   }
 
-  /** An embedding is looked up in no time; a group is as slow as its slowest rank. */
+  /** Prices a computation. An embedding takes no time; a group is as slow as its slowest rank. */
   #price(rank: SimulatedRank, { pass, part, block }: Compute): { computeS: number; tpS: number } {
     const { straggler } = this.#world.options;
     const cost = rank.plan.costs.blocks[block];
@@ -131,7 +134,7 @@ export class SimulatedRanks {
     return true;
   }
 
-  /** @returns whether something has come; if not, the rank is advanced when it does, and its idle time is booked */
+  /** Returns whether data has arrived. If not, the rank is advanced when it does, and its idle time is recorded. */
   #isHere(rank: SimulatedRank, what: string, account: "exposedS" | "bubbleS"): boolean {
     const { time } = this.#world;
     if (rank.inbox.has(what)) return true;

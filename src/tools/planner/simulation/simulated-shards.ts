@@ -4,15 +4,15 @@ import { allReduceSeconds, ringSeconds } from "../cost/cluster.ts";
 import { ROOT_BLOCK } from "../cost/rank-share.ts";
 import type { SimulatedRank, SimulatedWorld } from "./simulated-world.ts";
 
-/** @returns what comes to a rank when a block's parameters are whole */
+/** The event of a block's parameters being gathered on a rank. */
 export function gatheredBlock(block: number): string {
-  return `whole block ${block}`;
+  return `gathered block ${block}`;
 }
 
 /**
- * What the shards do beside the computation: gather, reduce, agree on the norm, update. Each shard has one lane for
- * collectives and one for updates; as in the product a collective begins when all of its ranks are there, in whatever
- * order their places in the program come.
+ * The shards of a simulation: gather, reduce, agree on the norm, and update next to the computation. Each shard has one
+ * lane for collectives and one for updates; as in the product, a collective begins when all of its ranks have reached
+ * it, in whatever order.
  */
 export class SimulatedShards {
   readonly #world: SimulatedWorld;
@@ -21,11 +21,11 @@ export class SimulatedShards {
     this.#world = world;
   }
 
-  /** Whole parameters of the step: made once every rank of the group has asked and has updated its share. */
+  /** Gathers a block's parameters of the step, once every rank of the group has asked and has updated its share. */
   gather(rank: SimulatedRank, block: number): void {
     const { occurrences } = this.#world;
     const { dpGroup, step } = rank;
-    if (!occurrences.meet(`gather/${dpGroup[0]?.rank}/${step}/${rank.next}`, dpGroup.length)) return;
+    if (!occurrences.arrive(`gather/${dpGroup[0]?.rank}/${step}/${rank.next}`, dpGroup.length)) return;
     const late = dpGroup.filter(({ updates }) => (updates[block] ?? 0) < step);
     let numLate = late.length;
     if (numLate === 0) this.#transfer(dpGroup, block, step);
@@ -37,12 +37,12 @@ export class SimulatedShards {
     }
   }
 
-  /** A rank hands its whole gradient of a block on; once all of the group have, it is summed, and then updated. */
+  /** Reduces a block once all ranks of the group have its complete gradient, and then updates it. */
   reduce(rank: SimulatedRank, block: number): void {
     const { occurrences, order } = this.#world;
     const { dpGroup, step, plan } = rank;
     order.reduces(rank.rank, step, block);
-    if (!occurrences.meet(`reduce/${dpGroup[0]?.rank}/${step}/${block}`, dpGroup.length)) return;
+    if (!occurrences.arrive(`reduce/${dpGroup[0]?.rank}/${step}/${block}`, dpGroup.length)) return;
     const split = (plan.share.layouts[block]?.zero ?? 0) >= 2;
     const sizeBytes = plan.costs.blocks[block]?.gradientBytes ?? 0;
     const collective = split ? ringSeconds : allReduceSeconds;
@@ -75,7 +75,7 @@ export class SimulatedShards {
     rank.numReduced += 1;
     if (rank.numReduced < this.#world.trainedBlocks(rank).length) return;
     rank.numReduced = 0;
-    if (!occurrences.meet(`norm/${step}`, ranks.length)) return;
+    if (!occurrences.arrive(`norm/${step}`, ranks.length)) return;
     const seconds = allReduceSeconds(this.#world.link(ranks), ranks.length, Float64Array.BYTES_PER_ELEMENT);
     time.at(time.nowS + seconds, () => {
       for (const member of ranks) {
@@ -99,7 +99,7 @@ export class SimulatedShards {
     });
   }
 
-  /** A collective takes the lanes of all its ranks at once. */
+  /** Occupies the lanes of all ranks of a collective at once. */
   #communicate(
     group: readonly SimulatedRank[],
     name: string,
@@ -119,7 +119,7 @@ export class SimulatedShards {
     time.at(endS, then);
   }
 
-  /** A tied embedding's gradient is summed over the first and the last stage besides. */
+  /** A tied embedding's gradient is also summed over the first and the last stage. */
   #tiedSeconds(rank: SimulatedRank, block: number): number {
     const { facts, layout, options, ranks } = this.#world;
     const last = facts.calls.length;

@@ -10,12 +10,12 @@ import { Occurrences } from "./occurrences.ts";
 import { type Operation, rankProgram } from "./rank-program.ts";
 import { VirtualTime } from "./virtual-time.ts";
 
-/** What a simulation assumes beside model and layout. */
+/** Options of a simulation, besides model and layout. */
 export interface SimulationOptions extends PlanOptions {
   readonly cluster: Cluster;
-  /** Whether the gradient's norm is awaited before anything is updated. True */
+  /** Whether updates wait for the gradient's norm. Default: true. */
   readonly clip?: boolean;
-  /** Steps in all, at least 3; the last but one is told. The first records what the others prefetch. 4 */
+  /** Number of steps, at least 3; the last but one is measured. The first records what the others prefetch. Default: 4. */
   readonly numSteps?: number;
   /** Added to every gather and reduction, in seconds. */
   readonly delayPerCollectiveS?: number;
@@ -23,68 +23,68 @@ export interface SimulationOptions extends PlanOptions {
   readonly delayPerUpdateS?: number;
   /** A rank whose computation takes longer by a factor. */
   readonly straggler?: { readonly rank: number; readonly factor: number };
-  /** Ranks whose timeline is kept; none unless told. */
+  /** Ranks whose timeline is kept. Default: none. */
   readonly timelineOf?: readonly number[];
 }
 
-/** A stretch of a rank's time. */
+/** A section of a rank's time. */
 export interface Span {
   readonly rank: number;
   readonly lane: "compute" | "communication" | "update";
-  /** What, and of which flat block: `forward 3`, `gather 2`. */
+  /** The operation and its flat block: `forward 3`, `gather 2`. */
   readonly name: string;
   readonly step: number;
   readonly beginS: number;
   readonly endS: number;
 }
 
-/** A stage's program and prices, the same for all of its ranks. */
+/** A stage's program and costs, the same for all of its ranks. */
 export interface StagePlan {
   readonly share: StageShare;
   readonly costs: StageCosts;
   readonly program: readonly (readonly Operation[])[];
 }
 
-/** Where a rank's seconds of one step went. */
+/** A rank's seconds in one step. */
 export interface StepTimes {
   computeS: number;
   /** Tensor-parallel collectives within a block, and waiting for the neighbours. */
   tensorParallelS: number;
-  /** The computation stood still for parameters. */
+  /** While the computation waited for parameters. */
   exposedS: number;
-  /** The computation stood still for a neighbouring stage. */
+  /** While the computation waited for a neighbouring stage. */
   bubbleS: number;
   /** Gathers and reductions, hidden or not. */
   communicationS: number;
   updateS: number;
 }
 
-/** One simulated rank and its shard: where they are, and when their lanes are free. */
+/** One simulated rank and its shard: their progress, and when their lanes are free. */
 export interface SimulatedRank {
   readonly rank: number;
   readonly plan: StagePlan;
   readonly dpGroup: readonly SimulatedRank[];
   readonly tpGroup: readonly SimulatedRank[];
   step: number;
-  /** The operation that comes next. */
+  /** Index of the next operation. */
   next: number;
-  /** What it waits for; undefined while it computes. */
+  /** The reason why it waits; undefined while it computes. */
   waitsFor: string | undefined;
   waitsSinceS: number;
-  /** What has come to it: whole blocks of the present step, and what its neighbours sent. */
+  /** Data that has arrived: gathered blocks of the present step, and messages of its neighbours. */
   readonly inbox: Occurrences;
   communicationFreeS: number;
   updateFreeS: number;
   numReduced: number;
-  /** Updates made, by block. */
+  /** Number of updates made, by block. */
   readonly updates: number[];
-  /** By step. */
+  /** Times by step. */
   readonly times: StepTimes[];
-  /** By step, when it began; one more, when the last has ended. */
+  /** Start of each step; one more for the end of the last. */
   readonly stepBeganS: number[];
 }
 
-/** Everything that the parts of a simulation share. */
+/** State shared by the parts of a simulation. */
 export class SimulatedWorld {
   readonly facts: ModelFacts;
   readonly layout: Layout;
@@ -126,7 +126,7 @@ export class SimulatedWorld {
     );
   }
 
-  /** Notes a stretch of time of a rank, where its timeline is wanted. */
+  /** Records a section of a rank's time, if its timeline is wanted. */
   note({ rank }: SimulatedRank, span: () => Omit<Span, "rank">): void {
     if (this.#timelineOf.has(rank)) this.timeline.push({ rank, ...span() });
   }

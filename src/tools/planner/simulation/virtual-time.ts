@@ -1,12 +1,12 @@
-/** Something that happens at a virtual moment. */
+/** A planned event in virtual time. */
 interface Event {
   readonly atS: number;
-  /** Breaks ties: what was planned first happens first, so that every run is the same. */
+  /** Breaks ties in the order of planning, so that every run is the same. */
   readonly order: number;
   readonly happen: () => void;
 }
 
-/** Time that jumps from one event to the next. Seconds; a run is a function of what was planned. */
+/** Virtual time, in seconds, that jumps from one event to the next; a run is a function of what was planned. */
 export class VirtualTime {
   #nowS = 0;
   #planned = 0;
@@ -17,7 +17,7 @@ export class VirtualTime {
     return this.#nowS;
   }
 
-  /** Has `happen` called at a moment, not before now. */
+  /** Plans `happen` for a moment, not before now. */
   at(atS: number, happen: () => void): void {
     const events = this.#events;
     let index = events.length;
@@ -31,7 +31,10 @@ export class VirtualTime {
     events[index] = event;
   }
 
-  /** Lets everything happen that is planned, and what is planned meanwhile. @returns how many events that were */
+  /**
+   * Runs all planned events, including those planned meanwhile.
+   * @returns their number
+   */
   run(): number {
     let count = 0;
     for (let event = this.#next(); event !== undefined; event = this.#next()) {

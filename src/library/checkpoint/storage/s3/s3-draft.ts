@@ -9,12 +9,12 @@ import { putObject, S3Sink } from "./s3-sink.ts";
 //   step-000500/committed                     the draft that counts: writing this object is the commit
 //   latest                                    the folder that was committed last
 
-/** The object of a folder that names the draft that counts. */
+/** The object of a folder that names its committed draft. */
 export const commitKey = "committed";
-/** The object that names the folder that was committed last. */
+/** The object that names the folder committed last. */
 export const latestKey = "latest";
 
-/** Whether a name is one of a draft's. */
+/** Whether a name is a draft's. */
 export function isDraftName(name: string): boolean {
   return /^[0-9a-f-]{36}$/.test(name);
 }
@@ -31,9 +31,9 @@ export class S3Draft implements StorageDraft {
   #committed = false;
 
   /**
-   * @param ask - makes sure that the place is still this writer's, before anything in it changes
-   * @param replaced - the draft that counts until this one does
-   * @param joined - one that another process has begun, and commits
+   * @param ask - checks that the place is still this writer's, before every change
+   * @param replaced - the draft that is committed until this one is
+   * @param joined - a draft that another process has begun, and commits
    */
   constructor(
     connection: S3Connection,
@@ -70,13 +70,13 @@ export class S3Draft implements StorageDraft {
     this.#committed = true;
     await this.#ask();
     await putObject(this.#connection, `${prefix}${latestKey}`, Buffer.from(`${this.#name}\n`));
-    // What this fails to remove, the next sweep does.
+    // If this fails, the next sweep removes it.
     if (this.#replaced !== undefined) await this.#remove(this.#replaced).catch(() => {});
   }
 
   async abandon(): Promise<void> {
     for (const sink of this.#sinks) await sink.abort();
-    // Of one that was joined, who began it removes all.
+    // A joined draft is removed by the process that began it.
     if (!this.#committed && !this.#isJoined) await this.#remove(this.#draft).catch(() => {});
   }
 

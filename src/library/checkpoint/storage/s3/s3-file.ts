@@ -4,24 +4,24 @@ import type { FileSums, ReadHow, StoredFile } from "../storage.ts";
 import { crc32c } from "../summed-file.ts";
 import { type S3Connection, s3Failure } from "./s3-client.ts";
 
-/** Bytes that one request fetches at most, and requests that are under way at once. */
+/** The most bytes per request, and requests in flight. */
 const fetchBytes = 16 << 20;
 const numAtOnce = 4;
 
-/** Bytes `begin` to `end` of a file, and the stretches that lie in them. */
+/** Bytes `begin` to `end` of a file, and the stretches within them. */
 interface Fetch {
   readonly begin: number;
   readonly end: number;
   readonly stretches: readonly (readonly [begin: number, target: number, sizeBytes: number])[];
 }
 
-/** An object, read by ranges and compared with its checksums on the way. */
+/** An object, read by ranges, with its checksums verified. */
 export class S3File implements StoredFile {
   readonly path: string;
   readonly sizeBytes: number;
   readonly #connection: S3Connection;
   readonly #key: string;
-  /** The object must still be the one that was opened. */
+  /** Identifies the object that was opened: a later version must not be read. */
   readonly #etag: string | undefined;
 
   private constructor(connection: S3Connection, key: string, sizeBytes: number, etag: string | undefined) {
@@ -32,7 +32,10 @@ export class S3File implements StoredFile {
     this.#etag = etag;
   }
 
-  /** @throws {TroupeError} `S3_FAILED` where it is not there or cannot be read */
+  /**
+   * Opens an object.
+   * @throws {TroupeError} `S3_FAILED` where it does not exist or cannot be read
+   */
   static async open(connection: S3Connection, key: string): Promise<S3File> {
     const { client, sdk, bucket } = connection;
     try {
@@ -103,13 +106,13 @@ export class S3File implements StoredFile {
   }
 }
 
-/** What to fetch for some stretches: with checksums whole chunks, each once, those beside each other together. */
+/** Plans requests for some stretches: with checksums, complete chunks, each once; adjacent chunks together. */
 function planFetches(stretches: Float64Array, sums: FileSums | undefined, fileBytes: number): Fetch[] {
   const chunkBytes = sums?.chunkBytes ?? 1;
   const wanted = [];
   for (let i = 0; i < stretches.length; i += 3) {
     const [begin, target, sizeBytes] = [stretches[i]!, stretches[i + 1]!, stretches[i + 2]!];
-    // One that is longer than a request becomes several, cut where chunks end.
+    // A longer stretch is split at the ends of chunks.
     for (let at = begin; at < begin + sizeBytes; ) {
       const next = Math.min(begin + sizeBytes, (Math.floor(at / fetchBytes) + 1) * fetchBytes);
       wanted.push([at, target + at - begin, next - at] as const);

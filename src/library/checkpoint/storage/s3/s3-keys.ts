@@ -1,6 +1,9 @@
 import { isAbsent, type S3Connection, s3Failure } from "./s3-client.ts";
 
-/** The keys that begin with `prefix`. @throws {TroupeError} `S3_FAILED` */
+/**
+ * Lists the keys that begin with `prefix`.
+ * @throws {TroupeError} `S3_FAILED`
+ */
 export async function listKeys(connection: S3Connection, prefix: string): Promise<string[]> {
   const { client, sdk, bucket } = connection;
   const keys: string[] = [];
@@ -14,7 +17,10 @@ export async function listKeys(connection: S3Connection, prefix: string): Promis
   }
 }
 
-/** What stands between `prefix` and the next slash of the keys that have one. @throws {TroupeError} `S3_FAILED` */
+/**
+ * Lists the parts of keys between `prefix` and the next slash.
+ * @throws {TroupeError} `S3_FAILED`
+ */
 export async function listFolders(connection: S3Connection, prefix: string): Promise<string[]> {
   const { client, sdk, bucket } = connection;
   const folders: string[] = [];
@@ -29,7 +35,10 @@ export async function listFolders(connection: S3Connection, prefix: string): Pro
   }
 }
 
-/** Removes objects; those that are not there are no failure. @throws {TroupeError} `S3_FAILED` */
+/**
+ * Removes objects; missing ones are no error.
+ * @throws {TroupeError} `S3_FAILED`
+ */
 export async function removeKeys(connection: S3Connection, keys: readonly string[]): Promise<void> {
   const { client, sdk, bucket } = connection;
   for (let begin = 0; begin < keys.length; begin += 1000) {
@@ -41,12 +50,18 @@ export async function removeKeys(connection: S3Connection, keys: readonly string
   }
 }
 
-/** The word that a small object holds; undefined where it is not there. @throws {TroupeError} `S3_FAILED` */
+/**
+ * Reads a word from a small object; undefined where it does not exist.
+ * @throws {TroupeError} `S3_FAILED`
+ */
 export async function readWord(connection: S3Connection, key: string): Promise<string | undefined> {
   return (await readText(connection, key, 256))?.trim() || undefined;
 }
 
-/** The beginning of an object, as text; undefined where it is not there. @throws {TroupeError} `S3_FAILED` */
+/**
+ * Reads the beginning of an object as text; undefined where it does not exist.
+ * @throws {TroupeError} `S3_FAILED`
+ */
 export async function readText(
   { client, sdk, bucket }: S3Connection,
   key: string,
@@ -64,8 +79,8 @@ export async function readText(
 }
 
 /**
- * Gives up the uploads of parts below the prefix that nobody will finish. A store that cannot tell which there are has
- * nothing to be given up, or a rule of its own for it.
+ * Aborts unfinished multipart uploads below the prefix. A store that cannot list them has none, or a rule of its own
+ * for them.
  * @throws {TroupeError} `S3_FAILED`
  */
 export async function abortUploads({ client, sdk, bucket, prefix }: S3Connection): Promise<void> {

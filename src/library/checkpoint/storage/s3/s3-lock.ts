@@ -9,22 +9,22 @@ import { isAbsent, type S3Connection, s3Failure } from "./s3-client.ts";
 import { removeKeys } from "./s3-keys.ts";
 
 const lockKey = ".lock";
-/** How often a holder writes its object anew, so that it can be seen to live. */
+/** How often a holder rewrites its object to show that it lives. */
 const RENEW_MS = 20_000;
-/** An object that stays as it is for so long has no living holder. */
+/** After this long without a change an object has no living holder. */
 const SILENT_MS = 60_000;
 const LOOK_MS = 2_000;
 
-/** An object as it was read: its tag changes with every write. */
+/** An object as it was read; its tag changes with every write. */
 interface Seen {
   readonly tag: string | undefined;
   readonly holder: StorageHolder | undefined;
 }
 
 /**
- * A prefix of a bucket taken for one writer: an object that is written only where none is, or where it is still the one that was
- * seen, and written anew while its holder lives. A holder of this machine is known to have ended at once; one of another by its
- * silence, which takes a minute and no clock that two hosts share.
+ * Locks a prefix of a bucket for one writer, by an object that is written only where none exists, or where it has not
+ * changed since it was read, and rewritten while its holder lives. A holder on this machine is known at once to have
+ * ended; one on another by its silence for a minute, without comparing clocks.
  */
 export class S3Lock implements StorageLock {
   readonly hold: string;
@@ -41,7 +41,10 @@ export class S3Lock implements StorageLock {
     this.#renewal = setInterval(() => void this.#renew(), RENEW_MS).unref();
   }
 
-  /** @throws {TroupeError} `CHECKPOINT_LOCKED` naming who has it; `S3_FAILED` */
+  /**
+   * Takes the lock.
+   * @throws {TroupeError} `CHECKPOINT_LOCKED` naming the holder; `S3_FAILED`
+   */
   static async take(connection: S3Connection, location: string, what: string): Promise<S3Lock> {
     const hold = randomUUID();
     for (;;) {
@@ -52,14 +55,17 @@ export class S3Lock implements StorageLock {
     }
   }
 
-  /** @throws {TroupeError} `CHECKPOINT_MOVED` where a lock is no longer there; `S3_FAILED` */
+  /**
+   * Checks that a lock is still held.
+   * @throws {TroupeError} `CHECKPOINT_MOVED` if it is not; `S3_FAILED`
+   */
   static async ask(connection: S3Connection, location: string, hold: string): Promise<void> {
     const there = await read(connection);
     if (there?.holder?.hold === hold) return;
     throw moved(location, there === undefined ? "none of its lock there" : "another's lock there");
   }
 
-  /** @returns who has it: of another machine whoever has not given it back, though it may have ended meanwhile */
+  /** Returns the holder; one on another machine is returned until it unlocks, even if it may have ended. */
   static async holder(connection: S3Connection): Promise<StorageHolder | undefined> {
     const holder = (await read(connection))?.holder;
     const isHere = holder?.mark !== undefined && holder.host === hostname();
@@ -73,7 +79,7 @@ export class S3Lock implements StorageLock {
     await removeKeys(this.#connection, [`${this.#connection.prefix}${lockKey}`]).catch(() => {});
   }
 
-  /** A renewal that fails is made up for by the next one, long before the silence is too long. */
+  /** Renews the lock. The next renewal makes up for a failed one, long before the lock expires. */
   async #renew(): Promise<void> {
     const seen = { tag: this.#tag, holder: undefined };
     const tag = await write(this.#connection, this.#what, this.hold, seen).catch(() => undefined);
@@ -104,7 +110,7 @@ async function read({ client, sdk, bucket, prefix }: S3Connection): Promise<Seen
   }
 }
 
-/** @returns the new object's tag; "taken" where another was faster */
+/** Writes the lock's object and returns its new tag; "taken" where another process was faster. */
 async function write(
   { client, sdk, bucket, prefix }: S3Connection,
   what: string,
@@ -112,7 +118,7 @@ async function write(
   seen: Seen | undefined,
 ): Promise<string | undefined> {
   const key = `${prefix}${lockKey}`;
-  // The word of its own makes each object, and so its tag, another.
+  // A random word makes each object, and so its tag, different.
   const body = `${JSON.stringify({ ...holderNow(what, hold), word: randomUUID() })}\n`;
   const condition = seen?.tag === undefined ? { IfNoneMatch: "*" } : { IfMatch: seen.tag };
   try {

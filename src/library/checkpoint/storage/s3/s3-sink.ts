@@ -5,22 +5,22 @@ import type { FileSink, FileSums } from "../storage.ts";
 import { CHUNK_BYTES, crc32c } from "../summed-file.ts";
 import { type S3Connection, s3Failure } from "./s3-client.ts";
 
-/** The least that S3 takes as a part is 5 MiB, but for the last one. */
+/** S3 requires parts of at least 5 MiB, except the last one. */
 const partBytes = 8 << 20;
-/** A file has at most 10,000 parts: after each thousand they are twice as large. */
+/** S3 allows 10,000 parts: the part size doubles after every thousand. */
 const numPartsOfSize = 1000;
 const numAtOnce = 4;
 
 /**
- * An object that is written from its beginning to its end, in parts that travel side by side, each with a checksum that the
- * store compares. Holds at most {@link numAtOnce} + 1 parts in memory.
+ * An object that is written sequentially in parallel parts, each with a checksum that the store verifies. Holds at most
+ * {@link numAtOnce} + 1 parts in memory.
  */
 export class S3Sink implements FileSink {
   readonly #connection: S3Connection;
   readonly #key: string;
   readonly #chunkBytes: number;
   readonly #sums: number[] = [];
-  /** Of the chunk that is not whole yet. */
+  /** Checksum of the incomplete chunk. */
   #sum = 0;
   #sizeBytes = 0;
   #part = new Uint8Array(partBytes);
@@ -57,7 +57,7 @@ export class S3Sink implements FileSink {
     void this.abort();
   }
 
-  /** Gives up an upload that has begun and did not finish. Never throws: what is left is swept. */
+  /** Aborts an unfinished upload. Never throws: the next sweep removes what is left. */
   async abort(): Promise<void> {
     await Promise.allSettled(this.#underWay);
     if (this.#uploadId === undefined || this.#finished) return;
@@ -74,7 +74,7 @@ export class S3Sink implements FileSink {
       this.#part.set(bytes.subarray(taken, taken + length), this.#partFilled);
       this.#partFilled += length;
       taken += length;
-      // The last bytes wait, since a file that ends here may need no parts at all.
+      // The last bytes wait, since a small file needs no parts.
       if (this.#partFilled === this.#part.length && taken < bytes.length) await this.#sendPart();
     }
     if (this.#partFilled === this.#part.length) await this.#sendPart();
@@ -149,7 +149,10 @@ export class S3Sink implements FileSink {
   }
 }
 
-/** Writes a small object with a checksum that the store compares. @throws {TroupeError} `S3_FAILED` */
+/**
+ * Writes a small object with a checksum that the store verifies.
+ * @throws {TroupeError} `S3_FAILED`
+ */
 export async function putObject(
   { client, sdk, bucket }: S3Connection,
   key: string,
@@ -161,7 +164,7 @@ export async function putObject(
   });
 }
 
-/** Bytes `begin` to `end`, copied where they are a tensor's. */
+/** Bytes `begin` to `end`; a copy if they are in a tensor. */
 function portionOf(bytes: Bytes, begin: number, end: number): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes.subarray(begin, end);
   const range = bytes instanceof Tensor ? { tensor: bytes, begin: 0 } : bytes;
@@ -175,7 +178,7 @@ function portionOf(bytes: Bytes, begin: number, end: number): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
 
-/** A checksum as S3's headers have it. */
+/** Encodes a checksum for S3's headers. */
 function base64(sum: number): string {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(sum);

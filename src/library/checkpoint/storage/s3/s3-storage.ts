@@ -19,14 +19,14 @@ import { putObject } from "./s3-sink.ts";
 const maxTextBytes = 1 << 16;
 
 /**
- * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written last,
- * is the commit of a folder, and says which of the objects below it count. Before it nobody finds the folder, or everybody
- * the one that it replaces.
+ * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written
+ * last, commits a folder and names the draft whose objects count. Until then readers find no folder, or the one that it
+ * replaces.
  */
 export class S3Storage implements CheckpointStorage {
   readonly location: string;
   readonly #connection: S3Connection;
-  /** The word of the lock under which this writes. */
+  /** Token of the lock that covers its writes. */
   #hold: string | undefined;
 
   private constructor(location: string, connection: S3Connection, hold: string | undefined) {
@@ -36,8 +36,9 @@ export class S3Storage implements CheckpointStorage {
   }
 
   /**
+   * Opens a storage.
    * @param location - `s3://BUCKET/PREFIX`
-   * @throws {TroupeError} `CHECKPOINT_OPTION` for what is no such address, `S3_UNAVAILABLE` without Amazon's client
+   * @throws {TroupeError} `CHECKPOINT_OPTION` for an invalid address, `S3_UNAVAILABLE` without Amazon's client
    */
   static async open(location: string, { hold }: StorageOptions = {}): Promise<S3Storage> {
     return new S3Storage(location, await connectS3(parseS3(location)), hold);
@@ -81,7 +82,7 @@ export class S3Storage implements CheckpointStorage {
 
   async remove(name: string): Promise<void> {
     await this.#ask();
-    // First out of sight as a whole: no reader finds half of it.
+    // Hides all of it first: no reader finds half of it.
     await removeKeys(this.#connection, [this.#key(`${name}/${commitKey}`)]);
     await removeKeys(this.#connection, await listKeys(this.#connection, this.#key(`${name}/`)));
   }
@@ -132,12 +133,12 @@ export class S3Storage implements CheckpointStorage {
     await putObject(this.#connection, this.#key(name), Buffer.from(text));
   }
 
-  /** Makes sure that the lock, if there is one, is still this writer's. Called before every change. */
+  /** Checks that the lock, if there is one, is still this writer's. Called before every change. */
   readonly #ask = async (): Promise<void> => {
     if (this.#hold !== undefined) await S3Lock.ask(this.#connection, this.location, this.#hold);
   };
 
-  /** The draft of a folder that counts; undefined where none was committed. */
+  /** The committed draft of a folder; undefined where there is none. */
   async #committed(name: string): Promise<string | undefined> {
     const draft = await readWord(this.#connection, this.#key(`${name}/${commitKey}`));
     return draft !== undefined && isDraftName(draft) ? draft : undefined;

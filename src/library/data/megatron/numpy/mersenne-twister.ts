@@ -2,14 +2,14 @@ const size = 624;
 const shift = 397;
 
 /**
- * MT19937: the generator behind numpy's `RandomState`, C++'s `std::mt19937` and torch's CPU generator, number for number.
+ * MT19937, the generator of numpy's `RandomState`, C++'s `std::mt19937` and torch's CPU generator, number for number.
  * @see Matsumoto, Nishimura 1998, https://doi.org/10.1145/272991.272995
  */
 export class MersenneTwister {
   readonly #state = new Uint32Array(size);
   #at = size;
 
-  /** @param seed - its low 32 bits count */
+  /** @param seed - only its low 32 bits are used */
   constructor(seed: number) {
     const state = this.#state;
     state[0] = seed >>> 0;
@@ -43,7 +43,7 @@ const size64 = 312;
 const shift64 = 156;
 const bits64 = (1n << 64n) - 1n;
 
-/** MT19937-64: C++'s `std::mt19937_64`, number for number. */
+/** MT19937-64, the generator of C++'s `std::mt19937_64`, number for number. */
 export class MersenneTwister64 {
   readonly #state = new BigUint64Array(size64);
   #at = size64;

@@ -3,7 +3,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { fileFailure, TroupeError } from "../../../../errors/index.ts";
 import { maxFileBytes, readBoundedSync } from "../../../../errors/untrusted/index.ts";
 
-/** Whole numbers in memory, as an `.npy` file may hold them. */
+/** Integers in memory, of a type that an `.npy` file may have. */
 export type NpyArray = Uint8Array | Int16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
 
 const kinds = {
@@ -23,7 +23,7 @@ export interface Npy {
   readonly data: NpyArray;
 }
 
-/** Writes an `.npy` file of version 1, whole or not at all, byte for byte as numpy does. */
+/** Writes an `.npy` file of version 1 atomically, with the same bytes as numpy. */
 export function writeNpy(path: string, { shape, data }: Npy): void {
   const descr = Object.entries(kinds).find(([, kind]) => data instanceof kind)?.[0];
   const dims = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
@@ -39,8 +39,8 @@ export function writeNpy(path: string, { shape, data }: Npy): void {
 }
 
 /**
- * Reads an `.npy` file of whole numbers.
- * @throws {TroupeError} `DATA_INDEX` where it is none, or ends too soon
+ * Reads an `.npy` file of integers.
+ * @throws {TroupeError} `DATA_INDEX` where it is invalid or truncated
  */
 export function readNpy(path: string): Npy {
   const bytes = bytesOf(path);
@@ -69,7 +69,7 @@ function bytesOf(path: string): Buffer {
 function damaged(path: string, expected: string): TroupeError {
   return new TroupeError(
     "DATA_INDEX",
-    { where: "npy", expected, got: path, hint: "delete the file: it is made anew" },
+    { where: "npy", expected, got: path, hint: "delete the file: it will be made again" },
     { fields: { path } },
   );
 }

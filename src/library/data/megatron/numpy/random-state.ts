@@ -1,6 +1,6 @@
 import { MersenneTwister } from "./mersenne-twister.ts";
 
-/** What can be put in another order. */
+/** An array that can be shuffled. */
 export interface Shuffled<T> {
   readonly length: number;
   [index: number]: T;
@@ -10,24 +10,24 @@ export interface Shuffled<T> {
 export class RandomState {
   readonly #bits: MersenneTwister;
 
-  /** @param seed - a whole number in [0, 2^32) */
+  /** @param seed - an integer in [0, 2^32) */
   constructor(seed: number) {
     this.#bits = new MersenneTwister(seed);
   }
 
-  /** The next 32 bits, undivided. */
+  /** The next 32 bits of the generator. */
   next(): number {
     return this.#bits.next();
   }
 
-  /** Uniform in [0, 1), of 53 bits. */
+  /** Uniform in [0, 1), with 53 bits. */
   random(): number {
     const high = this.#bits.next() >>> 5;
     const low = this.#bits.next() >>> 6;
     return (high * 67_108_864 + low) / 9_007_199_254_740_992;
   }
 
-  /** A whole number in [0, max]; draws until one fits, and nothing where there is no choice. */
+  /** An integer in [0, max]; draws until one fits, and draws nothing for max 0. */
   interval(max: number): number {
     if (max === 0) return 0;
     const isWide = max > 0xffff_ffff;
@@ -40,12 +40,12 @@ export class RandomState {
     }
   }
 
-  /** A whole number in [low, high). */
+  /** An integer in [low, high). */
   randint(low: number, high: number): number {
     return low + this.interval(high - 1 - low);
   }
 
-  /** Puts `items` in another order, in place. */
+  /** Shuffles `items` in place. */
   shuffle<T>(items: Shuffled<T>): void {
     for (let i = items.length - 1; i > 0; i--) {
       const j = this.interval(i);
@@ -55,7 +55,7 @@ export class RandomState {
     }
   }
 
-  /** Which of the outcomes with these probabilities, which need not add up to one. */
+  /** Draws an outcome by its probability; they need not sum to 1. */
   choice(probabilities: readonly number[]): number {
     const cumulative: number[] = [];
     for (const probability of probabilities) cumulative.push((cumulative.at(-1) ?? 0) + probability);
@@ -65,7 +65,7 @@ export class RandomState {
     return index < 0 ? probabilities.length - 1 : index;
   }
 
-  /** Trials up to the first success of probability `p` < 1/3. */
+  /** Number of trials up to the first success of probability `p` < 1/3. */
   geometric(p: number): number {
     return Math.ceil(Math.log1p(-this.random()) / Math.log(1 - p));
   }
@@ -84,7 +84,7 @@ export function randperm(length: number, seed: number): Uint32Array {
   return order;
 }
 
-/** Python's `round`: to the nearest whole number, halves to the even one. */
+/** Python's `round`: to the nearest integer, halves to even. */
 export function roundHalfEven(value: number): number {
   const low = Math.floor(value);
   const rest = value - low;

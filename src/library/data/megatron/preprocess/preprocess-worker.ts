@@ -5,12 +5,12 @@ import type { EncodedLines, Lines, PreprocessPlan, RefusedLine } from "./preproc
 import { punktSentences } from "./punkt.ts";
 
 const { spec, keys, endOfDocument, sentencesOf, keepNewlines } = workerData as PreprocessPlan;
-/** This thread's tokenizer, built at the first lines. */
+/** This thread's tokenizer, built for its first lines. */
 let tokenizer: Tokenizer | undefined;
 const segmenter =
   typeof sentencesOf === "string" ? new Intl.Segmenter(sentencesOf, { granularity: "sentence" }) : undefined;
 
-/** Encodes some lines of a corpus; runs in a thread of the pool of `preprocess`. */
+/** Encodes some lines of a corpus, in a thread of the pool of `preprocess`. */
 export default function encodeLines({ first, texts }: Lines): EncodedLines | RefusedLine {
   const encoded: Int32Array[][][] = [];
   for (const [i, text] of texts.entries()) {
@@ -30,7 +30,7 @@ export default function encodeLines({ first, texts }: Lines): EncodedLines | Ref
 
 type Document = Readonly<Record<string, unknown>>;
 
-/** A blank line holds no document; null where a line is none. */
+/** Parses a document; undefined for a blank line, null for an invalid one. */
 function parse(line: string): Document | undefined | null {
   if (line.trim() === "") return undefined;
   try {
@@ -64,7 +64,10 @@ function partsOf(text: string): readonly string[] {
   return typeof sentencesOf === "object" ? punktSentences(text, sentencesOf, keepNewlines) : [text];
 }
 
-/** The rule makes an empty line a sentence: it is none, and of the one before it where newlines are kept. */
+/**
+ * The rule makes an empty line a sentence of its own; here it is dropped, or belongs to the sentence before if newlines
+ * are kept.
+ */
 function unicodeSentences(text: string, rule: Intl.Segmenter): string[] {
   const sentences: string[] = [];
   for (const { segment } of rule.segment(text.trimEnd())) {

@@ -8,11 +8,11 @@ import type { IndexedFormat } from "../indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "../indexed-writer.ts";
 import type { PunktModel } from "./punkt.ts";
 
-/** How to preprocess a corpus. */
+/** Options of {@link preprocess}. */
 export interface PreprocessOptions {
   /** A file of JSON lines, one document each. */
   readonly input: string;
-  /** Fields of a document that hold text; each becomes a dataset. */
+  /** Text fields of a document; each becomes a dataset. */
   readonly keys: readonly string[];
   /** The datasets are named `PREFIX_KEY_document` or `PREFIX_KEY_sentence`. */
   readonly outputPrefix: string;
@@ -38,15 +38,15 @@ export interface PreprocessOptions {
   onProgress?(done: PreprocessDone): void;
 }
 
-/** What has been preprocessed. */
+/** Progress of preprocessing. */
 export interface PreprocessDone {
   readonly documents: number;
   readonly tokens: number;
-  /** Of the input. */
+  /** Bytes of the input. */
   readonly bytes: number;
 }
 
-/** What a worker thread is given of that; plain data. */
+/** Options for a worker thread; plain data. */
 export interface PreprocessPlan {
   readonly spec: TokenizerSpec;
   readonly keys: readonly string[];
@@ -55,16 +55,16 @@ export interface PreprocessPlan {
   readonly keepNewlines: boolean;
 }
 
-/** Lines that a worker takes at once. */
+/** Lines for one task of a worker. */
 export interface Lines {
   readonly first: number;
   readonly texts: readonly string[];
 }
 
-/** Of each line, for each key, the sequences of its document; nothing of a blank one. */
+/** The sequences of each line's document, for each key; empty for a blank line. */
 export type EncodedLines = readonly (readonly (readonly Int32Array[])[])[];
 
-/** A line that is no document: an error of its own would lose its fields between threads. */
+/** An invalid line. Returned instead of thrown, since an error loses its fields between threads. */
 export interface RefusedLine {
   readonly line: number;
   readonly expected: string;
@@ -75,10 +75,11 @@ const linesAtOnce = 64;
 const charactersAtOnce = 1 << 20;
 
 /**
- * Tokenizes a corpus on all cores into indexed datasets, in the order of its lines with any number of threads. Files get the datasets'
- * names only once all of them are complete.
+ * Tokenizes a corpus on all cores into indexed datasets, in the order of its lines for any number of threads. The
+ * datasets' files appear once all are complete.
  * @returns what was done, and the datasets' prefixes
- * @throws {TroupeError} `DATA_UNREADABLE` for a line that is not JSON or lacks the text, with its number; what the tokenizer throws
+ * @throws {TroupeError} `DATA_UNREADABLE` for a line that is not JSON or lacks the text, with its number; errors of the
+ * tokenizer
  */
 export async function preprocess(
   options: PreprocessOptions,
@@ -106,7 +107,7 @@ export async function preprocess(
   return { ...done, prefixes };
 }
 
-/** A document of nothing is none. */
+/** An empty document is not added. */
 function append(writer: IndexedWriter, sequences: readonly Int32Array[]): number {
   let numTokens = 0;
   for (const sequence of sequences) {
@@ -122,7 +123,7 @@ async function* linesOf(path: string): AsyncGenerator<Lines> {
   let texts: string[] = [];
   const stream = openStream(path);
   const failed = new Promise<never>((_, reject) => stream.once("error", reject));
-  failed.catch(() => {}); // thrown by whoever waits for a line
+  failed.catch(() => {}); // thrown where a line is awaited
   try {
     const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })[
       Symbol.asyncIterator
@@ -161,7 +162,7 @@ function unreadable(path: string, cause: unknown): TroupeError {
   );
 }
 
-/** At most two pieces a thread are under way: what is read is never far ahead of what is written. */
+/** At most two tasks per thread are in flight: reading is never far ahead of writing. */
 async function* encodeInPool(
   pieces: AsyncIterable<Lines>,
   plan: PreprocessPlan,
@@ -187,7 +188,7 @@ async function* encodeInPool(
   try {
     for await (const lines of pieces) {
       const answer = pool.run(lines);
-      // Its turn to be awaited may never come; the first failure is the one that is reported.
+      // It may never be awaited; the first failure is reported.
       answer.catch(() => {});
       underWay.push({ lines, answer });
       if (underWay.length >= 2 * workers) yield await next();

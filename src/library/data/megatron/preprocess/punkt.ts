@@ -2,19 +2,19 @@ import { join } from "node:path";
 import { fileFailure, TroupeError } from "../../../../errors/index.ts";
 import { maxFileBytes, readBoundedTextSync } from "../../../../errors/untrusted/index.ts";
 
-/** What NLTK's Punkt learnt of a language. Plain data. */
+/** NLTK's Punkt model of a language. Plain data. */
 export interface PunktModel {
-  /** Words that end with a period and no sentence, without it, in small letters. */
+  /** Words that end with a period but no sentence, in lower case, without the period. */
   readonly abbreviations: ReadonlySet<string>;
-  /** Pairs of words that a period does not part, with a tab between. */
+  /** Pairs of words, joined by a tab, that a period between them does not separate. */
   readonly collocations: ReadonlySet<string>;
-  /** Words that many sentences begin with. */
+  /** Words that often begin a sentence. */
   readonly starters: ReadonlySet<string>;
-  /** In which cases a word was seen where: flags. */
+  /** Letter cases in which each word was seen, and where: flags. */
   readonly cases: ReadonlyMap<string, number>;
 }
 
-// Flags of `cases`: at a sentence's beginning, within one, or where it is not known.
+// Flags of `cases`: at the beginning of a sentence, within one, or unknown.
 const midUpper = 1 << 2;
 const upper = (1 << 1) | midUpper | (1 << 3);
 const beginLower = 1 << 4;
@@ -61,14 +61,15 @@ const word = new RegExp(
   "gu",
 );
 const possibleEnd = new RegExp(String.raw`[.?!](?=(${inner}|\s+(\S+)))`, "gu");
-/** The same as Megatron has it to keep newlines: the word before, and what is white behind; a mark within a word is one too. */
+/** Megatron's variant that keeps newlines: matches the word before and the white space after; also a mark within a word. */
 const possibleWhiteEnd = new RegExp(String.raw`(?<![^\s.?!])\S*[.?!]\s*(?=(${inner}|(\S+)))`, "gu");
-/** What stands behind a period and belongs before it: from the text's beginning to the end of any line. */
+/** Closing marks after a period that belong to the sentence before: from the start of the text to the end of any line. */
 const closing = /(?<![\s\S])["')\]}\u2018\u2019\u201c\u201d\u00ab\u00bb]+?(?:\s+|(?=--)|$)/mu;
 
 /**
- * Sentences of a text as NLTK's Punkt cuts it with the same model: closing quotes and brackets go with the sentence they close, what
- * is white between sentences is in none, or, as Megatron's `--keep-newlines` has Punkt do, in the one before it.
+ * Splits a text into sentences like NLTK's Punkt with the same model. Closing quotes and brackets belong to the
+ * sentence that they close; white space between sentences belongs to none or, as with Megatron's `--keep-newlines`, to
+ * the one before.
  * @see Kiss and Strunk, Unsupervised Multilingual Sentence Boundary Detection (2006), section 4
  */
 export function punktSentences(text: string, model: PunktModel, keepNewlines = false): string[] {
@@ -90,7 +91,7 @@ export function punktSentences(text: string, model: PunktModel, keepNewlines = f
   return sentences;
 }
 
-/** Where sentences begin and end, closing marks aside. */
+/** Beginning and end of each sentence, without closing marks. */
 function cut(text: string, model: PunktModel, ends: RegExp): [number, number][] {
   const pieces: [number, number][] = [];
   let begun = 0;
@@ -104,14 +105,14 @@ function cut(text: string, model: PunktModel, ends: RegExp): [number, number][] 
 }
 
 interface Context {
-  /** Behind the mark that may end a sentence, and where what follows begins. */
+  /** End of the mark that may end a sentence, and the start of the text after it. */
   readonly end: number;
   readonly next: number;
-  /** The word that it stands behind, the mark, and what follows. */
+  /** The word before the mark, the mark, and the text after it. */
   readonly context: string;
 }
 
-/** Marks that may end a sentence; of several behind one word the last. */
+/** Marks that may end a sentence; of several after one word the last. */
 function* contextsIn(text: string, ends: RegExp): Generator<Context> {
   let found: { readonly context: Context; readonly end: number } | undefined;
   let [from, to] = [0, 0];
@@ -133,7 +134,7 @@ function lastWhite(text: string): number {
   return 0;
 }
 
-/** A word of a context, and what is concluded of it. */
+/** A word of a context, and the conclusions about it. */
 class Word {
   readonly text: string;
   readonly type: string;
@@ -157,7 +158,7 @@ class Word {
     return this.type.length > 1 && this.type.endsWith(".") ? this.type.slice(0, -1) : this.type;
   }
 
-  /** As it is known to the model. */
+  /** The word's form in the model. */
   get known(): string {
     return this.isEnd ? this.withoutPeriod : this.type;
   }
@@ -188,7 +189,7 @@ function endsWithin(context: string, model: PunktModel): boolean {
   });
 }
 
-/** What the next word says of a period: of abbreviations that end a sentence too, of initials and ordinals that end none. */
+/** Judges a period by the next word: some abbreviations end a sentence too, some initials and ordinals end none. */
 function judge(each: Word, next: Word, model: PunktModel): void {
   const type = each.withoutPeriod;
   const deny = () => {
@@ -209,7 +210,7 @@ function judge(each: Word, next: Word, model: PunktModel): void {
   if (begins === false || (begins === undefined && each.isInitial && next.isUpper && isNeverLower)) deny();
 }
 
-/** Whether a word begins a sentence, by the case it has and those it was seen in; undefined where that does not tell. */
+/** Whether a word begins a sentence, by its case and those that it was seen in; undefined where these do not decide. */
 function beginsSentence(next: Word, { cases }: PunktModel): boolean | undefined {
   if (/^[;:,.!?]$/.test(next.text)) return false;
   const seen = cases.get(next.known) ?? 0;

@@ -4,16 +4,16 @@ import { type BertSample, bertSample } from "./bert-sample.ts";
 import type { MaskVocabulary } from "./masked-tokens.ts";
 import { type MegatronSentenceOptions, sentenceSplits } from "./sentence-dataset.ts";
 
-/** Where the sentences are, and how BERT's samples are made of them. */
+/** Options of {@link megatronBertSamples}. */
 export interface MegatronBertOptions extends MegatronSentenceOptions {
   readonly maskProbability: number;
-  /** Whether the sentences are parted in two, of which the model says whether they stand in their order. */
+  /** Whether each sample is a pair of parts, and the model predicts whether they are in order. */
   readonly nextSentence: boolean;
   readonly vocabulary: MaskVocabulary;
 }
 
 /**
- * Megatron's BERT samples of indexed sentences, by split: see `sentenceSplits`.
+ * Returns Megatron's BERT samples of indexed sentences, by split: see `sentenceSplits`.
  * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`
  */
 export function megatronBertSamples(options: MegatronBertOptions) {
@@ -27,10 +27,10 @@ export function megatronBertSamples(options: MegatronBertOptions) {
 }
 
 /**
- * What masking must know of BERT's vocabulary.
- * @param size - of the vocabulary that words at random are drawn from; the tokenizer's own unless told otherwise. Megatron's own
- *   tokenizer counts `[BOS]`, `[EOS]` and extra ids too, which it adds to what the file has: see `t5Vocabulary`
- * @throws {TroupeError} `TOKENIZER_INVALID` for one that is not BERT's
+ * Finds the tokens of BERT's vocabulary that masking needs.
+ * @param size - of the vocabulary that random words are drawn from. Default: the tokenizer's. Megatron's own tokenizer
+ * also counts `[BOS]`, `[EOS]` and extra ids, which it adds to the file's: see `t5Vocabulary`
+ * @throws {TroupeError} `TOKENIZER_INVALID` for another kind of vocabulary
  */
 export function maskVocabulary(
   { vocabSize, spec }: Pick<Tokenizer, "vocabSize" | "spec">,

@@ -1,33 +1,33 @@
 import { RandomState } from "../numpy/random-state.ts";
 import { type MaskVocabulary, maskTokens } from "./masked-tokens.ts";
 
-/** How a BERT sample is made. */
+/** Options of {@link bertSample}. */
 export interface BertSampleOptions {
   readonly vocabulary: MaskVocabulary;
-  /** Tokens that the sentences are cut to. */
+  /** Length that the sentences are cut to, in tokens. */
   readonly targetLength: number;
-  /** Tokens of the padded sample. */
+  /** Length of the padded sample, in tokens. */
   readonly length: number;
   readonly maskProbability: number;
-  /** Whether the sentences are parted in two, of which the model says whether they stand in their order. */
+  /** Whether the sample is a pair of parts, and the model predicts whether they are in order. */
   readonly nextSentence: boolean;
-  /** The run's seed and the sample's number, added. */
+  /** The run's seed plus the sample's index. */
   readonly seed: number;
 }
 
-/** One sample of BERT's pretraining, padded; labels are -1 where nothing is to be told. */
+/** One sample of BERT's pre-training, padded; labels are -1 where nothing is predicted. */
 export interface BertSample {
   readonly tokens: Int32Array;
   readonly types: Int32Array;
   readonly labels: Int32Array;
   readonly paddingMask: Int32Array;
   readonly lossMask: Int32Array;
-  /** Whether the two parts changed places. */
+  /** Whether the two parts are swapped. */
   readonly isRandom: boolean;
   readonly isTruncated: boolean;
 }
 
-/** Megatron's BERT sample of these sentences, token for token. */
+/** Makes Megatron's BERT sample of some sentences, token for token. */
 export function bertSample(
   sentences: readonly ArrayLike<number>[],
   options: BertSampleOptions,
@@ -64,7 +64,7 @@ export function bertSample(
   return { ...sample, isRandom, isTruncated, random };
 }
 
-/** No second document is used: a pair is random when its parts have changed places. */
+/** Splits the sentences into a pair. No second document is used: a "random" pair has its parts swapped. */
 function parted(
   sentences: readonly ArrayLike<number>[],
   nextSentence: boolean,
@@ -79,7 +79,7 @@ function parted(
     : { first, second, isRandom: false };
 }
 
-/** Takes tokens from the longer part, at either end. */
+/** Removes tokens from the longer part, at either end. */
 function truncate(first: number[], second: number[], target: number, random: RandomState): boolean {
   if (first.length + second.length <= target) return false;
   while (first.length + second.length > target) {

@@ -1,9 +1,9 @@
 import { type RandomState, roundHalfEven, type Shuffled } from "../numpy/random-state.ts";
 
-/** The tokens that samples are made with. */
+/** The special tokens of samples. */
 export interface MaskVocabulary {
   readonly size: number;
-  /** Whether a token goes on with the word before it. */
+  /** Whether a token continues the word before it. */
   continuesWord(token: number): boolean;
   readonly classify: number;
   readonly separate: number;
@@ -11,17 +11,20 @@ export interface MaskVocabulary {
   readonly pad: number;
 }
 
-/** How many tokens are masked, and in what spans. */
+/** Options of {@link maskTokens}. */
 export interface MaskingOptions {
   readonly probability: number;
-  /** Tokens that the sample was cut to. */
+  /** Length that the sample was cut to, in tokens. */
   readonly maxLength: number;
   readonly maxSpan: number;
-  /** `"bert"`: spans of one to three words, of which some keep their token or take a random one; `"t5"`: longer ones, all masked. */
+  /**
+   * `"bert"`: spans of one to three words, some of which keep their token or get a random one; `"t5"`: longer ones, all
+   * masked.
+   */
   readonly style: "bert" | "t5";
 }
 
-/** A span of positions and what stood there. */
+/** A span of positions and its original tokens. */
 export interface MaskedSpan {
   readonly positions: readonly number[];
   readonly labels: readonly number[];
@@ -35,8 +38,8 @@ export interface Masked {
 }
 
 /**
- * Hides whole words of `tokens`, with the draws of Megatron's `create_masked_lm_predictions`, in its order: the random state goes
- * on from where it stands.
+ * Hides complete words of `tokens` with the draws of Megatron's `create_masked_lm_predictions`, in the same order; the
+ * random state continues from its present position.
  */
 export function maskTokens(
   tokens: readonly number[],
@@ -44,7 +47,7 @@ export function maskTokens(
   options: MaskingOptions,
   random: RandomState,
 ): Masked {
-  const words = wholeWords(tokens, vocabulary);
+  const words = wordPositions(tokens, vocabulary);
   const wanted = Math.min(
     options.probability * options.maxLength,
     Math.max(1, roundHalfEven(tokens.length * options.probability)),
@@ -73,13 +76,13 @@ export function maskTokens(
     }
     numMasked += positions.length;
   }
-  // Nothing comes of it, but whoever draws next draws what Megatron would.
+  // Has no effect here, but keeps later draws equal to Megatron's.
   random.shuffle(starts as Shuffled<number[][][]>);
   return { tokens: output, spans };
 }
 
-/** Positions of each word; those of the tokens around sentences are none. */
-function wholeWords(tokens: readonly number[], vocabulary: MaskVocabulary): number[][] {
+/** Positions of each word, without the special tokens around sentences. */
+function wordPositions(tokens: readonly number[], vocabulary: MaskVocabulary): number[][] {
   const words: number[][] = [];
   for (const [position, token] of tokens.entries()) {
     if (token === vocabulary.classify || token === vocabulary.separate) continue;

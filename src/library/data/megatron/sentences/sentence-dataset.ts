@@ -4,33 +4,36 @@ import { blendedSamples, partsOf, type SplitName, splitNames } from "../parts.ts
 import { type DocumentSplitRule, splitRanges } from "../split-ranges.ts";
 import { sentenceSamples } from "./sentence-samples.ts";
 
-/** Where the sentences are, and how many samples are made of them. */
+/** Options of sentence datasets. */
 export interface MegatronSentenceOptions {
   /** A prefix of sentences, or `weight prefix weight prefix …`. */
   readonly dataPath: string | readonly (string | number)[];
   readonly split?: string;
   readonly splitRule?: DocumentSplitRule;
-  /** Tokens of a sample, padding included; with T5 the encoder's. */
+  /** Length of a sample in tokens, padding included; for T5 the encoder's. */
   readonly length: number;
   readonly seed: number;
-  /** At least so many of each split. */
+  /** The fewest samples of each split. */
   readonly numSamples: Readonly<Record<SplitName, number>>;
   readonly shortProbability: number;
 }
 
-/** What a model makes of neighbouring sentences. */
+/** Makes a model's sample of consecutive sentences. */
 export interface SentenceRule<T> {
-  /** Tokens that stand around the sentences of a sample. */
+  /** Number of special tokens around the sentences of a sample. */
   readonly numMarks: number;
-  /** Sentences that a sample has at least. */
+  /** The fewest sentences of a sample. */
   readonly minSentences: 1 | 2;
-  /** @param targetLength - tokens that the sentences are cut to @param seed - the run's and the sample's number, added */
+  /**
+   * @param targetLength - length that the sentences are cut to, in tokens
+   * @param seed - the run's seed plus the sample's index
+   */
   make(sentences: readonly ArrayLike<number>[], targetLength: number, seed: number): T;
 }
 
 /**
- * Samples of indexed sentences, by split; one that holds no document, or no sample, is left out. The sample at a place is the one
- * that Megatron-LM takes there.
+ * Returns the samples of indexed sentences, by split; splits without documents or samples are left out. The sample at
+ * an index is the one that Megatron-LM takes there.
  * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`
  */
 export function sentenceSplits<T>(

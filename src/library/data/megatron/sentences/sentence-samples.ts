@@ -1,32 +1,32 @@
 import { MersenneTwister, MersenneTwister64 } from "../numpy/mersenne-twister.ts";
 
-/** What BERT and T5 samples are gathered from. */
+/** Options of {@link sentenceSamples}. */
 export interface SentenceSampleOptions {
   /** First sentence of each document, and the number of sentences at the end. */
   readonly documents: ArrayLike<number>;
-  /** Tokens of each sentence. */
+  /** Tokens per sentence. */
   readonly lengths: Int32Array;
-  /** Passes over the documents, at most. */
+  /** The most passes over the documents. */
   readonly numEpochs?: number;
-  /** Gathering stops at the first epoch that begins with so many. */
+  /** Stops at the first epoch that begins with this many samples. */
   readonly maxSamples: number;
-  /** Tokens of a sample, without those that are put around and between its sentences. */
+  /** Length of a sample in tokens, without special tokens. */
   readonly maxLength: number;
-  /** How often a sample is to be shorter than it might. */
+  /** Share of samples that get a shorter target length. */
   readonly shortProbability: number;
   readonly seed: number;
-  /** Sentences that a sample has at least: two where the next one is to be told. */
+  /** The fewest sentences of a sample: two where the next sentence is predicted. */
   readonly minSentences: 1 | 2;
 }
 
-/** One sample: sentences from and up to without, and how many tokens it is cut to. */
+/** One sample: its sentences, end exclusive, and the length that it is cut to, in tokens. */
 export type SentenceSample = readonly [begin: number, end: number, length: number];
 
 const longestSentence = 512;
 const unlimitedEpochs = 2 ** 31 - 2;
 
 /**
- * Gathers neighbouring sentences until a target is reached, and shuffles what comes of it, number for number as Megatron does.
+ * Collects consecutive sentences up to a target length, and shuffles the samples, number for number as Megatron does.
  * @see Megatron-LM, `build_mapping_impl` of helpers.cpp
  */
 export function sentenceSamples(options: SentenceSampleOptions): SentenceSample[] {
@@ -36,7 +36,7 @@ export function sentenceSamples(options: SentenceSampleOptions): SentenceSample[
   for (let epoch = 0; epoch < numEpochs && samples.length < maxSamples; epoch++) {
     const before = samples.length;
     for (let d = 0; d + 1 < documents.length; d++) gather(options, d, bits, samples);
-    // No document is fit to be sampled: no later epoch will find one.
+    // No document gives a sample, and a later epoch would not either.
     if (samples.length === before) break;
   }
   shuffle(samples, seed);

@@ -4,27 +4,27 @@ import type { MaskVocabulary } from "./masked-tokens.ts";
 import { type MegatronSentenceOptions, sentenceSplits } from "./sentence-dataset.ts";
 import { type T5Sample, t5Sample } from "./t5-sample.ts";
 
-/** The vocabulary of Megatron's T5: BERT's words, and behind them what it has none of. */
+/** The vocabulary of Megatron's T5: BERT's, followed by the tokens that it lacks. */
 export interface T5Vocabulary {
   readonly words: MaskVocabulary;
   readonly begin: number;
   readonly end: number;
-  /** Tokens that stand for a span each, in turn. */
+  /** Tokens that each stand for a span, in turn. */
   readonly sentinels: readonly number[];
-  /** Tokens in all. */
+  /** Number of all tokens. */
   readonly size: number;
 }
 
-/** Where the sentences are, and how T5's samples are made of them. */
+/** Options of {@link megatronT5Samples}. */
 export interface MegatronT5Options extends MegatronSentenceOptions {
   readonly maskProbability: number;
-  /** Tokens of the decoder's row. */
+  /** Length of the decoder's row, in tokens. */
   readonly decoderLength: number;
   readonly vocabulary: T5Vocabulary;
 }
 
 /**
- * Megatron's T5 samples of indexed sentences, by split: see `sentenceSplits`.
+ * Returns Megatron's T5 samples of indexed sentences, by split: see `sentenceSplits`.
  * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`
  */
 export function megatronT5Samples(options: MegatronT5Options) {
@@ -39,9 +39,9 @@ export function megatronT5Samples(options: MegatronT5Options) {
 }
 
 /**
- * BERT's vocabulary with `[BOS]`, `[EOS]` and as many sentinels as told behind it, in Megatron's order; what it has already stays
- * where it is.
- * @throws {TroupeError} `TOKENIZER_INVALID` for one that is not BERT's
+ * Extends BERT's vocabulary by `[BOS]`, `[EOS]` and `numSentinels` sentinels, in Megatron's order; tokens that it
+ * already has keep their ids.
+ * @throws {TroupeError} `TOKENIZER_INVALID` for another kind of vocabulary
  */
 export function t5Vocabulary(tokenizer: Tokenizer, numSentinels: number): T5Vocabulary {
   const words = maskVocabulary(tokenizer);

@@ -2,23 +2,23 @@ import { TroupeError } from "../../../../errors/index.ts";
 import { RandomState } from "../numpy/random-state.ts";
 import { type MaskVocabulary, maskTokens } from "./masked-tokens.ts";
 
-/** How a T5 sample is made. */
+/** Options of {@link t5Sample}. */
 export interface T5SampleOptions {
   readonly vocabulary: MaskVocabulary;
   readonly begin: number;
   readonly end: number;
-  /** Tokens that stand for a span each, in turn. */
+  /** Tokens that each stand for a span, in turn. */
   readonly sentinels: readonly number[];
   readonly targetLength: number;
-  /** Tokens of the padded encoder's and decoder's rows. */
+  /** Lengths of the padded encoder's and decoder's rows, in tokens. */
   readonly length: number;
   readonly decoderLength: number;
   readonly maskProbability: number;
-  /** The run's seed and the sample's number, added. */
+  /** The run's seed plus the sample's index. */
   readonly seed: number;
 }
 
-/** One sample of T5's pretraining, padded; labels are -1 where nothing is to be told. */
+/** One sample of T5's pre-training, padded; labels are -1 where nothing is predicted. */
 export interface T5Sample {
   readonly tokens: Int32Array;
   readonly decoderTokens: Int32Array;
@@ -30,7 +30,7 @@ export interface T5Sample {
 const longestSpan = 10;
 
 /**
- * Megatron's T5 sample of these sentences, token for token.
+ * Makes Megatron's T5 sample of some sentences, token for token.
  * @throws {TroupeError} `DATA_OPTION` where there are more spans than sentinels
  */
 export function t5Sample(sentences: readonly ArrayLike<number>[], options: T5SampleOptions): T5Sample {
