@@ -16,7 +16,7 @@ process.on("SIGUSR1", () => {});
 // Else every command strips and compiles all modules again, two thirds of the processor time that it takes to begin.
 const cache = compileCache();
 if (cache !== undefined) module.enableCompileCache(cache);
-await import(productModule("relative-imports"));
+await import(productModule("runtime/relative-imports"));
 const { main } = await import(productModule("tools/cli/main"));
 process.exitCode = await main(process.argv.slice(2));
 // What a job's module has left running, a timer or a socket of its own, would keep the program alive for ever.

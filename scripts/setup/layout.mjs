@@ -28,7 +28,7 @@ export const layout = {
 };
 
 /** Whether the product's sources are here: by this file `import "troupe"` finds them too (src/entries/index.js). */
-const hasSources = existsSync(join(root, "src", "package.json"));
+const hasSources = existsSync(join(root, "src", "entries", "package.json"));
 
 /**
  * The URL of a module of the product: of its source where that is here, else of what was built of it.
