@@ -23,7 +23,7 @@ describe("estimateStep", () => {
     { ranks: 16, tp: 2, zero: 3, batchSize: 32 },
     { ranks: 8, tp: 2, pp: 4, batchSize: 16, accumulation: 16 },
     { ranks: 16, tp: 2, pp: 2, zero: 1, batchSize: 64, accumulation: 8 },
-    { ranks: 8, pp: 4, zero: 1, batchSize: 32, accumulation: 8, schedule: "interleaved", numChunks: 3 },
+    { ranks: 8, pp: 4, zero: 1, batchSize: 32, accumulation: 8, schedule: "interleaved", chunks: 3 },
   ])("is within 20 in 100 of the simulated step for %o", (given) => {
     const layout = { ...PLAIN_LAYOUT, ...given };
     const { stepS } = simulate(facts, layout, options);

@@ -39,10 +39,10 @@ describe("simulate", () => {
   it.each<[string, Partial<Layout>, number]>([
     ["1f1b", { pp: 4, accumulation: 8, batchSize: 8 }, 3 / 8],
     ["gpipe", { pp: 4, accumulation: 8, batchSize: 8, schedule: "gpipe" }, 3 / 8],
-    ["interleaved", { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", numChunks: 2 }, 3 / 16],
+    ["interleaved", { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", chunks: 2 }, 3 / 16],
     [
       "interleaved in four",
-      { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", numChunks: 4 },
+      { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", chunks: 4 },
       3 / 32,
     ],
   ])("stands idle for the bubble of the formula under %s", (_, layout, bubble) => {

@@ -7,4 +7,4 @@ export { ownMeans } from "./means.ts";
 export { type MemberOptions, takePart } from "./member.ts";
 export { readLaunch } from "./read-launch.ts";
 export type { RefusedHost } from "./refused-hosts.ts";
-export { readTrust, type Trust, type TrustFiles } from "./trust.ts";
+export { readTrust, type Trust } from "./trust.ts";

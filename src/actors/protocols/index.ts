@@ -27,9 +27,8 @@ export type {
   InspectedPart,
   InspectedUpdate,
 } from "./inspection.ts";
-export type { OffloadPlan, OffloadProtocol, StateHome } from "./offload.ts";
+export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
 export type { PagingProtocol, PinRequest } from "./paging.ts";
-export type { ExecutionPlan, OffloadSettings } from "./plan-groups.ts";
 export type {
   DeclaredModel,
   EvaluatedBatch,

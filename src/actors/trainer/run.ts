@@ -111,13 +111,13 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { supervision, execution, telemetry, layout, hosts } = options.settings;
+    const { supervision, telemetry, layout } = options.settings;
     const { head, about, emit, onSignal } = options;
     this.#halted.promise.catch(() => {});
     const isApart = layout.carrier !== "alias" && layout.carrier !== "shared";
     this.#options = options;
-    this.#stalls = new Stalls(supervision.stallMs, execution.deadlineMs);
-    this.#hosts = new RunHosts(layout.numRanks, emit);
+    this.#stalls = new Stalls(supervision.stallMs, supervision.deadlineMs);
+    this.#hosts = new RunHosts(layout.ranks, emit);
     this.#system = new ActorSystem({
       name: "troupe",
       preload: preloads[layout.carrier],
@@ -129,7 +129,7 @@ export class Run {
       ...(head !== undefined && {
         network: {
           host: head.address,
-          heartbeat: heartbeatOf(hosts),
+          heartbeat: heartbeatOf(supervision.hostSilenceSeconds),
           ...(head.trust.keys && { tls: head.trust.keys }),
         },
         hosts: this.#hosts.options(head, about, onSignal),
@@ -253,7 +253,7 @@ export class Run {
     this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
     if (head !== undefined)
-      await Promise.race([system.hostsJoined(settings.hosts.deadlineMs), this.#halted.promise]);
+      await Promise.race([system.hostsJoined(supervision.hostDeadlineSeconds * 1000), this.#halted.promise]);
     this.#haveJoined = true;
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
@@ -426,15 +426,15 @@ async function takeFolder(
   job: string,
   start: Start,
 ): Promise<RunFolder | undefined> {
-  if (checkpoint?.directory === undefined) return undefined;
-  const { directory, overwrite } = checkpoint;
+  if (checkpoint?.dir === undefined) return undefined;
+  const { dir: directory, overwrite } = checkpoint;
   return RunFolder.take({ directory, overwrite, job, start, resume: training.resume });
 }
 
 /** The folder into which ranks' own processes write; a state that is to stay in the checkpointer's memory goes through it. */
 function slicesTo(checkpoint: CheckpointSettings | undefined): string | undefined {
-  const { directory, writers, inMemoryEverySteps } = checkpoint ?? {};
-  return writers === "head" || inMemoryEverySteps !== undefined ? undefined : directory;
+  const { dir, writers, inMemoryEverySteps } = checkpoint ?? {};
+  return writers === "head" || inMemoryEverySteps !== undefined ? undefined : dir;
 }
 
 function runStarted(
@@ -445,14 +445,14 @@ function runStarted(
   model: Module,
 ): TroupeEventBody {
   const { layout, precision, execution } = settings;
-  const { numRanks, mesh, zero, placement } = layout;
+  const { ranks, mesh, zero, placement } = layout;
   return {
     kind: "run.started",
     job: nameOfJob(jobUrl),
     jobSettings: config,
     steps,
     firstStep: initial.step,
-    numRanks,
+    numRanks: ranks,
     mesh,
     zero,
     placement,

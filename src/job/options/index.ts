@@ -14,6 +14,7 @@ export type {
   CarrierChoice,
   CheckpointOptions,
   DashboardOptions,
+  HostsOptions,
   Precision,
   RankPlacement,
   Rounding,
@@ -26,6 +27,7 @@ export type {
   CheckpointSettings,
   ExecutionSettings,
   LayoutSettings,
+  OffloadHome,
   OffloadSettings,
   PrecisionSettings,
   RuntimeSettings,
@@ -33,6 +35,6 @@ export type {
   TelemetrySettings,
   TrainingSettings,
 } from "./settings.ts";
-export { settle, trustFilesOf } from "./settle.ts";
+export { settle } from "./settle.ts";
 export { bytesOf, readText } from "./texts.ts";
 export { checkTraining } from "./training-plan.ts";

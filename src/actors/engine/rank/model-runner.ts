@@ -11,6 +11,7 @@ import {
 } from "../../../compute/parallel/index.ts";
 import { attach, type Device } from "../../../compute/tensor/index.ts";
 import type { Job } from "../../../job/index.ts";
+import type { OffloadHome } from "../../../job/options/index.ts";
 import { microBatchesAt, type TensorBatch } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef } from "../../../runtime/index.ts";
 import { reportActivity } from "../../inspect/index.ts";
@@ -22,7 +23,6 @@ import {
   type RankPlan,
   type RankProtocol,
   recipientName,
-  type StateHome,
   type StepOrder,
 } from "../../protocols/index.ts";
 import { BatchSource } from "./batch-source.ts";
@@ -59,7 +59,7 @@ export class ModelRunner {
   ) {
     const { rank } = init;
     const { sampler, accumulation, microBatchSize } = plan.training;
-    const { numChunks, schedule } = plan.layout;
+    const { chunks: numChunks, schedule } = plan.layout;
     const { deadlineMs, prefetchBytes, devices } = plan.execution;
     const device = devices[rank] as Device;
     const { collective: line } = context.board;
@@ -228,7 +228,7 @@ export class ModelRunner {
   }
 }
 
-function offloaderTo(home: StateHome, deadlineMs: number): Offloader {
+function offloaderTo(home: OffloadHome, deadlineMs: number): Offloader {
   return home.kind === "host"
     ? new HostActivations()
     : new ActivationOffloader(home.directory, { deadlineMs });

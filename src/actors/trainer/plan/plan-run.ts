@@ -163,12 +163,12 @@ function greatestCommonDivisor(a: number, b: number): number {
 }
 
 function layoutOf(
-  { layout: { numRanks, mesh, zero, schedule, numChunks } }: RuntimeSettings,
+  { layout: { ranks, mesh, zero, schedule, chunks } }: RuntimeSettings,
   batch: Pick<BatchPlan, "batchSize" | "accumulation">,
 ): Layout {
   const { tp, pp, ep } = mesh;
   const { batchSize, accumulation } = batch;
-  return { ranks: numRanks, tp, pp, ep, zero, schedule, numChunks, batchSize, accumulation };
+  return { ranks, tp, pp, ep, zero, schedule, chunks, batchSize, accumulation };
 }
 
 /** What a job declares, once its data is known. */
@@ -214,7 +214,7 @@ function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: Ru
   const model = modelOf(job, config, data.facts);
   if (mesh.tp > 1) {
     const plan = tensorPlanOf(job, model, config);
-    if (settings.layout.sequence) requireSequenceEntry(plan);
+    if (settings.layout.sequenceParallel) requireSequenceEntry(plan);
     cutParameters(model, plan, { index: 0, count: mesh.tp });
   }
   cutExperts(model, { index: 0, count: mesh.ep });
@@ -240,18 +240,16 @@ export function planRun(
       best: bestRuleOf(training),
       predicts: job.predict !== undefined,
       saving: { ...savingRules(settings.checkpoint), begunFrom: start.texts, adapter: start.base?.adapter },
-      memoryEverySteps: settings.telemetry.memoryEverySteps,
-      histogramsEverySteps: settings.telemetry.histogramsEverySteps,
+      memoryEverySteps: settings.telemetry.memory.everySteps,
+      histogramsEverySteps: settings.telemetry.histograms.everySteps,
       sample: job.sample !== undefined,
     },
     ranks: {
       job: { url: jobUrl, config, facts: data.facts },
-      layout: { ...settings.layout, groups },
+      layout: settings.layout,
+      groups,
       execution: settings.execution,
-      precision: {
-        ...settings.precision,
-        rounding: settings.precision.rounding === "stochastic" ? { seed: start.seed } : undefined,
-      },
+      precision: settings.precision,
       training: {
         seed: start.seed,
         sampler: samplerStateOf(start, batch),
@@ -264,7 +262,7 @@ export function planRun(
       offload: settings.offload,
       telemetry: settings.telemetry,
       initial: start.initial,
-      isSaved: settings.checkpoint?.directory !== undefined,
+      isSaved: settings.checkpoint?.dir !== undefined,
       generation: 0,
     },
   };
@@ -280,7 +278,7 @@ function bestRuleOf({ best, evaluateEverySteps }: TrainingPlan): BestRule | unde
 /** Nothing is saved unless told. */
 function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
   return {
-    everySteps: checkpoint?.directory === undefined ? undefined : checkpoint.everySteps,
+    everySteps: checkpoint?.dir === undefined ? undefined : checkpoint.everySteps,
     inMemoryEverySteps: checkpoint?.inMemoryEverySteps,
     whenBusy: checkpoint?.whenBusy ?? "wait",
     mayBeApart: checkpoint?.writers === "ranks",

@@ -50,7 +50,7 @@ export interface TraceOptions {
   /** Ranks that split a layer. */
   readonly tp: number;
   /** Whether what lies between the split parts of a layer is split as well, along the sequence. */
-  readonly sequence: boolean;
+  readonly sequenceParallel: boolean;
   /** Whether blocks keep their input alone and are computed again in backward. */
   readonly recompute: boolean;
   /** Whose kernels compute it. */
@@ -117,7 +117,9 @@ export function traceModel(planned: PlannedModel, options: TraceOptions): ModelT
   });
   try {
     const plan = planned.tensorPlan ?? {};
-    const region = tensorParallel(model, plan, group, { sequence: options.sequence && options.tp > 1 });
+    const region = tensorParallel(model, plan, group, {
+      sequenceParallel: options.sequenceParallel && options.tp > 1,
+    });
     const padded = (run: (...args: unknown[]) => unknown) => region?.paddedOnce(run) ?? run;
     return scope(() =>
       metered(options.device, (meter) => {

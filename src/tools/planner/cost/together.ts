@@ -42,10 +42,10 @@ function bytesAt({ action, momentBytes, restBytes }: PassMemory, passed: number)
 }
 
 /** When each stage's passes begin: as soon as what they need is there, and the pass before is done. */
-function beginsOf(memories: readonly RankMemory[], { pp, numChunks }: Layout): number[][] {
+function beginsOf(memories: readonly RankMemory[], { pp, chunks }: Layout): number[][] {
   const ends = new Map<string, number>();
   const key = (kind: string, microBatch: number, along: number) => `${kind} ${microBatch} ${along}`;
-  const lastPlace = pp * numChunks - 1;
+  const lastPlace = pp * chunks - 1;
   const need = ({ kind, microBatch, chunk }: PipelineAction, stage: number): number | undefined => {
     const place = chunk * pp + stage;
     if (kind === "forward") return place === 0 ? 0 : ends.get(key(kind, microBatch, place - 1));
