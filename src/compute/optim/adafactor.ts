@@ -36,15 +36,11 @@ const NAMES: NamesOf<AdafactorOptions> = {
 };
 
 /** {@link Adafactor} as plain data. */
-export interface AdafactorSpec extends CommonSpec {
+export interface AdafactorSpec
+  extends CommonSpec,
+    Required<Omit<AdafactorOptions, keyof OptimizerOptions | "beta1">> {
   readonly kind: "adafactor";
-  readonly eps: readonly [number, number];
-  readonly clipThreshold: number;
-  readonly decayRate: number;
   readonly beta1: number | undefined;
-  readonly scaleParameter: boolean;
-  readonly relativeStep: boolean;
-  readonly warmupInit: boolean;
 }
 
 /**

@@ -3,9 +3,8 @@ import type { ErrorReport, SourceFrame } from "../error-report.ts";
 /** The life of an actor. */
 export type ActorEvent = ActorStarted | ActorStalled | ActorFailed | ActorRestarted | ActorStopped;
 
-/** An actor's thread runs. */
-export interface ActorStarted {
-  readonly kind: "actor.started";
+/** An actor, by what names it. */
+interface ActorFacts {
   readonly actor: string;
   readonly incarnation: number;
   /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
@@ -14,18 +13,17 @@ export interface ActorStarted {
   readonly index?: number | undefined;
 }
 
+/** An actor's thread runs. */
+export interface ActorStarted extends ActorFacts {
+  readonly kind: "actor.started";
+}
+
 /**
  * An actor has shown no progress for too long, or waits for a function of the user's. The fields show its work, as another thread
  * reads it. Reported once for each wait.
  */
-export interface ActorStalled {
+export interface ActorStalled extends ActorFacts {
   readonly kind: "actor.stalled";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Which of those, where there are several. */
-  readonly index?: number | undefined;
   /** Of the process it lives in. */
   readonly pid: number;
   /** "handling" or "waiting", or on its way up or down. */
@@ -67,38 +65,20 @@ export interface ReachedCollective {
 }
 
 /** An actor threw or its thread died. */
-export interface ActorFailed {
+export interface ActorFailed extends ActorFacts {
   readonly kind: "actor.failed";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Which of those, where there are several. */
-  readonly index?: number | undefined;
   readonly cause: ErrorReport;
 }
 
 /** A supervisor started an actor again; `cause` says why, where this actor was the one that failed. */
-export interface ActorRestarted {
+export interface ActorRestarted extends ActorFacts {
   readonly kind: "actor.restarted";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Which of those, where there are several. */
-  readonly index?: number | undefined;
   readonly cause?: ErrorReport | undefined;
 }
 
 /** An actor ended without an error. */
-export interface ActorStopped {
+export interface ActorStopped extends ActorFacts {
   readonly kind: "actor.stopped";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Which of those, where there are several. */
-  readonly index?: number | undefined;
   /** Whether it had to be ended without its consent. */
   readonly forced: boolean;
 }

@@ -18,19 +18,19 @@ export interface HostJoined {
   readonly devices: readonly string[];
 }
 
-/** A host is down, or cut off: its ranks are started again on the hosts that are left. */
-export interface HostFailed {
-  readonly kind: "host.failed";
+/** A host that no longer takes part. */
+interface LostHost {
   readonly index: number;
   readonly name: string;
   readonly error: ErrorReport;
 }
 
+/** A host is down, or cut off: its ranks are started again on the hosts that are left. */
+export interface HostFailed extends LostHost {
+  readonly kind: "host.failed";
+}
+
 /** A host that the launcher has started ends, since the head refuses it, or it does not trust the head, or it cannot use its own files. */
-export interface HostRefused {
+export interface HostRefused extends LostHost {
   readonly kind: "host.refused";
-  readonly index: number;
-  readonly name: string;
-  /** The error that it ends with. */
-  readonly error: ErrorReport;
 }
