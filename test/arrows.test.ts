@@ -35,7 +35,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "tools/bench": ["actors/trainer", "tools/planner"],
   "tools/planner": ["actors/engine/rank", "tools/sinks"],
   "tools/service": ["library/checkpoint", "runtime", "runtime/access"],
-  "tools/sinks": ["runtime/access"],
+  "tools/sinks": ["runtime/access", "library/checkpoint"],
   "actors/trainer": ["actors", "actors/launch", "job/dashboard", "job/options"],
   "actors/launch": ["runtime", "compute/collectives", "job/options"],
   actors: ["actors/engine/rank", "actors/engine/shard", "actors/engine/conductor", "actors/engine/relay"],

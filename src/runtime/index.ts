@@ -1,20 +1,20 @@
 export type { ActorContext, Received } from "./actor/actor-context.ts";
 export { type ActorDefinition, type Behavior, defineActor, type Handlers } from "./actor/define-actor.ts";
 export { ActorSystem, type SystemOptions } from "./actor-system.ts";
-export { type Clock, FakeClock, systemClock, type Timer } from "./clock.ts";
+export { type Clock, systemClock, type Timer } from "./clock.ts";
 export { HostAgent, type HostAgentOptions, type Invitation } from "./hosting/host-agent.ts";
 export type { HostCard, HostMeans } from "./hosting/host-orders.ts";
 export type { HostsOptions } from "./hosting/hosts.ts";
 export { makeOwnedFolder, removeOwnedFolder } from "./hosting/owned-folder.ts";
 export type { CollectiveLine } from "./inspection/collective-line.ts";
 export type { DeadLetters } from "./inspection/dead-letters.ts";
-export { quietOf, Watchdog, type WatchdogOptions } from "./inspection/watchdog.ts";
+export { Watchdog, type WatchdogOptions } from "./inspection/watchdog.ts";
 export { ActorRef, type AskOptions, type TellOptions } from "./messaging/actor-ref.ts";
 export type { Pending } from "./messaging/pending.ts";
 export type { OnDown } from "./messaging/watches.ts";
 export type { ActorInspection, ActorState } from "./protocol/actor-status.ts";
 export type { Address, Addressed } from "./protocol/address.ts";
-export { type DeadLetter, type DeadLetterReason, deadLetterReasons } from "./protocol/dead-letter.ts";
+export type { DeadLetter, DeadLetterReason } from "./protocol/dead-letter.ts";
 export {
   ActorDown,
   AskTimeout,

@@ -6,8 +6,8 @@ import {
   type LayoutFacts,
   layoutProblems,
   nearestLayouts,
-  PLAIN_LAYOUT,
 } from "../../src/compute/parallel/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 
 /** GPT-2 small. */
 const gpt2: LayoutFacts = {

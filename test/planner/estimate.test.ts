@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Layout, layoutProblems, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import { type Layout, layoutProblems } from "../../src/compute/parallel/index.ts";
 import {
   type Cluster,
   clusters,
@@ -9,6 +9,7 @@ import {
   simulate,
   suggestLayouts,
 } from "../../src/tools/planner/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const facts = gptFacts({ vocab_size: 50304, n_layer: 24, n_head: 16, n_embd: 2048, n_positions: 1024 });

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import type { Layout } from "../../src/compute/parallel/index.ts";
 import { type Cluster, clusters, type Simulation, simulate } from "../../src/tools/planner/index.ts";
 import { runWorld } from "../../src/tools/planner/simulation/simulate.ts";
 import {
   SimulatedWorld,
   type SimulationOptions,
 } from "../../src/tools/planner/simulation/simulated-world.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 /** A GPT whose head is small beside its layers, so that stages are even. */

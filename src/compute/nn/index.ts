@@ -53,7 +53,7 @@ export {
 export { behindPrefix, PrefixHeads, type PrefixTable, setPrefix } from "./layers/prefix.ts";
 export { RMSNorm } from "./layers/rms-norm.ts";
 export { addedTo, type HeadRequest, lastPositions, VocabularyHead } from "./layers/vocabulary-head.ts";
-export { WeightNorm, WeightNormConv1d } from "./layers/weight-norm.ts";
+export { WeightNormConv1d } from "./layers/weight-norm.ts";
 export { type CtcOptions, ctcLoss } from "./losses/ctc-loss.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./losses/loss.ts";
 export type { ClassShare, LossOptions } from "./losses/weighed-rows.ts";
@@ -81,7 +81,6 @@ export {
   dematerialize,
   materialize,
   materializeTransient,
-  parameterSpecs,
   specOf,
 } from "./module/materialize.ts";
 export { failedModule, joinName, Module, wrapForward } from "./module/module.ts";

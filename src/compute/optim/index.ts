@@ -71,7 +71,6 @@ export type {
 export { ALL_PARTS, elementwise, segmentsOf, stateTensor } from "./update-rule.ts";
 export {
   type Exchange,
-  exchanged,
   joined,
   largestOf,
   maximaOf,

@@ -29,11 +29,9 @@ export {
   type LayoutFacts,
   layoutProblems,
   nearestLayouts,
-  PLAIN_LAYOUT,
 } from "./layout/layout.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./layout/mesh.ts";
 export {
-  describeSchedule,
   type PipelineAction,
   type PipelineShape,
   pipelineSchedule,

@@ -11,7 +11,7 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number];
 const NAMED = new RegExp(`^(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?$`);
 
 /** @returns whether a text names a device, whatever this machine has: `cpu`, `cuda:1`, or `cuda`, which is `cuda:0` */
-export function namesDevice(text: string): boolean {
+function namesDevice(text: string): boolean {
   return text === "cpu" || NAMED.test(text);
 }
 
@@ -90,8 +90,3 @@ export const streamOrder = {
     native().followPlace(place);
   },
 };
-
-/** How often this process has waited for a device and read values of it, by whatever thread: what a step must not do. */
-export function readBacks(): number {
-  return native().readBacks();
-}

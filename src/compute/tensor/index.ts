@@ -28,10 +28,8 @@ export {
   type DeviceKind,
   deviceCount,
   enterDevice,
-  namesDevice,
   onDevice,
   parseDevice,
-  readBacks,
   requireDevice,
   streamOrder,
 } from "./device.ts";
@@ -96,7 +94,6 @@ export {
   mapShared,
   nativeInfo,
   numThreads,
-  selfTest,
   setNumThreads,
 } from "./system.ts";
 export { adoptList, liveHandle, Tensor } from "./tensor.ts";

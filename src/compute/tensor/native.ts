@@ -223,7 +223,6 @@ export interface Native {
   beginReading(handle: number): number;
   /** A handle of the elements, in host memory; once. */
   endReading(reading: number): number;
-  readBacks(): number;
 
   /** The functions from here to `touch` are for tests of the pretend device. Of every schedule from now on. */
   simSeed(seed: number): void;

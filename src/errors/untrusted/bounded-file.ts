@@ -32,7 +32,7 @@ export const maxFileBytes = {
 } as const;
 
 /** Why {@link openRegular} and {@link readBounded} refuse a file; `fileFailure` gives the message as the words after "got". */
-export class FileRefused extends Error {
+class FileRefused extends Error {
   /** As of a system's error, for the reasons that have words of their own. */
   readonly code?: string;
 

@@ -1,6 +1,5 @@
 /** Readers and bounds for files of strangers: no such file can make a reader wait, fill the memory, or look up an inherited name. */
 export {
-  FileRefused,
   maxFileBytes,
   openRegular,
   openRegularSync,

@@ -5,7 +5,7 @@ export {
   saveAdapterFolder,
 } from "./format/adapter-folder.ts";
 export { type Companions, isCompanion, withoutTokenizer } from "./format/companions.ts";
-export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./format/dtype.ts";
+export { type TensorDTypeName, toSafetensorsDType } from "./format/dtype.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./format/manifest.ts";
 export { type AdapterTexts, type ModelTexts, textsAfter } from "./format/model-texts.ts";
 export { type OpenOptions, SafetensorsFile } from "./format/safetensors-file.ts";

@@ -47,7 +47,6 @@ export {
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export {
   checkVocabulary,
-  defaultCacheDir,
   type PreparedText,
   prepareText,
   type TextOptions,
@@ -56,5 +55,5 @@ export {
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text/text-dataset.ts";
 export { hashFiles, type TextSource } from "./text/text-source.ts";
 export { type TextWindows, textWindows, type WindowOptions } from "./text/text-windows.ts";
-export { readTokens, type TokenFile } from "./text/token-file.ts";
+export type { TokenFile } from "./text/token-file.ts";
 export * from "./tokenizers/index.ts";

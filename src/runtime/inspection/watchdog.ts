@@ -106,7 +106,7 @@ function quietInCall(actor: ActorInspection): number | undefined {
 }
 
 /** How long ago an actor last showed progress. */
-export function quietOf({ ageMs, unresponsiveMs, op, collective }: ActorInspection): number {
+function quietOf({ ageMs, unresponsiveMs, op, collective }: ActorInspection): number {
   return Math.min(
     ageMs,
     unresponsiveMs ?? Number.POSITIVE_INFINITY,

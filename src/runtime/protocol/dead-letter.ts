@@ -1,5 +1,5 @@
 /** Why a message was not delivered. */
-export const deadLetterReasons = [
+const deadLetterReasons = [
   "NoSuchActor",
   "Stopped",
   "Expired",

@@ -15,7 +15,7 @@ import { type ConvolutionOptions, convolve1d } from "./convolution.ts";
  * `parametrizations.weight_norm` names them; the magnitude starts as the norm, so the weight starts as `init` has it.
  * @see Salimans and Kingma 2016, https://arxiv.org/abs/1602.07868
  */
-export class WeightNorm extends Module {
+class WeightNorm extends Module {
   /** Magnitudes: 1 in every dim but the one that is told. */
   readonly original0: Parameter;
   readonly original1: Parameter;

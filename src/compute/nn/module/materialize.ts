@@ -8,11 +8,6 @@ export function specOf(name: string, { shape, split, dtype, init }: Parameter): 
   return split === undefined ? { name, shape, dtype, init } : { name, shape, split, dtype, init };
 }
 
-/** What the parameters and buffers of a model are, as plain data, in the order of `namedState`. */
-export function parameterSpecs(root: Module): ParameterSpec[] {
-  return [...root.namedState()].map(([name, parameter]) => specOf(name, parameter));
-}
-
 /**
  * Gives every parameter and buffer memory of its own on this device, filled with its initial values, and asks for gradients
  * of the parameters that are trainable.

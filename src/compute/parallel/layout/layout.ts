@@ -30,19 +30,6 @@ export interface LayoutFacts {
   readonly numExperts: number;
 }
 
-/** A layout of one rank, where nothing is split. */
-export const PLAIN_LAYOUT: Layout = {
-  ranks: 1,
-  tp: 1,
-  pp: 1,
-  ep: 1,
-  zero: 0,
-  schedule: "1f1b",
-  chunks: 1,
-  batchSize: 1,
-  accumulation: 1,
-};
-
 /** How many of the nearest layouts an error names. */
 const NUM_SUGGESTED = 4;
 

@@ -5,7 +5,7 @@ export interface Blend {
 }
 
 /** Weights that add up to one. */
-export function normalized(weights: readonly number[]): number[] {
+function normalized(weights: readonly number[]): number[] {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return weights.map((weight) => weight / total);
 }

@@ -13,13 +13,10 @@ export {
   type DocumentEnds,
   type DocumentPlaces,
   documentPlaces,
-  type LeftToRight,
-  leftToRight,
 } from "./left-to-right.ts";
 export type { IndexedSamples, SplitName } from "./parts.ts";
 export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess/preprocess.ts";
 export { type PunktModel, punktSentences, readPunkt } from "./preprocess/punkt.ts";
-export { cyclicBatches, type ReplicaBatches, singleBatches } from "./samplers.ts";
 export { type MegatronBertOptions, maskVocabulary, megatronBertSamples } from "./sentences/bert-dataset.ts";
 export { type BertSample, type BertSampleOptions, bertSample } from "./sentences/bert-sample.ts";
 export type { MaskVocabulary } from "./sentences/masked-tokens.ts";

@@ -16,12 +16,6 @@ export interface DocumentPlaces {
   readonly lossMask: Float32Array;
 }
 
-/** What of a GPT sample is seen from where, and what counts. */
-export interface LeftToRight extends Pick<DocumentPlaces, "positions" | "lossMask"> {
-  /** [T, T], 1 where a token is hidden from another: what comes later, and other documents where they are told apart. */
-  readonly hidden: Uint8Array;
-}
-
 /** Where the documents of one row of tokens lie. */
 export function documentPlaces(tokens: ArrayLike<number>, ends: DocumentEnds): DocumentPlaces {
   const { length } = tokens;
@@ -37,15 +31,4 @@ export function documentPlaces(tokens: ArrayLike<number>, ends: DocumentEnds): D
     positions,
     lossMask: Float32Array.from({ length }, (_, t) => (maskLoss && tokens[t] === endOfDocument ? 0 : 1)),
   };
-}
-
-/** Masks and positions of one row of tokens, as Megatron's `get_ltor_masks_and_position_ids` makes them. */
-export function leftToRight(tokens: ArrayLike<number>, ends: DocumentEnds): LeftToRight {
-  const { length } = tokens;
-  const { begins, positions, lossMask } = documentPlaces(tokens, ends);
-  const hidden = new Uint8Array(length * length).fill(1);
-  for (const [index, begin] of begins.entries())
-    for (let t = begin; t < (begins[index + 1] ?? length); t++)
-      hidden.fill(0, t * length + begin, t * length + t + 1);
-  return { hidden, lossMask, positions };
 }

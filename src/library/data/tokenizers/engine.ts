@@ -5,7 +5,7 @@ import { aligned, plain } from "./aligned-text.ts";
 import { literal } from "./gpt2-pieces.ts";
 import { checkGrowth, longestOf } from "./growth.ts";
 import { type NormalizerJson, normalizerOf } from "./normalizers.ts";
-import { isPublished } from "./published-patterns.ts";
+import { publishedPatterns } from "./published-patterns.ts";
 import { refusal } from "./refusal.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
 import { UnigramPieces } from "./unigram.ts";
@@ -94,7 +94,11 @@ class BoundedSteps {
 
   #bound(step: Step): void {
     const { pattern: { Regex: source } = {}, type, content = "" } = step.config ?? {};
-    if (step.pattern instanceof RegExp && source !== undefined && !(type === "Split" && isPublished(source)))
+    if (
+      step.pattern instanceof RegExp &&
+      source !== undefined &&
+      !(type === "Split" && publishedPatterns.has(source))
+    )
       step.pattern = new LinearPattern(step.pattern.source);
     const inner = [...(step.normalizers ?? []), ...(step.tokenizers ?? []), ...(step.decoders ?? [])];
     for (const each of inner) if (each !== null) this.#bound(each);

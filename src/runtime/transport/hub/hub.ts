@@ -62,7 +62,7 @@ interface Caller {
 const looksPerBeat = 4;
 
 /** The route of what hubs say to each other. */
-export const controlRoute = 0;
+const controlRoute = 0;
 
 /**
  * The post office of one process: takes bytes to and from other processes, over a socket for each direction, and never
