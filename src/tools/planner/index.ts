@@ -48,13 +48,6 @@ export {
 } from "./describe-plan.ts";
 export { type PlannedJob, plannedJob } from "./planned-job.ts";
 export { chromeTrace } from "./simulation/chrome-trace.ts";
-export {
-  type ControlCosts,
-  type ControlShape,
-  type ControlSimulation,
-  type MeetingGroup,
-  simulateControl,
-} from "./simulation/control-plane.ts";
 export { HappensBefore } from "./simulation/happens-before.ts";
 export { type Operation, type ProgramShape, rankProgram } from "./simulation/rank-program.ts";
 export { type Simulation, simulate } from "./simulation/simulate.ts";

@@ -1,4 +1,4 @@
-import { VirtualTime } from "./virtual-time.ts";
+import { VirtualTime } from "../../src/tools/planner/simulation/virtual-time.ts";
 
 /** What control costs on a machine, in seconds of the event loop that does it. */
 export interface ControlCosts {
