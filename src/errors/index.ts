@@ -6,15 +6,13 @@ export { nearestPath, whichPathWasMeant } from "./nearest-path.ts";
 export { type ErrorOrigin, noteOrigin, originOf } from "./origin.ts";
 export {
   type ErrorCode,
-  type ErrorDetail,
   type ErrorSentence,
   errorTable,
   fileFailure,
   type NamesOf,
   nearestName,
-  type RelayedSentence,
   TroupeError,
   unknownNames,
   whatWasMeant,
 } from "./troupe-error.ts";
-export { callUser, type ShowUserCall, showUserCalls, type UserCall } from "./user-call.ts";
+export { callUser, showUserCalls, type UserCall } from "./user-call.ts";

@@ -16,7 +16,7 @@ export {
 } from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";
 export { loadJob, nameOfJob } from "./load-job.ts";
-export { checkWeights, type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
+export { type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
 export {
   checkLosses,
   type Losses,

@@ -15,7 +15,6 @@ export type {
   EvaluationName,
   FeederInit,
   FeederProtocol,
-  KnownData,
   OpenedData,
   RowRefs,
 } from "./feeder.ts";
@@ -39,11 +38,10 @@ export type {
   RankProtocol,
   RankStepped,
   StepOrder,
-  WantedSave,
 } from "./rank.ts";
 export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
-export type { HostNode, Relay, Relayed, RelayProtocol } from "./relay.ts";
+export type { HostNode, Relay, Relayed } from "./relay.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { HeldRun, PartPlan, SavedShare, SavePlan, SentEntry, StateEntry } from "./save-plan.ts";
 export type {
@@ -65,7 +63,7 @@ export type {
   SpreadSave,
   WrittenShare,
 } from "./slice-writer.ts";
-export type { SavePart, SnapshotOrder, SnapshotProtocol, StoredFilesProtocol } from "./snapshot.ts";
+export type { SavePart, SnapshotOrder, SnapshotProtocol } from "./snapshot.ts";
 export type { StageLinkProtocol } from "./stage.ts";
 export type { Activity, SaveProgress } from "./telemetry.ts";
 export type { BlockUpdate, BlockUpdated } from "./update.ts";

@@ -1,12 +1,5 @@
 /** Collectives: what the ranks of a group compute together, over memory, Gloo or NCCL. The only door of this room. */
-export {
-  ALIAS,
-  type Carried,
-  type Carrier,
-  type Incoming,
-  type Parcel,
-  type Recipient,
-} from "./carrier.ts";
+export { ALIAS, type Carried, type Carrier, type Incoming, type Recipient } from "./carrier.ts";
 export {
   abortGroup,
   type Backend,
@@ -40,5 +33,5 @@ export {
 } from "./group-plan.ts";
 export type { Gathered, MemberRange, ProcessGroup } from "./process-group.ts";
 export type { ReduceOp } from "./reduce-op.ts";
-export { keepStore, Store, type StorePlace, setHostAddress } from "./store.ts";
+export { keepStore, Store, setHostAddress } from "./store.ts";
 export type { Work } from "./work.ts";

@@ -42,14 +42,7 @@ export { gated } from "./layers/gated.ts";
 export { GroupNorm } from "./layers/group-norm.ts";
 export { LayerDrop } from "./layers/layer-drop.ts";
 export { BareLayerNorm, LayerNorm } from "./layers/layer-norm.ts";
-export {
-  type AddedProduct,
-  Affine,
-  type AffineOptions,
-  Conv1D,
-  type FeatureScale,
-  Linear,
-} from "./layers/linear.ts";
+export { Affine, type AffineOptions, Conv1D, type FeatureScale, Linear } from "./layers/linear.ts";
 export { behindPrefix, PrefixHeads, type PrefixTable, setPrefix } from "./layers/prefix.ts";
 export { RMSNorm } from "./layers/rms-norm.ts";
 export { addedTo, type HeadRequest, lastPositions, VocabularyHead } from "./layers/vocabulary-head.ts";
@@ -57,7 +50,7 @@ export { WeightNormConv1d } from "./layers/weight-norm.ts";
 export { type CtcOptions, ctcLoss } from "./losses/ctc-loss.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./losses/loss.ts";
 export type { ClassShare, LossOptions } from "./losses/weighed-rows.ts";
-export { type BlockCut, cutBlocks, type ModuleBlock } from "./module/blocks.ts";
+export { cutBlocks } from "./module/blocks.ts";
 export { Buffer, type BufferOptions } from "./module/buffer.ts";
 export { evaluating } from "./module/evaluating.ts";
 export { Identity } from "./module/identity.ts";
@@ -86,13 +79,7 @@ export {
 export { failedModule, joinName, Module, wrapForward } from "./module/module.ts";
 export { ModuleList } from "./module/module-list.ts";
 export { Parameter, type ParameterRole } from "./module/parameter.ts";
-export {
-  cutShape,
-  type LogicalRun,
-  logicalRuns,
-  type ParameterSplit,
-  type SplitOptions,
-} from "./module/parameter-split.ts";
+export { cutShape, logicalRuns, type ParameterSplit, type SplitOptions } from "./module/parameter-split.ts";
 export { Sequential, type SequentialItem } from "./module/sequential.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
 export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
@@ -114,7 +101,6 @@ export {
   column,
   type FeaturesRule,
   features,
-  type Held,
   type MaskRule,
   mask,
   planTest,

@@ -13,16 +13,7 @@ export { type ClipRule, clipFactor, clipGradNorm, clipRuleOf } from "./clip.ts";
 export { LAMB, type LAMBOptions, type LAMBSpec } from "./lamb.ts";
 export { Lion, type LionOptions, type LionSpec } from "./lion.ts";
 export type { LocalState } from "./local-updates.ts";
-export {
-  type BMTrainLossScale,
-  initialLossScale,
-  type LossScaleRule,
-  type LossScaleState,
-  type MegatronLossScale,
-  nextLossScale,
-  type StaticLossScale,
-  type TorchLossScale,
-} from "./loss-scale.ts";
+export { initialLossScale, type LossScaleRule, nextLossScale } from "./loss-scale.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
 export { defineOptimizer, loadOptimizers, type OwnRule, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";

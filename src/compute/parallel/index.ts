@@ -15,13 +15,7 @@ export {
   SLICE_ALIGNMENT,
   sliceOf,
 } from "./blocks/flat-block.ts";
-export {
-  type BlockPlan,
-  type BlockPlanOptions,
-  type BlockUnit,
-  planBlocks,
-  ROOT_UNIT,
-} from "./blocks/plan-blocks.ts";
+export { type BlockPlan, type BlockPlanOptions, type BlockUnit, planBlocks } from "./blocks/plan-blocks.ts";
 export { type BlockOptions, block, type Recompute } from "./layout/block-options.ts";
 export {
   checkLayout,
@@ -37,24 +31,14 @@ export {
   pipelineSchedule,
   type ScheduleName,
 } from "./layout/pipeline-schedule.ts";
-export {
-  type BlockRange,
-  cutStages,
-  rangesOf,
-  type StageCut,
-  type TracedUse,
-  traceUse,
-  wholeModel,
-} from "./layout/stage-cut.ts";
+export { type BlockRange, cutStages, type StageCut, type TracedUse, traceUse } from "./layout/stage-cut.ts";
 export { type DealtCalls, dealCalls, stageOfBlocks } from "./layout/stages.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./layout/zero.ts";
 export { BlockEngine, type EngineOptions, type PassKey } from "./rank/block-engine.ts";
 export type { ShardPort } from "./rank/block-gathers.ts";
 export { BusyTime } from "./rank/busy-time.ts";
-export { GradientBuckets } from "./rank/gradient-buckets.ts";
 export { offloadedBlocks, pagedBlocks } from "./rank/offloaded-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./rank/prefetch.ts";
-export { StageEnd, StagePass } from "./rank/stage-pass.ts";
 export type { Completion } from "./rank/unit-gradients.ts";
 export { BlockState, keepsState, MASTER, type StateTensor, savedLayouts } from "./shard/block-state.ts";
 export { Exchange } from "./shard/exchange.ts";

@@ -9,7 +9,7 @@ export {
   readBoundedTextSync,
 } from "./bounded-file.ts";
 export { JsonRefused, parseBoundedJson } from "./bounded-json.ts";
-export { LinearPattern, type Match, PatternRefused } from "./linear-pattern.ts";
+export { LinearPattern, PatternRefused } from "./linear-pattern.ts";
 export { makeFolder } from "./make-folder.ts";
 export { ownValue } from "./own-value.ts";
 export { compileCache, makeOwnFolder, temporaryRoot, userCache, whyForeign, whyUnsafe } from "./ownership.ts";

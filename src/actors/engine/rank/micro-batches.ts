@@ -166,7 +166,7 @@ export function namedValues(losses: Losses): (() => Record<string, number>) | un
 }
 
 /** A loss for the report, a scalar of any floating dtype. */
-export function lossOf(loss: Tensor): ReportedLoss {
+function lossOf(loss: Tensor): ReportedLoss {
   const isOnDevice = loss.device !== "cpu" && loss.device !== "meta";
   const onDevice = isOnDevice ? hold(() => loss.detach().to("float64").view([1])) : undefined;
   return { nats: readLater(loss), onDevice };
