@@ -160,7 +160,8 @@ const within: Readonly<Record<string, typeof arrows>> = {
   },
   "actors/trainer": {
     runtime: ["run", "interruption"],
-    run: ["stalls", "rendezvous", "run-hosts", "translate-event"],
+    run: ["settle-job", "rendezvous", "run-hosts", "translate-event"],
+    "settle-job": ["stalls"],
     "run-hosts": ["plan"],
     stalls: ["recovery"],
     recovery: ["plan"],
