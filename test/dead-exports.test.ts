@@ -109,7 +109,7 @@ function isValue({ file, name }: Name): boolean {
 }
 
 function read(file: string): Source {
-  const text = readFileSync(file, "utf8").replace(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "");
+  const text = readFileSync(file, "utf8").replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
   const at = (specifier = "") => (specifier.startsWith(".") ? resolve(dirname(file), specifier) : specifier);
   const found = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, ...parts]) => parts);
   const listed = found(/^export (?:type )?\{([^}]*)\} from "([^"]+)"/gm).flatMap(([list, from]) =>

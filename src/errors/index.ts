@@ -1,10 +1,9 @@
 /** Errors of one clear sentence: their table, the nearest name, the user's own line, and the call into a user's code that is awaited. */
 export { addDefinition } from "./definition.ts";
-export { describeValue } from "./describe-value.ts";
 export { FRAMES_KEPT, framesOf, ownFrames, ownStack, type StackFrame, sourceLine } from "./frames.ts";
 export { nearestPath, whichPathWasMeant } from "./nearest-path.ts";
-export { type ErrorOrigin, noteOrigin, originOf } from "./origin.ts";
 export {
+  describeValue,
   type ErrorCode,
   type ErrorSentence,
   errorTable,
@@ -15,4 +14,11 @@ export {
   unknownNames,
   whatWasMeant,
 } from "./troupe-error.ts";
-export { callUser, showUserCalls, type UserCall } from "./user-call.ts";
+export {
+  callUser,
+  type ErrorOrigin,
+  noteOrigin,
+  originOf,
+  showUserCalls,
+  type UserCall,
+} from "./user-call.ts";

@@ -1,10 +1,10 @@
 export type { Axis } from "./axis.ts";
 export { checkGiven } from "./check-given.ts";
 export { checkReturned, defineLoop, type LoopDefinition, loopOf, requireLoss } from "./define-loop.ts";
-export { exampleRates } from "./example-rates.ts";
 export {
   type BestRule,
   defineJob,
+  exampleRates,
   type Job,
   type JobDefinition,
   modelOf,

@@ -5,10 +5,8 @@ import { keepModules } from "../runtime/module-texts.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
-import { importQuietly } from "./import-quietly.ts";
 import type { Job } from "./job.ts";
 import { checkLosses } from "./losses.ts";
-import { refusingExit } from "./refusing-exit.ts";
 
 /** What a job cannot be without. */
 const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
@@ -127,4 +125,54 @@ function invalid(url: string, expected: string, got: string): TroupeError {
     { where: "job", expected: `${expected} in ${nameOfJob(url)}`, got, hint: "see examples/gpt/job.ts" },
     { fields: { url } },
   );
+}
+
+/**
+ * Imports a module of a user's. Where a package.json beside it names no `"type"`, Node runs it all the same and would say once
+ * for each thread that it had to look: that is not told.
+ */
+async function importQuietly(url: string): Promise<Readonly<Record<string, unknown>>> {
+  const { emitWarning } = process;
+  const quiet = (warning: string | Error, ...how: unknown[]) => {
+    if (codeOf(how) !== "MODULE_TYPELESS_PACKAGE_JSON")
+      (emitWarning as (...given: unknown[]) => void).call(process, warning, ...how);
+  };
+  process.emitWarning = quiet;
+  try {
+    return (await import(url)) as Record<string, unknown>;
+  } finally {
+    if (process.emitWarning === quiet) process.emitWarning = emitWarning;
+  }
+}
+
+/** The code of a warning, which is given in an object or behind its type. */
+function codeOf([options, code]: readonly unknown[]): unknown {
+  return typeof options === "object" ? (options as { readonly code?: unknown } | null)?.code : code;
+}
+
+/**
+ * Has `process.exit` throw for as long as a function of a job runs: on the main thread, where model and training are called
+ * before any rank is, the program would end without a word of why.
+ * @param name - of the function
+ * @throws {TroupeError} `ACTOR_EXIT` where it calls `process.exit`; what it throws
+ */
+function refusingExit<T>(name: string, call: () => T): T {
+  const { exit } = process;
+  process.exit = (code) => {
+    throw new TroupeError(
+      "ACTOR_EXIT",
+      {
+        where: "process.exit",
+        expected: `${name}(…) of the job to return or to throw`,
+        got: `process.exit(${code ?? ""})`,
+        hint: "to end the run, throw an error",
+      },
+      { fields: { code } },
+    );
+  };
+  try {
+    return call();
+  } finally {
+    process.exit = exit;
+  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LinearPattern, PatternRefused } from "../../src/errors/untrusted/index.ts";
-import { publishedPatterns } from "../../src/library/data/tokenizers/published-patterns.ts";
+import { publishedPatterns } from "../../src/library/data/tokenizers/engine.ts";
 import { Chance } from "../chaos/chance.ts";
 
 const atoms = [

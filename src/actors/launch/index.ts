@@ -1,8 +1,8 @@
 /** How a run comes to several hosts: a launcher starts one process on each, and they find each other. The only door of this room. */
 
 export { Head } from "./head.ts";
-export { HEARTBEAT_MS, heartbeatOf } from "./heartbeat.ts";
 export type { Launch, MasterAddress } from "./launch.ts";
+export { HEARTBEAT_MS, heartbeatOf } from "./launch.ts";
 export { ownMeans } from "./means.ts";
 export { type MemberOptions, takePart } from "./member.ts";
 export { readLaunch } from "./read-launch.ts";

@@ -20,11 +20,13 @@ export type {
 } from "./feeder.ts";
 export type { Beginning, InitialState, InitialStateOf } from "./initial-state.ts";
 export type {
+  Activity,
   HeldMemory,
   HistogramBody,
   HistogramPart,
   InspectedPart,
   InspectedUpdate,
+  SaveProgress,
 } from "./inspection.ts";
 export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
 export type { PagingProtocol, PinRequest } from "./paging.ts";
@@ -65,5 +67,4 @@ export type {
 } from "./slice-writer.ts";
 export type { SavePart, SnapshotOrder, SnapshotProtocol } from "./snapshot.ts";
 export type { StageLinkProtocol } from "./stage.ts";
-export type { Activity, SaveProgress } from "./telemetry.ts";
 export type { BlockUpdate, BlockUpdated } from "./update.ts";

@@ -8,8 +8,14 @@ export {
   readBoundedText,
   readBoundedTextSync,
 } from "./bounded-file.ts";
-export { JsonRefused, parseBoundedJson } from "./bounded-json.ts";
+export { JsonRefused, ownValue, parseBoundedJson } from "./bounded-json.ts";
 export { LinearPattern, PatternRefused } from "./linear-pattern.ts";
-export { makeFolder } from "./make-folder.ts";
-export { ownValue } from "./own-value.ts";
-export { compileCache, makeOwnFolder, temporaryRoot, userCache, whyForeign, whyUnsafe } from "./ownership.ts";
+export {
+  compileCache,
+  makeFolder,
+  makeOwnFolder,
+  temporaryRoot,
+  userCache,
+  whyForeign,
+  whyUnsafe,
+} from "./ownership.ts";

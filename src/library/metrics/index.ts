@@ -1,9 +1,15 @@
 /** What predictions are worth: plain numbers of plain lists, in the order of the samples. */
 
 export { answerF1, exactMatch } from "./answers.ts";
-export { accuracy, type F1Average, f1Score, matthewsCorrelation, topAccuracy } from "./classification.ts";
+export {
+  accuracy,
+  type F1Average,
+  f1Score,
+  matthewsCorrelation,
+  perplexity,
+  recallAt,
+  topAccuracy,
+} from "./classification.ts";
 export { pearson, spearman } from "./correlation.ts";
 export { characterErrorRate, editDistance, wordErrorRate, wordsOf } from "./edit-distance.ts";
 export { entityF1 } from "./entities.ts";
-export { perplexity } from "./perplexity.ts";
-export { recallAt } from "./retrieval.ts";

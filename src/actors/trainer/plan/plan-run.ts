@@ -34,7 +34,6 @@ import type { BatchRequest, OpenedData, RankPlan, RunSchedule, SavingRules } fro
 import { optionError } from "../option-error.ts";
 import { plannedSteps, recipeIn } from "../resume/recipe.ts";
 import type { Resumed, Start } from "../resume/start.ts";
-import { whole } from "./whole.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
 export interface RunPlan {
@@ -320,4 +319,16 @@ function evaluationBatches(
       requests.push({ split, position, numSamples: Math.min(size, numUsed - position) });
     return isEven ? requests.filter((request) => request.numSamples === size) : requests;
   });
+}
+
+/** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
+function whole(
+  option: string,
+  value: number,
+  lowest: number,
+  highest = Number.MAX_SAFE_INTEGER,
+): number {
+  if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
+  const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
+  throw optionError(option, `a whole number ${range}`, value);
 }
