@@ -21,7 +21,7 @@ export interface RankPlan {
   readonly precision: PrecisionSettings;
   readonly training: StepPlan;
   readonly anomalies: AnomalyRules;
-  /** What is kept outside ranks and shards, and where. */
+  /** State that is kept outside ranks and shards. */
   readonly offload: OffloadSettings;
   readonly telemetry: TelemetrySettings;
   readonly initial: InitialState;
@@ -31,14 +31,14 @@ export interface RankPlan {
   readonly generation: number;
 }
 
-/** What is trained. */
+/** The job, and what its data says of itself. */
 export interface JobPlan {
   readonly url: string;
   readonly config: JobConfig;
   readonly facts: DatasetFacts;
 }
 
-/** What a step is made of. */
+/** The samples and micro-batches of a step. */
 export interface StepPlan {
   readonly seed: number;
   /** Which samples each step takes. */

@@ -17,7 +17,7 @@ import { type Start, startFromCheckpoint } from "./resume/start.ts";
 import { JobLoader } from "./stalls/job-loader.ts";
 import { reportingWait } from "./stalls/reported-waits.ts";
 
-/** What a run trains, and from where on. */
+/** A job that can be trained, and the state that it starts from. */
 export interface SettledJob {
   readonly job: Job;
   readonly config: JobConfig;
@@ -30,7 +30,7 @@ export interface SettledJob {
   readonly model: Module;
   readonly recipe: KnownRecipe;
   readonly start: Start;
-  /** What is other than in the run of the checkpoint that it goes on from. */
+  /** Differences from the run of the checkpoint that it resumes. */
   readonly changes: readonly RunChange[];
 }
 

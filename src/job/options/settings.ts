@@ -51,7 +51,7 @@ export interface PrecisionSettings extends Pick<Group<"precision">, "rounding"> 
   readonly name: Precision;
   /** Dtype of the parameters that the ranks compute with. */
   readonly weights: DType;
-  /** What autocast casts to; undefined: no autocast. */
+  /** Dtype that autocast casts to; undefined: no autocast. */
   readonly autocast: AutocastDType | undefined;
   readonly lossScale: LossScaleRule | undefined;
 }
@@ -66,7 +66,7 @@ export interface ExecutionSettings extends Group<"execution">, Pick<Chosen, "dea
 /** Where offloaded state rests: in memory of the host, or in files on the disk of `directory`. */
 export type OffloadHome = { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
 
-/** What is kept elsewhere than where it is used. */
+/** State, activations and parameters that are kept elsewhere than where they are used. */
 export interface OffloadSettings {
   readonly optimizer:
     | {
@@ -81,7 +81,7 @@ export interface OffloadSettings {
   readonly parameters: { readonly directory: string } | undefined;
 }
 
-/** What is saved, when and where. Without `dir` only copies in memory are kept. */
+/** Which checkpoints are saved, when and where. Without `dir` only copies in memory are kept. */
 export type CheckpointSettings = Readonly<NonNullable<Chosen["checkpoint"]>>;
 
 /** When an actor, a process or a host counts as stuck or lost, and how often ranks may be started again. */
@@ -89,7 +89,7 @@ export interface SupervisionSettings extends Group<"supervision"> {
   readonly warmStandby: boolean;
 }
 
-/** What a run reports besides its steps. */
+/** Events that a run emits besides those of its steps. */
 export interface TelemetrySettings extends Omit<Group<"telemetry">, "sinks"> {
   readonly traceEvery: number;
 }

@@ -322,12 +322,7 @@ function evaluationBatches(
 }
 
 /** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
-function whole(
-  option: string,
-  value: number,
-  lowest: number,
-  highest = Number.MAX_SAFE_INTEGER,
-): number {
+function whole(option: string, value: number, lowest: number, highest = Number.MAX_SAFE_INTEGER): number {
   if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
   const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
   throw optionError(option, `a whole number ${range}`, value);
