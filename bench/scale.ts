@@ -8,7 +8,7 @@
 import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { rowLength } from "../src/actors/shard/index.ts";
-import { simulateControl } from "../src/tools/planner/index.ts";
+import { simulateControl } from "./scale/control-plane.ts";
 import { groupsAt } from "./scale/meetings.ts";
 import { measuredPrices, NUM_ADDRESSES, NUM_ASKERS, storeSeconds } from "./scale/prices.ts";
 

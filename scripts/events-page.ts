@@ -18,7 +18,7 @@ interface Declaration {
 const kinds = new URL("../src/job/events/kinds/", import.meta.url);
 
 const eventPattern =
-  /\/\*\*((?:(?!\*\/).)*)\*\/\s*export interface \w+ \{\s*readonly kind: "([^"]+)";\n(.*?)\n?\}\n/gs;
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*export interface \w+(?: extends (\w+))? \{\s*readonly kind: "([^"]+)";\n(.*?)\n?\}\n/gs;
 const fieldPattern = /(?:\/\*\*((?:(?!\*\/).)*)\*\/\s*)?readonly (\w+)(\??): (.*?);\n/gs;
 
 /** The source that declares the kinds of events. */
@@ -29,7 +29,8 @@ export function declaredEvents(): string {
 
 /** The text of docs/reference/events.md: every kind of event and every field of it, by name. */
 export function eventsPage(): string {
-  const events = [...declaredEvents().matchAll(eventPattern)].map(declarationOf);
+  const source = declaredEvents();
+  const events = [...source.matchAll(eventPattern)].map((match) => declarationOf(match, source));
   return `# Events
 
 What \`runtime.events$\`, \`runtime.events()\` and the sinks carry; every event also has \`timeMs\`, when it was told, in milliseconds since
@@ -42,8 +43,12 @@ ${events
   .join("\n")}`;
 }
 
-function declarationOf([, meaning = "", kind = "", body = ""]: RegExpMatchArray): Declaration {
-  const fields = [...`${body}\n`.matchAll(fieldPattern)].map(
+function declarationOf(
+  [, meaning = "", base, kind = "", body = ""]: RegExpMatchArray,
+  source: string,
+): Declaration {
+  const [, common = ""] = new RegExp(`^interface ${base} \\{\n(.*?)^\\}`, "ms").exec(source) ?? [];
+  const fields = [...`${common}${body}\n`.matchAll(fieldPattern)].map(
     ([, comment = "", name = "", mark, type = ""]): Field => ({
       name,
       type: oneLine(type),

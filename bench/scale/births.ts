@@ -3,7 +3,7 @@
 import { fork } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { ActorSystem } from "../../src/runtime/index.ts";
-import type { ControlCosts } from "../../src/tools/planner/index.ts";
+import type { ControlCosts } from "./control-plane.ts";
 import { PATIENT } from "./patient-network.ts";
 
 /** Each plays half of the hosts. */

@@ -9,7 +9,7 @@ import {
   type MeshShape,
   replicas,
 } from "../../src/compute/parallel/index.ts";
-import type { ControlShape, RendezvousGroup } from "../../src/tools/planner/index.ts";
+import type { ControlShape, RendezvousGroup } from "./control-plane.ts";
 
 /** Ranks of the world, in order. */
 type Ranks = readonly number[];

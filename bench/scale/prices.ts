@@ -7,10 +7,10 @@ import { ActorSystem, type SpawnOptions } from "../../src/runtime/index.ts";
 import { ActorRef, type Sender } from "../../src/runtime/messaging/actor-ref.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
-import type { ControlCosts } from "../../src/tools/planner/index.ts";
 import { median } from "../median.ts";
 import type { BenchProtocol } from "../messages/actor.ts";
 import type { Questions } from "./asker.ts";
+import type { ControlCosts } from "./control-plane.ts";
 
 const HOST = "127.0.0.1";
 const NUM_ROUNDS = 7;

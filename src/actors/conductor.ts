@@ -120,7 +120,7 @@ export class Conductor {
     // Work granted ahead waits for what was granted before it.
     const deadlineMs = options.plan.execution.deadlineMs * STEPS_AHEAD;
     this.#deadline = { deadlineMs };
-    this.#all = new Broadcast(group, options.plan.layout.groups.hosts ?? [], deadlineMs);
+    this.#all = new Broadcast(group, options.plan.groups.hosts ?? [], deadlineMs);
     this.#reviewedSteps.reach(options.plan.initial.step);
     // Whoever waits hears of it.
     this.#ended.promise.catch(() => {});
@@ -176,8 +176,8 @@ export class Conductor {
     const { ranks, shards } = this.#group;
     checkpointer?.tell("begin", { generation: plan.generation });
     const joined = await this.#all.ask("shards", "join", { peers: shards, ranks });
-    const groups = meetingIn(joined, plan.layout.groups);
-    const told = { ...plan, layout: { ...plan.layout, groups } };
+    const groups = meetingIn(joined, plan.groups);
+    const told = { ...plan, groups };
     const models = await this.#all.ask("ranks", "declare", { plan: told, peers: ranks });
     checkAlike(models);
     await this.#all.ask("ranks", "prepare", {});

@@ -23,10 +23,10 @@ export default defineActor<RankProtocol, RankInit>({
     return {
       handlers: {
         async declare({ plan, peers }) {
-          bindRank(init.rank, plan.execution, plan.layout.groups);
+          bindRank(init.rank, plan.execution, plan.groups);
           setNumThreads(plan.execution.threadsPerRank);
           enterDevice(plan.execution.devices[init.rank] as Device);
-          chargeThreadTo(ownerOf(plan.layout.groups.run, init.rank), "activations");
+          chargeThreadTo(ownerOf(plan.groups.run, init.rank), "activations");
           const job = await loadJob(plan.job.url);
           runner = new ModelRunner(context, init, plan, peers, job);
           loop = new RankLoop(runner);

@@ -1,10 +1,10 @@
 export type { Axis } from "./axis.ts";
 export { checkGiven } from "./check-given.ts";
 export { checkReturned, defineLoop, type LoopDefinition, requireLoss } from "./define-loop.ts";
-export { exampleRates } from "./example-rates.ts";
 export {
   type BestRule,
   defineJob,
+  exampleRates,
   type Job,
   type JobDefinition,
   modelOf,
@@ -16,7 +16,7 @@ export {
 } from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";
 export { loadJob, nameOfJob } from "./load-job.ts";
-export { checkWeights, type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
+export { type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
 export {
   checkLosses,
   type Losses,

@@ -5,7 +5,6 @@ import { keepModules } from "../runtime/module-texts.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
-import { importQuietly } from "./import-quietly.ts";
 import type { Job } from "./job.ts";
 import { checkLosses } from "./losses.ts";
 
@@ -153,4 +152,27 @@ function invalid(url: string, expected: string, got: string): TroupeError {
     { where: "job", expected: `${expected} in ${nameOfJob(url)}`, got, hint: "see examples/gpt/job.ts" },
     { fields: { url } },
   );
+}
+
+/**
+ * Imports a module of a user's. Where a package.json beside it names no `"type"`, Node runs it all the same and would say once
+ * for each thread that it had to look: that is not told.
+ */
+async function importQuietly(url: string): Promise<Readonly<Record<string, unknown>>> {
+  const { emitWarning } = process;
+  const quiet = (warning: string | Error, ...how: unknown[]) => {
+    if (codeOf(how) !== "MODULE_TYPELESS_PACKAGE_JSON")
+      (emitWarning as (...given: unknown[]) => void).call(process, warning, ...how);
+  };
+  process.emitWarning = quiet;
+  try {
+    return (await import(url)) as Record<string, unknown>;
+  } finally {
+    if (process.emitWarning === quiet) process.emitWarning = emitWarning;
+  }
+}
+
+/** The code of a warning, which is given in an object or behind its type. */
+function codeOf([options, code]: readonly unknown[]): unknown {
+  return typeof options === "object" ? (options as { readonly code?: unknown } | null)?.code : code;
 }

@@ -1,8 +1,8 @@
+import { readFileSync } from "node:fs";
 import { TroupeError } from "../errors/index.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Invitation } from "./hosting/host-agent.ts";
 import type { HostsOptions } from "./hosting/hosts.ts";
-import { residentBytes } from "./hosting/resident-bytes.ts";
 import type { DeadLetters } from "./inspection/dead-letters.ts";
 import { inspectActor } from "./inspection/inspect-actor.ts";
 import { Watchdog } from "./inspection/watchdog.ts";
@@ -212,7 +212,7 @@ export class ActorSystem {
 
   /** Returns the resident memory of all its processes, in bytes, including this one and warm standbys. */
   residentBytes(): number {
-    return residentBytes([process.pid, ...this.#launcher.pids]);
+    return residentBytesOf([process.pid, ...this.#launcher.pids]);
   }
 
   /**
@@ -256,4 +256,27 @@ export class ActorSystem {
       hint: "make a new one",
     });
   }
+}
+
+const kinds = ["RssAnon", "RssFile", "RssShmem"] as const;
+
+/** Memory that processes hold, in bytes; what several of them map of files and shared memory is counted once, at its largest. */
+function residentBytesOf(pids: readonly number[]): number {
+  const held = pids.map(heldBy);
+  const most = (kind: (typeof kinds)[number]): number => Math.max(...held.map((bytes) => bytes[kind]));
+  return held.reduce((sum, { RssAnon }) => sum + RssAnon, most("RssFile") + most("RssShmem"));
+}
+
+/** Nothing of a process that has ended; of this one, where no file can be opened, the most it has held. */
+function heldBy(pid: number): Record<(typeof kinds)[number], number> {
+  const bytes = { RssAnon: 0, RssFile: 0, RssShmem: 0 };
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    for (const kind of kinds) {
+      bytes[kind] = 1024 * Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0);
+    }
+  } catch {
+    if (pid === process.pid) bytes.RssAnon = 1024 * process.resourceUsage().maxRSS;
+  }
+  return bytes;
 }

@@ -26,36 +26,3 @@ export const systemClock: Clock = {
     return { cancel: () => clearTimeout(timer) };
   },
 };
-
-/** A clock that moves only by `advance`, which runs its timers in order of their time. */
-export class FakeClock implements Clock {
-  // An integer, so that sums of integers are exact; near the real time, because deadlines travel.
-  #nowMs = Math.ceil(systemClock.now());
-  readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
-
-  readonly now = (): number => this.#nowMs;
-
-  after(delayMs: number, run: () => void): Timer {
-    const timer = { atMs: this.#nowMs + delayMs, run };
-    this.#timers.add(timer);
-    return { cancel: () => this.#timers.delete(timer) };
-  }
-
-  /** How many timers wait to run. */
-  get numTimers(): number {
-    return this.#timers.size;
-  }
-
-  /** Moves time on by `elapsedMs` and runs the timers that fall due on the way. */
-  advance(elapsedMs: number): void {
-    const endMs = this.#nowMs + elapsedMs;
-    for (;;) {
-      const next = [...this.#timers].sort((left, right) => left.atMs - right.atMs)[0];
-      if (next === undefined || next.atMs > endMs) break;
-      this.#timers.delete(next);
-      this.#nowMs = next.atMs;
-      next.run();
-    }
-    this.#nowMs = endMs;
-  }
-}

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ByteTokenizer } from "../../src/library/data/tokenizers/byte.ts";
 import { CharacterSet, CharacterTokenizer } from "../../src/library/data/tokenizers/character.ts";
 import { HuggingFaceTokenizer } from "../../src/library/data/tokenizers/hugging-face.ts";
 import {
+  ByteTokenizer,
   loadGpt2Tokenizer,
   loadTokenizer,
   tokenizerFromSpec,

@@ -1,5 +1,5 @@
 import { configure } from "../../src/actors/trainer/index.ts";
-import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import type { Layout } from "../../src/compute/parallel/index.ts";
 import type { RuntimeOptions } from "../../src/entries/index.ts";
 import { loadJob } from "../../src/job/index.ts";
 import {
@@ -10,6 +10,7 @@ import {
   plannedJob,
 } from "../../src/tools/planner/index.ts";
 import { peakOfRun } from "../fixtures/peak-of-run.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 
 /** A way to run a family whose memory is planned and measured. */

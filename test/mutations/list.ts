@@ -237,7 +237,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a gradient is used by the host before it has come",
-    file: "src/compute/tensor/copies/beside.ts",
+    file: "src/compute/tensor/copies.ts",
     from: "  await copy.arrived();\n",
     to: "",
     caughtBy: [by(device, hostOptimizer)],

@@ -8,7 +8,7 @@ import {
   normal,
   ones,
   type ParameterSpec,
-  parameterSpecs,
+  specOf,
   streamOf,
   uniform,
   zeros,
@@ -72,7 +72,7 @@ describe("initial values", () => {
     const layer = new Linear(64, 32);
     materialize(layer, { seed: 3, dtype: "float64" });
     expect(layer.weight.tensor).toMatchObject({ dtype: "float64", requiresGrad: true, shape: [32, 64] });
-    expect(parameterSpecs(layer)).toEqual([
+    expect([...layer.namedState()].map(([name, parameter]) => specOf(name, parameter))).toEqual([
       { name: "weight", shape: [32, 64], dtype: "float32", init: uniform(-0.125, 0.125) },
       { name: "bias", shape: [32], dtype: "float32", init: uniform(-0.125, 0.125) },
     ]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { attention, dematerialize, materialize, packedRow, positionsIn } from "../../src/compute/nn/index.ts";
 import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { leftToRightRows } from "../../src/job/rapidformer/index.ts";
-import { leftToRight } from "../../src/library/data/index.ts";
+import { documentPlaces } from "../../src/library/data/index.ts";
 import {
   BertForQuestionAnswering,
   BertForSequenceClassification,
@@ -139,8 +139,13 @@ describe("samples that share a row", () => {
       });
       expect(apart(gradients[0] ?? [], gradients[1] ?? [])).toBeLessThan(1e-6);
       if (model instanceof GPT2LMHeadModel) {
-        const { hidden, positions } = leftToRight(tokens.slice(0, 16), ends);
-        const mask = tensor(hidden, { shape: [1, 1, 16, 16] }).eq(0);
+        const { begins, positions } = documentPlaces(tokens.slice(0, 16), ends);
+        const documentOf = (t: number) => begins.findLastIndex((begin) => begin <= t);
+        const seen = Uint8Array.from({ length: 16 * 16 }, (_, at) => {
+          const [t, other] = [Math.floor(at / 16), at % 16];
+          return other <= t && documentOf(other) === documentOf(t) ? 1 : 0;
+        });
+        const mask = tensor(seen, { shape: [1, 1, 16, 16] }).eq(1);
         const { wte, wpe, h, ln_f } = model.transformer;
         let x = wte.forward(rows.narrow(0, 0, 1)).add(wpe.forward(ids([[...positions]])));
         for (const block of h) x = block.forward(x, mask);

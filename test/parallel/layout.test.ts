@@ -6,8 +6,8 @@ import {
   type LayoutFacts,
   layoutProblems,
   nearestLayouts,
-  PLAIN_LAYOUT,
 } from "../../src/compute/parallel/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 
 /** GPT-2 small. */
 const gpt2: LayoutFacts = {
@@ -61,7 +61,7 @@ describe("checkLayout", () => {
       "accumulation 4; or batch 12; or accumulation 2; or batch 24",
     ],
     ["ZeRO level", { zero: 4 }, "expected a ZeRO level from 0 to 3, got 4", "zero 3"],
-    ["chunks", { ranks: 2, pp: 2, numChunks: 2 }, "expected one chunk a stage for 1f1b, got 2", "chunks 1"],
+    ["chunks", { ranks: 2, pp: 2, chunks: 2 }, "expected one chunk a stage for 1f1b, got 2", "chunks 1"],
     [
       "experts",
       { ranks: 2, ep: 2, batchSize: 2 },
@@ -70,7 +70,7 @@ describe("checkLayout", () => {
     ],
     [
       "interleaved micro-batches",
-      { ranks: 4, pp: 4, schedule: "interleaved", numChunks: 2, accumulation: 6, batchSize: 12 },
+      { ranks: 4, pp: 4, schedule: "interleaved", chunks: 2, accumulation: 6, batchSize: 12 },
       "expected micro-batches in multiples of pp 4 for interleaved, got 6",
       "accumulation 4",
     ],
@@ -107,7 +107,7 @@ describe("checkLayout", () => {
       ep: fc.integer({ min: 1, max: 8 }),
       zero: fc.integer({ min: -1, max: 5 }),
       schedule: fc.constantFrom("gpipe", "1f1b", "interleaved"),
-      numChunks: fc.integer({ min: 1, max: 4 }),
+      chunks: fc.integer({ min: 1, max: 4 }),
       batchSize: fc.integer({ min: 1, max: 512 }),
       accumulation: count,
     });

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  describeSchedule,
   type PipelineAction,
   type PipelineShape,
   pipelineSchedule,
@@ -199,3 +198,12 @@ describe("pipelineSchedule", () => {
     );
   });
 });
+
+/** A schedule as people write it, `F0 F1 B0 B1`; with chunks, a letter says which: `F0a F1a F0b`. */
+function describeSchedule(actions: readonly PipelineAction[]): string {
+  const chunked = actions.some((action) => action.chunk > 0);
+  const letter = (chunk: number) => (chunked ? String.fromCharCode("a".charCodeAt(0) + chunk) : "");
+  return actions
+    .map(({ kind, microBatch, chunk }) => `${kind === "forward" ? "F" : "B"}${microBatch}${letter(chunk)}`)
+    .join(" ");
+}

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
 import { GPT2LMHeadModel } from "../../src/library/models/index.ts";
 import { clusters, largestMemory, planMemory } from "../../src/tools/planner/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const path = new URL("../../examples/plans/gpt-13b.json", import.meta.url);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Layout, layoutProblems, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import { type Layout, layoutProblems } from "../../src/compute/parallel/index.ts";
 import {
   type Cluster,
   clusters,
@@ -9,6 +9,7 @@ import {
   simulate,
   suggestLayouts,
 } from "../../src/tools/planner/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const facts = gptFacts({ vocab_size: 50304, n_layer: 24, n_head: 16, n_embd: 2048, n_positions: 1024 });
@@ -23,7 +24,7 @@ describe("estimateStep", () => {
     { ranks: 16, tp: 2, zero: 3, batchSize: 32 },
     { ranks: 8, tp: 2, pp: 4, batchSize: 16, accumulation: 16 },
     { ranks: 16, tp: 2, pp: 2, zero: 1, batchSize: 64, accumulation: 8 },
-    { ranks: 8, pp: 4, zero: 1, batchSize: 32, accumulation: 8, schedule: "interleaved", numChunks: 3 },
+    { ranks: 8, pp: 4, zero: 1, batchSize: 32, accumulation: 8, schedule: "interleaved", chunks: 3 },
   ])("is within 20 in 100 of the simulated step for %o", (given) => {
     const layout = { ...PLAIN_LAYOUT, ...given };
     const { stepS } = simulate(facts, layout, options);

@@ -1,9 +1,10 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { configure } from "../../src/actors/trainer/index.ts";
-import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import type { Layout } from "../../src/compute/parallel/index.ts";
 import { loadJob } from "../../src/job/index.ts";
 import { factsOf, planMemory, plannedJob } from "../../src/tools/planner/index.ts";
 import { peakOfRun } from "../fixtures/peak-of-run.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 
 const familyJob = new URL("../fixtures/jobs/family.ts", import.meta.url);

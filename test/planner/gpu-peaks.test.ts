@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { configure } from "../../src/actors/trainer/index.ts";
-import { PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
 import { loadJob } from "../../src/job/index.ts";
 import { factsOf, planMemory, plannedJob } from "../../src/tools/planner/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 
 const gptJob = new URL("../../bench/gpt/job.ts", import.meta.url);
 const bertJob = new URL("../../bench/gpu/bert-job.ts", import.meta.url);

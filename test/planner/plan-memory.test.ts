@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import type { Layout } from "../../src/compute/parallel/index.ts";
 import { type MemoryUse, memory, resetPeakMemory } from "../../src/compute/tensor/index.ts";
 import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import {
@@ -11,6 +11,7 @@ import {
   shareOfStages,
   stateBytes,
 } from "../../src/tools/planner/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { atEachStep, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 

@@ -1,12 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { wrapForward } from "../../src/compute/nn/index.ts";
-import {
-  BlockEngine,
-  Mesh,
-  PLAIN_LAYOUT,
-  planBlocks,
-  type ShardPort,
-} from "../../src/compute/parallel/index.ts";
+import { BlockEngine, Mesh, planBlocks, type ShardPort } from "../../src/compute/parallel/index.ts";
 import { scope, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { GPT2LMHeadModel } from "../../src/library/models/index.ts";
 import {
@@ -18,6 +12,7 @@ import {
   shareOfStages,
 } from "../../src/tools/planner/index.ts";
 import { forwardBackward } from "../fixtures/forward-backward.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 
 const numSteps = 3;
 

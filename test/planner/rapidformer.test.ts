@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
 import {
   type ByteScheme,
   numParametersOf,
@@ -7,6 +6,7 @@ import {
   shareOfStages,
   stateBytes,
 } from "../../src/tools/planner/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const MEBIBYTE = 2 ** 20;

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { type Layout, PLAIN_LAYOUT } from "../../src/compute/parallel/index.ts";
+import type { Layout } from "../../src/compute/parallel/index.ts";
 import { type Cluster, clusters, type Simulation, simulate } from "../../src/tools/planner/index.ts";
 import { runWorld } from "../../src/tools/planner/simulation/simulate.ts";
 import {
   SimulatedWorld,
   type SimulationOptions,
 } from "../../src/tools/planner/simulation/simulated-world.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 /** A GPT whose head is small beside its layers, so that stages are even. */
@@ -39,10 +40,10 @@ describe("simulate", () => {
   it.each<[string, Partial<Layout>, number]>([
     ["1f1b", { pp: 4, accumulation: 8, batchSize: 8 }, 3 / 8],
     ["gpipe", { pp: 4, accumulation: 8, batchSize: 8, schedule: "gpipe" }, 3 / 8],
-    ["interleaved", { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", numChunks: 2 }, 3 / 16],
+    ["interleaved", { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", chunks: 2 }, 3 / 16],
     [
       "interleaved in four",
-      { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", numChunks: 4 },
+      { pp: 4, accumulation: 8, batchSize: 8, schedule: "interleaved", chunks: 4 },
       3 / 32,
     ],
   ])("stands idle for the bubble of the formula under %s", (_, layout, bubble) => {

@@ -3,16 +3,11 @@ import { MemoryStateStore } from "../../src/actors/shard/store/state-store.ts";
 import { partsOf } from "../../src/actors/state/saving/save-plan.ts";
 import type { ProcessGroup } from "../../src/compute/collectives/index.ts";
 import { AdamW, updateRuleOf } from "../../src/compute/optim/index.ts";
-import {
-  BlockState,
-  type FlatBlock,
-  ownedRange,
-  PLAIN_LAYOUT,
-  ShardStore,
-} from "../../src/compute/parallel/index.ts";
+import { BlockState, type FlatBlock, ownedRange, ShardStore } from "../../src/compute/parallel/index.ts";
 import { type DType, memory, scope, zeros } from "../../src/compute/tensor/index.ts";
 import { GPT2LMHeadModel } from "../../src/library/models/index.ts";
 import { byteScheme, shareOfStages, snapshotBytes, stateBytes } from "../../src/tools/planner/index.ts";
+import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const numRanks = 4;

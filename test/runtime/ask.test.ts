@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { ActorDown, AskTimeout, FakeClock } from "../../src/runtime/index.ts";
+import { ActorDown, AskTimeout } from "../../src/runtime/index.ts";
+import { FakeClock } from "../fixtures/fake-clock.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, closedGate, startSystem } from "./start-system.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { FakeClock } from "../../src/runtime/index.ts";
+import { FakeClock } from "../fixtures/fake-clock.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { CollectiveProtocol } from "./actors/collective.ts";
 import type { EchoProtocol } from "./actors/echo.ts";

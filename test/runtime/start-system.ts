@@ -7,7 +7,6 @@ import {
   ActorSystem,
   type ChildSpec,
   type Clock,
-  FakeClock,
   fromFailure,
   HostAgent,
   type HostsOptions,
@@ -20,6 +19,7 @@ import {
   type SupervisorOptions,
   type SystemOptions,
 } from "../../src/runtime/index.ts";
+import { FakeClock } from "../fixtures/fake-clock.ts";
 import { mapWords } from "./actors/shared-words.ts";
 
 let threads: "thread" | "process" = "thread";

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type ActorRef, FakeClock } from "../../src/runtime/index.ts";
+import type { ActorRef } from "../../src/runtime/index.ts";
+import { FakeClock } from "../fixtures/fake-clock.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 

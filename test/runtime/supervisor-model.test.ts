@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  type ChildSpec,
-  FakeClock,
-  type Restart,
-  type RuntimeEvent,
-  type Strategy,
-  type Supervisor,
-} from "../../src/runtime/index.ts";
+import type { ChildSpec, Restart, RuntimeEvent, Strategy, Supervisor } from "../../src/runtime/index.ts";
+import { FakeClock } from "../fixtures/fake-clock.ts";
 import type { ChildInit, ChildProtocol } from "./actors/child.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 

@@ -1,11 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  type ChildSpec,
-  FakeClock,
-  type RestartReport,
-  type Strategy,
-  type Supervisor,
-} from "../../src/runtime/index.ts";
+import type { ChildSpec, RestartReport, Strategy, Supervisor } from "../../src/runtime/index.ts";
+import { FakeClock } from "../fixtures/fake-clock.ts";
 import type { ChildInit, ChildProtocol } from "./actors/child.ts";
 import type { HolderProtocol } from "./actors/holder.ts";
 import { actorModule, type EventLog, startSystem } from "./start-system.ts";

@@ -1,4 +1,4 @@
-import { maskedCrc32c } from "../../src/tools/sinks/tensorboard/crc32c.ts";
+import { maskedCrc32c } from "../../src/tools/sinks/tensorboard/summary.ts";
 
 /** The payloads of an event file. @throws where a checksum is wrong, or the file ends in the midst of a record */
 export function recordsOf(file: Buffer): Buffer[] {

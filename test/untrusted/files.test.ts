@@ -27,7 +27,7 @@ const seen = [
 /** Reads of the machine's or the product's own files, which no stranger wrote, and files that are opened for writing. */
 const ours: Readonly<Record<string, string>> = {
   "errors/untrusted/bounded-file.ts": "the one place",
-  "runtime/hosting/resident-bytes.ts": "/proc",
+  "runtime/actor-system.ts": "/proc",
   "actors/trainer/stalls/stalls.ts": "/proc",
   "runtime/process-mark.ts": "/proc",
   "compute/tensor/processors.ts": "/proc and /sys",

@@ -1,9 +1,13 @@
 export { isActivity, reportActivity } from "./activity.ts";
-export { formatSummary } from "./format-summary.ts";
 export { heldBy, ownerOf } from "./held-memory.ts";
 export { histogramsOf, ShardHistograms } from "./histograms.ts";
 export { matchesName } from "./inspected-part.ts";
 export { joinUpdates, summarizeUpdates, UpdateInspection, type UpdateSummary } from "./inspected-update.ts";
 export { type Findings, type InspectionRequest, Inspections } from "./inspections.ts";
 export { ShardInspection } from "./shard-inspection.ts";
-export { summarizeParameters, summarizeTensors, type TensorSummary } from "./tensor-summary.ts";
+export {
+  formatSummary,
+  summarizeParameters,
+  summarizeTensors,
+  type TensorSummary,
+} from "./tensor-summary.ts";

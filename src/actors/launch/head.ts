@@ -1,11 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Store } from "../../compute/collectives/index.ts";
 import { TroupeError } from "../../errors/index.ts";
+import type { HostsOptions } from "../../job/options/index.ts";
 import type { Invitation } from "../../runtime/index.ts";
 import type { Launch } from "./launch.ts";
 import { ownAddress } from "./own-address.ts";
 import { type RefusedHost, RefusedHosts } from "./refused-hosts.ts";
-import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
+import { readTrust, type Trust } from "./trust.ts";
 
 const STORE_TIMEOUT_MS = 30_000;
 /** A process that comes later than this after a loss does not belong to a run that is just over. */
@@ -61,7 +62,7 @@ export class Head implements Disposable {
    * @throws {TroupeError} `STORE_UNREACHABLE` for a port that is taken, or a launcher's store that does not answer;
    * `TLS_KEYS` and `ACCESS_TOKEN` for files that cannot be used
    */
-  static async open(launch: Launch, files: TrustFiles): Promise<Head> {
+  static async open(launch: Launch, files: HostsOptions): Promise<Head> {
     const { master, isStoreKept } = launch;
     const trust = readTrust(files);
     const store = openStore(launch);

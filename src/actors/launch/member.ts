@@ -3,13 +3,14 @@ import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { Store } from "../../compute/collectives/index.ts";
 import { TroupeError } from "../../errors/index.ts";
+import type { HostsOptions } from "../../job/options/index.ts";
 import { fromFailure, HostAgent, type Invitation } from "../../runtime/index.ts";
 import { invitationKey, readEnd } from "./head.ts";
 import { isCompanion, type Launch, type MasterAddress } from "./launch.ts";
 import { ownMeans } from "./means.ts";
 import { ownAddress } from "./own-address.ts";
 import { noteRefused } from "./refused-hosts.ts";
-import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
+import { readTrust, type Trust } from "./trust.ts";
 
 const AGAIN_MS = 200;
 const ATTEMPT_MS = 5_000;
@@ -25,7 +26,7 @@ export interface MemberOptions {
   /** How long the head may take to appear. */
   readonly deadlineMs: number;
   /** Files by which hosts authenticate each other. */
-  readonly trust: TrustFiles;
+  readonly trust: HostsOptions;
   /** When the head counts as lost. */
   readonly heartbeat: { readonly everyMs: number; readonly lostAfter: number };
   /** Called once this host has joined, with the agent that takes signals for the run. */
@@ -109,7 +110,7 @@ async function join({
  * Reads the files of trust.
  * @throws {TroupeError} errors of {@link readTrust}, after a moment for the note to reach the head
  */
-async function trustIn(files: TrustFiles, launch: Launch): Promise<Trust> {
+async function trustIn(files: HostsOptions, launch: Launch): Promise<Trust> {
   try {
     return readTrust(files);
   } catch (error) {

@@ -2,39 +2,35 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { statSync } from "node:fs";
 import { fileFailure, TroupeError } from "../../errors/index.ts";
 import { maxFileBytes, readBoundedTextSync, whyUnsafe } from "../../errors/untrusted/index.ts";
+import type { HostsOptions } from "../../job/options/index.ts";
 import type { Keys } from "../../runtime/index.ts";
 
 const FEWEST_CHARACTERS = 16;
 const OURS = "a file that no other user could have made or changed";
 
-/** Files by which the hosts of a run authenticate each other. */
-export interface TrustFiles {
-  /** In PEM; either all hosts have them or none has. */
-  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined;
-  /** The same token on every host. */
-  readonly tokenFile: string | undefined;
-}
-
-/** Contents of {@link TrustFiles}. */
+/** Keys and token by which the hosts of a run know each other. */
 export interface Trust {
   readonly keys: Keys | undefined;
   readonly token: string | undefined;
 }
 
 /**
- * Reads the files and checks that they can be used, before any connection is made.
- * @throws {TroupeError} `TLS_KEYS` naming the file that cannot be read, is not PEM, has expired or does not match the
- * others; `ACCESS_TOKEN` for a token that others can read, or that is short; either for a file that another user could
- * have made
+ * Reads the files by which the hosts of a run know each other, before any host is called. Of TLS all three are given or none,
+ * as a relation of options has seen to.
+ * @throws {TroupeError} `TLS_KEYS` naming the file that cannot be read, is no PEM, is over its time or does not go with the
+ *   others; `ACCESS_TOKEN` for a token that others can read, or that is short; either for a file that another user could have made
  */
-export function readTrust({ tls, tokenFile }: TrustFiles): Trust {
+export function readTrust({ tls = {}, tokenFile }: HostsOptions): Trust {
+  const { cert, key, ca } = tls;
+  const isSealed = cert !== undefined && key !== undefined && ca !== undefined;
   return {
-    keys: tls && readKeys(tls),
+    keys: isSealed ? readKeys({ cert, key, ca }) : undefined,
     token: tokenFile === undefined ? undefined : readSecret(tokenFile),
   };
 }
 
-function readKeys(files: NonNullable<TrustFiles["tls"]>): Keys {
+/** @param files - paths of PEM files */
+function readKeys(files: Keys): Keys {
   const [cert, key, ca] = [read(files.cert), read(files.key), read(files.ca)];
   const own = parsed(files.cert, "a certificate in PEM", () => new X509Certificate(cert));
   const secret = parsed(files.key, "a private key in PEM, without a passphrase", () => createPrivateKey(key));

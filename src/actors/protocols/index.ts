@@ -15,21 +15,21 @@ export type {
   EvaluationName,
   FeederInit,
   FeederProtocol,
-  KnownData,
   OpenedData,
   RowRefs,
 } from "./feeder.ts";
 export type { Beginning, InitialState, InitialStateOf } from "./initial-state.ts";
 export type {
+  Activity,
   HeldMemory,
   HistogramBody,
   HistogramPart,
   InspectedPart,
   InspectedUpdate,
+  SaveProgress,
 } from "./inspection.ts";
-export type { OffloadPlan, OffloadProtocol, StateHome } from "./offload.ts";
+export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
 export type { PagingProtocol, PinRequest } from "./paging.ts";
-export type { ExecutionPlan, OffloadSettings } from "./plan-groups.ts";
 export type {
   DeclaredModel,
   EvaluatedBatch,
@@ -40,11 +40,10 @@ export type {
   RankProtocol,
   RankStepped,
   StepOrder,
-  WantedSave,
 } from "./rank.ts";
 export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
-export type { HostNode, Relay, Relayed, RelayProtocol } from "./relay.ts";
+export type { HostNode, Relay, Relayed } from "./relay.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { HeldRun, PartPlan, SavedShare, SavePlan, SentEntry, StateEntry } from "./save-plan.ts";
 export type {
@@ -66,7 +65,6 @@ export type {
   SpreadSave,
   WrittenShare,
 } from "./slice-writer.ts";
-export type { SavePart, SnapshotOrder, SnapshotProtocol, StoredFilesProtocol } from "./snapshot.ts";
+export type { SavePart, SnapshotOrder, SnapshotProtocol } from "./snapshot.ts";
 export type { StageLinkProtocol } from "./stage.ts";
-export type { Activity, SaveProgress } from "./telemetry.ts";
 export type { BlockUpdate, BlockUpdated } from "./update.ts";

@@ -1,16 +1,14 @@
 import type { OptimizerSpec } from "../../compute/optim/index.ts";
 import type { FlatBlock } from "../../compute/parallel/index.ts";
 import type { TensorRef } from "../../compute/tensor/index.ts";
+import type { OffloadHome } from "../../job/options/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { InitialState } from "./initial-state.ts";
 import type { PagingProtocol } from "./paging.ts";
 import type { SnapshotOrder } from "./snapshot.ts";
 import type { BlockUpdate, BlockUpdated, UpdateShareProtocol } from "./update.ts";
 
-/** Where offloaded state is stored: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */
-export type StateHome = { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
-
-/** State that an offload actor takes over from its shard. Plain data, but for the tensors. */
+/** What an offload actor takes over from its shard. Plain data, but for the tensors. */
 export interface OffloadPlan {
   /** Name of the run, unique in the process. */
   readonly run: string;
@@ -21,7 +19,7 @@ export interface OffloadPlan {
   readonly owned: readonly TensorRef[];
   readonly optimizers: readonly OptimizerSpec[];
   readonly initial: InitialState;
-  readonly home: StateHome;
+  readonly home: OffloadHome;
   readonly shard: ActorRef<PagingProtocol & UpdateShareProtocol>;
   readonly numThreads: number;
   /** Names of the blocks with paged parameters; the shard pins and unpins them. */

@@ -2,14 +2,14 @@ import type { GroupPlan } from "../../compute/collectives/index.ts";
 import type { OptimizerSpec } from "../../compute/optim/index.ts";
 import type { FlatBlock } from "../../compute/parallel/index.ts";
 import type { AnomalyRules } from "../../job/anomalies/index.ts";
-import type { InitialState } from "./initial-state.ts";
 import type {
-  ActivityPlan,
-  ExecutionPlan,
-  OptimizerOffload,
-  PrecisionPlan,
-  StepPlan,
-} from "./plan-groups.ts";
+  ExecutionSettings,
+  OffloadSettings,
+  PrecisionSettings,
+  TelemetrySettings,
+} from "../../job/options/index.ts";
+import type { InitialState } from "./initial-state.ts";
+import type { StepPlan } from "./rank-plan.ts";
 
 /** A shard's plan: its blocks, optimizers and peers. */
 export interface ShardPlan {
@@ -17,9 +17,9 @@ export interface ShardPlan {
   /** Each updates parameters of its own; the first also takes those that no other names. */
   readonly optimizers: readonly OptimizerSpec[];
   readonly peers: ShardPeers;
-  readonly execution: ExecutionPlan;
+  readonly execution: ExecutionSettings;
   /** With a loss scale, a step whose gradient is not finite is skipped on all ranks. */
-  readonly precision: PrecisionPlan;
+  readonly precision: PrecisionSettings;
   /** Without clipping and loss scale each block is updated as soon as it is reduced. */
   readonly training: StepPlan;
   /** Gradients are sums over this many micro-batches of all ranks, in a step with a complete batch. */
@@ -27,7 +27,7 @@ export interface ShardPlan {
   /** Further rules for anomalies in a step. */
   readonly anomalies: AnomalyRules;
   readonly offload: ShardOffload;
-  readonly telemetry: ActivityPlan;
+  readonly telemetry: TelemetrySettings;
   readonly initial: InitialState;
   /** Generation of the rank group, from 0. */
   readonly generation: number;
@@ -50,8 +50,7 @@ export interface ShardPeers {
 }
 
 /** State that a shard offloads. Plain data. */
-export interface ShardOffload {
-  readonly optimizer: OptimizerOffload | undefined;
+export interface ShardOffload extends Pick<OffloadSettings, "optimizer"> {
   /** Level-3 blocks with paged parameters; undefined at other levels. */
   readonly parameters: ParameterOffload | undefined;
 }

@@ -1,13 +1,4 @@
-export type { ScheduleName, ZeroName } from "../../compute/parallel/index.ts";
-export type {
-  AnomalyOptions,
-  CarrierChoice,
-  CheckpointOptions,
-  Precision,
-  RankPlacement,
-  Rounding,
-  RuntimeOptions,
-} from "../../job/options/index.ts";
+export type { AnomalyOptions, CheckpointOptions, RuntimeOptions } from "../../job/options/index.ts";
 export { configure } from "./plan/configure.ts";
 export { jobUrlOf, pythonScript } from "./plan/job-url.ts";
 export { trainingOf } from "./plan/training-plan.ts";

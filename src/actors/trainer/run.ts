@@ -1,8 +1,8 @@
 import type { Module } from "../../compute/nn/index.ts";
 import { releaseCachedMemory, releaseRefsOf } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
-import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../../job/events/index.ts";
-import { type Job, type JobConfig, loadJob, nameOfJob } from "../../job/index.ts";
+import { describeStall, reportError, type TroupeEventBody } from "../../job/events/index.ts";
+import { type JobConfig, nameOfJob } from "../../job/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../../job/options/index.ts";
 import { stampOf } from "../../library/checkpoint/index.ts";
 import {
@@ -14,35 +14,22 @@ import {
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
-import { keptModules, type ModuleTexts } from "../../runtime/module-texts.ts";
 import { over, RunControl } from "../engine/conductor/index.ts";
 import { actorModules } from "../index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
-import {
-  type BegunData,
-  type CheckpointerProtocol,
-  type OpenedData,
-  type RunResult,
-  recipientName,
-} from "../protocols/index.ts";
-import { configure } from "./plan/configure.ts";
-import { type BatchPlan, dryRun, planBatch, planRun } from "./plan/plan-run.ts";
-import { trainingOf } from "./plan/training-plan.ts";
+import { type CheckpointerProtocol, type RunResult, recipientName } from "../protocols/index.ts";
+import { planRun } from "./plan/plan-run.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
 import { SupervisedRanks } from "./recovery/supervised-ranks.ts";
 import { Rendezvous } from "./rendezvous.ts";
-import { settingsIn } from "./resume/changes.ts";
-import { checkResumed } from "./resume/check-resumed.ts";
-import { startOf } from "./resume/delta-base.ts";
-import { identityOf } from "./resume/module-identity.ts";
-import { KnownRecipe, recipeOf } from "./resume/recipe.ts";
 import { RunFolder } from "./resume/run-folder.ts";
-import { type Start, startFromCheckpoint } from "./resume/start.ts";
+import type { Start } from "./resume/start.ts";
 import { RunHosts } from "./run-hosts.ts";
+import { settleJob } from "./settle-job.ts";
 import { explainHang } from "./stalls/explain-hang.ts";
-import { JOB_LOADER, JobLoader } from "./stalls/job-loader.ts";
+import { JOB_LOADER } from "./stalls/job-loader.ts";
 import { reportingWait } from "./stalls/reported-waits.ts";
 import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
 import { Stalls } from "./stalls/stalls.ts";
@@ -111,13 +98,13 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { supervision, execution, telemetry, layout, hosts } = options.settings;
+    const { supervision, telemetry, layout } = options.settings;
     const { head, about, emit, onSignal } = options;
     this.#halted.promise.catch(() => {});
     const isApart = layout.carrier !== "alias" && layout.carrier !== "shared";
     this.#options = options;
-    this.#stalls = new Stalls(supervision.stallMs, execution.deadlineMs);
-    this.#hosts = new RunHosts(layout.numRanks, emit);
+    this.#stalls = new Stalls(supervision.stallMs, supervision.deadlineMs);
+    this.#hosts = new RunHosts(layout.ranks, emit);
     this.#system = new ActorSystem({
       name: "troupe",
       preload: preloads[layout.carrier],
@@ -129,7 +116,7 @@ export class Run {
       ...(head !== undefined && {
         network: {
           host: head.address,
-          heartbeat: heartbeatOf(hosts),
+          heartbeat: heartbeatOf(supervision.hostSilenceSeconds),
           ...(head.trust.keys && { tls: head.trust.keys }),
         },
         hosts: this.#hosts.options(head, about, onSignal),
@@ -246,14 +233,14 @@ export class Run {
     const system = this.#system;
     head?.publish(await system.invite());
     using _ = head && this.#hosts.watchRefused(head, () => system.hostsMissing);
-    const settled = await this.#settle(jobUrl, overrides);
+    const settled = await settleJob(system, jobUrl, overrides, settings, emit);
     const { job, config, data, batch, model, recipe, start, changes } = settled;
     await using rendezvous = await Rendezvous.open(layout, head?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
     if (head !== undefined)
-      await Promise.race([system.hostsJoined(settings.hosts.deadlineMs), this.#halted.promise]);
+      await Promise.race([system.hostsJoined(supervision.hostDeadlineSeconds * 1000), this.#halted.promise]);
     this.#haveJoined = true;
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
@@ -310,50 +297,6 @@ export class Run {
     return result;
   }
 
-  /** Finds out what is trained, from where on, and that it can be: all that may refuse the run before anything is written. */
-  async #settle(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<SettledJob> {
-    const { settings, emit } = this.#options;
-    const { training, execution, precision } = settings;
-    const { deadlineMs } = execution;
-    const loader = await JobLoader.start({
-      system: this.#system,
-      jobUrl,
-      name: nameOfJob(jobUrl),
-      deadlineMs,
-    });
-    const job = await loadJob(jobUrl);
-    const before =
-      training.resume === undefined
-        ? undefined
-        : await startFromCheckpoint(training.resume, training.isSeedAsked ? training.seed : undefined);
-    const resumed = before?.resumed;
-    const config = configure(job, overrides, resumed && settingsIn(resumed.state));
-    const seed = before?.seed ?? training.seed;
-    const { opened: data, fingerprint, begun, modules: loaded } = await loader.open({ config, seed });
-    const batch = planBatch(job, await trainingOf(job, config, data.facts), data, settings, resumed);
-    const declared = dryRun(job, config, data, settings, batch);
-    const { model } = declared;
-    const kept = keptModules();
-    // If the program has run the job before, it may keep an older text of it.
-    const { module, modules } = await identityOf(jobUrl, nameOfJob(jobUrl), {
-      sources: { ...kept.sources, ...loaded.sources },
-      resolved: { ...kept.resolved, ...loaded.resolved },
-    });
-    const recipe = new KnownRecipe(
-      recipeOf({ ...batch, ...declared, module, precision: precision.name }),
-      fingerprint,
-    );
-    // A new run's first steps do not wait for the data's fingerprint; who goes on must know before.
-    if (resumed !== undefined)
-      await reportingWait(recipe.known, (waitedMs) =>
-        emit({ kind: "run.delayed", what: "the fingerprint of its data", waitedMs }),
-      );
-    const now = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts };
-    const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
-    const start = await startOf(batch.training, model, seed, before);
-    return { job, config, data, begun, modules, batch, model, recipe, start, changes };
-  }
-
   #hear(event: RuntimeEvent): void {
     if (event.kind === "actor.failed" || event.kind === "actor.stopped") this.#clearUpAfter(event);
     // Its error is what the run ends by.
@@ -403,38 +346,21 @@ export class Run {
   }
 }
 
-/** What a run trains, and from where on. */
-interface SettledJob {
-  readonly job: Job;
-  readonly config: JobConfig;
-  readonly data: OpenedData;
-  /** Gives the facts known so far of the data that the run began with. */
-  readonly begun: () => BegunData;
-  /** The user's modules as the run began with them. */
-  readonly modules: ModuleTexts;
-  readonly batch: BatchPlan;
-  readonly model: Module;
-  readonly recipe: KnownRecipe;
-  readonly start: Start;
-  /** What is other than in the run of the checkpoint that it goes on from. */
-  readonly changes: readonly RunChange[];
-}
-
 /** The folder of the run's checkpoints, where any go to the disk. */
 async function takeFolder(
   { checkpoint, training }: RuntimeSettings,
   job: string,
   start: Start,
 ): Promise<RunFolder | undefined> {
-  if (checkpoint?.directory === undefined) return undefined;
-  const { directory, overwrite } = checkpoint;
+  if (checkpoint?.dir === undefined) return undefined;
+  const { dir: directory, overwrite } = checkpoint;
   return RunFolder.take({ directory, overwrite, job, start, resume: training.resume });
 }
 
 /** The folder into which ranks' own processes write; a state that is to stay in the checkpointer's memory goes through it. */
 function slicesTo(checkpoint: CheckpointSettings | undefined): string | undefined {
-  const { directory, writers, inMemoryEverySteps } = checkpoint ?? {};
-  return writers === "head" || inMemoryEverySteps !== undefined ? undefined : directory;
+  const { dir, writers, inMemoryEverySteps } = checkpoint ?? {};
+  return writers === "head" || inMemoryEverySteps !== undefined ? undefined : dir;
 }
 
 function runStarted(
@@ -445,14 +371,14 @@ function runStarted(
   model: Module,
 ): TroupeEventBody {
   const { layout, precision, execution } = settings;
-  const { numRanks, mesh, zero, placement } = layout;
+  const { ranks, mesh, zero, placement } = layout;
   return {
     kind: "run.started",
     job: nameOfJob(jobUrl),
     jobSettings: config,
     steps,
     firstStep: initial.step,
-    numRanks,
+    numRanks: ranks,
     mesh,
     zero,
     placement,

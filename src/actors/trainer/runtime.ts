@@ -10,7 +10,7 @@ import {
   type EventStreamOptions,
   type TroupeEvent,
 } from "../../job/events/index.ts";
-import type { RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
+import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
 import type { ActorInspection } from "../../runtime/index.ts";
 import type { SavedState } from "../engine/conductor/index.ts";
 import {
@@ -20,7 +20,7 @@ import {
   type TensorSummary,
   type UpdateSummary,
 } from "../inspect/index.ts";
-import type { Head, Launch, TrustFiles } from "../launch/index.ts";
+import type { Head, Launch } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
 import { optionError } from "./option-error.ts";
@@ -203,7 +203,7 @@ export class Runtime implements AsyncDisposable {
           if (hostSignal === undefined && this.#run !== undefined) this.#interrupt(signal);
         })
       : undefined;
-    using head = this.#launched && (await openHead(this.#launched.launch, settings.hosts.trust));
+    using head = this.#launched && (await openHead(this.#launched.launch, settings.supervision.hosts));
     const run = new this.#Run({
       settings,
       head,
@@ -365,12 +365,12 @@ export class Runtime implements AsyncDisposable {
   /** Lets the run save and end; stops it at once if that takes longer than the grace period, or it has no checkpoint folder. */
   #interrupt(signal: NodeJS.Signals): void {
     const { supervision, checkpoint } = this.#settings;
-    const { graceMs } = supervision;
+    const graceMs = supervision.graceSeconds * 1000;
     this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
     const isOver = this.#run?.interrupt(signal) === true;
     // The run itself reports the error of either.
     const giveUp = () => void this.#run?.stop().catch(() => {});
-    if (checkpoint?.directory === undefined) {
+    if (checkpoint?.dir === undefined) {
       if (!isOver) giveUp();
       return;
     }
@@ -400,7 +400,7 @@ export class Runtime implements AsyncDisposable {
 
   /** @throws {TroupeError} `OPTION` without a checkpoint folder */
   #requireFolder(): void {
-    if (this.#settings.checkpoint?.directory !== undefined) return;
+    if (this.#settings.checkpoint?.dir !== undefined) return;
     throw optionError("checkpoint.dir", "a folder to save to", "none", "give it to Runtime.spawn");
   }
 
@@ -417,7 +417,7 @@ export class Runtime implements AsyncDisposable {
 }
 
 /** Imported lazily: actors' threads load this module too, and never need it. */
-async function openHead(launch: Launch, trust: TrustFiles): Promise<Head> {
+async function openHead(launch: Launch, trust: HostsOptions): Promise<Head> {
   const launching = await import("../launch/index.ts");
   return launching.Head.open(launch, trust);
 }

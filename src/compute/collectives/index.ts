@@ -40,5 +40,5 @@ export {
 } from "./group-plan.ts";
 export type { Gathered, MemberRange, ProcessGroup } from "./process-group.ts";
 export type { ReduceOp } from "./reduce-op.ts";
-export { keepStore, Store, type StorePlace, setHostAddress } from "./store.ts";
+export { keepStore, Store, setHostAddress } from "./store.ts";
 export type { Work } from "./work.ts";

@@ -33,13 +33,12 @@ export {
 } from "./attention/rotary.ts";
 export { isFused, unfused } from "./fusion.ts";
 export * as init from "./init.ts";
-export { type ActivationName, activations } from "./layers/activation.ts";
+export { type ActivationName, activations, gated } from "./layers/activation.ts";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/batch-norm.ts";
 export { Conv1d, Conv2d, type ConvolutionOptions } from "./layers/convolution.ts";
 export { bindRandomness, type Draw, Drawing } from "./layers/drawing.ts";
 export { Dropout, type MaskSplit } from "./layers/dropout.ts";
 export { Embedding } from "./layers/embedding.ts";
-export { gated } from "./layers/gated.ts";
 export { GroupNorm } from "./layers/group-norm.ts";
 export { LayerDrop } from "./layers/layer-drop.ts";
 export { BareLayerNorm, LayerNorm } from "./layers/layer-norm.ts";
@@ -53,8 +52,6 @@ export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./l
 export type { ClassShare, LossOptions } from "./losses/weighed-rows.ts";
 export { cutBlocks } from "./module/blocks.ts";
 export { type BufferOptions, ModuleBuffer } from "./module/buffer.ts";
-export { evaluating } from "./module/evaluating.ts";
-export { Identity } from "./module/identity.ts";
 export {
   constant,
   type DefinedInitializer,
@@ -75,14 +72,13 @@ export {
   dematerialize,
   materialize,
   materializeTransient,
-  parameterSpecs,
   specOf,
 } from "./module/materialize.ts";
-export { failedModule, joinName, Module, wrapForward } from "./module/module.ts";
+export { evaluating, failedModule, joinName, Module, wrapForward } from "./module/module.ts";
 export { ModuleList } from "./module/module-list.ts";
 export { Parameter, type ParameterRole } from "./module/parameter.ts";
 export { cutShape, logicalRuns, type ParameterSplit, type SplitOptions } from "./module/parameter-split.ts";
-export { Sequential, type SequentialItem } from "./module/sequential.ts";
+export { Identity, Sequential, type SequentialItem } from "./module/sequential.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
 export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
 export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
@@ -103,7 +99,6 @@ export {
   column,
   type FeaturesRule,
   features,
-  type Held,
   type MaskRule,
   mask,
   planTest,

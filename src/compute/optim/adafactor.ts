@@ -42,15 +42,11 @@ const defaults = {
 } as const satisfies Defaults<AdafactorOptions>;
 
 /** {@link Adafactor} as plain data. */
-export interface AdafactorSpec extends CommonSpec {
+export interface AdafactorSpec
+  extends CommonSpec,
+    Required<Omit<AdafactorOptions, keyof OptimizerOptions | "beta1">> {
   readonly kind: "adafactor";
-  readonly eps: readonly [number, number];
-  readonly clipThreshold: number;
-  readonly decayRate: number;
   readonly beta1: number | undefined;
-  readonly scaleParameter: boolean;
-  readonly relativeStep: boolean;
-  readonly warmupInit: boolean;
 }
 
 /**

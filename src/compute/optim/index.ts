@@ -13,7 +13,7 @@ export { type ClipRule, clipFactor, clipGradNorm, clipRuleOf } from "./clip.ts";
 export { LAMB, type LAMBOptions, type LAMBSpec } from "./lamb.ts";
 export { Lion, type LionOptions, type LionSpec } from "./lion.ts";
 export type { LocalState } from "./local-updates.ts";
-export { initialLossScale, type LossScaleRule, type LossScaleState, nextLossScale } from "./loss-scale.ts";
+export { initialLossScale, type LossScaleRule, nextLossScale } from "./loss-scale.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
 export { defineOptimizer, loadOptimizers, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
@@ -63,7 +63,6 @@ export type {
 export { ALL_PARTS, elementwise, segmentsOf, stateTensor } from "./update-rule.ts";
 export {
   type Exchange,
-  exchanged,
   joined,
   largestOf,
   maximaOf,

@@ -5,7 +5,7 @@ import type { OwnedStretch, UpdateShare } from "./update-rule.ts";
 export type Exchange<Result> = Generator<Tensor, Result, readonly Tensor[]>;
 
 /** Yields this rank's values. @returns every rank's, in rank order */
-export function* exchanged(values: Float64Array): Exchange<Float64Array[]> {
+function* exchanged(values: Float64Array): Exchange<Float64Array[]> {
   const all = yield hold(() => tensor(values));
   return all.map((share) => share.toTypedArray() as Float64Array);
 }

@@ -15,13 +15,7 @@ export {
   SLICE_ALIGNMENT,
   sliceOf,
 } from "./blocks/flat-block.ts";
-export {
-  type BlockPlan,
-  type BlockPlanOptions,
-  type BlockUnit,
-  planBlocks,
-  ROOT_UNIT,
-} from "./blocks/plan-blocks.ts";
+export { type BlockPlan, type BlockPlanOptions, type BlockUnit, planBlocks } from "./blocks/plan-blocks.ts";
 export { type BlockOptions, block, type Recompute } from "./layout/block-options.ts";
 export {
   checkLayout,
@@ -29,25 +23,15 @@ export {
   type LayoutFacts,
   layoutProblems,
   nearestLayouts,
-  PLAIN_LAYOUT,
 } from "./layout/layout.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./layout/mesh.ts";
 export {
-  describeSchedule,
   type PipelineAction,
   type PipelineShape,
   pipelineSchedule,
   type ScheduleName,
 } from "./layout/pipeline-schedule.ts";
-export {
-  type BlockRange,
-  cutStages,
-  rangesOf,
-  type StageCut,
-  type TracedUse,
-  traceUse,
-  wholeModel,
-} from "./layout/stage-cut.ts";
+export { type BlockRange, cutStages, type StageCut, type TracedUse, traceUse } from "./layout/stage-cut.ts";
 export { type DealtCalls, dealCalls, stageOfBlocks } from "./layout/stages.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./layout/zero.ts";
 export { BlockState, keepsState, MASTER, type StateTensor, savedLayouts } from "./owned/block-state.ts";
@@ -57,10 +41,8 @@ export type { BlockStep } from "./owned/update-cohorts.ts";
 export { BlockEngine, type EngineOptions, type PassKey } from "./rank/block-engine.ts";
 export type { ShardPort } from "./rank/block-gathers.ts";
 export { BusyTime } from "./rank/busy-time.ts";
-export { GradientBuckets } from "./rank/gradient-buckets.ts";
 export { offloadedBlocks, pagedBlocks } from "./rank/offloaded-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./rank/prefetch.ts";
-export { StageEnd, StagePass } from "./rank/stage-pass.ts";
 export type { Completion } from "./rank/unit-gradients.ts";
 export { StepCounter } from "./step-counter.ts";
 export { BlockTape } from "./tape/block-tape.ts";

@@ -137,3 +137,26 @@ function collect(data: number | NestedNumbers, numbers: number[]): number[] {
   }
   return [data.length, ...first];
 }
+
+/**
+ * A file's bytes as a 1-D tensor, without reading them: pages come in when touched and go under memory pressure. Read-only:
+ * in-place operators throw `TENSOR_READ_ONLY`. The file must not shrink while the tensor, or a view of it, lives.
+ * @param numel - number of elements from `offsetBytes` on
+ * @throws {TroupeError} `FILE_UNREADABLE`, or `FILE_TOO_SHORT` when the file ends before the last element
+ */
+export function mapFile(
+  path: string,
+  dtype: DType,
+  numel: number,
+  options: { readonly offsetBytes?: number } = {},
+): Tensor {
+  const offsetBytes = options.offsetBytes ?? 0;
+  if (!Number.isSafeInteger(numel) || !Number.isSafeInteger(offsetBytes)) {
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "mapFile",
+      expected: "whole numbers",
+      got: `numel ${numel}, offsetBytes ${offsetBytes}`,
+    });
+  }
+  return adopt(native().mapFile(path, dtypeCode(dtype), numel, offsetBytes));
+}

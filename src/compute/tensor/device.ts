@@ -11,7 +11,7 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number];
 const NAMED = new RegExp(`^(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?$`);
 
 /** Whether a text is the name of a device, which this machine need not have: `cpu`, `cuda:1`, or `cuda`, which is `cuda:0`. */
-export function namesDevice(text: string): boolean {
+function namesDevice(text: string): boolean {
   return text === "cpu" || NAMED.test(text);
 }
 
@@ -91,8 +91,3 @@ export const streamOrder = {
     native().followPlace(place);
   },
 };
-
-/** Returns how often threads of this process have waited for a device to read values from it, which a step must not do. */
-export function readBacks(): number {
-  return native().readBacks();
-}

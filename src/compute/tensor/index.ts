@@ -5,10 +5,16 @@ import "./summary/show-tensor.ts"; // defines how console.log shows a Tensor
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
 export { type BackwardOptions, backward, refuseBackward } from "./backward.ts";
-export { type BesideCopy, copyBeside, emptyPinned, onHost } from "./copies/beside.ts";
-export { copyOffThread } from "./copies/copy-off-thread.ts";
-export { overHost } from "./copies/over-host.ts";
-export { type LateNumber, readLater } from "./copies/read-later.ts";
+export {
+  type BesideCopy,
+  copyBeside,
+  copyOffThread,
+  emptyPinned,
+  type LateNumber,
+  onHost,
+  overHost,
+  readLater,
+} from "./copies.ts";
 export {
   arange,
   type CreateOptions,
@@ -16,6 +22,7 @@ export {
   emptyShared,
   emptySharedOffThread,
   full,
+  mapFile,
   type NestedNumbers,
   ones,
   type Shape,
@@ -30,12 +37,10 @@ export {
   enterDevice,
   onDevice,
   parseDevice,
-  readBacks,
   requireDevice,
   streamOrder,
 } from "./device.ts";
 export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
-export { mapFile } from "./memory/map-file.ts";
 export {
   chargeThreadTo,
   type GpuMemory,
@@ -95,7 +100,6 @@ export {
   mapShared,
   nativeInfo,
   numThreads,
-  selfTest,
   setNumThreads,
 } from "./system.ts";
 export { adoptList, liveHandle, Tensor } from "./tensor.ts";

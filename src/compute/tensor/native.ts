@@ -232,7 +232,6 @@ export interface Native {
   beginReading(handle: number): number;
   /** Returns a handle of the elements in host memory. Call it once. */
   endReading(reading: number): number;
-  readBacks(): number;
 
   /** Seeds every schedule from now on. The functions from here to `touch` are for tests of the pretend device. */
   simSeed(seed: number): void;

@@ -46,8 +46,3 @@ export function mapShared(path: string): ArrayBuffer {
 export function nativeInfo(): NativeInfo {
   return native().nativeInfo();
 }
-
-/** Multiplies two matrices, and sums through Gloo if it is built in. @throws {TroupeError} if a result is wrong */
-export function selfTest(): { readonly matmul: boolean; readonly gloo: boolean } {
-  return native().selfTest();
-}

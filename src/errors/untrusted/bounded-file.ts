@@ -32,7 +32,7 @@ export const maxFileBytes = {
 } as const;
 
 /** Thrown when {@link openRegular} or {@link readBounded} refuses a file. `fileFailure` turns it into the words after "got". */
-export class FileRefused extends Error {
+class FileRefused extends Error {
   /** The system's error code, for the reasons that `fileFailure` has words for. */
   readonly code?: string;
 

@@ -1,6 +1,5 @@
 /** Readers for untrusted files: none of them can make the reader wait, fill the memory, or look up an inherited name. */
 export {
-  FileRefused,
   maxFileBytes,
   openRegular,
   openRegularSync,
@@ -9,9 +8,15 @@ export {
   readBoundedText,
   readBoundedTextSync,
 } from "./bounded-file.ts";
-export { JsonRefused, parseBoundedJson } from "./bounded-json.ts";
+export { JsonRefused, ownValue, parseBoundedJson } from "./bounded-json.ts";
 export { fileStatus } from "./file-status.ts";
-export { LinearPattern, type Match, PatternRefused } from "./linear-pattern.ts";
-export { makeFolder } from "./make-folder.ts";
-export { ownValue } from "./own-value.ts";
-export { compileCache, makeOwnFolder, temporaryRoot, userCache, whyForeign, whyUnsafe } from "./ownership.ts";
+export { LinearPattern, PatternRefused } from "./linear-pattern.ts";
+export {
+  compileCache,
+  makeFolder,
+  makeOwnFolder,
+  temporaryRoot,
+  userCache,
+  whyForeign,
+  whyUnsafe,
+} from "./ownership.ts";

@@ -10,5 +10,5 @@ export {
   type StepAnomaly,
 } from "./rules.ts";
 export { anomalyError, RewindRequest } from "./step-error.ts";
-export { type Judgement, type StepFigures, StepJudge } from "./step-judge.ts";
+export { type StepFigures, StepJudge } from "./step-judge.ts";
 export { StragglerWatch } from "./stragglers.ts";

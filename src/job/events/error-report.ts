@@ -30,14 +30,9 @@ export interface ErrorReport {
 }
 
 /** An error's own data, thrown here or received from another actor. */
-export interface ReportedError {
-  readonly code?: string | undefined;
-  readonly message: string;
-  readonly actor?: string | undefined;
-  readonly from?: ErrorOrigin | undefined;
-  readonly stack?: string | undefined;
-  readonly cause?: ErrorReport | undefined;
-}
+export type ReportedError = {
+  readonly [Field in keyof Omit<ErrorReport, "frames">]: ErrorReport[Field] | undefined;
+} & Pick<ErrorReport, "message">;
 
 const maxCauses = 8;
 

@@ -6,19 +6,10 @@
 export { type CommandOptions, readCommand } from "./command.ts";
 export { environmentOptions, FILE_VARIABLE } from "./environment.ts";
 export { fileOptions } from "./file.ts";
-export { number, oneOf, options, text, toggle, whole } from "./kinds.ts";
-export { type Given, Layers, type Origin } from "./layers.ts";
-export { describeStandard, groups, type Option, option, optionsOf } from "./option.ts";
-export type {
-  AnomalyOptions,
-  CarrierChoice,
-  CheckpointOptions,
-  DashboardOptions,
-  Precision,
-  RankPlacement,
-  Rounding,
-  RuntimeOptions,
-} from "./options.generated.ts";
+export { options } from "./kinds.ts";
+export { type Given, Layers } from "./layers.ts";
+export { describeStandard, groups, type Option, optionsOf } from "./option.ts";
+export type { AnomalyOptions, CheckpointOptions, HostsOptions, RuntimeOptions } from "./options.generated.ts";
 export { printConfig, printScript } from "./print.ts";
 export { read } from "./read.ts";
 export { commandSchema, ranksUpTo, runtimeSchema } from "./schema.ts";
@@ -26,13 +17,12 @@ export type {
   CheckpointSettings,
   ExecutionSettings,
   LayoutSettings,
+  OffloadHome,
   OffloadSettings,
   PrecisionSettings,
   RuntimeSettings,
-  SupervisionSettings,
   TelemetrySettings,
-  TrainingSettings,
 } from "./settings.ts";
-export { settle, trustFilesOf } from "./settle.ts";
+export { settle } from "./settle.ts";
 export { bytesOf, readText } from "./texts.ts";
 export { checkTraining } from "./training-plan.ts";

@@ -1,5 +1,5 @@
 /** Where a value comes from, the weakest first. */
-export const origins = ["default", "job", "checkpoint", "file", "environment", "flag", "script"] as const;
+const origins = ["default", "job", "checkpoint", "file", "environment", "flag", "script"] as const;
 
 /** One of {@link origins}. */
 export type Origin = (typeof origins)[number];

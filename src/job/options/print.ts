@@ -15,7 +15,7 @@ import { isWritable } from "./texts.ts";
  * @param job - the settings of the job, with their values
  */
 export function printConfig(command: CommandOptions, job: Readonly<Record<string, unknown>>): string {
-  const settled = settledBy(settingsOf(readRuntime(command.runtime).chosen));
+  const settled = settledBy(settingsOf(readRuntime(command.runtime)));
   const entries = optionsOf(commandSchema)
     .filter((option) => isWritable(option) && !isSubjectOf(option, command.layers.values))
     .map((option) => entryOf(option, command.layers, settled));
@@ -102,13 +102,11 @@ function valueAt(values: Record<string, unknown>, { path }: Option): unknown {
 
 /** What is no constant of the schema, and known once the rest is. */
 function settledBy(settings: RuntimeSettings): ReadonlyMap<string, unknown> {
-  const { layout, training, execution, checkpoint, telemetry } = settings;
+  const { layout, execution, telemetry } = settings;
   return new Map<string, unknown>([
     ["schedule", layout.schedule],
-    ["seed", training.seed],
     ["threadsPerRank", execution.threadsPerRank],
-    ["checkpoint.everySteps", checkpoint?.everySteps],
     ["traceEvery", telemetry.traceEvery],
-    ["memory.everySteps", telemetry.memoryEverySteps],
+    ["memory.everySteps", telemetry.memory.everySteps],
   ]);
 }

@@ -1,11 +1,12 @@
 import { accessSync, constants } from "node:fs";
 import type * as z from "zod";
 import type { runtimeSchema } from "./schema.ts";
+import type { Chosen } from "./settings.ts";
 
 /** Options as they were given, and the same completed by defaults. */
 export interface Choice {
   readonly given: z.input<typeof runtimeSchema>;
-  readonly chosen: z.output<typeof runtimeSchema>;
+  readonly chosen: Chosen;
 }
 
 /** A conflict of an option with others: `expected OPTION to be EXPECTED, got GOT (HINT)`. */

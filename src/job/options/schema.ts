@@ -7,18 +7,21 @@ import { named, option } from "./option.ts";
 
 const MAX_RANKS = 256;
 const LAST_PORT = 65_535;
+const USUAL_SEED = 1337;
+/** Share of the optimizer state that is offloaded where no other is given. No default of the schema: without `offload.optimizer` there is none. */
+export const USUAL_RATIO = 1;
 
 /** Steps between two events that cost more than a step's own figures. */
-const every = (interfaceName: string, flags: string, meaning: string, standard: number) =>
+const every = (interfaceName: string, flags: string, meaning: string, everySteps: number) =>
   named(
     interfaceName,
     "How often to emit figures that cost more than a step's own.",
     options({
       everySteps: option(cadence(), flags, "telemetry", meaning, {
-        otherwise: Number.isFinite(standard) ? `${standard}` : "never",
+        otherwise: Number.isFinite(everySteps) ? `${everySteps}` : "never",
       }),
     }),
-  );
+  ).prefault({ everySteps });
 
 const DEVICE = new RegExp(`^(?:cpu|auto|(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?)$`);
 const device = "cpu, auto, or a device such as cuda or cuda:1";
@@ -124,9 +127,15 @@ const training = {
     "micro-batches of each replica in a step",
     { otherwise: "the job's" },
   ),
-  seed: option(whole(0).optional(), "--seed <s>", "training", "seed of every random number of the run", {
-    otherwise: "1337, or the checkpoint's",
-  }),
+  seed: option(
+    whole(0).default(USUAL_SEED),
+    "--seed <s>",
+    "training",
+    "seed of every random number of the run",
+    {
+      otherwise: `${USUAL_SEED}, or the checkpoint's`,
+    },
+  ),
   resume: option(
     text("the folder of a checkpoint, or of a run's checkpoints, or auto").optional(),
     "--resume <dir>",
@@ -270,7 +279,7 @@ const offload = {
         "--offload-ratio <share>",
         "offload",
         "share of the optimizer state to offload, from 0 to 1; whole blocks, the last ones first",
-        { otherwise: "1" },
+        { otherwise: `${USUAL_RATIO}` },
       ),
       activations: option(
         oneOf(["host", "nvme"]).optional(),
@@ -318,10 +327,11 @@ const checkpoint = {
         "checkpoint",
         "remove another run's checkpoints from the folder; without this option such a folder is refused",
       ),
-      everySteps: steps(
+      everySteps: option(
+        whole(1).default(500),
         "--checkpoint-every <n>",
+        "checkpoint",
         "steps between checkpoints; the last step is always saved",
-        "500",
       ),
       whenBusy: option(
         oneOf(["wait", "skip"]).default("wait"),
@@ -545,14 +555,15 @@ const telemetry = {
     "MemoryOptions",
     "--memory-every <n>",
     "steps between events with each rank's memory (memory.measured)",
+    /** Counting takes some 60 µs for eight ranks: this often it is far below a thousandth of any step. */
     10,
-  ).optional(),
+  ),
   histograms: every(
     "HistogramOptions",
     "--histograms <n>",
     "steps between events with histograms of parameters and gradients (histogram.measured)",
     Number.POSITIVE_INFINITY,
-  ).optional(),
+  ),
   sinks: option(
     z
       .array(z.custom<EventSink>(isSink, { error: "a sink with write(event) and close()" }), {
@@ -634,22 +645,37 @@ const slowdown = {
   ).prefault({}),
 };
 
+/** The options of the runtime by the group in which they travel: see `RuntimeSettings`. */
+export const shapes = {
+  layout,
+  training,
+  precision,
+  execution,
+  offload,
+  checkpoint,
+  supervision,
+  anomalies,
+  telemetry,
+  dashboard,
+  slowdown,
+};
+
 /** What `Runtime.spawn` takes: how a run is distributed and saved. The job says what is trained. */
 export const runtimeSchema = named(
   "RuntimeOptions",
   "How a run is distributed and saved; the job says what is trained. Every option may be left out.",
   options({
-    ...layout,
-    ...training,
-    ...precision,
-    ...execution,
-    ...offload,
-    ...checkpoint,
-    ...supervision,
-    ...anomalies,
-    ...telemetry,
-    ...dashboard,
-    ...slowdown,
+    ...shapes.layout,
+    ...shapes.training,
+    ...shapes.precision,
+    ...shapes.execution,
+    ...shapes.offload,
+    ...shapes.checkpoint,
+    ...shapes.supervision,
+    ...shapes.anomalies,
+    ...shapes.telemetry,
+    ...shapes.dashboard,
+    ...shapes.slowdown,
   }),
 );
 

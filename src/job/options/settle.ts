@@ -11,27 +11,22 @@ import {
 } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { type Anomaly, type AnomalyRules, DEFAULT_RULES, type Policy } from "../anomalies/index.ts";
-import type { DashboardOptions, HostsOptions, Precision, RuntimeOptions } from "./options.generated.ts";
+import type { DashboardOptions, Precision, RuntimeOptions } from "./options.generated.ts";
 import { readRuntime } from "./read.ts";
 import type { Choice } from "./relations.ts";
+import { shapes, USUAL_RATIO } from "./schema.ts";
 import type {
-  CheckpointSettings,
+  Chosen,
+  Group,
+  GroupName,
   LayoutSettings,
   OffloadHome,
   OffloadSettings,
   PrecisionSettings,
   RuntimeSettings,
   TelemetrySettings,
-  TrustFiles,
 } from "./settings.ts";
 
-type Chosen = Choice["chosen"];
-
-/** Of a run that is not told another. */
-const USUAL_SEED = 1337;
-const USUAL_EVERY_STEPS = 500;
-/** Counting takes some 60 µs for eight ranks: this often it is far below a thousandth of any step. */
-const MEMORY_EVERY_STEPS = 10;
 /** Beside the checkpoints of a run: a page that is open then finds the run that goes on from them. */
 const TOKEN_FILE_NAME = "dashboard.token";
 
@@ -43,90 +38,49 @@ const TOKEN_FILE_NAME = "dashboard.token";
  *   scale's rule
  */
 export function settle(options: RuntimeOptions, numHosts?: number): RuntimeSettings {
-  return settingsOf(readRuntime(options).chosen, numHosts);
+  return settingsOf(readRuntime(options), numHosts);
 }
 
 /** @returns the settings that sound options amount to */
-export function settingsOf(chosen: Chosen, launchedHosts?: number): RuntimeSettings {
+export function settingsOf({ given, chosen }: Choice, launchedHosts?: number): RuntimeSettings {
   const numHosts = launchedHosts ?? 1;
-  const { steps, accumulation, seed, resume, recompute, prefetchBytes, slowdown } = chosen;
-  const { deadlineMs, stallMs, warmStandby, maxRestarts, signals, graceSeconds } = chosen;
+  const { warmStandby, threadsPerRank, deadlineMs, slowdown, checkpoint } = chosen;
   const cores = Math.max(1, Math.floor(cpus().length / Math.ceil(chosen.ranks / numHosts)));
   return {
     layout: layoutOf(chosen, launchedHosts !== undefined),
-    training: {
-      steps,
-      accumulation,
-      seed: seed ?? USUAL_SEED,
-      isSeedAsked: seed !== undefined,
-      resume,
-      change: chosen.change,
-    },
+    training: { ...groupOf(chosen, "training"), isSeedAsked: given.seed !== undefined },
     precision: precisionOf(chosen),
     execution: {
+      ...groupOf(chosen, "execution"),
       devices: devicesOf(chosen, numHosts),
-      recompute,
-      prefetchBytes,
-      threadsPerRank: chosen.threadsPerRank ?? cores,
-      bind: chosen.bind,
+      threadsPerRank: threadsPerRank ?? cores,
       deadlineMs,
       slowdown,
     },
     offload: offloadOf(chosen),
-    checkpoint: checkpointOf(chosen),
-    supervision: {
-      stallMs,
-      // Without a save a restart begins at the first step, beside which a second of loading is nothing.
-      warmStandby: warmStandby ?? chosen.checkpoint !== undefined,
-      maxRestarts,
-      signals,
-      graceMs: graceSeconds * 1000,
-    },
-    hosts: {
-      deadlineMs: chosen.hostDeadlineSeconds * 1000,
-      silenceMs: chosen.hostSilenceSeconds * 1000,
-      trust: trustFilesOf(chosen.hosts),
-    },
+    checkpoint,
+    // Without a save a restart begins at the first step, beside which a second of loading is nothing.
+    supervision: { ...groupOf(chosen, "supervision"), warmStandby: warmStandby ?? checkpoint !== undefined },
     anomalies: anomaliesOf(chosen),
     telemetry: telemetryOf(chosen),
     dashboard: dashboardOf(chosen),
   };
 }
 
-/** @returns the files that were named, the three of TLS together, as a relation between options has seen to */
-export function trustFilesOf({ tls, tokenFile }: HostsOptions = {}): TrustFiles {
-  const { cert, key, ca } = tls ?? {};
-  const isSealed = cert !== undefined && key !== undefined && ca !== undefined;
-  return { tls: isSealed ? { cert, key, ca } : undefined, tokenFile };
+function groupOf<Name extends GroupName>(chosen: Chosen, name: Name): Group<Name> {
+  const names = Object.keys(shapes[name]) as (keyof Chosen)[];
+  return Object.fromEntries(names.map((option) => [option, chosen[option]])) as Group<Name>;
 }
 
 /** Whether the mesh divides the ranks, the model and the batch, is checked once these are known. */
 function layoutOf(chosen: Chosen, isLaunched: boolean): LayoutSettings {
-  const {
-    ranks,
-    tp,
-    pp,
-    ep,
-    chunks,
-    schedule,
-    zero,
-    sequenceParallel,
-    overlapChunks,
-    placement,
-    carrier,
-    reduction,
-  } = chosen;
+  const { tp, pp, ep, schedule, zero, device: _, carrier, ...others } = groupOf(chosen, "layout");
   return {
-    numRanks: ranks,
-    mesh: { tp, pp, ep, dp: ranks / (tp * pp) },
-    schedule: schedule ?? (chunks > 1 ? "interleaved" : "1f1b"),
-    numChunks: chunks,
+    ...others,
+    mesh: { tp, pp, ep, dp: others.ranks / (tp * pp) },
+    schedule: schedule ?? (others.chunks > 1 ? "interleaved" : "1f1b"),
     zero: parseZeroLevel(zero),
-    sequence: sequenceParallel,
-    overlapChunks,
-    placement,
     carrier: carrier === "auto" ? carrierOf(chosen, isLaunched) : carrier,
-    reduction,
   };
 }
 
@@ -204,39 +158,13 @@ function ruleOf(asked: NonNullable<Chosen["lossScale"]>): LossScaleRule {
 }
 
 function offloadOf({ offload = {} }: Chosen): OffloadSettings {
-  const { optimizer, ratio = 1, activations, parameters, dir } = offload;
+  const { optimizer, ratio = USUAL_RATIO, activations, parameters, dir } = offload;
   const directory = dir === undefined ? "" : resolve(dir);
   const homeOf = (kind: "host" | "nvme"): OffloadHome => (kind === "nvme" ? { kind, directory } : { kind });
   return {
     optimizer: optimizer && { home: homeOf(optimizer), ratio },
     activations: activations && homeOf(activations),
     parameters: parameters && { directory },
-  };
-}
-
-function checkpointOf({ checkpoint }: Chosen): CheckpointSettings | undefined {
-  if (checkpoint === undefined) return undefined;
-  const {
-    dir,
-    overwrite,
-    everySteps,
-    whenBusy,
-    writers,
-    keepLast,
-    keepEverySteps,
-    inMemoryEverySteps,
-    maxStagedBytes,
-  } = checkpoint;
-  return {
-    directory: dir,
-    overwrite,
-    everySteps: everySteps ?? USUAL_EVERY_STEPS,
-    whenBusy,
-    writers,
-    keepLast,
-    keepEverySteps,
-    inMemoryEverySteps,
-    maxStagedBytes,
   };
 }
 
@@ -251,14 +179,9 @@ function anomaliesOf({ anomalies }: Chosen): AnomalyRules {
   return { ...DEFAULT_RULES, ...limits, policies };
 }
 
-function telemetryOf({ debug, trace, traceEvery, memory, histograms }: Chosen): TelemetrySettings {
-  return {
-    debug,
-    trace,
-    traceEvery: traceEvery ?? (trace ? 1 : 0),
-    memoryEverySteps: memory?.everySteps ?? MEMORY_EVERY_STEPS,
-    histogramsEverySteps: histograms?.everySteps ?? Number.POSITIVE_INFINITY,
-  };
+function telemetryOf(chosen: Chosen): TelemetrySettings {
+  const { sinks: _, traceEvery, ...others } = groupOf(chosen, "telemetry");
+  return { ...others, traceEvery: traceEvery ?? (others.trace ? 1 : 0) };
 }
 
 function dashboardOf({ dashboard, checkpoint }: Chosen): DashboardOptions | undefined {

@@ -39,7 +39,7 @@ export function bytesOf(text: string): number | undefined {
 type Kind = "number" | "boolean" | "text" | "list" | "other";
 
 /** What forms a value may have, that a text can stand for. */
-export function kindsOf(schema: z.core.$ZodType): ReadonlySet<Kind> {
+function kindsOf(schema: z.core.$ZodType): ReadonlySet<Kind> {
   const type = bare(schema);
   if (type instanceof z.ZodUnion) return new Set(type.options.flatMap((each) => [...kindsOf(each)]));
   if (type instanceof z.ZodLiteral) return new Set([...type.values].map(kindOfValue));

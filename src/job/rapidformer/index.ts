@@ -14,14 +14,13 @@ export { flagGroups, flags } from "./flags.ts";
 export { jobModules } from "./job-modules.ts";
 export { type LeftToRightRow, leftToRightRows } from "./left-to-right-rows.ts";
 export { getLogger, type Logger } from "./logger.ts";
-export { paddedVocabulary, withArchitecture } from "./model-fields.ts";
+export { paddedVocabulary } from "./model-fields.ts";
 export { mpu } from "./mpu.ts";
 export {
   type BertRecord,
   buildTrainValidTestDatasets,
   buildTrainValidTestDatasetsForHuggingface,
   buildTrainValidTestDatasetsForT5,
-  endOfDocument,
   type GptRecord,
   getTokenizer,
   type PretrainingData,

@@ -1,11 +1,6 @@
-export {
-  adapterConfigName,
-  adapterWeightsName,
-  adapterWeightsStem,
-  saveAdapterFolder,
-} from "./format/adapter-folder.ts";
+export { adapterConfigName, adapterWeightsName, saveAdapterFolder } from "./format/adapter-folder.ts";
 export { type Companions, isCompanion, withoutTokenizer } from "./format/companions.ts";
-export { fromSafetensorsDType, toSafetensorsDType } from "./format/dtype.ts";
+export { toSafetensorsDType } from "./format/dtype.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./format/manifest.ts";
 export { type AdapterTexts, type ModelTexts, textsAfter } from "./format/model-texts.ts";
 export { type OpenOptions, SafetensorsFile } from "./format/safetensors-file.ts";
@@ -36,13 +31,7 @@ export {
 export { openStorage } from "./open-storage.ts";
 export { Checkpoint } from "./reading/checkpoint.ts";
 export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";
-export {
-  isStateName,
-  type NamedCheckpoint,
-  namedIn,
-  nameState,
-  type StateName,
-} from "./reading/named-states.ts";
+export { isStateName, nameState, type StateName } from "./reading/named-states.ts";
 export { noCheckpoint } from "./reading/no-checkpoint.ts";
 export {
   newestFirst,
@@ -66,26 +55,19 @@ export {
   type RunStanding,
   refuseOthersFiles,
   runOf,
-  savedAt,
   stampOf,
   standingOf,
   takeEmpty,
   takeOver,
 } from "./reading/run-record.ts";
 export { type Damage, type VerifyOptions, verifyCheckpoint } from "./reading/verify.ts";
-export {
-  CheckpointDraft,
-  type CheckpointPlan,
-  type SavedCheckpoint,
-  type SaveOptions,
-} from "./saving/checkpoint-draft.ts";
+export { CheckpointDraft, type SavedCheckpoint, type SaveOptions } from "./saving/checkpoint-draft.ts";
 export { joinFolders } from "./saving/join-folders.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./saving/prune.ts";
 export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./saving/save-checkpoint.ts";
 export {
   entryOf,
   type PlannedTensor,
-  type PlannedTensors,
   TensorFiles,
   type WrittenTensors,
   weightsStem,
@@ -97,7 +79,6 @@ export type {
   CheckpointStorage,
   FileSink,
   FileSums,
-  ReadHow,
   StorageDraft,
   StorageHolder,
   StorageLock,

@@ -6,8 +6,6 @@ export {
   type BatchValue,
   disposeBatch,
   type HostValue,
-  type MappedBatch,
-  mapBatch,
   type TensorBatch,
   type TensorsOf,
   tensorsIn,
@@ -22,7 +20,6 @@ export * from "./megatron/index.ts";
 export {
   changedFiles,
   dataChanged,
-  type FileMark,
   type FileMarks,
   fileMarks,
   markFolders,
@@ -45,16 +42,9 @@ export {
   skipSamples,
 } from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
-export {
-  checkVocabulary,
-  defaultCacheDir,
-  type PreparedText,
-  prepareText,
-  type TextOptions,
-  type TokenizerChoice,
-} from "./text/prepare-text.ts";
+export { checkVocabulary, prepareText, type TextOptions, type TokenizerChoice } from "./text/prepare-text.ts";
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text/text-dataset.ts";
 export { hashFiles, type TextSource } from "./text/text-source.ts";
 export { type TextWindows, textWindows, type WindowOptions } from "./text/text-windows.ts";
-export { readTokens, type TokenFile } from "./text/token-file.ts";
+export type { TokenFile } from "./text/token-file.ts";
 export * from "./tokenizers/index.ts";

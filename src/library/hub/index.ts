@@ -3,4 +3,4 @@
  * looks anything up.
  */
 export { findData, findModel, findPrefix, type HubOptions } from "./find.ts";
-export { findRegistry, type Registry } from "./registry.ts";
+export { findRegistry } from "./registry.ts";

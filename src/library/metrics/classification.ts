@@ -22,7 +22,7 @@ export function topAccuracy(
 }
 
 /** Number of scores that rank before the one at `place`. */
-export function rankOf(scores: ArrayLike<number>, place: number): number {
+function rankOf(scores: ArrayLike<number>, place: number): number {
   const own = scores[place] ?? Number.NEGATIVE_INFINITY;
   let rank = 0;
   for (let other = 0; other < scores.length; other++) {
@@ -73,4 +73,34 @@ function f1Of(wanted: number, guesses: readonly number[], labels: readonly numbe
 
 function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** e^ of the mean loss: between how many tokens, all alike, the model is as unsure. */
+export function perplexity(nats: number, numTokens: number): number {
+  return Math.exp(nats / Math.max(1, numTokens));
+}
+
+/**
+ * The share of rows whose own column is among the `k` that are nearest to them.
+ * @param rows - N vectors, as `columns`, each the pair of the one at its place
+ */
+export function recallAt(
+  k: number,
+  rows: readonly ArrayLike<number>[],
+  columns: readonly ArrayLike<number>[],
+): number {
+  const found = rows.filter(
+    (row, place) =>
+      rankOf(
+        columns.map((column) => dot(row, column)),
+        place,
+      ) < k,
+  );
+  return found.length / Math.max(1, rows.length);
+}
+
+function dot(left: ArrayLike<number>, right: ArrayLike<number>): number {
+  let sum = 0;
+  for (let index = 0; index < left.length; index++) sum += (left[index] ?? 0) * (right[index] ?? 0);
+  return sum;
 }

@@ -6,11 +6,10 @@ export {
   type F1Average,
   f1Score,
   matthewsCorrelation,
-  rankOf,
+  perplexity,
+  recallAt,
   topAccuracy,
 } from "./classification.ts";
 export { pearson, spearman } from "./correlation.ts";
 export { characterErrorRate, editDistance, wordErrorRate, wordsOf } from "./edit-distance.ts";
 export { entityF1 } from "./entities.ts";
-export { perplexity } from "./perplexity.ts";
-export { recallAt } from "./retrieval.ts";

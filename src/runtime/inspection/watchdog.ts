@@ -109,7 +109,7 @@ function quietInCall(actor: ActorInspection): number | undefined {
 }
 
 /** Returns how long ago an actor last showed progress, in ms. */
-export function quietOf({ ageMs, unresponsiveMs, op, collective }: ActorInspection): number {
+function quietOf({ ageMs, unresponsiveMs, op, collective }: ActorInspection): number {
   return Math.min(
     ageMs,
     unresponsiveMs ?? Number.POSITIVE_INFINITY,

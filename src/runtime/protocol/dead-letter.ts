@@ -1,5 +1,5 @@
 /** The reasons why a message was not delivered. */
-export const deadLetterReasons = [
+const deadLetterReasons = [
   "NoSuchActor",
   "Stopped",
   "Expired",

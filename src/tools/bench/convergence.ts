@@ -17,7 +17,7 @@ export interface Convergence {
 }
 
 /** Strategies that must learn the same; the others are compared with the first. */
-export const strategies: Readonly<Record<string, RuntimeOptions>> = {
+const strategies: Readonly<Record<string, RuntimeOptions>> = {
   "one rank": { ranks: 1, zero: 0 },
   "ZeRO 0": { ranks: 2, zero: 0 },
   "ZeRO 1": { ranks: 2, zero: 1 },

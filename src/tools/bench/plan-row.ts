@@ -72,7 +72,7 @@ function layoutOf({ zero = 0, tp = 1, pp = 1 }: BenchRow["options"], { batch, mi
     ep: 1,
     zero: parseZeroLevel(zero),
     schedule: "1f1b",
-    numChunks: 1,
+    chunks: 1,
     batchSize: batch,
     accumulation: batch / (microBatch * replicas),
   };

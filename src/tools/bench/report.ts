@@ -51,7 +51,7 @@ interface Part {
 }
 
 /** The table of a dimension: measured, PyTorch's, planned and original numbers. */
-export function tableOf({ dimension, size, rows }: TableResult): Table {
+function tableOf({ dimension, size, rows }: TableResult): Table {
   const { layers, width, heads, length, microBatch, batch } = size;
   const parts = [own(rows), ...peers(rows), ...plans(rows), original];
   return {
@@ -193,4 +193,4 @@ export function markdownReport(result: BenchResult, pictures: readonly string[] 
   return `# Benchmarks\n\n${summaryOf(result)}\n\n${sections.join("\n\n")}\n`;
 }
 
-export const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
+const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);

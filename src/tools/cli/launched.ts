@@ -2,14 +2,11 @@ import { createHash } from "node:crypto";
 import { constants } from "node:os";
 import { heartbeatOf, type Launch, takePart } from "../../actors/launch/index.ts";
 import { TroupeError } from "../../errors/index.ts";
-import { type CommandOptions, type Given, trustFilesOf } from "../../job/options/index.ts";
+import { type CommandOptions, type Given, read, runtimeSchema } from "../../job/options/index.ts";
 import type { HostAgent } from "../../runtime/index.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 const DIGEST_LENGTH = 12;
-const USUAL_DEADLINE_S = 300;
-const USUAL_SILENCE_S = 1.8;
-const USUAL_GRACE_S = 60;
 
 /** Describes a run for comparison between hosts: the job, and a digest of all options given. */
 export function aboutRun(url: string, given: readonly Given[]): string {
@@ -27,8 +24,8 @@ export function aboutRun(url: string, given: readonly Given[]): string {
  * @throws {TroupeError} the error that the run failed with; `RUN_INTERRUPTED` where a signal to any host ended it
  */
 export async function takePartIn(launch: Launch, about: string, { runtime }: CommandOptions): Promise<void> {
-  const { hostDeadlineSeconds = USUAL_DEADLINE_S, hostSilenceSeconds = USUAL_SILENCE_S } = runtime;
-  const { graceSeconds = USUAL_GRACE_S } = runtime;
+  const chosen = read(runtimeSchema, runtime, () => "");
+  const { hosts, hostDeadlineSeconds, hostSilenceSeconds, graceSeconds } = chosen;
   let first: NodeJS.Signals | undefined;
   let joined: HostAgent | undefined;
   const headless = Promise.withResolvers<never>();
@@ -53,8 +50,8 @@ export async function takePartIn(launch: Launch, about: string, { runtime }: Com
       launch,
       about,
       deadlineMs: hostDeadlineSeconds * 1000,
-      trust: trustFilesOf(runtime.hosts),
-      heartbeat: heartbeatOf({ silenceMs: hostSilenceSeconds * 1000 }),
+      trust: hosts,
+      heartbeat: heartbeatOf(hostSilenceSeconds),
       onJoined: (agent) => {
         joined = agent;
         if (first !== undefined) agent.signal(first);

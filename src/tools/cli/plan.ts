@@ -176,7 +176,7 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
     ep: 1,
     zero: flags.zero,
     schedule: flags.schedule,
-    numChunks: flags.chunks,
+    chunks: flags.chunks,
     batchSize,
     accumulation: flags.accumulation ?? subject.accumulation ?? 1,
   };
@@ -257,7 +257,7 @@ function printCommand(path: string, layout: Layout, recompute: boolean, flags: P
     tp: layout.tp,
     pp: layout.pp,
     zero: layout.zero,
-    chunks: layout.numChunks,
+    chunks: layout.chunks,
   };
   const words = [
     ...Object.entries(numbers).flatMap(([name, value]) =>

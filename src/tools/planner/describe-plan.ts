@@ -17,9 +17,9 @@ const KINDS = [
 
 /** Writes a layout for people: `tp 2 · pp 4 · dp 4, ZeRO 1, 256 samples in 16 micro-batches`. */
 export function describeLayout(layout: Layout): string {
-  const { ranks, tp, pp, zero, batchSize, accumulation, schedule, numChunks } = layout;
-  const chunks = numChunks > 1 ? ` × ${numChunks}` : "";
-  const order = pp > 1 ? `, ${schedule}${chunks}` : "";
+  const { ranks, tp, pp, zero, batchSize, accumulation, schedule, chunks } = layout;
+  const turns = chunks > 1 ? ` × ${chunks}` : "";
+  const order = pp > 1 ? `, ${schedule}${turns}` : "";
   const batch = `${batchSize} samples in ${accumulation} micro-batch${accumulation === 1 ? "" : "es"}`;
   return `tp ${tp} · pp ${pp} · dp ${ranks / (tp * pp)}${order}, ZeRO ${zero}, ${batch}`;
 }

@@ -62,7 +62,7 @@ function* candidates(facts: ModelFacts, options: SuggestOptions): Generator<Layo
         // Only level 3 offloads parameters; with one replica there is nothing else to split.
         for (const zero of offloadParameters ? [3] : dp === 1 ? [0] : [0, 1, 2, 3]) {
           const split = { ranks, tp, pp, ep: 1, zero, batchSize, accumulation };
-          const layout: Layout = { ...split, schedule: "1f1b", numChunks: 1 };
+          const layout: Layout = { ...split, schedule: "1f1b", chunks: 1 };
           if (layoutProblems(facts.layout, layout).length === 0) yield layout;
         }
       }

@@ -5,15 +5,13 @@ import { describe, expect, it } from "vitest";
 import {
   bertSample,
   blendSizes,
-  cyclicBatches,
+  documentPlaces,
   gptSamples,
   gptTokens,
-  leftToRight,
   loadWordPiece,
   type MaskVocabulary,
   rampedBatchSize,
   sentenceSamples,
-  singleBatches,
   splitRanges,
   t5Sample,
   t5Vocabulary,
@@ -101,48 +99,27 @@ describe("blends", () => {
   });
 });
 
-describe("masks and positions", () => {
-  it("tell documents apart where they are to", () => {
-    const plain = leftToRight([5, 9, 6, 7], { endOfDocument: 9 });
-    expect([...plain.hidden]).toEqual([0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0]);
-    expect([[...plain.lossMask], [...plain.positions]]).toEqual([
+describe("documents of one row", () => {
+  it("are told apart where they are to", () => {
+    const plain = documentPlaces([5, 9, 6, 7], { endOfDocument: 9 });
+    expect([plain.begins, [...plain.lossMask], [...plain.positions]]).toEqual([
+      [0],
       [1, 1, 1, 1],
       [0, 1, 2, 3],
     ]);
-    const apart = leftToRight([5, 9, 6, 9, 7, 8], {
+    const apart = documentPlaces([5, 9, 6, 9, 7, 8], {
       endOfDocument: 9,
       resetPositions: true,
       resetAttention: true,
       maskLoss: true,
     });
+    expect(apart.begins).toEqual([0, 2, 4]);
     expect([...apart.positions]).toEqual([0, 1, 0, 1, 0, 1]);
     expect([...apart.lossMask]).toEqual([1, 0, 1, 0, 1, 1]);
-    expect([...apart.hidden.subarray(30)]).toEqual([1, 1, 1, 1, 0, 0]);
   });
 });
 
-describe("samplers", () => {
-  it("give each replica its part of consecutive batches, and drop what fills none", () => {
-    const options = { numSamples: 11, consumed: 4, microBatch: 2, numReplicas: 2 };
-    expect([...singleBatches({ ...options, replica: 0 })]).toEqual([[4, 5]]);
-    expect([...singleBatches({ ...options, replica: 1 })]).toEqual([[6, 7]]);
-  });
-
-  it("go round in torch's order, each with a part of its own or in turns", () => {
-    const options = { numSamples: 21, consumed: 4, microBatch: 2, numReplicas: 2 };
-    // randperm(10, 0) = 4 1 7 5 3 9 0 8 6 2
-    expect([...cyclicBatches({ ...options, replica: 1, sharded: true })]).toEqual([
-      [17, 15],
-      [13, 19],
-      [10, 18],
-      [16, 12],
-    ]);
-    const inTurns = [0, 1].flatMap((replica) =>
-      [...cyclicBatches({ ...options, replica, sharded: false })].flat(),
-    );
-    expect(new Set(inTurns).size).toBe(16);
-  });
-
+describe("batches", () => {
   it("let a batch grow with what is consumed", () => {
     const rampUp = { start: 4, end: 16, increment: 4, samples: 300 };
     expect([0, 99, 100, 250, 300, 301].map((consumed) => rampedBatchSize(rampUp, consumed))).toEqual([

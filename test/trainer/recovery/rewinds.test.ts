@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Rewinds } from "../../../src/actors/trainer/recovery/rewinds.ts";
+import { Rewinds } from "../../../src/actors/trainer/recovery/recovery.ts";
 import { TroupeError } from "../../../src/errors/index.ts";
 import { RewindRequest } from "../../../src/job/anomalies/index.ts";
 

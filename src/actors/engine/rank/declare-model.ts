@@ -9,24 +9,19 @@ import {
   type StageCut,
   tensorParallel,
   traceUse,
-  type ZeroLevel,
 } from "../../../compute/parallel/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { Job, JobConfig } from "../../../job/index.ts";
+import type { LayoutSettings } from "../../../job/options/index.ts";
 import type { RankGroups } from "./rank-groups.ts";
 
 /** How a model is spread over the ranks. */
-export interface SpreadOptions {
+export interface SpreadOptions
+  extends Pick<LayoutSettings, "chunks" | "zero" | "sequenceParallel" | "overlapChunks"> {
   readonly mesh: Mesh;
   readonly rank: number;
-  readonly numChunks: number;
-  readonly zero: ZeroLevel;
   readonly recompute: Recompute;
-  /** Whether tensor-parallel ranks share the positions between the split layers. */
-  readonly sequence: boolean;
-  /** In how many chunks what is gathered and scattered there overlaps the products beside it. */
-  readonly overlapChunks: number;
 }
 
 /**
@@ -42,11 +37,11 @@ export function spreadModel(
   trial: () => Tensor,
   options: SpreadOptions,
 ): BlockPlan {
-  const { mesh, rank, zero, recompute, sequence, overlapChunks: chunks } = options;
+  const { mesh, rank, zero, recompute } = options;
   // Before anything is wrapped: a stage is found by what the plain model does.
   const stages = mesh.shape.pp > 1 ? findStages(model, trial, options) : undefined;
   const tensorGroup = groups.along("tp");
-  const region = tensorGroup && tensorParallel(model, plan ?? {}, tensorGroup, { sequence, chunks });
+  const region = tensorGroup && tensorParallel(model, plan ?? {}, tensorGroup, options);
   const expertGroup = groups.along("ep");
   if (expertGroup !== undefined) expertParallel(model, expertGroup);
   return planBlocks(model, { zero, recompute, mesh, rank, region, ...(stages && { stages }) });
@@ -86,10 +81,10 @@ export function requireSequenceEntry(plan: TensorPlan): void {
   });
 }
 
-function findStages(model: Module, trial: () => Tensor, { mesh, numChunks }: SpreadOptions): StageCut {
+function findStages(model: Module, trial: () => Tensor, { mesh, chunks }: SpreadOptions): StageCut {
   const { blocks, rest } = cutBlocks(model);
   const modules = blocks.map(({ module }) => module);
   const use = traceUse(model, modules, rest.values(), trial);
   const parameters = blocks.map((block) => [...block.parameters.values()]);
-  return cutStages(parameters, use, { numStages: mesh.shape.pp, numChunks });
+  return cutStages(parameters, use, { numStages: mesh.shape.pp, numChunks: chunks });
 }

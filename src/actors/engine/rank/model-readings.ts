@@ -93,7 +93,7 @@ export class ModelReadings {
   #throughChunks<R>(pass: string, body: () => R): R | undefined {
     const { engine, stages, plan } = this.#runner;
     let result: R | undefined;
-    for (let chunk = 0; chunk < plan.layout.numChunks; chunk++) {
+    for (let chunk = 0; chunk < plan.layout.chunks; chunk++) {
       const key = { microBatch: 0, chunk };
       const received = stages.isFirst(chunk) ? [] : stages.receiveActivations(pass, key);
       const forwarded = engine.evaluateChunk(chunk, body, received);

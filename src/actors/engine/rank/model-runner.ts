@@ -10,6 +10,7 @@ import {
 } from "../../../compute/parallel/index.ts";
 import { attach, type Device } from "../../../compute/tensor/index.ts";
 import type { Job } from "../../../job/index.ts";
+import type { OffloadHome } from "../../../job/options/index.ts";
 import { microBatchesAt, type TensorBatch } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef } from "../../../runtime/index.ts";
 import { reportActivity } from "../../inspect/index.ts";
@@ -50,7 +51,7 @@ export class ModelRunner {
     peers: readonly ActorRef<RankProtocol>[],
     job: Job,
   ) {
-    const { numChunks } = plan.layout;
+    const { chunks: numChunks } = plan.layout;
     const { deadlineMs, devices } = plan.execution;
     const mesh = new Mesh(plan.layout.mesh);
     this.rank = rank;
@@ -115,7 +116,7 @@ export class ModelRunner {
 
   /** What this stage does in a step, in order. */
   schedule(step: number): readonly PipelineAction[] {
-    const { mesh, numChunks, schedule } = this.plan.layout;
+    const { mesh, chunks: numChunks, schedule } = this.plan.layout;
     const numMicroBatches = this.numMicroBatches(step);
     const shape = { numStages: mesh.pp, numMicroBatches, numChunks };
     const actions = this.#schedules.get(numMicroBatches) ?? pipelineSchedule(schedule, this.place.pp, shape);

@@ -15,15 +15,15 @@ export function planShard(
   blocks: BlockPlan,
   optimizers: readonly OptimizerSpec[],
 ): ShardPlan {
-  const { execution, precision, training, anomalies, telemetry, initial, generation } = plan;
-  const { groups } = plan.layout;
+  const { groups, execution, precision, training, anomalies, telemetry, initial, generation } = plan;
+  const rounding = precision.rounding === "stochastic" ? { seed: training.seed } : undefined;
   const { optimizer, parameters } = plan.offload;
   const mesh = new Mesh(plan.layout.mesh);
   const modelParallel = mesh.groupOf("mp", rank);
   const together = [...new Set([...modelParallel, ...mesh.groupOf("ep", rank)])];
   return {
     layouts: blocks.layouts,
-    optimizers: optimizers.map((spec) => ({ ...spec, rounding: precision.rounding })),
+    optimizers: optimizers.map((spec) => ({ ...spec, rounding })),
     peers: { groups, replicas: mesh.groupOf("dp", rank), modelParallel, together },
     execution,
     precision,

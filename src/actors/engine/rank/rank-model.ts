@@ -53,7 +53,7 @@ export class RankModel implements Disposable {
     this.rates = new LearningRates(job, this.optimizers, config, facts);
     const { deadlineMs, devices, recompute } = plan.execution;
     const options = { generation: plan.generation, deadlineMs, devices, status };
-    this.groups = new RankGroups(plan.layout.groups, plan.layout.mesh, rank, options);
+    this.groups = new RankGroups(plan.groups, plan.layout.mesh, rank, options);
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;
     const trial = () => this.#trialLoss(batches);

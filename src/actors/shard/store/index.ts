@@ -1,4 +1,4 @@
 export { stateStoreOf } from "./choose-state-store.ts";
 export { FileStateStore } from "./file-state-store.ts";
-export { MemoryStateStore, type OptimizerStateStore, type ShareWithRanks } from "./state-store.ts";
+export { MemoryStateStore, type OptimizerStateStore } from "./state-store.ts";
 export { Turns } from "./turns.ts";

@@ -5,7 +5,6 @@ export { abandoned, PartCollection } from "./part-collection.ts";
 export { PartCollector } from "./part-collector.ts";
 export { planShares } from "./plan-shares.ts";
 export { partsOf, planSave } from "./save-plan.ts";
-export { StateImage } from "./state-image.ts";
 export { tidyApart, writersMark } from "./tidy-apart.ts";
 export { isSaveProgress, writeParts } from "./write-parts.ts";
 export { writeShare } from "./write-share.ts";

@@ -34,7 +34,6 @@ import type { BatchRequest, OpenedData, RankPlan, RunSchedule, SavingRules } fro
 import { optionError } from "../option-error.ts";
 import { plannedSteps, recipeIn } from "../resume/recipe.ts";
 import type { Resumed, Start } from "../resume/start.ts";
-import { whole } from "./whole.ts";
 
 /** The plan of a run, complete before any of its actors is spawned. Plain data. */
 export interface RunPlan {
@@ -162,12 +161,12 @@ function greatestCommonDivisor(a: number, b: number): number {
 }
 
 function layoutOf(
-  { layout: { numRanks, mesh, zero, schedule, numChunks } }: RuntimeSettings,
+  { layout: { ranks, mesh, zero, schedule, chunks } }: RuntimeSettings,
   batch: Pick<BatchPlan, "batchSize" | "accumulation">,
 ): Layout {
   const { tp, pp, ep } = mesh;
   const { batchSize, accumulation } = batch;
-  return { ranks: numRanks, tp, pp, ep, zero, schedule, numChunks, batchSize, accumulation };
+  return { ranks, tp, pp, ep, zero, schedule, chunks, batchSize, accumulation };
 }
 
 /** A job's model, optimizers and schedules, declared once its data is known. */
@@ -213,7 +212,7 @@ function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: Ru
   const model = modelOf(job, config, data.facts);
   if (mesh.tp > 1) {
     const plan = tensorPlanOf(job, model, config);
-    if (settings.layout.sequence) requireSequenceEntry(plan);
+    if (settings.layout.sequenceParallel) requireSequenceEntry(plan);
     cutParameters(model, plan, { index: 0, count: mesh.tp });
   }
   cutExperts(model, { index: 0, count: mesh.ep });
@@ -239,18 +238,16 @@ export function planRun(
       best: bestRuleOf(training),
       predicts: job.predict !== undefined,
       saving: { ...savingRules(settings.checkpoint), begunFrom: start.texts, adapter: start.base?.adapter },
-      memoryEverySteps: settings.telemetry.memoryEverySteps,
-      histogramsEverySteps: settings.telemetry.histogramsEverySteps,
+      memoryEverySteps: settings.telemetry.memory.everySteps,
+      histogramsEverySteps: settings.telemetry.histograms.everySteps,
       sample: job.sample !== undefined,
     },
     ranks: {
       job: { url: jobUrl, config, facts: data.facts },
-      layout: { ...settings.layout, groups },
+      layout: settings.layout,
+      groups,
       execution: settings.execution,
-      precision: {
-        ...settings.precision,
-        rounding: settings.precision.rounding === "stochastic" ? { seed: start.seed } : undefined,
-      },
+      precision: settings.precision,
       training: {
         seed: start.seed,
         sampler: samplerStateOf(start, batch),
@@ -263,7 +260,7 @@ export function planRun(
       offload: settings.offload,
       telemetry: settings.telemetry,
       initial: start.initial,
-      isSaved: settings.checkpoint?.directory !== undefined,
+      isSaved: settings.checkpoint?.dir !== undefined,
       generation: 0,
     },
   };
@@ -282,7 +279,7 @@ function bestRuleOf({ best, evaluateEverySteps }: TrainingPlan): BestRule | unde
 /** Saves nothing unless the settings ask for it. */
 function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
   return {
-    everySteps: checkpoint?.directory === undefined ? undefined : checkpoint.everySteps,
+    everySteps: checkpoint?.dir === undefined ? undefined : checkpoint.everySteps,
     inMemoryEverySteps: checkpoint?.inMemoryEverySteps,
     whenBusy: checkpoint?.whenBusy ?? "wait",
     mayBeApart: checkpoint?.writers === "ranks",
@@ -325,4 +322,11 @@ function evaluationBatches(
       requests.push({ split, position, numSamples: Math.min(size, numUsed - position) });
     return isEven ? requests.filter((request) => request.numSamples === size) : requests;
   });
+}
+
+/** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
+function whole(option: string, value: number, lowest: number, highest = Number.MAX_SAFE_INTEGER): number {
+  if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
+  const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
+  throw optionError(option, `a whole number ${range}`, value);
 }

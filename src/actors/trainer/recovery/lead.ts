@@ -95,10 +95,10 @@ async function leadGenerations(
     const { generation, group, hosts } = ranks;
     const { initial, sampler } = at;
     const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
-    const layout = { ...plan.ranks.layout, groups: { ...plan.ranks.layout.groups, hosts } };
+    const groups = { ...plan.ranks.groups, hosts };
     const conductor = new Conductor(group, {
       schedule: plan.schedule,
-      plan: { ...plan.ranks, layout, training, initial: readable(initial, group.writers), generation },
+      plan: { ...plan.ranks, groups, training, initial: readable(initial, group.writers), generation },
       checkpointer,
       inspections,
       control,

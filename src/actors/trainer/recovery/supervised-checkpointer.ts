@@ -14,7 +14,7 @@ export const CHECKPOINTER = "checkpointer";
  */
 export async function superviseCheckpointer(
   system: ActorSystem,
-  { directory, keepLast, keepEverySteps }: CheckpointSettings,
+  { dir, keepLast, keepEverySteps }: CheckpointSettings,
   hold: string | undefined,
 ): Promise<ActorRef<CheckpointerProtocol>> {
   const keep = keepLast === undefined ? undefined : keepRule(keepLast, keepEverySteps);
@@ -29,7 +29,7 @@ export async function superviseCheckpointer(
         name: CHECKPOINTER,
         role: CHECKPOINTER,
         module: actorModules.checkpointer,
-        init: (): CheckpointerInit => ({ directory, hold, keep }),
+        init: (): CheckpointerInit => ({ directory: dir, hold, keep }),
       },
     ],
     // After the last restart every save fails and is reported; training goes on.

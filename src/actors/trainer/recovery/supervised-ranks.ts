@@ -1,5 +1,5 @@
 import type { TroupeError } from "../../../errors/index.ts";
-import type { RankPlacement } from "../../../job/options/index.ts";
+import type { LayoutSettings, OffloadSettings } from "../../../job/options/index.ts";
 import {
   type ActorInspection,
   type ActorSystem,
@@ -15,7 +15,6 @@ import type {
   FeederInit,
   FeederProtocol,
   OffloadProtocol,
-  OffloadSettings,
   RankGroup,
   RankInit,
   RankProtocol,
@@ -27,9 +26,7 @@ import type {
 import { Generations } from "./generations.ts";
 
 /** Options of a rank group. */
-export interface RankSpread {
-  readonly numRanks: number;
-  readonly placement: RankPlacement;
+export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement"> {
   /** If the optimizer is offloaded, each shard has an offload actor. */
   readonly offload: OffloadSettings;
   /** The folder to which each rank's process writes its share of a save; left out, the checkpointer writes everything. */
@@ -58,12 +55,12 @@ export class SupervisedRanks {
   private constructor(
     system: ActorSystem,
     supervisor: Supervisor,
-    { numRanks, slicesTo }: RankSpread,
+    { ranks, slicesTo }: RankSpread,
     generations: Generations,
   ) {
     this.#system = system;
     this.#supervisor = supervisor;
-    this.#numRanks = numRanks;
+    this.#numRanks = ranks;
     this.#hasWriters = slicesTo !== undefined;
     this.#generations = generations;
   }
@@ -162,10 +159,10 @@ export class SupervisedRanks {
 
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
-  { numRanks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
+  { ranks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
   feeder: () => FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
-  const places = placesOf(numRanks);
+  const places = placesOf(ranks);
   const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
   const { jobUrl } = feeder();
   const loading = (...moduleUrls: string[]) => ({

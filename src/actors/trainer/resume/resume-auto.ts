@@ -8,7 +8,7 @@ export const RESUME_AUTO = "auto";
 export async function settleResume(settings: RuntimeSettings): Promise<RuntimeSettings> {
   const { training, checkpoint } = settings;
   if (training.resume !== RESUME_AUTO) return settings;
-  const resume = await startedIn(checkpoint?.directory);
+  const resume = await startedIn(checkpoint?.dir);
   return { ...settings, training: { ...training, resume } };
 }
 

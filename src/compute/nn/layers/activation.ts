@@ -1,4 +1,5 @@
 import { ops, type Tensor } from "../../tensor/index.ts";
+import { isFused } from "../fusion.ts";
 
 // biome-ignore lint/suspicious/noApproximativeNumericConstant: six digits, as transformers has them
 const LAPLACE_MEAN = 0.707107;
@@ -58,3 +59,16 @@ const geluForms: Readonly<Partial<Record<ActivationName, "none" | "tanh">>> = {
   gelu_python_tanh: "tanh",
   gelu_pytorch_tanh: "tanh",
 };
+
+/**
+ * The middle of a gated feed-forward layer: activation(gate) · up, element by element; SwiGLU with "silu", in one pass, and
+ * GEGLU with a gelu.
+ * @param gate - [..., I], one float dtype for both
+ * @param up - [..., I]
+ * @see Shazeer 2020, https://arxiv.org/abs/2002.05202
+ */
+export function gated(activation: ActivationName, gate: Tensor, up: Tensor): Tensor {
+  const isSilu = activation === "silu" || activation === "swish";
+  if (isFused() && isSilu && gate.dtype !== "float64") return ops.troupe.swiglu(gate, up);
+  return activations[activation](gate).mul(up);
+}

@@ -16,7 +16,7 @@ import { type ConvolutionOptions, convolve1d } from "./convolution.ts";
  * the weight begins as `init`.
  * @see Salimans and Kingma 2016, https://arxiv.org/abs/1602.07868
  */
-export class WeightNorm extends Module {
+class WeightNorm extends Module {
   /** Magnitudes: size 1 in every dim except `dim`. */
   readonly original0: Parameter;
   readonly original1: Parameter;

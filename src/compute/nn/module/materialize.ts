@@ -8,11 +8,6 @@ export function specOf(name: string, { shape, split, dtype, init }: Parameter): 
   return split === undefined ? { name, shape, dtype, init } : { name, shape, split, dtype, init };
 }
 
-/** Describes the parameters and buffers of a model as plain data, in the order of `namedState`. */
-export function parameterSpecs(root: Module): ParameterSpec[] {
-  return [...root.namedState()].map(([name, parameter]) => specOf(name, parameter));
-}
-
 /**
  * Allocates memory for every parameter and buffer on this device, fills it with initial values, and requires gradients of
  * trainable parameters. For tests and scripts on one device: in a runtime the parallel engine binds views of flat blocks

@@ -239,3 +239,14 @@ function setForward(module: Module, forward: Module["forward"]): void {
 export function joinName(prefix: string, name: string): string {
   return prefix === "" ? name : `${prefix}.${name}`;
 }
+
+/** Runs `body` with `root` and all below it in evaluation mode, and then puts back the mode each one had. */
+export function evaluating<T>(root: Module, body: () => T): T {
+  const modes = [...root.namedModules().values()].map((module) => ({ module, training: module.training }));
+  root.eval();
+  try {
+    return body();
+  } finally {
+    for (const { module, training } of modes) module.training = training;
+  }
+}

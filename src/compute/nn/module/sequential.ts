@@ -51,3 +51,10 @@ export function indexItems(list: object, items: readonly unknown[]): void {
     Object.defineProperty(list, index, { value });
   });
 }
+
+/** Gives back what it is given: a place in a model that plans can name. */
+export class Identity extends Module {
+  override forward(x: Tensor): Tensor {
+    return x;
+  }
+}

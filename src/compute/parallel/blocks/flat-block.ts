@@ -1,4 +1,5 @@
 import type { ParameterSpec } from "../../nn/index.ts";
+import type { FlatPiece } from "../../optim/index.ts";
 import { numelOf } from "../../tensor/index.ts";
 import type { ZeroLevel } from "../layout/zero.ts";
 import { wordsOf } from "./constant-words.ts";
@@ -144,13 +145,8 @@ export function sliceOf(block: FlatBlock, member: number): Range {
 }
 
 /** One parameter's share of a range of the flat buffer. */
-export interface Piece {
+export interface Piece extends FlatPiece {
   readonly parameter: FlatParameter;
-  /** First element, within the parameter. */
-  readonly parameterBegin: number;
-  /** First element, within the range. */
-  readonly rangeBegin: number;
-  readonly numel: number;
 }
 
 /** @returns the pieces of parameters that lie in `range`, in order; padding belongs to none */

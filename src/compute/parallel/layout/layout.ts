@@ -13,7 +13,7 @@ export interface Layout {
   readonly zero: number;
   readonly schedule: ScheduleName;
   /** Chunks of the model on each stage; 1 unless interleaved. */
-  readonly numChunks: number;
+  readonly chunks: number;
   /** Samples in one step, over all ranks and micro-batches. */
   readonly batchSize: number;
   /** Micro-batches of one replica in one step. */
@@ -29,19 +29,6 @@ export interface LayoutFacts {
   /** 0 where the model has none. */
   readonly numExperts: number;
 }
-
-/** A layout of one rank, where nothing is split. */
-export const PLAIN_LAYOUT: Layout = {
-  ranks: 1,
-  tp: 1,
-  pp: 1,
-  ep: 1,
-  zero: 0,
-  schedule: "1f1b",
-  numChunks: 1,
-  batchSize: 1,
-  accumulation: 1,
-};
 
 /** How many of the nearest layouts an error names. */
 const NUM_SUGGESTED = 4;
@@ -84,7 +71,7 @@ export function layoutProblems(facts: LayoutFacts, layout: Layout): LayoutProble
     : [...meshProblems(facts, layout), ...pipelineProblems(facts, layout), ...batchProblems(layout)];
 }
 
-const COUNTS = ["ranks", "tp", "pp", "ep", "numChunks", "batchSize", "accumulation"] as const;
+const COUNTS = ["ranks", "tp", "pp", "ep", "chunks", "batchSize", "accumulation"] as const;
 
 function countProblems(layout: Layout): LayoutProblem[] {
   const counts = COUNTS.filter((name) => !Number.isSafeInteger(layout[name]) || layout[name] < 1);
@@ -116,24 +103,24 @@ function meshProblems(facts: LayoutFacts, { ranks, tp, pp, ep }: Layout): Layout
 }
 
 function pipelineProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
-  const { pp, schedule, numChunks, accumulation } = layout;
+  const { pp, schedule, chunks, accumulation } = layout;
   const problems: LayoutProblem[] = [];
-  if (pp * numChunks > mostStages(facts)) {
-    const chunks = numChunks === 1 ? "" : ` × ${numChunks} chunks`;
+  if (pp * chunks > mostStages(facts)) {
+    const each = chunks === 1 ? "" : ` × ${chunks} chunks`;
     problems.push({
-      expected: `a layer or more for each of pp ${pp}${chunks} but the last`,
+      expected: `a layer or more for each of pp ${pp}${each} but the last`,
       got: facts.numBlocks === 1 ? "1 layer" : `${facts.numBlocks} layers`,
     });
   }
   if (schedule === "interleaved") {
-    if (numChunks === 1) problems.push({ expected: "two chunks a stage or more for interleaved", got: "1" });
+    if (chunks === 1) problems.push({ expected: "two chunks a stage or more for interleaved", got: "1" });
     if (accumulation % pp !== 0)
       problems.push({
         expected: `micro-batches in multiples of pp ${pp} for interleaved`,
         got: `${accumulation}`,
       });
-  } else if (numChunks > 1) {
-    problems.push({ expected: `one chunk a stage for ${schedule}`, got: `${numChunks}` });
+  } else if (chunks > 1) {
+    problems.push({ expected: `one chunk a stage for ${schedule}`, got: `${chunks}` });
   }
   return problems;
 }
@@ -156,7 +143,7 @@ function batchProblems({ ranks, tp, pp, batchSize, accumulation }: Layout): Layo
 
 /** What a change costs: once for each field, and for each doubling or halving; ranks are machines, and cost the most. */
 const COST_OF_FIELD = 0.5;
-const COST_OF_CHANGE = { ranks: 1.5, tp: 1, pp: 1, ep: 1, numChunks: 1, batchSize: 1.1, accumulation: 1 };
+const COST_OF_CHANGE = { ranks: 1.5, tp: 1, pp: 1, ep: 1, chunks: 1, batchSize: 1.1, accumulation: 1 };
 
 /** @returns layouts that work, nearest first, none of which changes more than another listed one has to */
 export function nearestLayouts(facts: LayoutFacts, layout: Layout): Layout[] {
@@ -195,7 +182,7 @@ function* candidates(facts: LayoutFacts, asked: Layout): Generator<Layout> {
   const limit = (size: number) => Math.max(1, size);
   for (const tp of near(asked.tp, Math.max(8, 2 * sound(asked.tp)))) {
     for (const pp of near(asked.pp, mostStages(facts))) {
-      for (const numChunks of interleaved ? near(asked.numChunks, mostStages(facts)) : [1]) {
+      for (const chunks of interleaved ? near(asked.chunks, mostStages(facts)) : [1]) {
         for (const ranks of multiplesNear(asked.ranks, tp * pp)) {
           const dp = ranks / (tp * pp);
           for (const ep of near(asked.ep, limit(facts.numExperts))) {
@@ -203,7 +190,7 @@ function* candidates(facts: LayoutFacts, asked: Layout): Generator<Layout> {
               ? multiplesNear(asked.accumulation, pp)
               : near(asked.accumulation, 2 * sound(asked.accumulation))) {
               for (const batchSize of multiplesNear(asked.batchSize, dp * accumulation)) {
-                yield { ...asked, zero, tp, pp, ep, numChunks, ranks, accumulation, batchSize };
+                yield { ...asked, zero, tp, pp, ep, chunks, ranks, accumulation, batchSize };
               }
             }
           }
@@ -237,7 +224,7 @@ const NAMES = {
   pp: "pp",
   ep: "ep",
   zero: "zero",
-  numChunks: "chunks",
+  chunks: "chunks",
   accumulation: "accumulation",
   batchSize: "batch",
 } as const;

@@ -50,17 +50,6 @@ export function pipelineSchedule(
 }
 
 /**
- * @returns a schedule as people write it, `F0 F1 B0 B1`; with chunks, a letter says which: `F0a F1a F0b`
- */
-export function describeSchedule(actions: readonly PipelineAction[]): string {
-  const chunked = actions.some((action) => action.chunk > 0);
-  const letter = (chunk: number) => (chunked ? String.fromCharCode("a".charCodeAt(0) + chunk) : "");
-  return actions
-    .map(({ kind, microBatch, chunk }) => `${kind === "forward" ? "F" : "B"}${microBatch}${letter(chunk)}`)
-    .join(" ");
-}
-
-/**
  * Forwards before the first backward, not counting the one that is paired with it. A stage runs ahead by as many as it
  * takes the first micro-batch to come back; interleaved, that is twice the way and all chunks but the last.
  */

@@ -24,14 +24,14 @@ import { wrapEmbedding, wrapHead } from "./split-vocabulary.ts";
 /** How a plan is carried out. */
 export interface TensorParallelOptions {
   /** Whether positions are shared by the ranks between the split layers. Default: false. */
-  readonly sequence?: boolean;
+  readonly sequenceParallel?: boolean;
   /** The dim of positions in activations. Default: 1, as in [B, T, D]. */
   readonly sequenceDim?: number;
   /**
    * In how many chunks gathering positions overlaps the product behind it, and the product the reduction behind it, where
    * positions are shared and divide. Default: 1, no overlap,. Never changes the result.
    */
-  readonly chunks?: number;
+  readonly overlapChunks?: number;
 }
 
 /**
@@ -51,8 +51,8 @@ export function tensorParallel(
 ): SequenceRegion | undefined {
   cutParameters(model, plan, { index: group.rank, count: group.size });
   if (group.size === 1) return undefined;
-  const region = new SequenceRegion(group, options.sequenceDim ?? 1, options.chunks ?? 1);
-  for (const match of matchPlan(model, plan)) wrap(match, region, options.sequence === true);
+  const region = new SequenceRegion(group, options.sequenceDim ?? 1, options.overlapChunks ?? 1);
+  for (const match of matchPlan(model, plan)) wrap(match, region, options.sequenceParallel === true);
   return region;
 }
 

@@ -4,8 +4,7 @@ import type { ErrorReport, SourceFrame } from "../error-report.ts";
 export type ActorEvent = ActorStarted | ActorStalled | ActorFailed | ActorRestarted | ActorStopped;
 
 /** An actor's thread has started. */
-export interface ActorStarted {
-  readonly kind: "actor.started";
+interface ActorFacts {
   readonly actor: string;
   readonly incarnation: number;
   /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
@@ -14,19 +13,18 @@ export interface ActorStarted {
   readonly index?: number | undefined;
 }
 
+/** An actor's thread runs. */
+export interface ActorStarted extends ActorFacts {
+  readonly kind: "actor.started";
+}
+
 /**
  * An actor has shown no progress for too long, or waits for a function of the user's. The fields show its work, as another thread
  * reads it. Reported once for each wait.
  */
-export interface ActorStalled {
+export interface ActorStalled extends ActorFacts {
   readonly kind: "actor.stalled";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Its number among the actors of that role, if there are several. */
-  readonly index?: number | undefined;
-  /** The process that it runs in. */
+  /** Of the process it lives in. */
   readonly pid: number;
   /** "handling" or "waiting", or starting or stopping. */
   readonly state: string;
@@ -66,39 +64,21 @@ export interface ReachedCollective {
   readonly ageMs: number;
 }
 
-/** An actor threw an error or its thread died. */
-export interface ActorFailed {
+/** An actor threw or its thread died. */
+export interface ActorFailed extends ActorFacts {
   readonly kind: "actor.failed";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Its number among the actors of that role, if there are several. */
-  readonly index?: number | undefined;
   readonly cause: ErrorReport;
 }
 
-/** A supervisor restarted an actor; `cause` is set on the actor that failed first. */
-export interface ActorRestarted {
+/** A supervisor started an actor again; `cause` says why, where this actor was the one that failed. */
+export interface ActorRestarted extends ActorFacts {
   readonly kind: "actor.restarted";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Its number among the actors of that role, if there are several. */
-  readonly index?: number | undefined;
   readonly cause?: ErrorReport | undefined;
 }
 
 /** An actor ended without an error. */
-export interface ActorStopped {
+export interface ActorStopped extends ActorFacts {
   readonly kind: "actor.stopped";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Its number among the actors of that role, if there are several. */
-  readonly index?: number | undefined;
-  /** Whether it was terminated from outside. */
+  /** Whether it had to be ended without its consent. */
   readonly forced: boolean;
 }

@@ -19,8 +19,7 @@ export interface HostJoined {
 }
 
 /** A host is down, or cut off: its ranks are restarted on the remaining hosts. */
-export interface HostFailed {
-  readonly kind: "host.failed";
+interface LostHost {
   readonly index: number;
   readonly name: string;
   readonly error: ErrorReport;
@@ -30,10 +29,11 @@ export interface HostFailed {
  * A host that the launcher has started ends: the head refuses it, it does not trust the head, or it cannot use its own
  * files.
  */
-export interface HostRefused {
+export interface HostFailed extends LostHost {
+  readonly kind: "host.failed";
+}
+
+/** The error that it ends with. */
+export interface HostRefused extends LostHost {
   readonly kind: "host.refused";
-  readonly index: number;
-  readonly name: string;
-  /** The error that it ends with. */
-  readonly error: ErrorReport;
 }

@@ -20,9 +20,3 @@ export type TensorDTypeName = keyof typeof spellings;
 export function toSafetensorsDType(dtype: TensorDTypeName): SafetensorsDType {
   return spellings[dtype];
 }
-
-/** Converts safetensors' name of a dtype to that of tensors; undefined for those that no tensor has, such as F8_E4M3. */
-export function fromSafetensorsDType(dtype: SafetensorsDType): TensorDTypeName | undefined {
-  const names = Object.keys(spellings) as TensorDTypeName[];
-  return names.find((name) => spellings[name] === dtype);
-}

@@ -58,7 +58,7 @@ export interface Manifest {
 }
 
 /** The format's version, for reading and writing. */
-export const formatVersion = 2;
+const formatVersion = 2;
 /** The name of the manifest in a checkpoint's folder. */
 export const manifestName = "manifest.json";
 /** The largest manifest that is read: enough for some 5 TB of tensors. */

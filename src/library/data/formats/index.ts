@@ -3,7 +3,6 @@ export { type IdxArray, openIdx } from "./idx.ts";
 export { type JsonRecord, readJsonLines } from "./json-lines.ts";
 export { readParquet } from "./parquet.ts";
 export { type Picture, readPng } from "./png.ts";
-export { readRecords } from "./records.ts";
+export { readRecords, readTable, type TableRow } from "./records.ts";
 export { exampleError } from "./refusal.ts";
-export { readTable, type TableRow } from "./table.ts";
 export { type Recording, readWav } from "./wav.ts";

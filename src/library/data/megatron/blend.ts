@@ -5,7 +5,7 @@ export interface Blend {
 }
 
 /** Scales weights to a sum of 1. */
-export function normalized(weights: readonly number[]): number[] {
+function normalized(weights: readonly number[]): number[] {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return weights.map((weight) => weight / total);
 }

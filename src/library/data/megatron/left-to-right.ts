@@ -16,13 +16,7 @@ export interface DocumentPlaces {
   readonly lossMask: Float32Array;
 }
 
-/** A GPT sample's attention mask, positions and loss mask. */
-export interface LeftToRight extends Pick<DocumentPlaces, "positions" | "lossMask"> {
-  /** [T, T], 1 where a token is hidden from another: later ones, and other documents where attention is reset. */
-  readonly hidden: Uint8Array;
-}
-
-/** Finds the documents in one row of tokens. */
+/** Where the documents of one row of tokens lie. */
 export function documentPlaces(tokens: ArrayLike<number>, ends: DocumentEnds): DocumentPlaces {
   const { length } = tokens;
   const { endOfDocument, resetPositions = false, resetAttention = false, maskLoss = false } = ends;
@@ -37,15 +31,4 @@ export function documentPlaces(tokens: ArrayLike<number>, ends: DocumentEnds): D
     positions,
     lossMask: Float32Array.from({ length }, (_, t) => (maskLoss && tokens[t] === endOfDocument ? 0 : 1)),
   };
-}
-
-/** Makes masks and positions of one row of tokens like Megatron's `get_ltor_masks_and_position_ids`. */
-export function leftToRight(tokens: ArrayLike<number>, ends: DocumentEnds): LeftToRight {
-  const { length } = tokens;
-  const { begins, positions, lossMask } = documentPlaces(tokens, ends);
-  const hidden = new Uint8Array(length * length).fill(1);
-  for (const [index, begin] of begins.entries())
-    for (let t = begin; t < (begins[index + 1] ?? length); t++)
-      hidden.fill(0, t * length + begin, t * length + t + 1);
-  return { hidden, lossMask, positions };
 }

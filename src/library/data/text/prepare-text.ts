@@ -40,7 +40,7 @@ export interface PreparedText {
 }
 
 /** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
-export function defaultCacheDir(): string {
+function defaultCacheDir(): string {
   return process.env.TROUPE_CACHE ?? userCache();
 }
 

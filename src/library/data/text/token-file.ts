@@ -1,20 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { crc32 } from "node:zlib";
-import { TroupeError } from "../../../errors/index.ts";
 import {
   maxFileBytes,
   openRegular,
   parseBoundedJson,
   readBoundedText,
 } from "../../../errors/untrusted/index.ts";
-import {
-  bytesPerToken,
-  newTokenArray,
-  type TokenArray,
-  type TokenDType,
-  tokenBytes,
-} from "../tokenizers/token-dtype.ts";
+import { bytesPerToken, type TokenArray, type TokenDType, tokenBytes } from "../tokenizers/token-dtype.ts";
 import type { TokenizerSpec } from "../tokenizers/tokenizer.ts";
 
 /** A file of nothing but tokens, little-endian, to be mapped into memory. Plain data. */
@@ -90,30 +83,6 @@ export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | 
   }
 }
 
-/** Reads the tokens of `file` from `begin` to below `end` into memory. */
-export async function readTokens(file: TokenFile, begin = 0, end = file.numTokens): Promise<TokenArray> {
-  const tokens = newTokenArray(file.dtype, end - begin);
-  const bytes = tokenBytes(tokens);
-  const handle = await openRegular(file.path);
-  try {
-    let numRead = 0;
-    while (numRead < bytes.length) {
-      const position = begin * bytesPerToken(file.dtype) + numRead;
-      const { bytesRead } = await handle.read(
-        bytes,
-        numRead,
-        Math.min(bytes.length - numRead, readChunkBytes),
-        position,
-      );
-      if (bytesRead === 0) throw truncated(file);
-      numRead += bytesRead;
-    }
-  } finally {
-    await handle.close();
-  }
-  return tokens;
-}
-
 function notePath(tokensPath: string): string {
   return `${tokensPath}.json`;
 }
@@ -150,17 +119,4 @@ async function measure(path: string): Promise<{ sizeBytes: number; crc32: number
   } finally {
     await file.close();
   }
-}
-
-function truncated(file: TokenFile): TroupeError {
-  return new TroupeError(
-    "DATA_CACHE_FAILED",
-    {
-      where: "token file",
-      expected: `${file.numTokens} tokens in ${file.path}`,
-      got: "fewer",
-      hint: "delete the file: it will be made again",
-    },
-    { fields: { path: file.path, numTokens: file.numTokens } },
-  );
 }

@@ -1,7 +1,6 @@
 /** Tokenizers: their kinds, rows of several texts, and the ranges of tokens in a text. */
 
 export type { Span } from "./aligned-text.ts";
-export { ByteTokenizer } from "./byte.ts";
 export { CharacterSet, CharacterTokenizer } from "./character.ts";
 export { HuggingFaceTokenizer } from "./hugging-face.ts";
 export {
@@ -12,6 +11,6 @@ export {
   type Truncation,
 } from "./joined-texts.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load.ts";
-export { type TokenArray, type TokenDType, tensorDType } from "./token-dtype.ts";
+export type { TokenArray, TokenDType } from "./token-dtype.ts";
 export type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 export { loadWordPiece, type WordPieceOptions } from "./word-piece.ts";

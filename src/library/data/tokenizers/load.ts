@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { fileFailure, TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
-import { ByteTokenizer } from "./byte.ts";
 import { CharacterTokenizer } from "./character.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
@@ -133,4 +132,21 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Tokens are the 256 byte values of the UTF-8 text: needs no vocabulary and knows every file. */
+export class ByteTokenizer implements Tokenizer {
+  readonly vocabSize = 256;
+  readonly spec = { kind: "byte" } as const;
+  readonly legalCuts = "between-characters";
+
+  encode(text: string): Uint8Array {
+    return new TextEncoder().encode(text);
+  }
+
+  decode(tokens: Iterable<number>): string {
+    // 0xff never occurs in UTF-8, so a foreign token becomes one replacement character.
+    const bytes = Uint8Array.from(tokens, (token) => (token < 256 ? token : 0xff));
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  }
 }

@@ -65,7 +65,7 @@ interface Caller {
 const looksPerBeat = 4;
 
 /** The route of messages between hubs. */
-export const controlRoute = 0;
+const controlRoute = 0;
 
 /**
  * Carries bytes between this process and others, over one socket for each direction, and never looks into them. It writes

@@ -27,7 +27,7 @@ export function estimateStep(
   layout: Layout,
   options: PlanOptions & { readonly cluster: Cluster },
 ): Estimate {
-  const { pp, numChunks, accumulation } = layout;
+  const { pp, chunks, accumulation } = layout;
   const scheme = byteScheme(options.precision, options.stateTensors);
   const trace = facts.trace(traceOptions(layout, options));
   const stages = shareOfStages(facts, layout).map((share) => ({
@@ -39,7 +39,7 @@ export function estimateStep(
   const microBatchS =
     Math.max(...stages.map(({ share, costs }) => microBatchSeconds(share, costs))) + transferS;
   const computeS = microBatchS * accumulation;
-  const bubbleS = (microBatchS * (pp - 1)) / numChunks;
+  const bubbleS = (microBatchS * (pp - 1)) / chunks;
   const exposedS = Math.max(
     ...stages.map(({ share, costs }) => exposedSeconds(share, costs, groups.dp, layout)),
   );

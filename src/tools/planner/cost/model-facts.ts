@@ -81,7 +81,7 @@ export function factsOf(planned: PlannedModel): ModelFacts {
     tokensPerSample: planned.tokensPerSample,
     get flopsPerSample() {
       const numSamples = planned.someSamples;
-      const alone = { tp: 1, sequence: false, recompute: false, autocast: undefined } as const;
+      const alone = { tp: 1, sequenceParallel: false, recompute: false, autocast: undefined } as const;
       const options = { ...alone, numSamples, dtype: "float32", device: "cpu" } as const;
       const flops = trace(options).calls.map(({ forward, backward }) => forward.flops + backward.flops);
       return flops.reduce((sum, each) => sum + each, 0) / numSamples;

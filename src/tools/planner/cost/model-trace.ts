@@ -13,6 +13,7 @@ import {
   type AutocastDType,
   autocast,
   type DType,
+  full,
   hold,
   itemBytes,
   type Meter,
@@ -50,7 +51,7 @@ export interface TraceOptions {
   /** Number of ranks that split a layer. */
   readonly tp: number;
   /** Whether activations between the split parts of a layer are split too, along the sequence. */
-  readonly sequence: boolean;
+  readonly sequenceParallel: boolean;
   /** Whether blocks keep only their input and are recomputed in backward. */
   readonly recompute: boolean;
   /** The device whose kernels are counted. */
@@ -117,7 +118,9 @@ export function traceModel(planned: PlannedModel, options: TraceOptions): ModelT
   });
   try {
     const plan = planned.tensorPlan ?? {};
-    const region = tensorParallel(model, plan, group, { sequence: options.sequence && options.tp > 1 });
+    const region = tensorParallel(model, plan, group, {
+      sequenceParallel: options.sequenceParallel && options.tp > 1,
+    });
     const padded = (run: (...args: unknown[]) => unknown) => region?.paddedOnce(run) ?? run;
     return scope(() =>
       metered(options.device, (meter) => {
@@ -318,5 +321,30 @@ export function sumOfWork(one: Work, other: Work, times = 1): Work {
     ),
     ringBytes: one.ringBytes + times * other.ringBytes,
     numRings: one.numRings + times * other.numRings,
+  };
+}
+
+/** A model that learns to tell the next token of a text. */
+export interface TextModel extends Module {
+  readonly tensorPlan?: TensorPlan;
+  forward(batch: { readonly inputIds: Tensor; readonly labels: Tensor }): { readonly loss?: Tensor };
+}
+
+/**
+ * A language model as the planner looks at it, on texts of one length.
+ * @param build - declares the model
+ * @param length - positions of a sample
+ */
+export function languageModel(build: () => TextModel, length: number): PlannedModel {
+  return {
+    build,
+    tensorPlan: build().tensorPlan,
+    loss: (model, numSamples) => {
+      const ids = full([numSamples, length], 0, { dtype: "int64" });
+      return (model as TextModel).forward({ inputIds: ids, labels: ids }).loss as Tensor;
+    },
+    batchBytes: (numSamples) => 2 * numSamples * length * BigInt64Array.BYTES_PER_ELEMENT,
+    someSamples: 1,
+    tokensPerSample: length,
   };
 }

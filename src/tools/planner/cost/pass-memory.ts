@@ -34,7 +34,7 @@ export interface PassCosts {
  * @returns one entry per pass, in order
  */
 export function passMemories(layout: Layout, share: StageShare, costs: PassCosts): PassMemory[] {
-  const { pp, schedule, numChunks, accumulation } = layout;
+  const { pp, schedule, chunks: numChunks, accumulation } = layout;
   const shape = { numStages: pp, numMicroBatches: accumulation, numChunks };
   const actions = pipelineSchedule(pp === 1 ? "1f1b" : schedule, share.stage, shape);
   const microBatchBytes = sum(costs.calls.map(({ keptBytes }) => keptBytes));

@@ -124,7 +124,7 @@ export function traceOptions(layout: Layout, options: PlanOptions): TraceOptions
     dtype: dtypes[precision],
     autocast: precision === "amp" ? "bfloat16" : undefined,
     tp: layout.tp,
-    sequence: sequenceParallel && layout.tp > 1,
+    sequenceParallel: sequenceParallel && layout.tp > 1,
     recompute,
     device: options.device ?? "cpu",
   };

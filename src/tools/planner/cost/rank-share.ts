@@ -34,7 +34,7 @@ export interface StageShare {
 
 /** Cuts a model into the share of one rank of each stage: by stage, by tensor-parallel part, by flat block. */
 export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
-  const { pp, tp, ranks, numChunks } = layout;
+  const { pp, tp, ranks, chunks: numChunks } = layout;
   const zero = parseZeroLevel(layout.zero);
   const numReplicas = ranks / (pp * tp);
   const sizes = facts.blocks.map(({ parameters }) => sum(parameters.map(({ shape }) => numelOf(shape))));

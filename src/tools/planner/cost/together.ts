@@ -43,10 +43,10 @@ function bytesAt({ action, momentBytes, restBytes }: PassMemory, passed: number)
 }
 
 /** Start of each stage's passes: as soon as their inputs exist and the pass before has ended. */
-function beginsOf(memories: readonly RankMemory[], { pp, numChunks }: Layout): number[][] {
+function beginsOf(memories: readonly RankMemory[], { pp, chunks }: Layout): number[][] {
   const ends = new Map<string, number>();
   const key = (kind: string, microBatch: number, along: number) => `${kind} ${microBatch} ${along}`;
-  const lastPlace = pp * numChunks - 1;
+  const lastPlace = pp * chunks - 1;
   const need = ({ kind, microBatch, chunk }: PipelineAction, stage: number): number | undefined => {
     const place = chunk * pp + stage;
     if (kind === "forward") return place === 0 ? 0 : ends.get(key(kind, microBatch, place - 1));

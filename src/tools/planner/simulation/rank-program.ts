@@ -76,7 +76,7 @@ export function rankProgram(shape: ProgramShape): readonly (readonly Operation[]
 }
 
 function actionsOf(layout: Layout, stage: number): readonly PipelineAction[] {
-  const { pp, schedule, accumulation, numChunks } = layout;
+  const { pp, schedule, accumulation, chunks: numChunks } = layout;
   if (pp > 1) {
     const shape = { numStages: pp, numMicroBatches: accumulation, numChunks };
     return pipelineSchedule(schedule, stage, shape);
@@ -102,9 +102,9 @@ class StageWalk {
   }
 
   walk({ kind, microBatch, chunk }: PipelineAction): void {
-    const { pp, numChunks } = this.#shape.layout;
+    const { pp, chunks } = this.#shape.layout;
     const place = chunk * pp + this.#shape.share.stage;
-    const last = pp * numChunks - 1;
+    const last = pp * chunks - 1;
     const blocks = this.#shape.share.chunks[chunk] ?? [];
     const root = (part: Part) => {
       this.#prefetcher.need(ROOT_BLOCK);

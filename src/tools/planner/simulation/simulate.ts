@@ -1,5 +1,6 @@
 import { checkLayout, type Layout } from "../../../compute/parallel/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
+import { laneName, processName, slice, traceText } from "../../sinks/index.ts";
 import type { ModelFacts } from "../cost/model-facts.ts";
 import { SimulatedRanks } from "./simulated-ranks.ts";
 import { SimulatedShards } from "./simulated-shards.ts";
@@ -84,4 +85,24 @@ function measure({ ranks, layout, facts }: SimulatedWorld) {
     idle: 1 - (times.computeS + times.tensorParallelS) / stepS,
     flopsPerSecond: (layout.batchSize * facts.flopsPerSample) / stepS / ranks.length,
   };
+}
+
+const LANES = ["compute", "communication", "update"] as const;
+const MS_PER_SECOND = 1000;
+
+/**
+ * A timeline as chrome://tracing and ui.perfetto.dev read it: a process for each rank, a thread for each lane.
+ * @returns JSON
+ */
+export function chromeTrace(timeline: readonly Span[]): string {
+  const ranks = [...new Set(timeline.map(({ rank }) => rank))];
+  const names = ranks.flatMap((pid) => [
+    ...processName(pid, `rank ${pid}`),
+    ...LANES.flatMap((lane, tid) => laneName({ pid, tid }, lane)),
+  ]);
+  const spans = timeline.map(({ rank, lane, name, step, beginS, endS }) => {
+    const interval = { beginMs: beginS * MS_PER_SECOND, endMs: endS * MS_PER_SECOND };
+    return slice({ pid: rank, tid: LANES.indexOf(lane) }, name, interval, { step });
+  });
+  return traceText([...names, ...spans]);
 }

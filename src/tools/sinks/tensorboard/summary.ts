@@ -1,5 +1,5 @@
 import type { EventOf } from "../../../job/events/index.ts";
-import { maskedCrc32c } from "./crc32c.ts";
+import { crc32c } from "../../../library/checkpoint/index.ts";
 import {
   type Bytes,
   bytesField,
@@ -13,6 +13,8 @@ import {
 
 // The messages of TensorBoard's event files, field by field.
 // See tensorboard/compat/proto/{event,summary,tensor}.proto and tensorboard/plugins/hparams/plugin_data.proto.
+
+const MASK_DELTA = 0xa282ead8;
 
 const dtype = { float: 1, double: 2, string: 7 } as const;
 /** What a plugin gets of a tag: a tensor. */
@@ -35,6 +37,15 @@ export function record(...parts: readonly Part[]): Buffer {
   }
   bytes.writeUInt32LE(maskedCrc32c(bytes.subarray(12, end)), end);
   return bytes;
+}
+
+/**
+ * The checksum as record files hold it: turned and shifted, since a CRC of bytes that contain CRCs is weak.
+ * @see tensorflow/core/lib/hash/crc32c.h
+ */
+export function maskedCrc32c(bytes: Uint8Array): number {
+  const crc = crc32c(bytes);
+  return (((crc >>> 15) | (crc << 17)) + MASK_DELTA) >>> 0;
 }
 
 /** The first event of every file. */

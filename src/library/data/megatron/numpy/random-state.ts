@@ -71,20 +71,7 @@ export class RandomState {
   }
 }
 
-/** `torch.randperm(length)` after `manual_seed(seed)`, on the CPU. @param length - below 2^32 */
-export function randperm(length: number, seed: number): Uint32Array {
-  const bits = new MersenneTwister(seed);
-  const order = Uint32Array.from({ length }, (_, i) => i);
-  for (let i = 0; i < length - 1; i++) {
-    const j = i + (bits.next() % (length - i));
-    const moved = order[i] as number;
-    order[i] = order[j] as number;
-    order[j] = moved;
-  }
-  return order;
-}
-
-/** Python's `round`: to the nearest integer, halves to even. */
+/** Python's `round`: to the nearest whole number, halves to the even one. */
 export function roundHalfEven(value: number): number {
   const low = Math.floor(value);
   const rest = value - low;

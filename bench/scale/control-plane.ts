@@ -1,4 +1,4 @@
-import { VirtualTime } from "./virtual-time.ts";
+import { VirtualTime } from "../../src/tools/planner/simulation/virtual-time.ts";
 
 /** Costs of control messages on a machine, in seconds of an event loop unless noted. */
 export interface ControlCosts {

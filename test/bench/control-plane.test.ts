@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { simulateControl } from "../../src/tools/planner/index.ts";
+import { simulateControl } from "../../bench/scale/control-plane.ts";
 
 const costs = {
   sendS: 10e-6,
