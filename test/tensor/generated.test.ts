@@ -8,7 +8,8 @@ import { native } from "../../src/compute/tensor/native.ts";
 describe("the generated operators", () => {
   it("are what the generator writes today", (context) => {
     const { torch } = nativeInfo();
-    const read = (name: string) => readFileSync(new URL(`../../src/tensor/${name}`, import.meta.url), "utf8");
+    const read = (name: string) =>
+      readFileSync(new URL(`../../src/compute/tensor/${name}`, import.meta.url), "utf8");
     if (!read("schemas.generated.ts").includes(`libtorch ${torch}.`))
       context.skip(`not generated from libtorch ${torch}`);
     const { texts } = generateFiles([...native().schemas("aten"), ...native().schemas("troupe")], torch);
