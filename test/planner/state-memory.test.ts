@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { partsOf } from "../../src/actors/state/saving/save-plan.ts";
 import { MemoryStateStore } from "../../src/actors/shard/store/state-store.ts";
+import { partsOf } from "../../src/actors/state/saving/save-plan.ts";
 import type { ProcessGroup } from "../../src/compute/collectives/index.ts";
 import { AdamW, updateRuleOf } from "../../src/compute/optim/index.ts";
 import {
