@@ -1,5 +1,5 @@
 import { clipFactor, type DeviceScales } from "../../../compute/optim/index.ts";
-import { type FlatBlock, type ShardStore } from "../../../compute/parallel/index.ts";
+import type { FlatBlock, ShardStore } from "../../../compute/parallel/index.ts";
 import { hold, onHost, ops, Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { type StepFinding, StepJudge } from "../../../job/anomalies/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
