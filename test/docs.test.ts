@@ -43,7 +43,8 @@ function sentencesIn(text: string): number[] {
         .replaceAll(/`[^`]*`/g, "x")
         .replaceAll(/\]\([^)]*\)/g, ""),
     )
-    .filter((item) => !/^[|#!]/.test(item));
+    // Lists of names are no sentences.
+    .filter((item) => !/^[|#!]|^(x\s+){3}/.test(item));
   return items
     .flatMap((item) => item.replaceAll(/\s+/g, " ").split(/(?<=[.!?]) (?=[A-Z*x([])/))
     .map((sentence) => sentence.match(/[\p{L}\p{N}'’×-]+/gu)?.length ?? 0)

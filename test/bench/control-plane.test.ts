@@ -21,7 +21,7 @@ const costs = {
 };
 const hosts = { ranksPerHost: 8, fanOut: 16, groups: [] };
 
-/** Of one thread of each rank: groups of so many that follow each other, each in the store of its own host or all in that of one. */
+/** Groups of `size` neighbouring ranks, for one thread of each rank: each in the store of its own host, or all in one. */
 function meetingOf(numRanks: number, size: number, isApart: boolean) {
   const groups = Array.from({ length: numRanks / size }, (_, index) => ({ size, host: isApart ? index : 0 }));
   return Array.from({ length: numRanks }, (_, rank) => [
@@ -57,8 +57,8 @@ describe("control of many ranks in virtual time", () => {
         { numRanks: 2, ranksPerHost: 1, fanOut: 16, hops: [2], numPeers: 1, groups: [] },
         { ...costs, sendS, receiveS: 0, partS: 0, latencyS: 0 },
       ).stepS;
-    // Two orders. The head sends both ranks each, the later one's agent passes it on; that rank tells its shard and itself is told, and
-    // its answer is passed on too.
+    // Two orders: the head sends each to both ranks, the agent of the second relays it, the rank tells its shard, the shard
+    // answers, and the agent relays the answer.
     expect(stepOf(1)).toBeCloseTo(2 * (2 + 1 + 1 + 1 + 1 + 1), 9);
   });
 
@@ -70,7 +70,7 @@ describe("control of many ranks in virtual time", () => {
     expect(hopped.statisticsS).toBeCloseTo(2 * (7 + 15) * 10e-6 + 2 * 50e-6, 6);
     expect(atOnce.statisticsMessages).toBe(128 * 127);
     expect(atOnce.statisticsS).toBeCloseTo(2 * 127 * 10e-6 + 50e-6, 6);
-    // What one says ahead of its turn is not what another waits for: nobody is left behind.
+    // Messages sent ahead of their turn are not mistaken for the awaited ones: no rank is left behind.
     const uneven = simulateControl({ ...hosts, numRanks: 12, hops: [3, 4], numPeers: 5 }, costs);
     expect(uneven.statisticsMessages).toBe(12 * (2 + 3));
   });
@@ -84,7 +84,7 @@ describe("control of many ranks in virtual time", () => {
     expect(many / few).toBeLessThan(Math.log(1024) / Math.log(64) + 1);
   });
 
-  it("has the start wait for the head's births and links: each grows with the ranks, no more", () => {
+  it("makes the start wait until the head has spawned and linked the ranks: each grows with the ranks, no more", () => {
     const startOf = (numRanks: number) =>
       simulateControl(
         { ...hosts, numRanks, hops: [8, numRanks / 8], numPeers: 7 },
@@ -96,7 +96,7 @@ describe("control of many ranks in virtual time", () => {
     expect(startOf(512)).toEqual(some);
   });
 
-  it("has groups in stores of their own meet at once, however many there are, and those in one store after each other", () => {
+  it("lets groups in stores of their own join in parallel, and groups in one store one after another", () => {
     const rendezvousS = (numRanks: number, isApart: boolean) =>
       simulateControl(
         { ...hosts, numRanks, hops: [8], numPeers: 7, groups: [meetingOf(numRanks, 8, isApart)] },
@@ -104,7 +104,7 @@ describe("control of many ranks in virtual time", () => {
       ).rendezvousS;
     expect(rendezvousS(1024, true)).toBeCloseTo(rendezvousS(8, true), 9);
     const [one, many] = [rendezvousS(8, false), rendezvousS(1024, false)];
-    // The store is never without work: for each that meets a connection and some ten requests.
+    // The store is always busy: each member opens one connection and makes some ten requests.
     expect(many).toBeGreaterThan(1024 * (costs.openS + 9 * costs.storeS));
     expect(many).toBeLessThan(1024 * (costs.openS + 11 * costs.storeS) + one);
   });

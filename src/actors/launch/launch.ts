@@ -31,10 +31,10 @@ export interface MasterAddress {
   readonly port: number;
 }
 
-/** How often processes of different hosts give a sign of life. */
+/** Time between the heartbeats of processes of different hosts, in milliseconds. */
 export const HEARTBEAT_MS = 200;
 
-/** @returns after how many of its own beats in silence a process counts another as lost: with the next, so many seconds have passed */
+/** @returns the number of its own heartbeats after which a process counts a silent one as lost; the next comes after `silenceSeconds` */
 export function heartbeatOf(silenceSeconds: number): {
   readonly everyMs: number;
   readonly lostAfter: number;

@@ -14,11 +14,11 @@ export function emptyPinned(like: Tensor): Tensor {
   return adopt(native().emptyPinned(dtypeCode(like.dtype), like.numel, liveHandle(like, "emptyPinned")));
 }
 
-/** A copy between the host and a device that was begun. */
+/** A started copy between the host and a device. */
 export interface BesideCopy {
-  /** What this thread computes on the device from now on comes behind it; the thread does not wait. */
+  /** Makes the device's later work of this thread wait for the copy; the thread itself does not wait. */
   follow(): void;
-  /** Fulfilled once it is made, while this thread goes on. */
+  /** Resolves when the copy is done. */
   arrived(): Promise<void>;
 }
 

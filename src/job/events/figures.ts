@@ -28,9 +28,9 @@ export interface Figure {
   readonly help?: string;
   /** Whether the dashboard has it over steps. */
   readonly page?: boolean;
-  /** What stands before it on the console's progress line; nothing if it is "". */
+  /** Label on the console's progress line; empty for none. */
   readonly line?: string;
-  /** Whether NaN stands for "not measured", which is no point of a curve. */
+  /** Whether NaN means "not measured", which is no point of a curve. */
   readonly hasGaps?: boolean;
 }
 

@@ -10,7 +10,7 @@ export {
 } from "./event.ts";
 export { type Figure, figuresOf, fillIn, type Labels } from "./figures.ts";
 export { EventHub, type EventStreamOptions } from "./hub/event-hub.ts";
-export { type EventListener, EventListeners } from "./hub/event-listeners.ts";
+export type { EventListener } from "./hub/event-listeners.ts";
 export { EventStream } from "./hub/event-stream.ts";
 export { type EventSelection, ofKind, type Sampling } from "./hub/select-events.ts";
 export type { EventSink } from "./hub/sink.ts";

@@ -53,16 +53,16 @@ export {
   type Seq2SeqModel,
   specialTokensOf,
 } from "./generation/index.ts";
-export { type GPTJConfig, gptJConfig } from "./gpt-j/config.ts";
+export type { GPTJConfig } from "./gpt-j/config.ts";
 export { GPTJForCausalLM } from "./gpt-j/model.ts";
-export { type GPTNeoXConfig, gptNeoXConfig } from "./gpt-neox/config.ts";
+export type { GPTNeoXConfig } from "./gpt-neox/config.ts";
 export { GPTNeoXForCausalLM } from "./gpt-neox/model.ts";
-export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
-export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/model.ts";
-export { GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
+export { type GPT2Config, gpt2Config } from "./gpt2/config.ts";
+export { GPT2Block, GPT2LMHeadModel, GPT2Model } from "./gpt2/model.ts";
+export { GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
 export type { CausalBatch, LanguageModel, Logits, Loss, TextPlaces, TextTargets } from "./language-model.ts";
 export { type LlamaConfig, llamaConfig } from "./llama/config.ts";
-export { LlamaAttention, LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
+export { LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
 export {
   MegatronBertForMaskedLM,
   MegatronBertForPreTraining,
@@ -70,7 +70,7 @@ export {
   MegatronBertForSequenceClassification,
   MegatronBertForTokenClassification,
 } from "./megatron-bert/model.ts";
-export { type OPTConfig, optConfig } from "./opt/config.ts";
+export type { OPTConfig } from "./opt/config.ts";
 export { OPTForCausalLM } from "./opt/model.ts";
 export {
   RobertaForMaskedLM,
@@ -85,7 +85,7 @@ export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
-export { type SpeechConfig, type Wav2Vec2Config, wav2vec2Config } from "./wav2vec2/config.ts";
+export type { SpeechConfig, Wav2Vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
 export {
   Wav2Vec2ForCTC,

@@ -24,7 +24,7 @@ export interface ActorStarted extends ActorFacts {
  */
 export interface ActorStalled extends ActorFacts {
   readonly kind: "actor.stalled";
-  /** Of the process it lives in. */
+  /** Process that the actor runs in. */
   readonly pid: number;
   /** "handling" or "waiting", or starting or stopping. */
   readonly state: string;

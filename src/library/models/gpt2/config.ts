@@ -35,7 +35,7 @@ export interface GPT2Config {
 }
 
 /** GPT-2 small, with the published dropout of 0.1. */
-export const gpt2Defaults: GPT2Config = {
+const gpt2Defaults: GPT2Config = {
   vocab_size: 50257,
   n_positions: 1024,
   n_embd: 768,

@@ -39,7 +39,7 @@ export interface MixtureLoss extends Loss {
 }
 
 /** One layer: attention, and a mixture of experts in place of the feed-forward half. */
-export class GPT2MoEBlock extends Module {
+class GPT2MoEBlock extends Module {
   readonly ln_1: LayerNorm;
   readonly attn: GPT2Attention;
   readonly ln_2: LayerNorm;
