@@ -77,18 +77,14 @@ class Checkpointer implements Disposable {
   async save(order: SaveOrder): Promise<Saved> {
     const begin = performance.now();
     using collection = this.parts.of(order.generation, order.state.step);
-    // What an earlier generation has begun to write may not have ended yet.
-    await this.#last;
-    const saving = this.#performNamed(order, collection);
-    this.#last = saving.catch(() => {});
-    const saved = await saving;
+    const saved = await this.#inTurn(() => this.#perform(order, collection));
     this.parts.close(collection);
     return { blockedMs: collection.blockedMs, ...saved, durationMs: performance.now() - begin };
   }
 
   async name(step: number, named: StateName): Promise<Record<string, never>> {
-    await this.#last;
-    if (this.#storage !== undefined) await nameState(this.#storage, named, step);
+    const storage = this.#storage;
+    if (storage !== undefined) await this.#inTurn(() => nameState(storage, named, step));
     return {};
   }
 
@@ -104,12 +100,14 @@ class Checkpointer implements Disposable {
     this.kept[Symbol.dispose]();
   }
 
-  /** Performs a save and gives the state its name before the next save begins, whose pruning therefore keeps it. */
-  async #performNamed(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
-    const { named, state } = order;
-    const outcome = await this.#perform(order, collection);
-    if (named !== undefined && this.#storage !== undefined) await nameState(this.#storage, named, state.step);
-    return outcome;
+  /**
+   * Does one piece of work on the folder after the one before, which may be a save of an earlier generation: two saves at once would
+   * remove what the other one is about to name.
+   */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
+    return done;
   }
 
   async #perform(order: SaveOrder, collection: PartCollection): Promise<Outcome> {

@@ -135,8 +135,7 @@ class FedData {
     const [job, config, { facts }] = [this.#job, this.#config, this.#dataset];
     try {
       const optimizers = optimizersOf(job, modelOf(job, config, facts), config);
-      for (const schedule of schedulesOf(job, optimizers, config, facts))
-        callUser("lrAt(…) of the job's schedule", () => exampleRates(schedule));
+      for (const schedule of schedulesOf(job, optimizers, config, facts)) exampleRates(schedule);
       job.tensorPlan?.(config);
     } catch {
       // The main thread calls them again, and says what is wrong.

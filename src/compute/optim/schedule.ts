@@ -1,4 +1,4 @@
-import type { NamesOf } from "../../errors/index.ts";
+import { callUser, type NamesOf } from "../../errors/index.ts";
 import { atLeastZero } from "./checks.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 
@@ -13,7 +13,10 @@ export interface Schedule {
 
 /** @returns the learning rate of a step. @throws {TroupeError} `OPTIMIZER_OPTION` where the schedule gives no rate */
 export function rateAt(schedule: Schedule, step: number): number {
-  return atLeastZero(`lrAt(${step})`, schedule.lrAt(step));
+  return atLeastZero(
+    `lrAt(${step})`,
+    callUser("lrAt(…) of the job's schedule", () => schedule.lrAt(step)),
+  );
 }
 
 /** Where a schedule takes its peak from: an optimizer. */

@@ -1,5 +1,4 @@
 import { type OptimizerSpec, rateAt, type Schedule } from "../../../compute/optim/index.ts";
-import { callUser } from "../../../errors/index.ts";
 import { type Job, type JobConfig, schedulesOf } from "../../../job/index.ts";
 import type { DatasetFacts } from "../../../library/data/index.ts";
 
@@ -37,8 +36,6 @@ export class LearningRates {
 
   #rateOf(index: number, update: number): number {
     const schedule = this.#schedules[index];
-    return schedule === undefined
-      ? 0
-      : callUser("lrAt(…) of the job's schedule", () => rateAt(schedule, update));
+    return schedule === undefined ? 0 : rateAt(schedule, update);
   }
 }

@@ -46,7 +46,10 @@ export async function writeParts(
   const weights = order.entries.filter(({ kind }) => kind === MASTER).map(planned);
   const optimizer = order.entries.filter(({ kind }) => kind !== MASTER).map(planned);
   const plan = { step, ...order.texts, weights, optimizer };
-  await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
+  await using draft = await CheckpointDraft.begin(storage, plan, {
+    named: order.named,
+    ...(keep && { keep }),
+  });
   const totalBytes = draft.plannedBytes;
   let reportedBytes = 0;
   const entries = new Map(order.entries.map((entry) => [entryOf(planned(entry)), entry]));

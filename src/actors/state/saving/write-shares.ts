@@ -15,7 +15,10 @@ export async function writeShares(
   const { generation, texts, state } = order;
   const { step } = state;
   const plan = { step, ...texts, weights: [], optimizer: [] };
-  await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
+  await using draft = await CheckpointDraft.begin(storage, plan, {
+    named: order.named,
+    ...(keep && { keep }),
+  });
   const { ticket } = draft;
   const { adapter } = texts;
   const asked = writers.map(({ ref, isApart }, rank) => {

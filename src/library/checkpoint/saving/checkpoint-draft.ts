@@ -5,6 +5,7 @@ import { generationConfigName, type ModelTexts } from "../format/model-texts.ts"
 import { defaultMaxFileBytes, indexOf } from "../format/numbered-files.ts";
 import { stepFolder } from "../format/step-folder.ts";
 import type { JsonObject } from "../format/strict-json.ts";
+import { nameState, type StateName } from "../reading/named-states.ts";
 import { runOf } from "../reading/run-record.ts";
 import type { Bytes } from "../storage/bytes.ts";
 import type { CheckpointStorage, FileSums, StorageDraft } from "../storage/storage.ts";
@@ -31,6 +32,8 @@ export interface SaveOptions extends FileSizes {
   readonly onProgress?: (writtenBytes: number, plannedBytes: number) => void;
   /** Which checkpoints to keep once the new one is durable; all by default. */
   readonly keep?: KeepRule;
+  /** Name of the new checkpoint, given before others are removed: a named one is always kept. */
+  readonly named?: StateName | undefined;
 }
 
 /** A durable checkpoint. */
@@ -145,7 +148,8 @@ export class CheckpointDraft implements AsyncDisposable {
       const sealed = await this.#writeText(manifestName, encodeManifest(manifest));
       await this.#draft.commit();
       const sizeBytes = [...sums.values()].reduce((sum, file) => sum + file.sizeBytes, sealed.sizeBytes);
-      const { keep } = this.#options;
+      const { keep, named } = this.#options;
+      if (named !== undefined) await nameState(this.#storage, named, state.step);
       const pruned =
         keep === undefined ? { removed: [], failed: [] } : await prune(this.#storage, keep, runOf(state));
       return { path: this.path, sizeBytes, pruned };
