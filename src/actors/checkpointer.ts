@@ -28,7 +28,7 @@ import {
 
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
-  concurrent: ["save", "readStored"],
+  concurrent: ["save", "name", "readStored"],
   async start(context, { directory, hold, keep }) {
     lowerPriority();
     const storage = directory === undefined ? undefined : await openDirectory(directory, hold);
