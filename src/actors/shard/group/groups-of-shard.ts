@@ -7,9 +7,9 @@ import { rowAndColumn } from "./gather-by-rows.ts";
 type Ranks = readonly number[];
 
 /**
- * @returns the groups in which a shard exchanges tensors, in an order in which all shards can join theirs one after the other: by what
- *   they are for, then by size and ranks. Statistics go by rows and columns; blocks to those that hold them; and what updates exchange to
- *   those that hold the whole of a block.
+ * @returns the groups in which a shard exchanges tensors, in an order in which all shards can join theirs one after the other:
+ * by purpose, then by size and ranks. Statistics go by rows and columns, blocks to their holders, and optimizer exchanges to
+ * the ranks that together hold the complete block.
  */
 export function groupsOfShard(
   { peers, layouts, optimizers }: Pick<ShardPlan, "peers" | "layouts" | "optimizers">,
