@@ -2,21 +2,21 @@ import type { Piece } from "../../../compute/parallel/index.ts";
 import { empty, hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import type { HeldRun, StateEntry } from "../../protocols/index.ts";
 
-/** A part of a state: flat values of one kind, and what lies where in them. */
+/** A part of a state: flat values of one kind, and the pieces in them. */
 export interface StatePart {
   readonly kind: string;
   readonly pieces: readonly Piece[];
   readonly values: Tensor;
 }
 
-/** Consecutive elements of a whole tensor, in memory: the caller's to dispose. float32, flat. */
+/** Consecutive elements of a complete tensor, in memory: the caller's to dispose. float32, flat. */
 export interface StateRange {
-  /** First element, within the whole. */
+  /** First element, within the tensor. */
   readonly begin: number;
   readonly values: Tensor;
 }
 
-/** Memory that came with one part, and how many of its pieces are still wanted. */
+/** Memory that came with one part, and the number of its pieces that are still wanted. */
 interface Holding {
   readonly tensor: Tensor;
   numWanted: number;
@@ -28,14 +28,14 @@ interface Stretch {
 }
 
 /**
- * The state of a run after one step, put together from what the ranks send of it, in any order and any layout. It owns
- * the memory of its parts and copies none of them but where a tensor that is split among ranks is asked for whole.
+ * The state of a run after one step, assembled from the ranks' parts, in any order and any layout. It owns their memory and
+ * copies it only to join a tensor that is split among ranks.
  */
 export class StateImage implements Disposable {
   readonly #stretches = new Map<string, Stretch[]>();
   readonly #holdings = new Set<Holding>();
 
-  /** Takes a part in; ownership of its values passes. */
+  /** Adds a part; ownership of its values passes. */
   add({ kind, pieces, values }: StatePart): void {
     const holding = { tensor: values, numWanted: pieces.length };
     this.#holdings.add(holding);
@@ -47,12 +47,12 @@ export class StateImage implements Disposable {
     }
   }
 
-  /** What is held, in bytes. */
+  /** Size of the held memory. */
   get sizeBytes(): number {
     return [...this.#holdings].reduce((sum, { tensor }) => sum + 4 * tensor.numel, 0);
   }
 
-  /** Whether every element of a tensor has come. */
+  /** Whether every element of a tensor has arrived. */
   has({ kind, parameter }: StateEntry): boolean {
     const shares = sharesOf(this.#of(kind, parameter));
     const [first] = shares.values();
@@ -60,7 +60,10 @@ export class StateImage implements Disposable {
     return shares.values().every(isWhole);
   }
 
-  /** The elements of a tensor that {@link has} come, first to last; ranges are views but for what ranks have split. */
+  /**
+   * The elements of a tensor that has arrived ({@link has}), first to last; ranges are views, except of tensors that ranks
+   * split.
+   */
   *ranges({ kind, parameter, shape }: StateEntry): Generator<StateRange> {
     const stretches = this.#of(kind, parameter);
     if (stretches[0]?.piece.parameter.split !== undefined) {
@@ -78,7 +81,7 @@ export class StateImage implements Disposable {
     }
   }
 
-  /** The values of a piece of any layout, flat: a view where one part holds it, else a copy. The caller's. */
+  /** The values of a piece of any layout, flat: a view if one part holds it, else a copy. The caller's. */
   piece(kind: string, piece: Piece): Tensor | undefined {
     const { parameter, parameterBegin, numel } = piece;
     const { split } = parameter;
@@ -96,12 +99,12 @@ export class StateImage implements Disposable {
     return cut(whole, piece);
   }
 
-  /** Whether one part that has come has all of a run. */
+  /** Whether a single part that has arrived holds all of a run. */
   holds(kind: string, parameter: string, run: HeldRun): boolean {
     return this.#of(kind, parameter).some(({ piece }) => contains(piece, run));
   }
 
-  /** The values of a run that one part holds whole: a view, the caller's. undefined where none does, or it has not come. */
+  /** The values of a run that one part holds completely: a view, the caller's. undefined if none has arrived. */
   run(kind: string, parameter: string, run: HeldRun): Tensor | undefined {
     const holder = this.#of(kind, parameter).find(({ piece }) => contains(piece, run));
     if (holder === undefined) return undefined;
@@ -109,7 +112,7 @@ export class StateImage implements Disposable {
     return hold(() => holder.holding.tensor.narrow(0, rangeBegin + run.begin - parameterBegin, run.numel));
   }
 
-  /** A tensor is not wanted any more: memory of which nothing is wanted is given back. */
+  /** Releases a tensor: memory without any wanted piece is freed. */
   release({ kind, parameter }: StateEntry): void {
     const key = keyOf(kind, parameter);
     for (const { holding } of this.#stretches.get(key) ?? []) {
@@ -145,8 +148,8 @@ export class StateImage implements Disposable {
 }
 
 /**
- * A whole tensor's values, flat, from what ranks that have split it hold. Each one's share is put together first; then
- * it is a rectangle of the whole, seen as a matrix, and copied as one.
+ * A complete tensor's values, flat, from the ranks that split it. Each rank's share is assembled first; then it is a rectangle
+ * of the tensor, seen as a matrix, and copied as one.
  */
 function assembled(stretches: readonly Stretch[], shape: readonly number[]): Tensor {
   const whole = hold(() => empty([product(shape)]));
@@ -166,7 +169,7 @@ function assembled(stretches: readonly Stretch[], shape: readonly number[]): Ten
   return whole;
 }
 
-/** The same elements of a rank's share of a split parameter and of the whole, as matrices; padding is left out. */
+/** The same elements in a rank's share of a split parameter and in the complete one, as matrices; padding is left out. */
 function rectangles(
   { shape, split }: Piece["parameter"],
   share: Tensor,
@@ -184,7 +187,7 @@ function rectangles(
   };
 }
 
-/** A piece's values, cut out of the whole tensor; padding is zero. */
+/** A piece's values, cut out of the complete tensor; padding is zero. */
 function cut(whole: Tensor, { parameter, parameterBegin, numel }: Piece): Tensor {
   return hold(() => {
     if (parameter.split === undefined) return whole.narrow(0, parameterBegin, numel).clone();
@@ -203,12 +206,12 @@ function contains({ parameter, parameterBegin, numel }: Piece, run: HeldRun): bo
   );
 }
 
-/** By which share of a split parameter they are of. */
+/** Groups stretches by their share of a split parameter. */
 function sharesOf(stretches: readonly Stretch[]): Map<number, Stretch[]> {
   return Map.groupBy(stretches, ({ piece }) => piece.parameter.split?.index ?? 0);
 }
 
-/** Whether stretches of one share leave nothing out; what several ranks keep alike may come several times. */
+/** Whether stretches of one share leave nothing out; equal copies of several ranks may come several times. */
 function isWhole(stretches: readonly Stretch[]): boolean {
   let next = 0;
   for (const { piece } of stretches.toSorted(byPlace)) {
