@@ -50,7 +50,7 @@ const splittable = {
  * Finds the modules that a plan's rules name.
  * @returns in the order of the model's modules
  * @throws {TroupeError} `TENSOR_PLAN` for a rule that names no module, a module that two rules name, or one that its rule
- *   cannot split
+ * cannot split
  */
 export function matchPlan(model: Module, plan: TensorPlan): Match[] {
   const rules = Object.entries(plan).map(([pattern, rule]) => ({ pattern, rule, names: planTest(pattern) }));
@@ -83,7 +83,7 @@ function checkKind(name: string, module: Module, rule: SplitRule): void {
   throw planError(`${name} to be ${wanted}, for a "${rule.kind}" rule`, `a ${module.constructor.name}`);
 }
 
-/** What ranks hold unevenly is split on both sides: nothing cuts the padding off where features are joined or dealt. */
+/** An uneven split stays split on both sides: joining or dealing features does not cut the padding off. */
 function checkUneven(name: string, rule: SplitRule): void {
   const isWhole =
     (rule.kind === "column" && rule.output === "whole") || (rule.kind === "row" && rule.input !== "split");
@@ -94,7 +94,7 @@ function checkUneven(name: string, rule: SplitRule): void {
   );
 }
 
-/** What stands behind a map wants all of its outputs. */
+/** The module behind a map needs all of its outputs. */
 function checkBehind(name: string, module: Module, rule: SplitRule): void {
   if (rule.kind !== "column" || !(module instanceof Affine) || module.behind === undefined) return;
   throw planError(

@@ -32,8 +32,8 @@ export function wrapEmbedding(module: Embedding, group: Communicator): void {
 }
 
 /**
- * Wraps a vocabulary head split by words. The loss is made of each rank's own logits, of which a chunk exists at a time,
- * and reductions of a few numbers a row; only logits that are asked for are gathered.
+ * Wraps a vocabulary head split by words. Each rank computes the loss from its own logits, a chunk at a time, with reductions
+ * of a few numbers a row; only requested logits are gathered.
  */
 export function wrapHead(module: VocabularyHead, input: "whole" | "sequence", region: SequenceRegion): void {
   const { group } = region;
@@ -52,7 +52,7 @@ export function wrapHead(module: VocabularyHead, input: "whole" | "sequence", re
   );
 }
 
-/** Those of the words that are here; zeros for padding. */
+/** Offsets of the words that are here; zeros for padding. */
 function heldOffsets(
   offsets: Tensor,
   { shape: [numHeld = 0] }: Parameter,
