@@ -23,9 +23,9 @@ import {
 } from "./whole-parameter.ts";
 
 /**
- * Adafactor over slices. The means over whole rows and columns are made of sums that all ranks exchange, and every rank
- * that owns something of a matrix keeps all of its row and column means; they are a few numbers beside the matrix. Four
- * exchanges a block: largest magnitudes, sums over rows and columns, and the same for the size of the update.
+ * Adafactor over slices. The means over complete rows and columns come from sums that all ranks exchange, and every rank that
+ * owns a part of a matrix keeps all of its row and column means, a few numbers beside the matrix. Four exchanges a block:
+ * largest magnitudes, sums over rows and columns, and the same for the size of the update.
  */
 function rule(spec: AdafactorSpec): OwnRule {
   return {
@@ -94,7 +94,7 @@ export const adafactor: OptimizerKind<AdafactorSpec> = {
   },
 };
 
-/** Takes the step, through the first moment where one is kept. */
+/** Takes the step, through the first moment if one is kept. */
 function take(
   spec: AdafactorSpec,
   stretch: OwnedStretch,
@@ -224,7 +224,7 @@ function concat(parts: readonly Float64Array[]): Float64Array {
   return whole;
 }
 
-/** Cuts `whole` into parts as long as those of `like`. */
+/** Cuts `all` into parts as long as those of `like`. */
 function split(whole: Float64Array, like: readonly Float64Array[]): Float64Array[] {
   let begin = 0;
   return like.map(({ length }) => {

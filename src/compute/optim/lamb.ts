@@ -62,7 +62,7 @@ export class LAMB extends CommonOptimizer implements LAMBSpec {
   }
 }
 
-/** LAMB: the direction in one pass, two exchanges for the norms of whole parameters, the step in another pass. */
+/** LAMB: the direction in one pass, two exchanges for the norms of complete parameters, the step in another pass. */
 function rule(spec: LAMBSpec): OwnRule {
   const { groups, betas, eps, maximize } = spec;
   return {
@@ -131,7 +131,7 @@ export const lamb: OptimizerKind<LAMBSpec> = {
   },
 };
 
-/** @returns by how much the direction is stretched to be as long as the parameter */
+/** @returns the factor that makes the direction as long as the parameter */
 function trustRatio(parameterNorm: number, directionNorm: number): number {
   return parameterNorm > 0 && directionNorm > 0 ? parameterNorm / directionNorm : 1;
 }
