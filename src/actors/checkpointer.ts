@@ -51,14 +51,14 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   },
 });
 
-/** What a save has come to, before it is known how long it took. */
+/** The result of a save, before its duration is known. */
 type Outcome = Pick<Saved, "path" | "sizeBytes"> & Partial<Saved>;
 
-/** Saves to the disk, into memory or both, one after the other. */
+/** Saves to disk, into memory or both, one save after the other. */
 class Checkpointer implements Disposable {
   readonly parts = new PartCollector();
   readonly kept = new KeptCopy();
-  /** Undefined where nothing goes to a folder. */
+  /** Undefined if nothing is written to a folder. */
   readonly #storage: CheckpointStorage | undefined;
   readonly #keep: KeepRule | undefined;
   readonly #report: (progress: SaveProgress) => void;
@@ -77,7 +77,7 @@ class Checkpointer implements Disposable {
   async save(order: SaveOrder): Promise<Saved> {
     const begin = performance.now();
     using collection = this.parts.of(order.generation, order.state.step);
-    // What an earlier generation has begun to write may not have ended yet.
+    // An earlier generation may still be writing.
     await this.#last;
     const saving = this.#performNamed(order, collection);
     this.#last = saving.catch(() => {});
@@ -104,7 +104,7 @@ class Checkpointer implements Disposable {
     this.kept[Symbol.dispose]();
   }
 
-  /** Performs a save and gives the state its name before the next save begins, whose pruning therefore keeps it. */
+  /** Performs a save and gives the state its name before the next save begins, so that pruning keeps it. */
   async #performNamed(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
     const { named, state } = order;
     const outcome = await this.#perform(order, collection);
@@ -120,16 +120,16 @@ class Checkpointer implements Disposable {
       return writeShares(writing, order, order.spread);
     }
     const copied = this.#copy(order, collection);
-    // Whoever waits hears of it.
+    // Rejection is delivered where the copy is awaited.
     copied.catch(() => {});
     const written = order.write && writing ? writeParts(writing, order, collection) : copied;
-    // A copy in memory is as good where the disk is full.
+    // A copy in memory is as good if the disk is full.
     const [saved] = await Promise.allSettled([written, order.keep ? copied : undefined]);
     if (saved.status === "rejected") throw saved.reason;
     return saved.value;
   }
 
-  /** Waits for every part, and keeps them in memory where that is ordered. */
+  /** Waits for every part, and keeps them in memory if ordered. */
   async #copy(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
     const progress = await collection.whole(order.numParts);
     const { sizeBytes } = collection.image;
