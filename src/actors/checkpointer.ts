@@ -131,7 +131,7 @@ class Checkpointer implements Disposable {
 
   /** Waits for every part, and keeps them in memory if ordered. */
   async #copy(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
-    const progress = await collection.whole(order.numParts);
+    const progress = await collection.complete(order.numParts);
     const { sizeBytes } = collection.image;
     if (order.keep) this.kept.replace({ step: collection.step, progress, sizeBytes }, collection.take());
     return { path: undefined, sizeBytes };

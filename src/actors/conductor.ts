@@ -176,9 +176,9 @@ export class Conductor {
     const { ranks, shards } = this.#group;
     checkpointer?.tell("begin", { generation: plan.generation });
     const joined = await this.#all.ask("shards", "join", { peers: shards, ranks });
-    const groups = meetingIn(joined, plan.groups);
-    const told = { ...plan, groups };
-    const models = await this.#all.ask("ranks", "declare", { plan: told, peers: ranks });
+    const groups = rendezvousOf(joined, plan.groups);
+    const known = { ...plan, groups };
+    const models = await this.#all.ask("ranks", "declare", { plan: known, peers: ranks });
     checkAlike(models);
     await this.#all.ask("ranks", "prepare", {});
     await this.#all.tell("ranks", "train", {});
@@ -462,8 +462,8 @@ export class Conductor {
   #tellUneven(step: number, ranks: readonly RankStepped[]): void {
     const { control, emit } = this.#options;
     const numCounted = ranks.flatMap((rank) => rank.numCounted ?? []);
-    if (control.isUnevenTold || new Set(numCounted).size < 2) return;
-    control.isUnevenTold = true;
+    if (control.isUnevenReported || new Set(numCounted).size < 2) return;
+    control.isUnevenReported = true;
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
@@ -511,8 +511,8 @@ export class Conductor {
     if (isFirst) this.#evaluationLossNats = evaluated.lossNats;
     const named = metrics && { metrics };
     const standing = isFirst ? this.#options.best?.note(step, { ...evaluated, ...named }) : undefined;
-    const told = standing && { isBest: standing.isBest };
-    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named, ...told });
+    const verdict = standing && { isBest: standing.isBest };
+    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named, ...verdict });
   }
 
   async #sample(step: number): Promise<string> {
@@ -524,7 +524,7 @@ export class Conductor {
 }
 
 /** The groups of a plan, with the stores of their rendezvous; without stores if its ranks live on one host. */
-function meetingIn(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
+function rendezvousOf(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
   const kept = joined.flatMap(({ store }, rank) =>
     store === undefined ? [] : [[groups.hosts?.[rank], store]],
   );

@@ -49,8 +49,8 @@ export function inspectRange<T>(
     const { name, shape, split } = parameter;
     if (!isWanted(name)) continue;
     const runs = [...logicalRuns(shape, split, parameterBegin, numel)];
-    const isWhole = runs.reduce((sum, run) => sum + run.numel, 0) === numel;
-    const stretches = isWhole ? [{ begin: parameterBegin, numel }] : runs;
+    const isComplete = runs.reduce((sum, run) => sum + run.numel, 0) === numel;
+    const stretches = isComplete ? [{ begin: parameterBegin, numel }] : runs;
     const parts = stretches.map((stretch) =>
       scope(() => look.of(values.narrow(0, rangeBegin + stretch.begin - parameterBegin, stretch.numel))),
     );
@@ -60,7 +60,7 @@ export function inspectRange<T>(
 }
 
 /** @returns the owned range of a flat tensor of a complete block; a view, the caller's */
-export function ownedView(layout: FlatBlock, rank: number, whole: Tensor): Tensor {
+export function ownedView(layout: FlatBlock, rank: number, full: Tensor): Tensor {
   const { begin, end } = ownedRange(layout, rank);
-  return whole.narrow(0, begin, end - begin);
+  return full.narrow(0, begin, end - begin);
 }

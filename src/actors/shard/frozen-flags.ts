@@ -3,26 +3,26 @@ import { StepCounter } from "../../compute/parallel/index.ts";
 /** Which of a rank's parameters were frozen after the first forward of each step. */
 export class FrozenFlags {
   /** In order of the steps; entries that no step under way can ask for are dropped. */
-  #told: { readonly step: number; readonly frozen: readonly string[] }[] = [];
+  #changes: { readonly step: number; readonly frozen: readonly string[] }[] = [];
   /** The latest step that has begun. */
   readonly #begun = new StepCounter();
 
   /** @param frozen - names; undefined where they are those of the step before */
   begin(step: number, frozen: readonly string[] | undefined): void {
-    if (frozen !== undefined) this.#told.push({ step, frozen });
+    if (frozen !== undefined) this.#changes.push({ step, frozen });
     this.#begun.reach(step);
   }
 
   /** @returns the names of the parameters that a step had frozen, once it has begun */
   async at(step: number): Promise<readonly string[]> {
     await this.#begun.until(step);
-    return this.#told.findLast((told) => told.step <= step)?.frozen ?? [];
+    return this.#changes.findLast((change) => change.step <= step)?.frozen ?? [];
   }
 
   /** Drops everything before `step`. */
   forget(step: number): void {
-    const last = this.#told.findLastIndex((told) => told.step <= step);
-    this.#told = this.#told.slice(Math.max(last, 0));
+    const last = this.#changes.findLastIndex((change) => change.step <= step);
+    this.#changes = this.#changes.slice(Math.max(last, 0));
   }
 
   /** Rejects all waits, present and future, with `reason`. */

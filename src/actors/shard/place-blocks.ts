@@ -13,9 +13,9 @@ import { Turns } from "./store/index.ts";
 export interface PlacingShard {
   readonly rank: number;
   readonly groups: ShardGroups;
-  /** Of the paged parameters; takes those over that are made here. */
+  /** Paging of the parameters; takes ownership of those that are made here. */
   readonly paging: ShardPaging;
-  /** Told of every way from and to the file, where the run is traced. */
+  /** Called for every transfer to and from the file, if the run is traced. */
   readonly onTransfer: NonNullable<PagingPlan["onTransfer"]>;
 }
 

@@ -4,10 +4,10 @@ import type { DeviceScales } from "../../compute/optim/index.ts";
 import {
   checkTrainedAlike,
   type FlatBlock,
+  holdersOf,
   isUpdated,
   keepsState,
   offloadedBlocks,
-  ranksOfWhole,
   type ShardStore,
   StepCounter,
   savesPart,
@@ -409,7 +409,7 @@ async function shareUpdate(
   value: Tensor,
 ): Promise<readonly Tensor[]> {
   const layout = layouts[block] as FlatBlock;
-  const ranks = ranksOfWhole(layout, rank);
+  const ranks = holdersOf(layout, rank);
   if (ranks.length === 1) return [value];
   return groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
 }

@@ -55,8 +55,8 @@ export function stateOf<Piece extends FlatPiece>(
     if (shape.length < 2) {
       vectors.push({ ...piece, rangeBegin: vectorBegin });
     } else {
-      rows.push(wholeState(piece, shape.slice(0, -1), rowBegin));
-      columns.push(wholeState(piece, [...shape.slice(0, -2), ...shape.slice(-1)], columnBegin));
+      rows.push(completeState(piece, shape.slice(0, -1), rowBegin));
+      columns.push(completeState(piece, [...shape.slice(0, -2), ...shape.slice(-1)], columnBegin));
     }
   }
   const layouts = [
@@ -69,7 +69,7 @@ export function stateOf<Piece extends FlatPiece>(
 }
 
 /** All means of a parameter, even if only a slice of it is owned. */
-function wholeState<Piece extends FlatPiece>(
+function completeState<Piece extends FlatPiece>(
   piece: Piece,
   shape: readonly number[],
   rangeBegin: number,

@@ -1,7 +1,7 @@
 import { ops, scope } from "../tensor/index.ts";
 import { matricesOf } from "./adafactor-state.ts";
+import { joined, placesOf } from "./complete-parameter.ts";
 import type { UpdateShare } from "./update-rule.ts";
-import { joined, placesOf } from "./whole-parameter.ts";
 
 /** Sums of squared gradients over rows and columns of every matrix of a block, in exact parts. */
 export class FactoredSums {

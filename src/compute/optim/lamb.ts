@@ -1,6 +1,7 @@
 import { ops, scope } from "../tensor/index.ts";
 import { adamDirection } from "./adam.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
+import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./complete-parameter.ts";
 import { norm } from "./local-updates.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import {
@@ -17,7 +18,6 @@ import {
   segmentsOf,
   stateTensor,
 } from "./update-rule.ts";
-import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./whole-parameter.ts";
 
 /** Options of {@link LAMB}; defaults: lr 1e-3, weightDecay 0.01. */
 export interface LAMBOptions extends OptimizerOptions {

@@ -36,7 +36,7 @@ export interface EarlyEnd {
  */
 export class RunControl {
   /** Whether `losses.unweighed` was reported. */
-  isUnevenTold = false;
+  isUnevenReported = false;
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();

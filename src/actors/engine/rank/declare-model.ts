@@ -58,7 +58,7 @@ export function tensorPlanOf(job: Job, model: Module, config: JobConfig): Tensor
     where: "job",
     expected: "a tensor plan for several tensor-parallel ranks",
     got: plan === undefined ? "none" : "one without a rule, which splits nothing",
-    hint: "give the job a tensorPlan, or the model one; whole() names a module that each rank computes alone",
+    hint: "give the job a tensorPlan, or the model one; replicated() names a module that each rank computes alone",
   });
 }
 
@@ -66,13 +66,13 @@ export function tensorPlanOf(job: Job, model: Module, config: JobConfig): Tensor
 export function requireSequenceEntry(plan: TensorPlan): void {
   const begins = Object.values(plan).some(
     (rule) =>
-      (rule.kind === "sequence" && rule.input === "whole") ||
+      (rule.kind === "sequence" && rule.input === "replicated") ||
       (rule.kind === "row" && rule.output === "sequence"),
   );
   if (begins) return;
   throw new TroupeError("TENSOR_PLAN", {
     where: "sequenceParallel",
-    expected: 'a tensor plan with sequence({ input: "whole" }), where positions begin to be shared',
+    expected: 'a tensor plan with sequence({ input: "replicated" }), where positions begin to be shared',
     got: `one without, of ${Object.keys(plan).join(", ")}`,
     hint: "leave --sequence-parallel out, or give the plan such rules: docs/guide/split-layers.md",
   });

@@ -1,5 +1,5 @@
 import { updateRuleOf } from "../../../compute/optim/index.ts";
-import { ranksOfWhole } from "../../../compute/parallel/index.ts";
+import { holdersOf } from "../../../compute/parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { rowAndColumn } from "./gather-by-rows.ts";
 
@@ -20,8 +20,8 @@ export function groupsOfShard(
     return [row, column];
   });
   const doExchange = optimizers.some((spec) => updateRuleOf(spec).exchanges);
-  const wholes = doExchange ? layouts.map((layout) => ranksOfWhole(layout, rank)) : [];
-  return [...statistics, ...inOrder(layouts.map(({ group }) => group)), ...inOrder(wholes)];
+  const holders = doExchange ? layouts.map((layout) => holdersOf(layout, rank)) : [];
+  return [...statistics, ...inOrder(layouts.map(({ group }) => group)), ...inOrder(holders)];
 }
 
 function inOrder(groups: readonly Ranks[]): readonly Ranks[] {

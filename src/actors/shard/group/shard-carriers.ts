@@ -27,7 +27,7 @@ export class ShardCarriers implements Disposable {
   constructor(plan: GroupPlan, place: Omit<GroupPlace, "group" | "ranks">, groups: readonly Ranks[]) {
     this.#plan = plan;
     this.#near = nearCarrier(plan, place);
-    for (const ranks of meetingsOf(plan, groups)) {
+    for (const ranks of connectedGroups(plan, groups)) {
       const carrier = openCarrier(plan, { ...place, group: "shards", ranks });
       this.#joined.push({ ranks: new Set(ranks), carrier });
     }
@@ -55,7 +55,7 @@ export class ShardCarriers implements Disposable {
  * @param groups - of one shard, as `groupsOfShard` has them
  * @returns the groups that need connections of their own, each once, without those that are part of another
  */
-export function meetingsOf(plan: GroupPlan, groups: readonly Ranks[]): readonly Ranks[] {
+export function connectedGroups(plan: GroupPlan, groups: readonly Ranks[]): readonly Ranks[] {
   const all = [...new Map(groups.map((ranks) => [ranks.join(" "), ranks])).values()];
   const isPart = (ranks: Ranks) =>
     all.some((other) => other.length > ranks.length && ranks.every((rank) => other.includes(rank)));

@@ -70,7 +70,7 @@ export class PartCollection implements Disposable {
   }
 
   /** Resolves with the optimizer's progress when everything has arrived. @throws as {@link until} */
-  async whole(numParts: number): Promise<SavedProgress> {
+  async complete(numParts: number): Promise<SavedProgress> {
     await this.until(() => this.#numParts >= numParts && this.#progress !== undefined);
     return this.#progress as SavedProgress;
   }
@@ -107,7 +107,7 @@ export function abandoned(step: number): TroupeError {
       where: "checkpoint",
       expected: `every part of step ${step}`,
       got: "a restart of the rank group before they had come",
-      hint: "the next save is whole",
+      hint: "the next save will be complete",
     },
     { fields: { step } },
   );

@@ -57,7 +57,7 @@ export class StateImage implements Disposable {
     const shares = sharesOf(this.#of(kind, parameter));
     const [first] = shares.values();
     if (first === undefined || shares.size < (first[0]?.piece.parameter.split?.count ?? 1)) return false;
-    return shares.values().every(isWhole);
+    return shares.values().every(isComplete);
   }
 
   /**
@@ -95,8 +95,8 @@ export class StateImage implements Disposable {
     const shape = parameter.split?.logicalShape ?? parameter.shape;
     const entry = { kind, parameter: parameter.name, shape };
     if (!this.has(entry)) return undefined;
-    using whole = this.#whole(entry);
-    return cut(whole, piece);
+    using complete = this.#complete(entry);
+    return cut(complete, piece);
   }
 
   /** Whether a single part that has arrived holds all of a run. */
@@ -135,15 +135,15 @@ export class StateImage implements Disposable {
   }
 
   /** All elements of a tensor in one; the caller's. */
-  #whole(entry: StateEntry): Tensor {
-    const whole = hold(() => empty([product(entry.shape)]));
+  #complete(entry: StateEntry): Tensor {
+    const complete = hold(() => empty([product(entry.shape)]));
     for (const { begin, values } of this.ranges(entry)) {
       scope(() => {
-        whole.narrow(0, begin, values.numel).copy_(values);
+        complete.narrow(0, begin, values.numel).copy_(values);
       });
       values.dispose();
     }
-    return whole;
+    return complete;
   }
 }
 
@@ -152,7 +152,7 @@ export class StateImage implements Disposable {
  * of the tensor, seen as a matrix, and copied as one.
  */
 function assembled(stretches: readonly Stretch[], shape: readonly number[]): Tensor {
-  const whole = hold(() => empty([product(shape)]));
+  const complete = hold(() => empty([product(shape)]));
   for (const ofRank of sharesOf(stretches).values()) {
     const [{ piece: first }] = ofRank as [Stretch];
     const { parameter } = first;
@@ -162,37 +162,37 @@ function assembled(stretches: readonly Stretch[], shape: readonly number[]): Ten
         const { parameterBegin, rangeBegin, numel } = piece;
         share.narrow(0, parameterBegin, numel).copy_(holding.tensor.narrow(0, rangeBegin, numel));
       }
-      const { from, to } = rectangles(parameter, share, whole);
+      const { from, to } = rectangles(parameter, share, complete);
       to.copy_(from);
     });
   }
-  return whole;
+  return complete;
 }
 
 /** The same elements in a rank's share of a split parameter and in the complete one, as matrices; padding is left out. */
 function rectangles(
   { shape, split }: Piece["parameter"],
   share: Tensor,
-  whole: Tensor,
+  complete: Tensor,
 ): { from: Tensor; to: Tensor } {
   const { dim, index, parts, logicalShape } = split as NonNullable<typeof split>;
   const inner = product(shape.slice(dim + 1));
   const heldWidth = ((shape[dim] ?? 0) / parts) * inner;
-  const wholeWidth = ((logicalShape[dim] ?? 0) / parts) * inner;
-  const begin = Math.min(index * heldWidth, wholeWidth);
-  const width = Math.min(heldWidth, wholeWidth - begin);
+  const completeWidth = ((logicalShape[dim] ?? 0) / parts) * inner;
+  const begin = Math.min(index * heldWidth, completeWidth);
+  const width = Math.min(heldWidth, completeWidth - begin);
   return {
     from: share.view([-1, heldWidth]).narrow(1, 0, width),
-    to: whole.view([-1, wholeWidth]).narrow(1, begin, width),
+    to: complete.view([-1, completeWidth]).narrow(1, begin, width),
   };
 }
 
 /** A piece's values, cut out of the complete tensor; padding is zero. */
-function cut(whole: Tensor, { parameter, parameterBegin, numel }: Piece): Tensor {
+function cut(complete: Tensor, { parameter, parameterBegin, numel }: Piece): Tensor {
   return hold(() => {
-    if (parameter.split === undefined) return whole.narrow(0, parameterBegin, numel).clone();
+    if (parameter.split === undefined) return complete.narrow(0, parameterBegin, numel).clone();
     const share = empty([parameter.numel]).zero_();
-    const { from, to } = rectangles(parameter, share, whole);
+    const { from, to } = rectangles(parameter, share, complete);
     from.copy_(to);
     return share.narrow(0, parameterBegin, numel).clone();
   });
@@ -212,7 +212,7 @@ function sharesOf(stretches: readonly Stretch[]): Map<number, Stretch[]> {
 }
 
 /** Whether stretches of one share leave nothing out; equal copies of several ranks may come several times. */
-function isWhole(stretches: readonly Stretch[]): boolean {
+function isComplete(stretches: readonly Stretch[]): boolean {
   let next = 0;
   for (const { piece } of stretches.toSorted(byPlace)) {
     if (piece.parameterBegin > next) return false;

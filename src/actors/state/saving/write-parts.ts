@@ -66,7 +66,7 @@ export async function writeParts(
     reportedBytes = writtenBytes;
     report({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
   }
-  const progress = await collection.whole(order.numParts);
+  const progress = await collection.complete(order.numParts);
   const { path, sizeBytes } = await draft.commit({
     ...order.state,
     optimizer: progress as unknown as JsonValue,

@@ -75,7 +75,7 @@ async function draftOf(
     where: "checkpoint",
     expected: `the folder at ${storage.location} to be that of host 0`,
     got: "another",
-    hint: "was it taken away, or mounted anew?",
+    hint: "was it taken away, or mounted again?",
   });
 }
 

@@ -129,7 +129,7 @@ export function memberOf(block: Sharing, rank: number): number {
  * @returns the ranks of the world that together hold the complete parameters of the block, in order, the same on all of them:
  * the holders of slices and, if parameters are split, their neighbours with the other parts
  */
-export function ranksOfWhole(block: FlatBlock, rank: number): number[] {
+export function holdersOf(block: FlatBlock, rank: number): number[] {
   const { index, count } = block.parameters[0]?.split ?? { index: 0, count: 1 };
   const holders = block.zero === 0 ? [rank] : block.group;
   // Neighbours that split a layer are next to each other in the world.

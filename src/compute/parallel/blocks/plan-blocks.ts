@@ -2,7 +2,7 @@ import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
 import { cutBlocks, type Module, ModuleBuffer, type Parameter, specOf } from "../../nn/index.ts";
 import { blockOptionsOf, type Recompute } from "../layout/block-options.ts";
 import type { Mesh } from "../layout/mesh.ts";
-import { type BlockRange, rangesOf, type StageCut, wholeModel } from "../layout/stage-cut.ts";
+import { type BlockRange, oneStage, rangesOf, type StageCut } from "../layout/stage-cut.ts";
 import type { ZeroLevel } from "../layout/zero.ts";
 import type { SequenceRegion } from "../tensor-parallel/sequence-region.ts";
 import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
@@ -60,7 +60,7 @@ export interface BlockPlanOptions {
  */
 export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan {
   const cut = cutBlocks(model);
-  const planner = new Planner(options, options.stages ?? wholeModel(cut.blocks.length));
+  const planner = new Planner(options, options.stages ?? oneStage(cut.blocks.length));
   const root = planner.unit("root", undefined, cut.rest, undefined);
   const blocks = cut.blocks.map(({ name, module, parameters }, position) =>
     planner.unit(name, module, parameters, position),

@@ -36,7 +36,7 @@ export function rangesOf({ numStages, numChunks, virtualStageOf }: StageCut, sta
 }
 
 /** A single stage with the complete model. */
-export function wholeModel(numBlocks: number): StageCut {
+export function oneStage(numBlocks: number): StageCut {
   const onlyStage = [0];
   return {
     numStages: 1,

@@ -257,8 +257,11 @@ export class BlockState {
     const ofRange = (tensor: Tensor) => view(tensor, part.begin - this.#range.begin + begin, numel);
     const first = stretches.slice(0, stretch).reduce((sum, { state }) => sum + state.length, kept);
     const state = run.state.map(({ kind, begin: from, numel: count }): [string, Tensor] => {
-      const whole = this.#memory(first + kind);
-      return [part.state[kind]?.kind ?? "", count === whole.numel ? whole : view(whole, from, count)];
+      const complete = this.#memory(first + kind);
+      return [
+        part.state[kind]?.kind ?? "",
+        count === complete.numel ? complete : view(complete, from, count),
+      ];
     });
     const owned = {
       begin: part.begin + begin,

@@ -92,16 +92,20 @@ function cutRun({ rule }: RuleShare, part: OwnedPart, stretch: number, first: nu
 type StateOfKind = OwnedPart["state"][number];
 
 /** @returns the offset of a run's state in that of its complete stretch: its pieces lie there as in the run's own */
-function placeOf(run: StateOfKind, whole: StateOfKind | undefined, kind: string): number {
+function placeOf(run: StateOfKind, complete: StateOfKind | undefined, kind: string): number {
   const places = run.pieces.map((piece) => {
-    const same = whole?.pieces.find(
+    const same = complete?.pieces.find(
       ({ parameter, parameterBegin }) =>
         parameter.name === piece.parameter.name && parameterBegin === piece.parameterBegin,
     );
     return (same?.rangeBegin ?? Number.NaN) - piece.rangeBegin;
   });
   const [begin = 0] = places;
-  if (whole !== undefined && places.every((place) => place === begin) && begin + run.numel <= whole.numel)
+  if (
+    complete !== undefined &&
+    places.every((place) => place === begin) &&
+    begin + run.numel <= complete.numel
+  )
     return begin;
   throw new TroupeError(
     "OPTIMIZER_OPTION",

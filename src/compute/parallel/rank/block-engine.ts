@@ -221,7 +221,7 @@ export class BlockEngine<Ticket> {
     contribute: (_: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) =>
       this.#gradients.contribute(leaves, gradients, this.#gathers.parameters.placeOf),
     isParameter: (tensor: Tensor) => this.#gathers.parameters.placeOf(tensor) !== undefined,
-    whole: (unit: number) => this.#gradients.whole(unit),
+    complete: (unit: number) => this.#gradients.complete(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
   };
 }

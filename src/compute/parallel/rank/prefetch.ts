@@ -32,7 +32,7 @@ export class Prefetcher<Ticket> {
   #onTrack = false;
   /** Gathers started and not yet waited for. */
   readonly #inFlight = new Map<number, Ticket>();
-  readonly #whole = new Set<number>();
+  readonly #gathered = new Set<number>();
   #aheadIndex = 0;
   #aheadBytes = 0;
 
@@ -47,7 +47,7 @@ export class Prefetcher<Ticket> {
    */
   begin(kind: string): void {
     this.#drain();
-    for (const block of this.#whole) this.#giveUp(block);
+    for (const block of this.#gathered) this.#giveUp(block);
     this.#expected = this.#records.get(kind) ?? [];
     this.#recorded = [];
     this.#records.set(kind, this.#recorded);
@@ -58,13 +58,13 @@ export class Prefetcher<Ticket> {
 
   /** Waits until `block` is gathered, then starts the next gathers. */
   need(block: number): void {
-    if (this.#whole.has(block)) return;
+    if (this.#gathered.has(block)) return;
     this.#onTrack &&= this.#expected[this.#recorded.length] === block;
     this.#recorded.push(block);
     const ticket = this.#take(block) ?? this.#port.start(block);
     this.#aheadIndex = Math.max(this.#aheadIndex, this.#recorded.length);
     // Counts as gathered: if it is needed again next, the window must not gather it a second time.
-    this.#whole.add(block);
+    this.#gathered.add(block);
     this.#topUp();
     this.#port.wait(ticket);
   }
@@ -84,7 +84,7 @@ export class Prefetcher<Ticket> {
   }
 
   #giveUp(block: number): boolean {
-    if (!this.#whole.delete(block)) return false;
+    if (!this.#gathered.delete(block)) return false;
     if (!this.#plan.resident[block]) this.#port.release(block);
     return true;
   }
@@ -106,7 +106,7 @@ export class Prefetcher<Ticket> {
         continue;
       }
       const sizeBytes = this.#plan.sizeBytes[block] ?? 0;
-      if (this.#inFlight.has(block) || this.#whole.has(block)) return;
+      if (this.#inFlight.has(block) || this.#gathered.has(block)) return;
       if (!this.#reaches(sizeBytes)) return;
       this.#inFlight.set(block, this.#port.start(block));
       this.#aheadBytes += sizeBytes;
@@ -126,7 +126,7 @@ export class Prefetcher<Ticket> {
       const ticket = this.#take(block);
       if (ticket === undefined) continue;
       this.#port.wait(ticket);
-      this.#whole.add(block);
+      this.#gathered.add(block);
     }
   }
 }

@@ -112,7 +112,7 @@ export class UnitGradients {
   }
 
   /** Completes a unit: nothing more is contributed to it in this pass. */
-  whole(unit: number): void {
+  complete(unit: number): void {
     this.#pending.delete(unit);
     const { chunk, step } = this.#completion;
     for (const { index } of this.#trainedFlats(unit)) {
@@ -130,7 +130,7 @@ export class UnitGradients {
           parameters.map(() => null),
         );
       }
-      this.whole(unit);
+      this.complete(unit);
     }
   }
 

@@ -21,7 +21,7 @@ export interface BlockHooks {
   /** Adds gradients of leaves to the block's; `null` where one was not used. */
   contribute(block: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]): void;
   /** Called when nothing more will be contributed to the block in this pass. */
-  whole(block: number): void;
+  complete(block: number): void;
   /** Whether a tensor is a parameter, which outlives the pass. */
   isParameter(tensor: Tensor): boolean;
   /** @returns the block's name, for errors */
@@ -147,7 +147,7 @@ export class BlockTape {
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
       this.#placing(call, () => this.#backwardCall(call));
-      if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
+      if (firstCall.get(call.block) === call) this.#hooks.complete(call.block);
       this.#outer.close(call.outputLeaves);
       for (const input of new Set(call.inputs)) {
         if (firstUse.get(input) !== call || this.#outer.ends.has(input)) continue;
@@ -159,7 +159,7 @@ export class BlockTape {
       this.#forget(call);
       calls.pop();
     }
-    this.#hooks.whole(this.#root);
+    this.#hooks.complete(this.#root);
     return this.#received.map((leaf) => this.#outer.take(leaf) ?? null);
   }
 

@@ -22,16 +22,16 @@ export class InnerTape {
     const hooks: BlockHooks = {
       need: () => {},
       release: () => {},
-      whole: () => {},
+      complete: () => {},
       name: () => name,
       isParameter: (tensor) => parameters.includes(tensor),
       contribute: (part, leaves, gradients) => {
-        if (part === WHOLE) this.#add(leaves, gradients);
+        if (part === BLOCK) this.#add(leaves, gradients);
       },
     };
     const trainable = (part: number) =>
-      part === WHOLE ? parameters.filter(({ requiresGrad }) => requiresGrad) : [];
-    this.#tape = new BlockTape(hooks, WHOLE, trainable, { received: inputs });
+      part === BLOCK ? parameters.filter(({ requiresGrad }) => requiresGrad) : [];
+    this.#tape = new BlockTape(hooks, BLOCK, trainable, { received: inputs });
   }
 
   /** Runs a part, keeping only its arguments and its results. */
@@ -71,4 +71,4 @@ export class InnerTape {
 }
 
 /** The index of the block itself, whose parameters its parts share. */
-const WHOLE = 0;
+const BLOCK = 0;

@@ -8,13 +8,13 @@ import {
   type MaskRule,
   type Module,
   planTest,
+  type ReplicatedRule,
   type RowRule,
   type SequenceRule,
   type SplitRule,
   type TensorPlan,
   VocabularyHead,
   type VocabularyRule,
-  type WholeRule,
 } from "../../nn/index.ts";
 
 /** A module and the rule that splits it, of a kind that the rule can split. */
@@ -32,7 +32,7 @@ export type Match = {
     }
   | { readonly kind: "features"; readonly rule: FeaturesRule; readonly module: Embedding }
   | { readonly kind: "sequence"; readonly rule: SequenceRule; readonly module: Module }
-  | { readonly kind: "whole"; readonly rule: WholeRule; readonly module: Module }
+  | { readonly kind: "replicated"; readonly rule: ReplicatedRule; readonly module: Module }
   | { readonly kind: "mask"; readonly rule: MaskRule; readonly module: Dropout }
 );
 
@@ -42,7 +42,7 @@ const splittable = {
   vocabulary: [Embedding, VocabularyHead],
   features: [Embedding],
   sequence: undefined,
-  whole: undefined,
+  replicated: undefined,
   mask: [Dropout],
 } as const;
 
@@ -85,12 +85,13 @@ function checkKind(name: string, module: Module, rule: SplitRule): void {
 
 /** An uneven split stays split on both sides: joining or dealing features does not cut the padding off. */
 function checkUneven(name: string, rule: SplitRule): void {
-  const isWhole =
-    (rule.kind === "column" && rule.output === "whole") || (rule.kind === "row" && rule.input !== "split");
-  if (!isWhole || !rule.uneven) return;
+  const joinsFeatures =
+    (rule.kind === "column" && rule.output === "replicated") ||
+    (rule.kind === "row" && rule.input !== "split");
+  if (!joinsFeatures || !rule.uneven) return;
   throw planError(
     `features of ${name} that stay split, since its ranks may hold them unevenly`,
-    "whole ones",
+    "complete ones",
   );
 }
 

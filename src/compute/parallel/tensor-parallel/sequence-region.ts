@@ -38,11 +38,11 @@ export class SequenceRegion {
    * Takes the rank's share of an activation that every rank has; zeros are added at the end if the ranks do not divide the
    * positions.
    */
-  enter(whole: Tensor): Tensor {
-    const length = whole.shape[this.dim] ?? 0;
+  enter(x: Tensor): Tensor {
+    const length = x.shape[this.dim] ?? 0;
     const { size } = this.group;
     this.#numPadding = Math.ceil(length / size) * size - length;
-    return scatterToGroup(this.#padded(whole), this.group, this.dim);
+    return scatterToGroup(this.#padded(x), this.group, this.dim);
   }
 
   /** @returns `run`, of which a second call, in backward, has the positions of the first */

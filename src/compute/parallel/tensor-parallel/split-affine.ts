@@ -13,15 +13,15 @@ import type { SequenceRegion } from "./sequence-region.ts";
 export function wrapColumn(
   module: Affine,
   rule: ColumnRule,
-  input: "whole" | "sequence",
+  input: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   const { group } = region;
   const fromSequence = (share: Tensor) => module.finish(region.gatherProduct(share, module));
   wrapForward(module, (forward, [x]) =>
     scope(() => {
-      const features = input === "whole" ? forward(copyToGroup(x, group)) : fromSequence(x);
-      return rule.output === "whole" ? joinFeatures(features, rule.parts, group) : features;
+      const features = input === "replicated" ? forward(copyToGroup(x, group)) : fromSequence(x);
+      return rule.output === "replicated" ? joinFeatures(features, rule.parts, group) : features;
     }),
   );
 }
@@ -34,7 +34,7 @@ export function wrapColumn(
 export function wrapShared(
   module: Affine,
   rule: ColumnRule,
-  input: "whole" | "sequence",
+  input: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   const { group } = region;
@@ -45,7 +45,9 @@ export function wrapShared(
   wrapForward(module, (forward, [x]) =>
     scope(() => {
       const all =
-        input === "whole" ? forward(copyToGroup(x, group)) : module.finish(region.gatherProduct(x, module));
+        input === "replicated"
+          ? forward(copyToGroup(x, group))
+          : module.finish(region.gatherProduct(x, module));
       const blocks = all.view([...all.shape.slice(0, -1), numUnits, rule.unit]);
       const read = withZeros(blocks).indexSelect(-2, tensor(units, { dtype: "int64" }));
       return read.reshape([...all.shape.slice(0, -1), -1]);
@@ -71,7 +73,7 @@ export function unitsRead(numUnits: number, readers: number, rank: number, count
 export function wrapRow(
   module: Affine,
   rule: RowRule,
-  output: "whole" | "sequence",
+  output: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   wrapForward(module, (_, [x]) =>
@@ -95,8 +97,8 @@ function reducedProduct(given: Tensor, module: Affine, group: Communicator): Ten
 
 function ownFeatures(x: Tensor, { input }: RowRule, module: Affine, region: SequenceRegion): Tensor {
   if (input === "split") return withoutPadding(x, module, region.group);
-  const whole = input === "sequence" ? region.leave(x) : x;
-  return scatterToGroup(whole, region.group, whole.ndim - 1);
+  const gathered = input === "sequence" ? region.leave(x) : x;
+  return scatterToGroup(gathered, region.group, gathered.ndim - 1);
 }
 
 /** Zeroes the padding of a rank that holds less than the others: an activation may have changed it. */

@@ -57,7 +57,7 @@ export function tensorParallel(
 }
 
 function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
-  const between = sequence ? "sequence" : "whole";
+  const between = sequence ? "sequence" : "replicated";
   const { group } = region;
   switch (match.kind) {
     case "column":
@@ -80,7 +80,7 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
     case "sequence":
       if (sequence) splitPositions(match.module, match.rule, region);
       break;
-    case "whole":
+    case "replicated":
       if (sequence) gatherPositions(match.module, region);
       break;
     case "mask":
@@ -98,7 +98,7 @@ function pieceMasked({ dim, size }: MaskRule, { rank: index, size: count }: Comm
 
 function splitOutputs(
   { module, rule }: Extract<Match, { kind: "column" }>,
-  input: "whole" | "sequence",
+  input: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   const { added, prefix, scale } = module;
@@ -164,9 +164,9 @@ function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegi
   wrapForward(module, (forward, inputs) =>
     scope(() => {
       const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
-      const share = rule.input === "whole" ? region.enter(x) : x;
+      const share = rule.input === "replicated" ? region.enter(x) : x;
       const out = (forward as (...args: unknown[]) => Tensor)(share, ...rest);
-      return (rule.output === "whole" ? region.leave(out) : out) as never;
+      return (rule.output === "replicated" ? region.leave(out) : out) as never;
     }),
   );
 }
@@ -189,9 +189,9 @@ function gatherPositions(module: Module, region: SequenceRegion): void {
   wrapForward(module, (forward, inputs) =>
     scope(() => {
       const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
-      const whole = region.leave(x);
-      const length = whole.shape[region.dim];
-      const answer = (forward as (...args: unknown[]) => unknown)(whole, ...rest);
+      const gathered = region.leave(x);
+      const length = gathered.shape[region.dim];
+      const answer = (forward as (...args: unknown[]) => unknown)(gathered, ...rest);
       return mapTensors(answer, (part) =>
         part.ndim > region.dim && part.shape[region.dim] === length ? region.enter(part) : part,
       ) as never;
