@@ -50,14 +50,11 @@ export interface ConductorOptions {
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   /** Compares the run's states, if its schedule says how. */
   readonly best: BestStates | undefined;
-  /** Requests to look at parameters. */
   readonly inspections: Inspections;
-  /** Outside control of the run: pause, stop, save. */
   readonly control: RunControl;
   /** The JSON part of a checkpoint after `step` updates. */
   readonly stateAt: (step: number) => TrainerState;
   readonly emit: (event: TroupeEventBody) => void;
-  /** Receives the run's progress. */
   readonly listener: RunListener;
   /** Called before the first step, once nothing can refuse the run any more. */
   readonly onPrepared: () => Promise<void>;
@@ -103,7 +100,7 @@ export class Conductor {
   readonly #training = new AgreedTraining();
   readonly #losses: AgreedLosses;
   #saving: Saving | undefined;
-  /** Steps granted, made or not. */
+  /** Includes steps that are not made yet. */
   #granted = 0;
   /** Whether a review has ended this generation, with all its actors well. */
   #isReviewed = false;

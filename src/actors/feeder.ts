@@ -156,7 +156,7 @@ class FedData {
     return { tensors: await this.#batches.take(order, order), ...counts };
   }
 
-  /** Scores predictions; ownership of them passes. */
+  /** Ownership of `predictions` passes. */
   async score(split: string, predictions: Rows): Promise<Scores> {
     try {
       const scoring = callUser(`score("${split}", …) of the job's data`, () =>

@@ -89,7 +89,6 @@ class ShardMember {
   #store: Store | undefined;
   #paging: ShardPaging | undefined;
   #shard: Shard | undefined;
-  /** The reason why nothing can complete any more. */
   #aborted: Error | undefined;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {

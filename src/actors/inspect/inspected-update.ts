@@ -5,9 +5,8 @@ import { inspectRange, matchesName, statistics } from "./inspected-part.ts";
 
 /** Statistics of the inspected updates, all together like BMTrain's `get_avg_delta` and `get_var_delta`, and by parameter. */
 export interface UpdateSummary {
-  /** Over all elements. */
   readonly mean: number;
-  /** Over all elements; of the population, not of a sample. 0 without any. */
+  /** Over the population, not of a sample; 0 without any. */
   readonly variance: number;
   /** Those that the step has updated, in the order of the model. */
   readonly parameters: readonly InspectedUpdate[];

@@ -39,12 +39,10 @@ export class Inspections {
     return new Promise((resolve, reject) => this.#requests.add({ of, pattern, values, resolve, reject }));
   }
 
-  /** Requests that are not answered yet. */
   get open(): readonly InspectionRequest[] {
     return [...this.#requests];
   }
 
-  /** Answers these requests with a step's findings. */
   answer(requests: readonly InspectionRequest[], findings: Findings): void {
     for (const request of requests) {
       this.#requests.delete(request);

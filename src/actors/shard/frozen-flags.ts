@@ -4,7 +4,6 @@ import { StepCounter } from "../../compute/parallel/index.ts";
 export class FrozenFlags {
   /** In order of the steps; entries that no step under way can ask for are dropped. */
   #changes: { readonly step: number; readonly frozen: readonly string[] }[] = [];
-  /** The latest step that has begun. */
   readonly #begun = new StepCounter();
 
   /** @param frozen - names; undefined where they are those of the step before */

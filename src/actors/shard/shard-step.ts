@@ -59,13 +59,11 @@ export class ShardStep {
     this.#histograms = (await this.#buckets?.parts(layouts, divisor, paging)) ?? [];
   }
 
-  /** A block's update is made. */
   hasUpdated({ updateMs, inspected }: BlockUpdated): void {
     this.#updateMs += updateMs;
     this.#inspectedUpdates.push(...inspected);
   }
 
-  /** The step's report to the conductor. */
   ended(run: string, rank: number, lossScale: number | undefined): StepUpdated {
     return {
       gradientNorm: this.judged?.norm ?? Number.NaN,
@@ -92,7 +90,6 @@ export class ShardSteps {
     this.#rank = rank;
   }
 
-  /** The latest step that has begun. */
   get latest(): number {
     return this.#latest;
   }

@@ -66,14 +66,12 @@ export class Shard {
   readonly #paging: ShardPaging;
   /** Parameters and gradients. */
   readonly #store: ShardStore;
-  /** The optimizers' state. */
   readonly #stateStore: OptimizerStateStore;
   readonly #statistics: GlobalGradientStatistics;
   readonly #clock: OptimizerClock;
   readonly #steps: ShardSteps;
   /** By block, the step whose parameters every rank has written. */
   readonly #complete: readonly StepCounter[];
-  /** The rank's frozen parameters in each step. */
   readonly flags = new FrozenFlags();
   /** The number of steps whose updates are all made here and whose norm is known. */
   readonly #ended = new StepCounter();
@@ -285,7 +283,6 @@ export class Shard {
     await this.#stateStore.settle(step);
   }
 
-  /** Acts on the step's judgement. */
   #hasJudged(step: number, progress: ShardStep, judged: JudgedGradient): void {
     progress.judged = judged;
     this.#clock.advance(step, judged.updateSkipped);

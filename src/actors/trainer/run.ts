@@ -86,7 +86,6 @@ export class Run {
   #numSteps = 0;
   #failure: Error | undefined;
   #isStopped = false;
-  /** Whether all hosts have joined once. */
   #haveJoined = false;
   /** Rejected with the error that ends the run while it waits for hosts. */
   readonly #halted = Promise.withResolvers<never>();
@@ -162,7 +161,6 @@ export class Run {
     return this.#numSteps;
   }
 
-  /** The activity of every actor. */
   inspect(): readonly ActorInspection[] {
     return this.#system.inspect();
   }

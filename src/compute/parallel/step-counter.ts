@@ -16,7 +16,6 @@ export class StepCounter {
     return this.#reached >= value;
   }
 
-  /** Raises the counter. */
   reach(value: number): void {
     this.#reached = value;
     const ready = this.#waiting.filter((wait) => this.has(wait.value));

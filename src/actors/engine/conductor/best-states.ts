@@ -11,7 +11,6 @@ export interface Standing {
   readonly isBest: boolean;
   /** Evaluations since the best one. */
   readonly numSinceBest: number;
-  /** The factor of all learning rates. */
   readonly rateFactor: number;
 }
 
@@ -29,7 +28,6 @@ export class BestStates {
     this.#measured = measured;
   }
 
-  /** Whether the state after `step` steps was evaluated. */
   has(step: number): boolean {
     return this.#measured.some(([at]) => at === step);
   }

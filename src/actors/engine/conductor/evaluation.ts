@@ -8,7 +8,7 @@ const EVALUATED_AT_ONCE = 8;
 export interface EvaluatedLoss {
   /** Σ weight · loss / Σ weight over the batches; of several named losses their sum. */
   readonly lossNats: number;
-  /** Each by its name, if losses have names. */
+  /** By name, if losses have names. */
   readonly losses?: Readonly<Record<string, number>>;
   readonly numSamples: number;
   readonly numTokens: number | undefined;

@@ -47,12 +47,10 @@ export class RunControl {
   /** States that ranks' code asked to save and that are not durable yet, by step. */
   readonly #wantedStates = new Map<number, StateName | undefined>();
 
-  /** Whether no step may be granted for now. */
   get isPaused(): boolean {
     return this.#isPaused && !this.#isStopping;
   }
 
-  /** Whether no further step may be granted. */
   get isStopping(): boolean {
     return this.#isStopping;
   }
@@ -83,7 +81,6 @@ export class RunControl {
     if ((await save).kind !== "abandoned") this.#wantedStates.delete(step);
   }
 
-  /** Saves that are requested and not durable yet. */
   get openSaves(): readonly SaveRequest[] {
     return [...this.#saves];
   }

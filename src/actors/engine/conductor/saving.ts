@@ -28,7 +28,6 @@ export interface SavingOptions {
   readonly checkpointer: ActorRef<CheckpointerProtocol>;
   /** The writer of each rank's share, by rank; the checkpointer writes everything without any. */
   readonly writers: readonly SliceWriter[];
-  /** Generation of the rank group. */
   readonly generation: number;
   /** The longest time of one save. */
   readonly deadlineMs: number;
@@ -44,19 +43,17 @@ export interface SavingOptions {
 
 /** Reasons to save a step's state besides the rules. */
 export interface SaveReasons {
-  /** It is the last of the run: its state is always saved. */
+  /** The run's last state: always saved. */
   readonly isLast?: boolean;
-  /** A save is requested: it goes to the disk. */
+  /** A request: it goes to the disk. */
   readonly isAsked?: boolean;
   /** A rank's code waits for the save to begin before its next step. So it is never skipped, nor put off to a later state. */
   readonly isPresent?: boolean;
-  /** Its name. */
   readonly named?: StateName | undefined;
 }
 
 /** Destination and name of a save. Both may still be added until the save is ordered. */
 interface SaveAim {
-  /** Whether it goes to the disk. */
   write: boolean;
   named: StateName | undefined;
   isOrdered: boolean;
@@ -84,7 +81,6 @@ export interface BegunSave {
 export class Saving {
   readonly #options: SavingOptions;
   readonly #parameters: readonly string[];
-  /** The parts that each rank's shard sends, in rank order. */
   #parts: readonly (readonly PartPlan[])[];
   /** The content of saves, and the step from which it applies, in order. */
   #plans: readonly { readonly step: number; readonly plan: SavePlan }[];
@@ -127,7 +123,6 @@ export class Saving {
     this.#lastStep = Math.min(this.#lastStep, step);
   }
 
-  /** The error of the last save, if it failed. */
   get error(): ErrorReport | undefined {
     return this.#error;
   }

@@ -23,12 +23,10 @@ export interface StepDone {
 /** The receivers of step reports, and their extent. */
 export interface StepReportOptions {
   readonly inspections: Inspections;
-  /** Steps between reports of each rank's memory. */
   readonly memoryEverySteps: number;
   readonly emit: (event: TroupeEventBody) => void;
   /** Receives each step before. */
   readonly listener: Pick<RunListener, "stepMade">;
-  /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
 }
 
@@ -41,7 +39,6 @@ export class StepReport {
     this.#options = options;
   }
 
-  /** Starts the next step's time at `atMs`. */
   restartClock(atMs = performance.now()): void {
     this.#doneAtMs = atMs;
   }

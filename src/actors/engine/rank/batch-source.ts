@@ -74,7 +74,6 @@ export class BatchSource {
     return this.#attach(this.#ahead.shift()?.batch as AskedBatch);
   }
 
-  /** Fetches one batch by itself. */
   fetch(request: BatchRequest): WeighedBatch {
     return this.#attach(this.#ask(request));
   }
@@ -149,7 +148,6 @@ function isRef(value: TensorRef | BatchRefs): value is TensorRef {
   return (value as Partial<TensorRef>).kind === "tensor-ref";
 }
 
-/** One micro-batch of this replica. */
 interface Turn {
   readonly step: number;
   readonly microBatch: number;

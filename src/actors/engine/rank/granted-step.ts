@@ -79,7 +79,6 @@ export class GrantedStep implements Disposable {
     return batch;
   }
 
-  /** Releases a micro-batch's samples, if they are in use. */
   release(microBatch: number): void {
     const batch = this.#batches.get(microBatch);
     this.#batches.delete(microBatch);
@@ -137,7 +136,6 @@ export class GrantedStep implements Disposable {
     this.#runner.report("backward", key.microBatch, beginMs);
   }
 
-  /** Drops a forward that gets no backward. */
   drop(key: PassKey): void {
     this.#runner.engine.drop(key);
   }
@@ -177,12 +175,10 @@ export class GrantedStep implements Disposable {
     return { ...losses, ...this.#training, ...use, learningRate, durationMs, waits, recorded, metrics };
   }
 
-  /** Stops looking at what the model records. */
   [Symbol.dispose](): void {
     this.#recording?.[Symbol.dispose]();
   }
 
-  /** The name of its passes between stages. */
   get #work(): string {
     return `step ${this.index}`;
   }
@@ -217,7 +213,7 @@ export class GrantedStep implements Disposable {
     shard.ref.tell("scored", { step: this.index, lossesNats, ...(frozen && { frozen }) });
   }
 
-  /** Number of this step's update, without skipped steps. */
+  /** Skipped steps do not count. */
   get #update(): number {
     return this.#runner.shard.progress.numUpdates + 1;
   }

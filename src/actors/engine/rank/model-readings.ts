@@ -55,7 +55,6 @@ export class ModelReadings {
     });
   }
 
-  /** The output of the job's `sample`. */
   sample(step: number): { text: string } {
     const { plan, job, model, engine } = this.#runner;
     this.#runner.begin(step, "sample");

@@ -77,7 +77,6 @@ export class ModelRunner {
     return recipientName(this.context.self.address);
   }
 
-  /** The declaration for the conductor. */
   get declared(): DeclaredModel {
     return this.model.declared;
   }
@@ -152,7 +151,6 @@ export class ModelRunner {
     return this.batches.fetch(request).batch;
   }
 
-  /** Leaves its groups. */
   leave(): void {
     this.model[Symbol.dispose]();
   }
@@ -168,7 +166,7 @@ function shardLinkOf(
     deadlineMs: execution.deadlineMs,
     trace: telemetry.trace,
     paged: offload.parameters === undefined ? [] : pagedBlocks(blocks),
-    // One line is enough: the ranks wait for each other in group collectives alone.
+    // There is one line, and the groups' collectives have it if there are any: there the ranks wait for each other.
     line: groups.isEmpty ? context.board.collective : undefined,
   });
 }

@@ -16,7 +16,6 @@ export interface RankGroupOptions {
   readonly generation: number;
   /** The longest wait for another rank. */
   readonly deadlineMs: number;
-  /** Devices by rank. */
   readonly devices: readonly Device[];
   /** Memory for the rank's collective line: its collectives are reported there for others to read. */
   readonly status: Uint8Array;
@@ -25,7 +24,6 @@ export interface RankGroupOptions {
 /** The axes along which the model itself is split: their groups exist from the beginning. */
 const MODEL_AXES = ["tp", "ep"] as const satisfies readonly MeshAxis[];
 
-/** Every axis along which ranks may compute together. */
 const AXES = ["tp", "ep", "dp", "pp", "edp", "mp", "world"] as const satisfies readonly MeshAxis[];
 
 /**

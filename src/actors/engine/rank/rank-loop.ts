@@ -55,7 +55,6 @@ export class RankLoop extends MeshRank implements RankContext {
   #wantsStop = false;
   /** The step after which the run ends, if ranks have asked it to stop. */
   #endsAt = Number.POSITIVE_INFINITY;
-  /** Whether the loop has returned. */
   #isOver = false;
   #hasFailed: { readonly error: unknown } | undefined;
 

@@ -20,11 +20,9 @@ export class RankModel implements Disposable {
   readonly randomness: Randomness;
   readonly optimizers: readonly OptimizerSpec[];
   readonly rates: LearningRates;
-  /** The groups that it computes in. */
   readonly groups: RankGroups;
   /** Metrics that its code logs in a step. */
   readonly metrics = new StepMetrics();
-  /** This rank's blocks. */
   readonly blocks: BlockPlan;
   /** The parameters that steps train. */
   readonly training: StepTraining;
@@ -68,7 +66,6 @@ export class RankModel implements Disposable {
     this.training = new StepTraining(this.module, this.blocks.layouts, rank, this.optimizers, progress);
   }
 
-  /** The declaration for the conductor. */
   get declared(): DeclaredModel {
     const { layouts } = this.blocks;
     return {

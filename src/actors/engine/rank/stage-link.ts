@@ -187,7 +187,6 @@ export class StageLink {
     return { peer, to: { rank, ...sentTo(peer) } };
   }
 
-  /** The rank of the world at a stage of this pipeline. */
   #rankAt(pp: number): number {
     const { mesh, rank } = this.#position;
     const { dp, tp } = mesh.placeOf(rank);

@@ -17,7 +17,6 @@ export interface PassLoss {
   readonly nats: LateNumber;
   /** float64 [1], if a device computes it; to be released. */
   readonly onDevice: Tensor | undefined;
-  /** The values of named losses. */
   readonly named: (() => Readonly<Record<string, number>>) | undefined;
 }
 

@@ -160,7 +160,6 @@ export class ShardGroup implements ProcessGroup {
     return { full: hold(() => attach(given.full)), slice: hold(() => attach(given.slice)) };
   }
 
-  /** Receives a peer's message. */
   contributed({ key, member, value }: ShardGroupProtocol["contribute"]["in"]): void {
     if (value === null) {
       this.#values.contribute(key, member, null);
@@ -172,7 +171,6 @@ export class ShardGroup implements ProcessGroup {
     else work.ended().then(contribute, (error: Error) => this.#values.abort(error));
   }
 
-  /** Receives the first member's message. */
   owned({ block, full, slice }: ShardGroupProtocol["own"]["in"]): void {
     this.#given.contribute(block, 0, { full, slice });
   }

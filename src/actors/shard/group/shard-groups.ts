@@ -42,12 +42,10 @@ export class ShardGroups implements Disposable {
     for (const take of early) take();
   }
 
-  /** Receives a peer's message. */
   contributed(message: ShardGroupProtocol["contribute"]["in"]): void {
     this.#onceCarried(() => this.at(message.group).contributed(message));
   }
 
-  /** Receives memory from the first member of a group. */
   owned(message: ShardGroupProtocol["own"]["in"]): void {
     this.#onceCarried(() => this.at(message.group).owned(message));
   }

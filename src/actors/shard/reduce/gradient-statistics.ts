@@ -19,7 +19,6 @@ export interface ClipFactors {
 export interface JudgedGradient {
   /** L2 norm of the averaged gradient before clipping. */
   readonly norm: number;
-  /** Whether the step is skipped. */
   readonly skipped: boolean;
   /** Whether its update must not be made: the step is skipped, or the run ends with it. */
   readonly updateSkipped: boolean;
@@ -61,7 +60,6 @@ export class GlobalGradientStatistics {
   readonly #judge: StepJudge;
   /** Whether a device's values may come late: no update of the step waits for them on the host. */
   readonly isLate: boolean;
-  /** The last judgement that was requested. */
   #turn: Promise<unknown> = Promise.resolve();
 
   /** @param rank - of the world */
@@ -133,7 +131,6 @@ export class GlobalGradientStatistics {
     return judged;
   }
 
-  /** Judges one step's figures. */
   #judged({ squares, largest, ...figures }: Measured, divisor: number): JudgedGradient {
     const { optimizers, training } = this.#plan;
     const { clip } = training;

@@ -58,7 +58,6 @@ export class FileStateStore implements OptimizerStateStore {
     this.#share = share;
   }
 
-  /** Size of the state on disk. */
   get sizeBytes(): number {
     return this.#records.sizeBytes;
   }

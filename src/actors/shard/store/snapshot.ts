@@ -11,7 +11,6 @@ import { BlockCopy } from "./block-copy.ts";
 export class Snapshot {
   readonly #order: SnapshotOrder;
   readonly #blocks: Set<number>;
-  /** Blocks that are being copied. */
   readonly #begun = new Map<number, Promise<BlockCopy>>();
   /** How long updates were held up; not sent yet. */
   #blockedMs = 0;
@@ -60,7 +59,6 @@ export class Snapshot {
     this.#send(state.block, copy);
   }
 
-  /** Frees the copies that were not sent. */
   dispose(): void {
     for (const begun of this.#begun.values()) {
       begun.then(

@@ -16,7 +16,6 @@ export class Snapshots {
     this.#underWay.set(order.step, new Snapshot(order));
   }
 
-  /** The snapshot of the state after a step. */
   of(step: number): Snapshot | undefined {
     return this.#underWay.get(step);
   }
@@ -27,7 +26,6 @@ export class Snapshots {
     return [...this.#underWay.values()].filter((snapshot) => snapshot.step < step);
   }
 
-  /** Frees all snapshots. */
   dispose(): void {
     for (const snapshot of this.#underWay.values()) snapshot.dispose();
     this.#underWay.clear();

@@ -8,7 +8,6 @@ import type { StateImage } from "./state-image.ts";
 export class KeptCopy implements Disposable {
   #kept: { readonly state: KeptState; readonly image: StateImage } | undefined;
 
-  /** The kept state. */
   get state(): KeptState | undefined {
     return this.#kept?.state;
   }

@@ -33,7 +33,6 @@ export class PartCollection implements Disposable {
     this.#wake();
   }
 
-  /** Sets the optimizer's progress. */
   setProgress(progress: SavedProgress): void {
     this.#progress = progress;
     this.#wake();
@@ -44,7 +43,6 @@ export class PartCollection implements Disposable {
     return Math.max(0, ...this.#blockedMs.values());
   }
 
-  /** The parts so far. */
   get image(): StateImage {
     if (this.#image === undefined) throw abandoned(this.step);
     return this.#image;
@@ -59,12 +57,10 @@ export class PartCollection implements Disposable {
     }
   }
 
-  /** Number of parts so far. */
   get numParts(): number {
     return this.#numParts;
   }
 
-  /** The optimizer's progress, once known. */
   get progress(): SavedProgress | undefined {
     return this.#progress;
   }

@@ -49,7 +49,6 @@ export class PartCollector implements Disposable {
     if (this.#underWay.get(collection.step) === collection) this.#underWay.delete(collection.step);
   }
 
-  /** Abandons all saves. */
   [Symbol.dispose](): void {
     for (const collection of this.#underWay.values()) collection.abandon();
     this.#underWay.clear();

@@ -47,7 +47,6 @@ export class StateImage implements Disposable {
     }
   }
 
-  /** Size of the held memory. */
   get sizeBytes(): number {
     return [...this.#holdings].reduce((sum, { tensor }) => sum + 4 * tensor.numel, 0);
   }

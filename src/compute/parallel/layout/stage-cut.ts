@@ -10,10 +10,7 @@ export interface StageCut {
   readonly numChunks: number;
   /** Blocks in the order in which forward calls them, by position in the model; one may be called several times. */
   readonly calls: readonly number[];
-  /**
-   * By call: the number of its chunk along the model, chunk · numStages + stage. The last may have no call, but the model's
-   * end.
-   */
+  /** The chunk of each call along the model, chunk · numStages + stage. The last may have no call, but the model's end. */
   readonly virtualStageOf: readonly number[];
   /** @returns the stages that hold a parameter of the block at `position`, or of the root; in order */
   holdersOf(parameter: Parameter, position: number | undefined): readonly number[];

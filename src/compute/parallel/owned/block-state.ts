@@ -30,7 +30,6 @@ export const MASTER = "master";
  */
 export class BlockState {
   readonly layout: FlatBlock;
-  /** The owner's rank. */
   readonly rank: number;
   readonly #range: Range;
   readonly #rules: readonly UpdateRule[];
@@ -100,7 +99,6 @@ export class BlockState {
     return this.#keepsMaster;
   }
 
-  /** The pieces of parameters in the owned range. */
   get pieces(): Piece[] {
     return piecesIn(this.layout, this.#range);
   }
@@ -159,11 +157,11 @@ export class BlockState {
   publish(progress: SavedProgress | undefined): void {
     if (!this.#keepsMaster) return;
     scope(() => this.#owned.copy_(this.values));
-    for (const share of this.#shares) this.#roundByChance(share, (name) => updatesOf(progress, name));
+    for (const share of this.#shares) this.#roundStochastically(share, (name) => updatesOf(progress, name));
   }
 
   /** @param lastUpdate - of a parameter by name, counted from 1; 0 leaves the present value */
-  #roundByChance({ rule, stretches }: RuleShare, lastUpdate: (name: string) => number): void {
+  #roundStochastically({ rule, stretches }: RuleShare, lastUpdate: (name: string) => number): void {
     const { rounding } = rule;
     if (rounding === undefined || !this.#isLowPrecision) return;
     scope(() => {
@@ -214,12 +212,11 @@ export class BlockState {
           for (const { made } of views) for (const view of made) view.dispose();
         }
       }
-      this.#roundByChance(share, (name) => (frozen.has(name) ? 0 : updateIndexOf(step, name)));
+      this.#roundStochastically(share, (name) => (frozen.has(name) ? 0 : updateIndexOf(step, name)));
       kept += stretches.reduce((sum, { state }) => sum + state.length, 0);
     }
   }
 
-  /** Releases every tensor. */
   dispose(): void {
     this.unbind();
     this.#owned.dispose();

@@ -164,7 +164,6 @@ export class ShardStore {
     return owned;
   }
 
-  /** Drops reduced gradients of a step that will not be taken. */
   dropGradients(): void {
     for (const held of this.#blocks) {
       held.gradient?.dispose();
@@ -172,7 +171,6 @@ export class ShardStore {
     }
   }
 
-  /** Releases every tensor. */
   dispose(): void {
     this.dropGradients();
     for (const { full, gathered } of this.#blocks.splice(0)) {

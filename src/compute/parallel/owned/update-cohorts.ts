@@ -40,7 +40,7 @@ export function updateIndexOf({ updateIndex, frozenUpdates }: BlockStep, name: s
 
 /**
  * Sorts the parameters that an optimizer updates in a block by the number of their update. Mostly that is one cohort of
- * complete stretches: parameters that were never frozen make every update together.
+ * full stretches: parameters that were never frozen make every update together.
  * @throws {TroupeError} `OPTIMIZER_OPTION` for an optimizer whose state cannot be cut between parameters
  */
 export function cohortsOf(share: RuleShare, step: BlockStep): Cohort[] {
@@ -91,21 +91,17 @@ function cutRun({ rule }: RuleShare, part: OwnedPart, stretch: number, first: nu
 
 type StateOfKind = OwnedPart["state"][number];
 
-/** @returns the offset of a run's state in that of its complete stretch: its pieces lie there as in the run's own */
-function placeOf(run: StateOfKind, complete: StateOfKind | undefined, kind: string): number {
+/** @returns the offset of a run's state in that of its full stretch: its pieces lie there as in the run's own */
+function placeOf(run: StateOfKind, full: StateOfKind | undefined, kind: string): number {
   const places = run.pieces.map((piece) => {
-    const same = complete?.pieces.find(
+    const same = full?.pieces.find(
       ({ parameter, parameterBegin }) =>
         parameter.name === piece.parameter.name && parameterBegin === piece.parameterBegin,
     );
     return (same?.rangeBegin ?? Number.NaN) - piece.rangeBegin;
   });
   const [begin = 0] = places;
-  if (
-    complete !== undefined &&
-    places.every((place) => place === begin) &&
-    begin + run.numel <= complete.numel
-  )
+  if (full !== undefined && places.every((place) => place === begin) && begin + run.numel <= full.numel)
     return begin;
   throw new TroupeError(
     "OPTIMIZER_OPTION",

@@ -174,7 +174,6 @@ export class BlockEngine<Ticket> {
     this.#writes.handOn();
   }
 
-  /** Drops a pass that waits for its backward. */
   drop(key: PassKey): void {
     const pass = this.#open.get(nameOf(key));
     if (pass === undefined) return;
@@ -208,7 +207,6 @@ export class BlockEngine<Ticket> {
     });
   }
 
-  /** Unwraps the model and releases the parameters' views. */
   dispose(): void {
     this.abandon();
     this.#blocks.unwrap();

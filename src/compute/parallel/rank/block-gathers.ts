@@ -9,7 +9,7 @@ export interface ShardPort<Ticket> extends GatherPort<Ticket> {
   reduce(block: number, gradient: Tensor): void;
 }
 
-/** Options of gathering. */
+/** How parameters are gathered ahead. */
 export interface GatherOptions {
   /** Dtype of gathered parameters and of gradients. */
   readonly dtype: DType;
@@ -74,7 +74,6 @@ export class BlockGathers<Ticket> {
     for (const flat of this.#flatsOf(unit)) this.#prefetcher.release(flat);
   }
 
-  /** Releases the parameters' views. */
   [Symbol.dispose](): void {
     this.#parameters?.[Symbol.dispose]();
   }

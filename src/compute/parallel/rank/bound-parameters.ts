@@ -17,7 +17,6 @@ export class BoundParameters implements Disposable {
   readonly #places = new Map<Tensor, LeafPlace>();
   /** Leaves that have memory only while gathered, by flat block. */
   readonly #paged: ReadonlyMap<number, Tensor[]>;
-  /** The paged blocks that have memory now. */
   readonly #gathered = new Set<number>();
 
   /**

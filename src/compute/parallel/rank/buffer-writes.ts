@@ -59,7 +59,6 @@ export class BufferWrites {
     }
   }
 
-  /** Drops the writes of a step that will not be finished. */
   clear(): void {
     for (const sums of this.#sums.values()) sums.dispose();
     this.#sums.clear();

@@ -43,7 +43,6 @@ export class GradientBuckets {
     );
   }
 
-  /** Ends the present micro-batch for `block`. */
   endMicroBatch(block: number): void {
     this.#collectWaiting(block);
     const micro = this.#micro.get(block);
@@ -88,7 +87,6 @@ export class GradientBuckets {
     return sum ?? tagMemory("gradients", () => hold(() => zeros([numel], { dtype: this.#dtype })));
   }
 
-  /** Drops everything of a pass that will not be finished. */
   clear(): void {
     const waiting = [...this.#waiting.values()].flat();
     for (const tensor of [...waiting, ...this.#micro.values(), ...this.#sums.values()]) tensor?.dispose();

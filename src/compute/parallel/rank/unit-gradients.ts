@@ -62,7 +62,6 @@ export class UnitGradients {
     this.#only = only;
   }
 
-  /** Begins a step. */
   beginStep(): void {
     this.#trained = new Set();
     this.#isSettled = false;
@@ -140,7 +139,6 @@ export class UnitGradients {
       for (const { index } of this.#trainedFlats(unit)) this.#handOn(index, this.#buckets.take(index));
   }
 
-  /** Drops everything of a pass that will not be finished. */
   clear(): void {
     this.#buckets.clear();
   }

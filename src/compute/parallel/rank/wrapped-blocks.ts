@@ -61,7 +61,6 @@ export class WrappedBlocks {
     });
   }
 
-  /** Unwraps the model. */
   unwrap(): void {
     for (const unwrap of this.#unwrap.splice(0)) unwrap();
   }

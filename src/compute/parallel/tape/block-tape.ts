@@ -163,7 +163,6 @@ export class BlockTape {
     return this.#received.map((leaf) => this.#outer.take(leaf) ?? null);
   }
 
-  /** Drops a pass that will not be walked. */
   clear(): void {
     for (const call of this.#calls.splice(0)) {
       this.#forget(call);

@@ -52,7 +52,6 @@ export class InnerTape {
     return [...ofInputs, ...ofParameters];
   }
 
-  /** Drops a call that will not be walked. */
   clear(): void {
     this.#tape.clear();
     for (const sum of this.#sums.values()) sum.dispose();

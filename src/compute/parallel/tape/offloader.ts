@@ -15,6 +15,5 @@ export interface Offloader<Ticket = unknown> {
   expect(ticket: Ticket): void;
   /** Gives the tensors their memory back, as it was. */
   bring(ticket: Ticket): void;
-  /** Drops a ticket that is not needed any more. */
   drop(ticket: Ticket): void;
 }

@@ -27,7 +27,6 @@ export class OuterGraph {
     this.#checks = checks;
   }
 
-  /** Leaves at which autograd ends. */
   get ends(): ReadonlySet<Tensor> {
     return this.#ends;
   }
@@ -82,7 +81,6 @@ export class OuterGraph {
     return ofRoot.length === 0 ? undefined : { leaves: rootLeaves, gradients: ofRoot };
   }
 
-  /** Drops a pass. */
   clear(): void {
     this.#ends.clear();
     this.#gradients.clear();
