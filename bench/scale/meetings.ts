@@ -1,6 +1,6 @@
 // Which ranks meet where, by the product's own rules.
 
-import { groupsOfShard, meetingsOf } from "../../src/actors/shard/index.ts";
+import { connectedGroups, groupsOfShard } from "../../src/actors/shard/index.ts";
 import { type GroupPlan, needsRendezvous, rendezvousOf } from "../../src/compute/collectives/index.ts";
 import {
   layoutBlock,
@@ -55,7 +55,7 @@ export function groupsAt(shape: Partial<MeshShape>, ranksPerHost: number): Contr
       layoutBlock(0, "block", 1, [{ name: "weight", shape: SHAPE } as never], { ...replicas(1), group }),
     );
     const peers = { groups: plan, replicas: own, modelParallel: models?.[rank] as Ranks, together: [] };
-    return meetingsOf(plan, groupsOfShard({ peers, layouts, optimizers: [] }, rank));
+    return connectedGroups(plan, groupsOfShard({ peers, layouts, optimizers: [] }, rank));
   };
   return [ofRank, ofShard].map((groupsOf) => mesh.ranks.map((rank) => groupsOf(rank).map(meetingOf)));
 }

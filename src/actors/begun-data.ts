@@ -6,7 +6,7 @@ import type { BegunData } from "./protocols/index.ts";
  * file that was written again with the same bytes counts as the same if the fingerprint covers its bytes.
  * @param fingerprintOf - the fingerprint of the data that is open now; a slow one is called only if the files leave a doubt
  * @returns `later`, if only a slow fingerprint is left to compare: rejects with the same error
- * @throws {TroupeError} `DATA_CHANGED`, which names the file where one is known
+ * @throws {TroupeError} `DATA_CHANGED`, with the name of the file if one is known
  */
 export async function checkBegun(
   { facts, splits, fingerprint }: Dataset,

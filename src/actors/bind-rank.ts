@@ -3,8 +3,8 @@ import { bindThread } from "../compute/tensor/index.ts";
 import type { ExecutionSettings } from "../job/options/index.ts";
 
 /**
- * Has this thread of a rank run where the plan wants it; before it starts any thread of its own.
- * @throws {TroupeError} what `bindThread` throws
+ * Binds this thread of a rank to the cores that the plan gives it; call it before it starts threads of its own.
+ * @throws {TroupeError} errors of `bindThread`
  */
 export function bindRank(rank: number, { bind, devices }: ExecutionSettings, { hosts }: GroupPlan): void {
   const near = [...devices.keys()].filter((other) => hosts?.[other] === hosts?.[rank]);

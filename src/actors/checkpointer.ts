@@ -51,14 +51,14 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   },
 });
 
-/** What a save has come to, before it is known how long it took. */
+/** The result of a save, before its duration is known. */
 type Outcome = Pick<Saved, "path" | "sizeBytes"> & Partial<Saved>;
 
-/** Saves to the disk, into memory or both, one after the other. */
+/** Saves to disk, into memory or both, one save after the other. */
 class Checkpointer implements Disposable {
   readonly parts = new PartCollector();
   readonly kept = new KeptCopy();
-  /** Undefined where nothing goes to a folder. */
+  /** Undefined if nothing is written to a folder. */
   readonly #storage: CheckpointStorage | undefined;
   readonly #keep: KeepRule | undefined;
   readonly #report: (progress: SaveProgress) => void;
@@ -101,8 +101,8 @@ class Checkpointer implements Disposable {
   }
 
   /**
-   * Does one piece of work on the folder after the one before, which may be a save of an earlier generation: two saves at once would
-   * remove what the other one is about to name.
+   * Runs `work` on the folder once the work before it has ended, which may be a save of an earlier generation. Of two saves at
+   * once, one would remove the state that the other is about to name.
    */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
@@ -118,18 +118,18 @@ class Checkpointer implements Disposable {
       return writeShares(writing, order, order.spread);
     }
     const copied = this.#copy(order, collection);
-    // Whoever waits hears of it.
+    // Rejection is delivered where the copy is awaited.
     copied.catch(() => {});
     const written = order.write && writing ? writeParts(writing, order, collection) : copied;
-    // A copy in memory is as good where the disk is full.
+    // A copy in memory is as good if the disk is full.
     const [saved] = await Promise.allSettled([written, order.keep ? copied : undefined]);
     if (saved.status === "rejected") throw saved.reason;
     return saved.value;
   }
 
-  /** Waits for every part, and keeps them in memory where that is ordered. */
+  /** Waits for every part, and keeps them in memory if ordered. */
   async #copy(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
-    const progress = await collection.whole(order.numParts);
+    const progress = await collection.complete(order.numParts);
     const { sizeBytes } = collection.image;
     if (order.keep) this.kept.replace({ step: collection.step, progress, sizeBytes }, collection.take());
     return { path: undefined, sizeBytes };

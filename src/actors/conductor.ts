@@ -43,27 +43,24 @@ import type {
   SnapshotProtocol,
 } from "./protocols/index.ts";
 
-/** What the conductor works with. */
+/** The parts and settings that a conductor works with. */
 export interface ConductorOptions {
   readonly schedule: RunSchedule;
   readonly plan: RankPlan;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
-  /** Compares the run's states, where its schedule says how. */
+  /** Compares the run's states, if its schedule says how. */
   readonly best: BestStates | undefined;
-  /** Who wants to look at parameters. */
   readonly inspections: Inspections;
-  /** What the run is told from outside. */
   readonly control: RunControl;
-  /** What a checkpoint keeps beside tensors, after `step` updates. */
+  /** The JSON part of a checkpoint after `step` updates. */
   readonly stateAt: (step: number) => TrainerState;
   readonly emit: (event: TroupeEventBody) => void;
-  /** Hears how the run gets on. */
   readonly listener: RunListener;
-  /** Called before the first step, once nothing is left that could refuse the run. */
+  /** Called before the first step, once nothing can refuse the run any more. */
   readonly onPrepared: () => Promise<void>;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
-  /** Runs something as the beginning of a trace, when its turn has come. */
+  /** Runs `body` as the start of a trace, if one is due. */
   readonly begin: <T>(kind: string, body: () => T) => T;
 }
 
@@ -78,9 +75,9 @@ const WEIGH =
   "add to the job weigh: ({ labels }) => labels.ne(-100).sum().item(), with the name of your labels";
 
 /**
- * Owns the step clock of a run: grants steps to the ranks, a few ahead, and tells what came of them in order. What
- * happens between two steps (evaluation, snapshots) is asked for in the order in which it is to happen, so that every
- * rank does the same at the same place. One conductor leads one generation of the rank group.
+ * Owns the step clock of a run: grants steps to the ranks, a few ahead, and reports their results in order. Work between two
+ * steps (evaluation, snapshots) is requested in order, so that every rank does the same at the same place. One conductor leads
+ * one generation of the rank group.
  */
 export class Conductor {
   readonly #options: ConductorOptions;
@@ -88,7 +85,7 @@ export class Conductor {
   readonly #all: Broadcast;
   readonly #pipeline = new Pipeline(STEPS_AHEAD);
   readonly #deadline: { readonly deadlineMs: number };
-  /** What each rank has declared, in rank order. */
+  /** The model that each rank has declared, in rank order. */
   #models: readonly DeclaredModel[] = [];
   /** Requests that a step of this generation will answer. */
   readonly #asked = new Set<InspectionRequest>();
@@ -103,9 +100,9 @@ export class Conductor {
   readonly #training = new AgreedTraining();
   readonly #losses: AgreedLosses;
   #saving: Saving | undefined;
-  /** Steps that are granted, made or not. */
+  /** Includes steps that are not made yet. */
   #granted = 0;
-  /** Whether a review has ended this generation, whose actors are all well. */
+  /** Whether a review has ended this generation, with all its actors well. */
   #isReviewed = false;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
@@ -117,20 +114,20 @@ export class Conductor {
     this.#losses = new AgreedLosses(options.plan.layout.mesh);
     this.#review = new AnomalyReview(options.plan, options.emit);
     this.#report = new StepReport({ ...options, ...options.schedule });
-    // Work granted ahead waits for what was granted before it.
+    // Work granted ahead waits for all granted before it.
     const deadlineMs = options.plan.execution.deadlineMs * STEPS_AHEAD;
     this.#deadline = { deadlineMs };
     this.#all = new Broadcast(group, options.plan.groups.hosts ?? [], deadlineMs);
     this.#reviewedSteps.reach(options.plan.initial.step);
-    // Whoever waits hears of it.
+    // Rejection is delivered to waiters.
     this.#ended.promise.catch(() => {});
   }
 
   /**
    * Prepares the group and leads it from the plan's initial state to the last step.
-   * @throws what a rank or shard threw, or `ACTOR_DOWN` when one is gone; what {@link AnomalyReview} threw, once all that
-   *   was found in order before is saved, so that where a run goes back to does not depend on how fast that is. Nothing is
-   *   told after that but what becomes of a save under way
+   * @throws the error of a rank or shard, or `ACTOR_DOWN` when one is gone; errors of {@link AnomalyReview} once all earlier
+   * steps in order are saved, so that a restart's place does not depend on how fast that is. After that only the end of a save
+   * under way is reported
    */
   async lead(): Promise<RunResult> {
     try {
@@ -163,7 +160,7 @@ export class Conductor {
     }
   }
 
-  /** This generation is over, whatever `lead` still waits for: nothing more is saved of it. */
+  /** Ends this generation, whatever `lead` still waits for: nothing more is saved of it. */
   end(): void {
     const reason = new Error("the run has ended");
     this.#ended.reject(reason);
@@ -176,16 +173,16 @@ export class Conductor {
     const { ranks, shards } = this.#group;
     checkpointer?.tell("begin", { generation: plan.generation });
     const joined = await this.#all.ask("shards", "join", { peers: shards, ranks });
-    const groups = meetingIn(joined, plan.groups);
-    const told = { ...plan, groups };
-    const models = await this.#all.ask("ranks", "declare", { plan: told, peers: ranks });
+    const groups = rendezvousOf(joined, plan.groups);
+    const known = { ...plan, groups };
+    const models = await this.#all.ask("ranks", "declare", { plan: known, peers: ranks });
     checkAlike(models);
     await this.#all.ask("ranks", "prepare", {});
     await this.#all.tell("ranks", "train", {});
     return models;
   }
 
-  /** @returns how many steps are made in all then: fewer than planned where the run is told to end */
+  /** @returns the number of the last step made: fewer than planned if the run is asked to end */
   async #makeSteps(): Promise<number> {
     const { schedule, plan, control } = this.#options;
     this.#report.restartClock();
@@ -214,13 +211,13 @@ export class Conductor {
     return steps;
   }
 
-  /** Steps that the run makes in all, as far as is known. */
+  /** The last step of the run, as far as is known. */
   get #lastStep(): number {
     const { schedule, control } = this.#options;
     return Math.min(schedule.steps, control.end?.step ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Makes the evaluation of the state that the run goes on from, if it was cut off: later decisions depend on it. */
+  /** Makes the evaluation of the state that the run resumes from, if it was cut off: later decisions depend on it. */
   async #catchUp(step: number): Promise<void> {
     const { best, schedule, control } = this.#options;
     const isDue = step > 0 && step % schedule.evaluateEverySteps === 0;
@@ -229,7 +226,9 @@ export class Conductor {
     await this.#keepBest(step);
   }
 
-  /** Waits for the evaluation of the state after `step` steps, beyond which nothing is granted, and does what its rule says. */
+  /**
+   * Awaits the evaluation of the state after `step` steps, beyond which nothing is granted, and applies the rule for the best.
+   */
   async #keepBest(step: number): Promise<void> {
     const { best, schedule } = this.#options;
     if (best === undefined || schedule.best === undefined) return;
@@ -254,7 +253,7 @@ export class Conductor {
     await this.#saveNow([], step, { isLast: true });
   }
 
-  /** Grants nothing before `step` for as long as the run is paused; what is done is saved where somebody asks for it. */
+  /** Grants nothing before `step` while the run is paused; the present state is saved on request. */
   async #pause(step: number): Promise<void> {
     const { control } = this.#options;
     await this.#pipeline.drain();
@@ -277,7 +276,7 @@ export class Conductor {
     return save;
   }
 
-  /** Makes the saves that one rank's code asks for, one after the other. @throws when the rank ends */
+  /** Makes the saves that one rank's code requests, one after the other. @throws when the rank ends */
   async #listen(rank: number): Promise<void> {
     const { control } = this.#options;
     const ref = this.#group.ranks[rank] as ActorRef<RankProtocol>;
@@ -292,7 +291,7 @@ export class Conductor {
     }
   }
 
-  /** Saves the state after `step` updates, no further one being under way, where somebody asks for that. */
+  /** Saves the state after `step` updates if a save is requested, with no further update under way. */
   async #saveAsked(step: number): Promise<void> {
     const asked = this.#newSaves();
     if (asked.length > 0) await this.#saveNow(asked, step, { isLast: true, isAsked: true });
@@ -403,7 +402,7 @@ export class Conductor {
     };
   }
 
-  /** To be called in the order of the steps: ranks answer one after the other. */
+  /** Call it in the order of the steps: ranks answer one after the other. */
   #noteTraining(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
     this.#training.review(step, ranks);
     this.#losses.review(step, ranks);
@@ -414,10 +413,10 @@ export class Conductor {
     return ranks;
   }
 
-  /** Decides the last step if a rank's code has asked for the run to end. */
+  /** Sets the last step if a rank's code has asked for the run to end. */
   #noteStops(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
     if (ranks.some(({ wantsStop }) => wantsStop)) {
-      // A rank that has not asked may have begun a step that was granted: then all make those.
+      // A rank that has not asked may have begun a granted step: then all ranks make the granted steps.
       const last = ranks.every(({ wantsStop }) => wantsStop) ? step : this.#granted;
       this.#endAt(last, "loop-stopped");
       void this.#all.tell("ranks", "verdict", { step: last });
@@ -460,8 +459,8 @@ export class Conductor {
   #tellUneven(step: number, ranks: readonly RankStepped[]): void {
     const { control, emit } = this.#options;
     const numCounted = ranks.flatMap((rank) => rank.numCounted ?? []);
-    if (control.isUnevenTold || new Set(numCounted).size < 2) return;
-    control.isUnevenTold = true;
+    if (control.isUnevenReported || new Set(numCounted).size < 2) return;
+    control.isUnevenReported = true;
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
@@ -476,7 +475,7 @@ export class Conductor {
     for (const requests of orders) {
       const work = this.#all.ask("ranks", "evaluate", { step, requests });
       const isLast = requests === orders.at(-1);
-      // A rank answers once its rows have arrived: after all of them have, all rows are there.
+      // A rank answers once its rows have arrived: after all answers, all rows are there.
       const scored = work.then(async (shares) => ({
         shares,
         atMs: performance.now(),
@@ -485,14 +484,14 @@ export class Conductor {
       await this.#pipeline.add(scored, ({ shares, metrics, atMs }) => {
         if (step > this.#lastStep) return;
         evaluation.add(shares);
-        // While the dataset scores them the ranks go on.
+        // The ranks go on while the dataset scores.
         this.#report.restartClock(atMs);
         if (isLast) this.#reportEvaluation(step, split, evaluation.loss, metrics);
       });
     }
   }
 
-  /** The dataset's scores of what the ranks have sent it of a split; none where the job predicts nothing. */
+  /** The dataset's scores of the ranks' predictions of a split; undefined if the job predicts nothing. */
   async #scores(step: number, split: string, batches: readonly BatchRequest[]): Promise<Scores | undefined> {
     if (!this.#options.schedule.predicts) return undefined;
     const numSamples = batches.reduce((total, request) => total + request.numSamples, 0);
@@ -509,8 +508,8 @@ export class Conductor {
     if (isFirst) this.#evaluationLossNats = evaluated.lossNats;
     const named = metrics && { metrics };
     const standing = isFirst ? this.#options.best?.note(step, { ...evaluated, ...named }) : undefined;
-    const told = standing && { isBest: standing.isBest };
-    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named, ...told });
+    const verdict = standing && { isBest: standing.isBest };
+    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named, ...verdict });
   }
 
   async #sample(step: number): Promise<string> {
@@ -521,8 +520,8 @@ export class Conductor {
   }
 }
 
-/** The groups of a plan, with the stores in which they meet; none where its ranks live on one host. */
-function meetingIn(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
+/** The groups of a plan, with the stores of their rendezvous; without stores if its ranks live on one host. */
+function rendezvousOf(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
   const kept = joined.flatMap(({ store }, rank) =>
     store === undefined ? [] : [[groups.hosts?.[rank], store]],
   );
@@ -540,7 +539,7 @@ function stepsMade(answers: readonly (RankStepped | LoopLeft)[]): readonly RankS
   return made.length === answers.length ? made : undefined;
 }
 
-/** @param steps - after which each rank's loop has returned; undefined where it goes on */
+/** @param steps - after which each rank's loop has returned; undefined if it goes on */
 function leftApart(steps: readonly (number | undefined)[]): TroupeError {
   const said = steps.map((step, rank) => `rank ${rank} ${step === undefined ? "goes on" : `after ${step}`}`);
   return new TroupeError("LOOP_ORDER", {

@@ -42,7 +42,7 @@ import type {
 } from "./protocols/index.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
-  // Batches that are decoded or fetched come about side by side.
+  // Batches that are decoded or fetched are made concurrently.
   concurrent: ["next"],
   async start(_context, init) {
     const job = await loadJob(init.jobUrl);
@@ -73,13 +73,13 @@ export default defineActor<FeederProtocol, FeederInit>({
   },
 });
 
-/** The number of first batches whose labels are counted: uneven labels show from the beginning. */
+/** Number of first batches whose labels are counted: uneven labels show from the beginning. */
 const MOST_LOOKED_AT = 64;
 
 /** The label that losses ignore, as torch's cross entropy does. */
 const IGNORED = -100;
 
-/** A dataset that is open, and what its batches count. */
+/** An open dataset, with the counts of its batches. */
 class FedData {
   readonly #job: Job;
   readonly #config: JobConfig;
@@ -88,11 +88,11 @@ class FedData {
   readonly #batches: BuiltBatches;
   readonly #weigh: ReturnType<typeof weighingOf>;
   readonly #shares: StepShares;
-  /** Why no more batches are dealt: it turned out to be other data. */
+  /** The error that ends dealing: it turned out to be other data. */
   #refusal: unknown;
   #numLooked = 0;
 
-  /** @throws {TroupeError} `DATA_CHANGED` where it is other data than the run began with */
+  /** @throws {TroupeError} `DATA_CHANGED` if it is not the data that the run began with */
   static async open(job: Job, { config, seed }: DataOrder, begun: BegunData | undefined): Promise<FedData> {
     const dataset: unknown = await job.data(config, { seed });
     checkGiven(job.data, "data", () => checkDataset(dataset));
@@ -117,7 +117,7 @@ class FedData {
     });
   }
 
-  /** @throws {TroupeError} `PREDICTIONS` where the job predicts what this dataset cannot score */
+  /** @throws {TroupeError} `PREDICTIONS` if the job predicts but this dataset cannot score */
   facts(): OpenedData {
     const { facts, splits, score } = this.#dataset;
     if (this.#job.predict !== undefined && score === undefined) throw unscored(facts.source);
@@ -130,7 +130,7 @@ class FedData {
     };
   }
 
-  /** Makes the model, its optimizers and their schedules, and lets them go. */
+  /** Makes the model, its optimizers and their schedules, and drops them. */
   dryRun(): Record<string, never> {
     const [job, config, { facts }] = [this.#job, this.#config, this.#dataset];
     try {
@@ -138,12 +138,12 @@ class FedData {
       for (const schedule of schedulesOf(job, optimizers, config, facts)) exampleRates(schedule);
       job.tensorPlan?.(config);
     } catch {
-      // The main thread calls them again, and says what is wrong.
+      // The main thread calls them again and reports the error.
     }
     return {};
   }
 
-  /** What the dataset says of itself, else the sizes of its splits. */
+  /** The dataset's own fingerprint, else the sizes of its splits. */
   get fingerprint(): Fingerprint | Promise<Fingerprint> {
     this.#fingerprint ??= fingerprintOf(this.#dataset);
     return this.#fingerprint;
@@ -155,7 +155,7 @@ class FedData {
     return { tensors: await this.#batches.take(order, order), ...counts };
   }
 
-  /** Takes the predictions over. */
+  /** Ownership of `predictions` passes. */
   async score(split: string, predictions: Rows): Promise<Scores> {
     try {
       const scoring = callUser(`score("${split}", …) of the job's data`, () =>
@@ -188,7 +188,7 @@ class FedData {
 }
 
 function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
-  // Its promise may take hours, and a new run does not wait for it.
+  // Its promise may take hours; a new run does not wait for it.
   const { own } = callUser("fingerprint() of the job's data", () => ({ own: dataset.fingerprint?.() }));
   if (own === undefined) {
     const sizes = Object.entries(dataset.splits).map(
@@ -204,7 +204,7 @@ function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
     checkFingerprint(told);
     return told;
   });
-  // Whoever asks for it hears of it.
+  // Rejection is delivered to the caller that awaits it.
   later.catch(() => {});
   return later;
 }
@@ -222,7 +222,7 @@ function unscored(source: string): TroupeError {
   );
 }
 
-/** @returns how many elements are not -100 of the tensors that have such; undefined where none has */
+/** @returns the number of elements other than -100, in tensors that contain -100; undefined without any */
 function labelsThatCount(batch: Batch): number | undefined {
   const counts = [...tensorsIn(batch)].flatMap((tensor) => {
     if (tensor.dtype !== "int64" || tensor.device !== "cpu") return [];

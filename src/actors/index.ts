@@ -1,11 +1,11 @@
 export { Conductor } from "./conductor.ts";
 
-/** The modules to spawn the actors of a run from, and the one that every thread imports first. */
+/** URLs of the actors' modules, and of the one that every thread imports first. */
 export const actorModules = {
   preload: new URL("./preload.ts", import.meta.url),
-  /** In place of it for processes of several hosts, each of which shares memory with those of its own. */
+  /** In its place for processes on several hosts, which share memory on each host. */
   preloadHosts: new URL("./preload-hosts.ts", import.meta.url),
-  /** In place of it for processes that share no memory. */
+  /** In its place for processes that share no memory. */
   preloadApart: new URL("./preload-apart.ts", import.meta.url),
   rank: new URL("./rank.ts", import.meta.url),
   offload: new URL("./offload.ts", import.meta.url),

@@ -48,11 +48,11 @@ export default defineActor<OffloadProtocol>({
   },
 });
 
-/** What a device has of a block's parameters, and the host to update it. */
+/** A device's parameters of a block, and their host copy, which is updated. */
 interface DeviceCopy {
   readonly owned: Tensor;
   readonly host: Tensor;
-  /** Once the host's may be written again. */
+  /** Fulfilled once the host copy may be written again. */
   published: Promise<void>;
 }
 
@@ -62,7 +62,7 @@ class Offload {
   readonly #plan: OffloadPlan;
   readonly #turns: Turns;
   readonly #sizeBytes: number;
-  /** Where ranks compute on a device: their parameters, and the copies of them that are updated, by block. */
+  /** If ranks compute on a device: their parameters and the host copies that are updated, by block. */
   readonly #onDevice = new Map<number, DeviceCopy>();
 
   constructor(context: ActorContext<OffloadProtocol>, plan: OffloadPlan) {
@@ -104,7 +104,7 @@ class Offload {
     this.#context.board.set("update", this.#nameOf(block), step);
     const attached = await onHost(hold(() => attach(gradient)));
     await this.#onDevice.get(block)?.published;
-    // What rests in a file waits for the disk first and takes its turn then.
+    // State in a file waits for the disk first and takes its turn then.
     if (this.#plan.home.kind === "host") await this.#turns.next(this.#placeOf(block));
     const updated = await this.stateStore.update(update, attached);
     this.#publish(block);
@@ -118,12 +118,12 @@ class Offload {
     return updated;
   }
 
-  /** Gives the device what was changed on the host. */
+  /** Copies a block's updated parameters to the device. */
   #publish(block: number): void {
     const copy = this.#onDevice.get(block);
     if (copy === undefined) return;
     const publishing = copyBeside(copy.owned, copy.host);
-    // Whoever is told of the update reads behind it; nobody waits.
+    // Device work after the update is ordered behind the copy; the host does not wait.
     publishing.follow();
     copy.published = publishing.arrived();
   }
@@ -136,9 +136,9 @@ class Offload {
   }
 
   /**
-   * Of updates that wait, the block that forward needs first goes first: the root, which is reduced last. Where an
-   * update asks all ranks for their share they go as they come, which is in one order on all ranks: with few buffers,
-   * ranks that hold different blocks would wait for each other for ever.
+   * A waiting update's place: the block that forward needs first goes first, the root, which is reduced last. If updates
+   * exchange with all ranks they go in order of arrival, the same on all ranks: with few buffers, ranks that hold different
+   * blocks would wait for each other for ever.
    */
   #placeOf(block: number): number {
     return this.#plan.optimizers.some((spec) => updateRuleOf(spec).exchanges) ? 0 : block;

@@ -3,17 +3,17 @@ import { TroupeError } from "../errors/index.ts";
 import type { Rows } from "../library/data/index.ts";
 import type { EvaluationName, RowRefs } from "./protocols/index.ts";
 
-/** The rows of samples side by side, each tensor held. */
+/** The rows of consecutive samples, each tensor held. */
 interface PredictedPart {
   readonly position: number;
   readonly rows: Rows;
 }
 
-/** What the model predicts of an evaluation's samples, until all of it is there; sent by whatever ranks, in whatever order. */
+/** Collects the model's predictions of an evaluation's samples, sent by any rank in any order. */
 export class Predictions {
   readonly #parts = new Map<string, PredictedPart[]>();
 
-  /** Takes rows that were sent, from whichever device, into the host's memory, where all can be joined. */
+  /** Takes rows from any device into host memory, where they can be joined. */
   add(evaluation: EvaluationName & { readonly position: number; readonly rows: RowRefs }): void {
     const rows = Object.fromEntries(
       Object.entries(evaluation.rows).map(([name, ref]) => [
@@ -26,9 +26,9 @@ export class Predictions {
   }
 
   /**
-   * Gives out what an evaluation came to, and forgets it.
+   * Returns all rows of an evaluation, and forgets it.
    * @returns the rows of its samples, in their order; the caller's to dispose
-   * @throws {TroupeError} `PREDICTIONS` where batches differ in names, types or shapes, or rows are missing
+   * @throws {TroupeError} `PREDICTIONS` if batches differ in names, types or shapes, or rows are missing
    */
   take(evaluation: EvaluationName & { readonly numSamples: number }): Rows {
     const parts = this.#parts.get(keyOf(evaluation)) ?? [];
@@ -56,7 +56,7 @@ function joined(parts: readonly PredictedPart[], numSamples: number): Rows {
   );
 }
 
-/** @throws {TroupeError} `PREDICTIONS` where two batches cannot be joined */
+/** @throws {TroupeError} `PREDICTIONS` if two batches cannot be joined */
 function checkAlike(first: Rows, rows: Rows): void {
   const kindsOf = (of: Rows) =>
     Object.entries(of)

@@ -5,13 +5,13 @@ import { isTensorRef, processes as ofOneHost } from "./preload.ts";
 
 export { onUndelivered, order } from "./preload.ts";
 
-// A member's address then names no number for each other member, by which that would connect: its rank will do. Gloo reads it from the
-// process itself.
+// A member's address then has no number for each other member to connect by: the rank will do. Gloo reads this from the process
+// itself.
 process.env.GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER ??= "1";
 
 /**
- * What actors need to live in processes that share no memory: none of them is in a shared folder, and a tensor in a message
- * crosses as a copy of its bytes. Batches do, and what is saved or restored; what ranks compute together goes over their groups.
+ * Process support for actors in processes that share no memory: a tensor in a message crosses as a copy of its bytes. So do
+ * batches and saved or restored state; the ranks' computations go over their groups.
  */
 export const processes = {
   mapFile: ofOneHost.mapFile,

@@ -14,8 +14,8 @@ import { processes as apart } from "./preload-apart.ts";
 export { onUndelivered, order } from "./preload.ts";
 
 /**
- * What actors need to live in processes of several hosts: those of each share memory, in which a tensor stays whose sender knows
- * that its receiver is near; any other crosses as a copy of its bytes.
+ * Process support for actors on several hosts: processes of one host share memory, and a tensor stays in it if its sender knows
+ * that the receiver is near; any other crosses as a copy of its bytes.
  */
 export const processes: ProcessSupport = {
   ...ofOneHost,

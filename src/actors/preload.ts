@@ -14,21 +14,21 @@ import {
 import type { MessageOrder, ProcessSupport } from "../runtime/index.ts";
 import { recipientName } from "./protocols/index.ts";
 
-// Imported first on the main thread, which never lets go of it, and then in every actor's thread: were only workers to
-// load the addon, Node would unload it with the last of them while native threads still run.
+// Imported first on the main thread, which never unloads it, and then in every actor's thread: if only workers loaded the
+// addon, Node would unload it with the last of them while native threads still run.
 loadNative();
 
-/** Gives up the tensors of a message that reached nobody: no one else will. */
+/** Disposes the tensors of a message that reached no actor: nothing else would. */
 export function onUndelivered(message: unknown): void {
   if (typeof message !== "object" || message === null) return;
   if (isTensorRef(message)) releaseRef(message);
   else for (const part of Object.values(message)) onUndelivered(part);
 }
 
-/** Work of devices is in the order of the messages between who gives it. */
+/** Device work is ordered as the messages between its senders. */
 export const order: MessageOrder = streamOrder;
 
-/** What actors need to live in processes of their own: memory that these share, and tensors that go from one to another. */
+/** Process support for actors in processes of their own: shared memory, and tensors that move between processes. */
 export const processes = {
   mapFile: mapShared,
   enter: enterSharedFolder,

@@ -15,7 +15,7 @@ export default defineActor<RankProtocol, RankInit>({
       if (runner === undefined) throw new Error("[rank] not declared");
       return runner;
     };
-    // The loop takes its orders itself; those that find none running are refused with its reason.
+    // The loop takes its orders itself; orders that find none running are refused with its reason.
     const refuse = () => {
       if (loop === undefined) throw new Error("[rank] expected its loop to be begun: it was not");
       return loop.refuse();

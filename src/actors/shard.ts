@@ -78,18 +78,17 @@ export default defineActor<ShardProtocol, ShardInit>({
   },
 });
 
-/** A shard among its peers: who they are, what becomes of it when one ends, and its memory once that is planned. */
+/** A shard among its peers: knows them, ends with them, and holds its memory once that is planned. */
 class ShardMember {
   readonly groups: ShardGroups;
   readonly #context: ActorContext<ShardProtocol>;
   readonly #init: ShardInit;
   #peers: readonly ActorRef<ShardProtocol>[] = [];
   #known: KnownMembers = { ranks: [], shards: [] };
-  /** In which groups meet on this host, where this shard is the one that passes on what its ranks are told. */
+  /** Store of the rendezvous of this host's groups, if this shard keeps it. */
   #store: Store | undefined;
   #paging: ShardPaging | undefined;
   #shard: Shard | undefined;
-  /** Why nothing can become complete any more. */
   #aborted: Error | undefined;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
@@ -103,7 +102,7 @@ class ShardMember {
     return this.#shard;
   }
 
-  /** Of the parameters; peers ask once they know of this shard's memory. */
+  /** Paging of the parameters; peers ask once they know of this shard's memory. */
   get paging(): ShardPaging {
     if (this.#paging === undefined) throw new Error("[shard] not prepared");
     return this.#paging;
@@ -142,7 +141,7 @@ class ShardMember {
     const { groups } = this;
     const shard = await Shard.place(plan, { context: this.#context, rank, offload, groups, paging });
     this.#shard = shard;
-    // Who ended meanwhile was told to nobody who waits in it.
+    // A peer that ended meanwhile was reported before `shard` could hear it.
     if (this.#aborted !== undefined) shard.abort(this.#aborted);
     return { fulls: await shard.fill() };
   }
@@ -168,7 +167,7 @@ class ShardMember {
     this.#store?.[Symbol.dispose]();
   }
 
-  /** Whoever waits for a member that has ended is told so. */
+  /** Rejects all waits for a member that has ended. */
   #abort(down: Down): void {
     const reason = this.groups.abort(down);
     this.#aborted ??= reason;

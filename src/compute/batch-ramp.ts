@@ -6,14 +6,14 @@ export interface RampUp {
   readonly samples: number;
 }
 
-/** Samples of the batch after so many. */
+/** The batch size in samples after `consumed` samples. */
 export function rampedBatchSize({ start, end, increment, samples }: RampUp, consumed: number): number {
   if (consumed > samples) return end;
   const perIncrement = samples / ((end - start) / increment);
   return Math.min(end, start + Math.floor(consumed / perIncrement) * increment);
 }
 
-/** Samples that are consumed `steps` steps after `consumed`. */
+/** Samples consumed `steps` steps after `consumed`. */
 export function samplesAfter(ramp: RampUp, consumed: number, steps: number): number {
   let taken = consumed;
   for (let step = 0; step < steps; step++) {
@@ -23,7 +23,7 @@ export function samplesAfter(ramp: RampUp, consumed: number, steps: number): num
   return taken;
 }
 
-/** Whole steps that so many samples suffice for, as Megatron counts them: those of the ramp, and whole batches of what is left. */
+/** Number of full steps that `numSamples` suffice for, as Megatron counts: those of the ramp, then full batches of the rest. */
 export function stepsOfSamples(ramp: RampUp, numSamples: number): number {
   let [taken, steps] = [0, 0];
   while (taken <= ramp.samples) {

@@ -340,7 +340,7 @@ describe("an error of a job's own", () => {
     };
     const { code, err } = await run(parts, "--ranks", "2", "--tp", "2", "--sequence-parallel");
     expect(err).toMatch(
-      /^troupe: \[sequenceParallel\] expected a tensor plan with sequence\(\{ input: "whole" \}\)/,
+      /^troupe: \[sequenceParallel\] expected a tensor plan with sequence\(\{ input: "replicated" \}\)/,
     );
     expect(code).toBe(2);
   });

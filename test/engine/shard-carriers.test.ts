@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { groupsOfShard, meetingsOf } from "../../src/actors/shard/index.ts";
+import { connectedGroups, groupsOfShard } from "../../src/actors/shard/index.ts";
 import type { GroupPlan } from "../../src/compute/collectives/index.ts";
 import type { OptimizerSpec } from "../../src/compute/optim/index.ts";
 import { layoutBlock, Mesh, type MeshShape, replicas } from "../../src/compute/parallel/index.ts";
@@ -41,7 +41,7 @@ function everyShard({ shape, carrier, ranksPerHost, optimizer }: World): (readon
       modelParallel: mesh.groupOf("mp", rank),
       together: [],
     };
-    return [...meetingsOf(plan, groupsOfShard({ peers, layouts, optimizers: [optimizer] }, rank))];
+    return [...connectedGroups(plan, groupsOfShard({ peers, layouts, optimizers: [optimizer] }, rank))];
   });
 }
 

@@ -41,27 +41,27 @@ function byAutograd(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): Ma
 /** What a step through the engine comes to. */
 export interface ByEngine {
   readonly gradients: Map<string, number[]>;
-  /** Blocks in the order in which their gradients became whole. */
-  readonly whole: string[];
+  /** Blocks in the order in which their gradients became complete. */
+  readonly complete: string[];
 }
 
 /** The same through the engine. */
 function byEngine(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): ByEngine {
   const gradients = new Map<string, number[]>();
-  const whole: string[] = [];
+  const complete: string[] = [];
   const values = new Map([...model.namedParameters()].map(([name, parameter]) => [name, parameter.tensor]));
   const engine = readyEngine(planOf(model), {
     dtype: "float64",
     values,
     onReduced: (block, ofBlock) => {
-      whole.push(block);
+      complete.push(block);
       for (const [name, gradient] of ofBlock) gradients.set(name, gradient);
     },
   });
   engine.begin("step");
   forwardBackward(engine, () => lossOf(x));
   engine.dispose();
-  return { gradients, whole };
+  return { gradients, complete };
 }
 
 /**

@@ -29,7 +29,7 @@ describe("BlockEngine", () => {
         return this.forward(x).square().mean();
       }
     }
-    expect(compare(new Chain()).whole).toEqual(["layers.2", "layers.1", "layers.0", "root"]);
+    expect(compare(new Chain()).complete).toEqual(["layers.2", "layers.1", "layers.0", "root"]);
   });
 
   it("sums the gradient of a root parameter that is used before and after the blocks", () => {
@@ -92,7 +92,7 @@ describe("BlockEngine", () => {
         return this.forward(x).square().sum();
       }
     }
-    expect(compare(new Twice()).whole.filter((name) => name === "layers.0")).toHaveLength(1);
+    expect(compare(new Twice()).complete.filter((name) => name === "layers.0")).toHaveLength(1);
   });
 
   it("sums the gradient of a parameter that two blocks share, which is the root's", () => {

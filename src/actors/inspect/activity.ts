@@ -1,14 +1,14 @@
 import { type ActorContext, systemClock } from "../../runtime/index.ts";
 import type { Activity } from "../protocols/index.ts";
 
-/** What an activity is of: a step, and of it a block or a micro-batch. */
+/** The step of an activity, and its block or micro-batch. */
 export interface ActivitySubject {
   readonly step: number;
   readonly block?: number;
   readonly microBatch?: number;
 }
 
-/** Tells, by the lane that never makes anyone wait, of something that ends now. */
+/** Reports an activity that ends now, on the lane that never makes anyone wait. */
 export function reportActivity(
   context: Pick<ActorContext<unknown>, "emit">,
   activity: Activity["activity"],
@@ -27,7 +27,7 @@ export function reportActivity(
   context.emit(finished);
 }
 
-/** Whether an actor's emission is one of these. */
+/** Whether an actor's emission is an activity. */
 export function isActivity(event: unknown): event is Activity {
   return (event as Partial<Activity> | null)?.kind === "activity.finished";
 }

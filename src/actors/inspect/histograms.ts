@@ -8,11 +8,11 @@ const buckets: Look<Buckets> = { of: bucketsOf, join: joinBuckets };
 
 const all = (): boolean => true;
 
-/** Sorts what a shard owns into buckets in one step: gradients while they are there, parameters once they are updated. */
+/** Sorts a shard's owned values into buckets in one step: gradients while they are there, parameters once updated. */
 export class ShardHistograms {
   readonly #rank: number;
   readonly #store: ShardStore;
-  /** Of the summed gradients, by name. */
+  /** Histograms of the summed gradients, by name. */
   readonly #gradients = new Map<string, Buckets>();
 
   constructor(rank: number, store: ShardStore) {
@@ -20,7 +20,7 @@ export class ShardHistograms {
     this.#store = store;
   }
 
-  /** To be called while a block's reduced gradient is there. */
+  /** Call it while a block's reduced gradient is there. */
   lookAtGradient(layout: FlatBlock): void {
     scope(() => {
       const gradient = this.#store.ownedGradient(layout.index);
@@ -29,10 +29,7 @@ export class ShardHistograms {
     });
   }
 
-  /**
-   * To be called after the updates of the step.
-   * @param divisor - of the gradients' sum
-   */
+  /** Call it after the updates of the step: only this shard writes its owned range. @param divisor - of the gradients' sum */
   async parts(
     layouts: readonly FlatBlock[],
     divisor: number,
@@ -60,7 +57,7 @@ export class ShardHistograms {
   }
 }
 
-/** Joins what the shards know. @param order - names of all parameters */
+/** Joins the shards' histograms. @param order - names of all parameters */
 export function histogramsOf(
   step: number,
   parts: readonly HistogramPart[],
@@ -88,7 +85,7 @@ function histogramOf(
   const inBuckets: number[] = [];
   for (const [place, index] of indices.entries()) {
     const before = indices[place - 1];
-    // What lies between two buckets is one empty bucket.
+    // The gap between two buckets is one empty bucket.
     if (before !== undefined && before + 1 < index) {
       limits.push(bucketLimit(index - 1) * factor);
       inBuckets.push(0);

@@ -21,7 +21,7 @@ export function matchesName(name: string, pattern: string): boolean {
   return new RegExp(`^${source}$`, "s").test(name);
 }
 
-/** How values are looked at: a piece at a time, and the pieces of one parameter joined. */
+/** An inspection of values: a piece at a time, and the pieces of one parameter joined. */
 export interface Look<T> {
   readonly of: (values: Tensor) => T;
   readonly join: (parts: readonly T[]) => T;
@@ -31,8 +31,8 @@ export interface Look<T> {
 export const statistics: Look<Statistics> = { of: statisticsOf, join: joinStatistics };
 
 /**
- * What is seen of the parameters in a shard's owned range whose names are wanted. Of equal copies on several ranks one is
- * looked at, and what pads a parameter is not.
+ * Inspects the parameters in a shard's owned range whose names match. Among equal copies on several ranks one is inspected;
+ * padding is not.
  * @param rank - of the world
  * @param values - a flat tensor of the owned range; still the caller's
  */
@@ -49,8 +49,8 @@ export function inspectRange<T>(
     const { name, shape, split } = parameter;
     if (!isWanted(name)) continue;
     const runs = [...logicalRuns(shape, split, parameterBegin, numel)];
-    const isWhole = runs.reduce((sum, run) => sum + run.numel, 0) === numel;
-    const stretches = isWhole ? [{ begin: parameterBegin, numel }] : runs;
+    const isComplete = runs.reduce((sum, run) => sum + run.numel, 0) === numel;
+    const stretches = isComplete ? [{ begin: parameterBegin, numel }] : runs;
     const parts = stretches.map((stretch) =>
       scope(() => look.of(values.narrow(0, rangeBegin + stretch.begin - parameterBegin, stretch.numel))),
     );
@@ -59,8 +59,8 @@ export function inspectRange<T>(
   return found;
 }
 
-/** @returns the owned range of a flat tensor of a whole block; a view, the caller's */
-export function ownedView(layout: FlatBlock, rank: number, whole: Tensor): Tensor {
+/** @returns the owned range of a flat tensor of a complete block; a view, the caller's */
+export function ownedView(layout: FlatBlock, rank: number, full: Tensor): Tensor {
   const { begin, end } = ownedRange(layout, rank);
-  return whole.narrow(0, begin, end - begin);
+  return full.narrow(0, begin, end - begin);
 }

@@ -3,19 +3,18 @@ import { hold, joinStatistics, scaleStatistics, scope, type Tensor } from "../..
 import type { BlockUpdate, InspectedUpdate } from "../protocols/index.ts";
 import { inspectRange, matchesName, statistics } from "./inspected-part.ts";
 
-/** The whole of what was looked at, as BMTrain's `get_avg_delta` and `get_var_delta` tell it, and each parameter's. */
+/** Statistics of the inspected updates, all together like BMTrain's `get_avg_delta` and `get_var_delta`, and by parameter. */
 export interface UpdateSummary {
-  /** Over all elements. */
   readonly mean: number;
-  /** Over all elements; of the population, not of a sample. 0 of none. */
+  /** Over the population, not of a sample; 0 without any. */
   readonly variance: number;
   /** Those that the step has updated, in the order of the model. */
   readonly parameters: readonly InspectedUpdate[];
 }
 
 /**
- * Looks at one update of one block: begun before it, ended after it. It costs a copy of the block's owned range and a look at
- * it; where no pattern matches, nothing.
+ * Inspects one update of one block: begun before it, ended after it. It costs a copy of the block's owned range and a pass over
+ * it; if no pattern matches, nothing.
  */
 export class UpdateInspection {
   readonly #state: BlockState;
@@ -35,7 +34,7 @@ export class UpdateInspection {
     this.#update.frozen?.includes(name) !== true &&
     this.#update.inspect.some((pattern) => matchesName(name, pattern));
 
-  /** @returns what is seen of the owned range; the state is still bound */
+  /** @returns the movement of the owned range; the state is still bound */
   end(): readonly InspectedUpdate[] {
     const before = this.#before;
     if (before === undefined) return [];
@@ -58,7 +57,7 @@ export class UpdateInspection {
   }
 }
 
-/** Joins what the shards have seen of each parameter. @param order - names of all parameters */
+/** Joins the shards' updates of each parameter. @param order - names of all parameters */
 export function joinUpdates(parts: readonly InspectedUpdate[], order: readonly string[]): InspectedUpdate[] {
   const byName = Map.groupBy(parts, ({ name }) => name);
   return order.flatMap((name) => {
@@ -69,7 +68,7 @@ export function joinUpdates(parts: readonly InspectedUpdate[], order: readonly s
   });
 }
 
-/** @param parameters - each whole, once */
+/** @param parameters - each complete, once */
 export function summarizeUpdates(parameters: readonly InspectedUpdate[]): UpdateSummary {
   const { mean, squares, count } = joinStatistics(parameters.map(({ direction }) => direction));
   return { mean, variance: count === 0 ? 0 : squares / count, parameters };

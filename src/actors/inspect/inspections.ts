@@ -2,22 +2,22 @@ import { TroupeError } from "../../errors/index.ts";
 import type { HeldMemory, InspectedUpdate } from "../protocols/index.ts";
 import type { RecordedSummary, TensorSummary } from "./tensor-summary.ts";
 
-/** What a step that is looked at tells. */
+/** The findings of an inspected step. */
 export interface Findings {
-  /** Those that somebody's pattern matches, in the order of the model. */
+  /** Those that a request's pattern matches, in the order of the model. */
   readonly parameters: readonly TensorSummary[];
-  /** How those that somebody's pattern matches were moved, in the order of the model. */
+  /** The movement of those that a request's pattern matches, in the order of the model. */
   readonly updates: readonly InspectedUpdate[];
-  /** What the model's code has recorded, along the model. */
+  /** Tensors that the model's code has recorded, along the model. */
   readonly tensors: readonly RecordedSummary[];
   /** In rank order. */
   readonly memory: readonly HeldMemory[];
 }
 
-/** Somebody wants to know. */
+/** A request for findings. */
 export interface InspectionRequest {
   readonly of: keyof Findings;
-  /** Of the parameters' names. */
+  /** Pattern of names. */
   readonly pattern: string;
   /** Whether the numbers of recorded tensors are wanted beside their statistics. */
   readonly values: boolean;
@@ -25,29 +25,24 @@ export interface InspectionRequest {
   readonly reject: (reason: Error) => void;
 }
 
-/**
- * Requests to inspect a run while it makes steps. They are answered by the next step that is granted, and outlive a
- * restart of the ranks.
- */
+/** Requests to inspect a run while it makes steps. The next granted step answers them; they outlive a restart of the ranks. */
 export class Inspections {
   readonly #requests = new Set<InspectionRequest>();
   #isClosed = false;
 
   /**
-   * @returns what the step finds; of the other kinds it may have looked at nothing
-   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   * @returns the step's findings; other kinds than `of` may be empty
+   * @throws {TroupeError} `INSPECTION_OVER` if no step follows
    */
   ask(of: keyof Findings, pattern: string, values = false): Promise<Findings> {
     if (this.#isClosed) return Promise.reject(over());
     return new Promise((resolve, reject) => this.#requests.add({ of, pattern, values, resolve, reject }));
   }
 
-  /** Requests that nobody has answered yet. */
   get open(): readonly InspectionRequest[] {
     return [...this.#requests];
   }
 
-  /** A step has been looked at for these requests. */
   answer(requests: readonly InspectionRequest[], findings: Findings): void {
     for (const request of requests) {
       this.#requests.delete(request);
@@ -55,7 +50,7 @@ export class Inspections {
     }
   }
 
-  /** The run has ended: whoever waits is told so, and whoever asks from now on. */
+  /** Ends the run: rejects all requests, present and future. */
   close(): void {
     this.#isClosed = true;
     for (const { reject } of this.#requests) reject(over());

@@ -4,22 +4,22 @@ import type { InspectedPart } from "../protocols/index.ts";
 import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
 import { inspectRange, matchesName, ownedView, statistics } from "./inspected-part.ts";
 
-/** One step's look at the parameters that a shard owns and whose names match, and at their gradients. */
+/** One step's inspection of a shard's owned parameters whose names match, and of their gradients. */
 export class ShardInspection {
   readonly #rank: number;
   readonly #patterns: readonly string[];
   readonly #store: ShardStore;
-  /** Of the summed gradients, by name. */
+  /** Statistics of the summed gradients, by name. */
   readonly #gradients = new Map<string, Statistics>();
 
-  /** @param patterns - none: nothing is looked at, which costs nothing */
+  /** @param patterns - empty: no inspection, at no cost */
   constructor(rank: number, patterns: readonly string[], store: ShardStore) {
     this.#rank = rank;
     this.#patterns = patterns;
     this.#store = store;
   }
 
-  /** To be called while a block's reduced gradient is there. */
+  /** Call it while a block's reduced gradient is there. */
   lookAtGradient(layout: FlatBlock): void {
     if (this.#patterns.length === 0) return;
     scope(() => {
@@ -29,10 +29,7 @@ export class ShardInspection {
     });
   }
 
-  /**
-   * To be called after the updates of the step: nobody but this shard writes its owned range.
-   * @param divisor - of the gradients' sum
-   */
+  /** Call it after the updates of the step: only this shard writes its owned range. @param divisor - of the gradients' sum */
   async parts(
     layouts: readonly FlatBlock[],
     divisor: number,

@@ -2,7 +2,7 @@ import { joinNumbers, type RecordedTensor, stackedShape } from "../../compute/nn
 import { joinStatistics, type Statistics, standardDeviation } from "../../compute/tensor/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
 
-/** Statistics of a tensor over all ranks that have some of it. */
+/** Statistics of a tensor over all ranks that hold some of it. */
 export interface TensorSummary {
   readonly name: string;
   readonly shape: readonly number[];
@@ -10,19 +10,19 @@ export interface TensorSummary {
   readonly mean: number;
   readonly max: number;
   readonly min: number;
-  /** Of the gradient of the step's loss with respect to it; 0 where it has none. */
+  /** Statistics of the gradient of the step's loss with respect to it; 0 without one. */
   readonly gradStd: number;
   readonly gradMean: number;
-  /** The numbers of a recorded tensor, row-major, as float32, where they were asked for; those of scalars one after the other. */
+  /** The numbers of a recorded tensor, row-major, as float32, if requested; those of scalars one after the other. */
   readonly values?: Float32Array;
 }
 
-/** The same before it is known who asked for the numbers. */
+/** The same before the requests for numbers are matched. */
 export interface RecordedSummary extends Omit<TensorSummary, "values"> {
   readonly values?: Float32Array | "too many";
 }
 
-/** Joins what the shards know of each parameter. @param order - names of all parameters */
+/** Joins the shards' parts of each parameter. @param order - names of all parameters */
 export function summarizeParameters(
   parts: readonly InspectedPart[],
   order: readonly string[],
@@ -34,7 +34,7 @@ export function summarizeParameters(
   });
 }
 
-/** Joins what the ranks have recorded, along the model: the ranks' parts lie one after the other along dim 0. */
+/** Joins the ranks' records, along the model: the ranks' parts lie one after the other along dim 0. */
 export function summarizeTensors(recorded: readonly RecordedTensor[]): RecordedSummary[] {
   const inOrder = recorded.toSorted((a, b) => a.place - b.place);
   return [...Map.groupBy(inOrder, ({ name }) => name)].map(([name, parts]) =>
@@ -90,7 +90,7 @@ export function formatSummary(summaries: readonly TensorSummary[]): string {
   return [line("name", "shape", HEADERS), ...rows].join("\n");
 }
 
-/** Cut to its width, a space before it. */
+/** A text cut to its width, with a space before it. */
 function cell(text: string, width: number): string {
   return ` ${text}`.slice(0, width).padEnd(width);
 }

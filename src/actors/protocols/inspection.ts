@@ -46,13 +46,13 @@ export interface HeldMemory {
   readonly byKind: Readonly<Record<string, TagUse>>;
 }
 
-/** What an actor did to a block, on its way to the events. Plain data. */
+/** An actor's activity on a block, on its way to the events. Plain data. */
 export type Activity = Pick<
   EventOf<"activity.finished">,
   "kind" | "activity" | "step" | "blockIndex" | "microBatchIndex" | "beginMs" | "endMs"
 >;
 
-/** How far a save has come, on its way to the events. Plain data. */
+/** Progress of a save, on its way to the events. Plain data. */
 export type SaveProgress = Pick<
   EventOf<"checkpoint.progressed">,
   "kind" | "step" | "writtenBytes" | "totalBytes"

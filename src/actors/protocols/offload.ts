@@ -8,7 +8,7 @@ import type { PagingProtocol } from "./paging.ts";
 import type { SnapshotOrder } from "./snapshot.ts";
 import type { BlockUpdate, BlockUpdated, UpdateShareProtocol } from "./update.ts";
 
-/** What an offload actor takes over from its shard. Plain data, but for the tensors. */
+/** The plan of an offload actor, from its shard. Plain data, but for the tensors. */
 export interface OffloadPlan {
   /** Name of the run, unique in the process. */
   readonly run: string;

@@ -43,11 +43,11 @@ export interface StepPlan {
   readonly seed: number;
   /** Which samples each step takes. */
   readonly sampler: SamplerState;
-  /** Micro-batches of one replica in a step of a whole batch: see `microBatchesAt`. */
+  /** Micro-batches of one replica in a step with a full batch: see `microBatchesAt`. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
   readonly clip: ClipRule | undefined;
-  /** Of the steps before the first, the latest last. */
+  /** Losses of the steps before the first, the latest last. */
   readonly recentLosses: readonly number[];
 }

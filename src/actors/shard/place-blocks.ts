@@ -9,13 +9,13 @@ import { sliceFor } from "./group/shard-group.ts";
 import type { ShardGroups } from "./group/shard-groups.ts";
 import { Turns } from "./store/index.ts";
 
-/** What places a shard's parameters in memory. */
+/** The parts of a shard that {@link placeBlocks} needs. */
 export interface PlacingShard {
   readonly rank: number;
   readonly groups: ShardGroups;
-  /** Of the paged parameters; takes those over that are made here. */
+  /** Paging of the parameters; takes ownership of those that are made here. */
   readonly paging: ShardPaging;
-  /** Told of every way from and to the file, where the run is traced. */
+  /** Called for every transfer to and from the file, if the run is traced. */
   readonly onTransfer: NonNullable<PagingPlan["onTransfer"]>;
 }
 
@@ -47,10 +47,10 @@ export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise
 }
 
 /**
- * A block's buffer for gathered parameters. Where the block is split, the first of the ranks that share a memory makes one for all
- * of them and gives each its slice to write; all read the whole. At level 0 each rank makes its own.
- * @param memories - gets what is made here and paged, by block
- * @returns the owned range of it, writable; the caller's
+ * Places a block's buffer for gathered parameters. If the block is split, the first of the ranks that share memory makes one
+ * buffer for all of them and gives each its slice to write; all read all of it. At level 0 each rank makes its own.
+ * @param memories - receives the paged memory made here, by block
+ * @returns the owned range, writable; the caller's
  */
 async function place(
   layout: FlatBlock,
@@ -68,7 +68,7 @@ async function place(
   }
   const full = allocate(layout, store, paging, memories);
   const slice = cut(full);
-  // Cut before anybody reads the whole: what is to be written of it stays writable.
+  // Cut before anyone reads the buffer: the writable slices stay writable.
   const gathered =
     layout.zero === 0 || group.sharesMemory
       ? undefined
@@ -78,7 +78,7 @@ async function place(
   return slice;
 }
 
-/** @returns by member, its slice of a rank's buffer for gathered parameters, of those that do not write there themselves */
+/** @returns the slices of a rank's buffer for gathered parameters, by member, of those that do not write there themselves */
 function slicesFromElsewhere(
   layout: FlatBlock,
   full: Tensor,

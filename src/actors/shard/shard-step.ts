@@ -12,20 +12,20 @@ import type {
 import type { ParameterPaging } from "../state/paging/index.ts";
 import type { JudgedGradient } from "./reduce/gradient-statistics.ts";
 
-/** What one shard knows of one step until all its updates are done. */
+/** One shard's record of one step until all its updates are done. */
 export class ShardStep {
   readonly learningRates: readonly number[];
   readonly inspectUpdates: readonly string[];
-  /** Sums of squares of the reduced gradients, by block that counts in the norm. */
+  /** Sums of squares of the reduced gradients, by counted block. */
   readonly sums = new Map<number, Tensor>();
-  /** Of the rank's micro-batches, a tensor of a device's; undefined until it has told. */
+  /** Losses of the rank's micro-batches, a tensor if they are on a device; undefined until the rank has sent them. */
   lossesNats: readonly number[] | Tensor | undefined;
-  /** What the step reduces and updates; undefined until the rank's forwards are made. */
+  /** The blocks that the step reduces and updates; undefined until the rank's forwards are made. */
   updated: readonly FlatBlock[] | undefined;
   numReduced = 0;
   judged: JudgedGradient | undefined;
   readonly reducing = new BusyTime();
-  /** Of the blocks whose updates have been ordered: settled once they are whole. */
+  /** One promise for each ordered block update, settled once the block is complete. */
   readonly updates: Promise<void>[] = [];
   #updateMs = 0;
   readonly #inspectedUpdates: InspectedUpdate[] = [];
@@ -43,16 +43,13 @@ export class ShardStep {
     this.#buckets = begun.histograms ? new ShardHistograms(rank, store) : undefined;
   }
 
-  /** To be called while a block's reduced gradient is there. */
+  /** Called while a block's reduced gradient is there. */
   lookAtGradient(layout: FlatBlock): void {
     this.#inspection.lookAtGradient(layout);
     this.#buckets?.lookAtGradient(layout);
   }
 
-  /**
-   * To be called after the updates of the step: nobody but this shard writes its owned range.
-   * @param divisor - of the gradients' sum
-   */
+  /** Called after the updates of the step: only this shard writes its owned range. @param divisor - of the gradients' sum */
   async lookAtParameters(
     layouts: readonly FlatBlock[],
     divisor: number,
@@ -62,13 +59,11 @@ export class ShardStep {
     this.#histograms = (await this.#buckets?.parts(layouts, divisor, paging)) ?? [];
   }
 
-  /** A block's update is made. */
   hasUpdated({ updateMs, inspected }: BlockUpdated): void {
     this.#updateMs += updateMs;
     this.#inspectedUpdates.push(...inspected);
   }
 
-  /** What is told of it at its end. */
   ended(run: string, rank: number, lossScale: number | undefined): StepUpdated {
     return {
       gradientNorm: this.judged?.norm ?? Number.NaN,
@@ -95,7 +90,6 @@ export class ShardSteps {
     this.#rank = rank;
   }
 
-  /** The last that has begun. */
   get latest(): number {
     return this.#latest;
   }

@@ -4,10 +4,10 @@ import type { DeviceScales } from "../../compute/optim/index.ts";
 import {
   checkTrainedAlike,
   type FlatBlock,
+  holdersOf,
   isUpdated,
   keepsState,
   offloadedBlocks,
-  ranksOfWhole,
   type ShardStore,
   StepCounter,
   savesPart,
@@ -40,11 +40,11 @@ import { type ShardStep, ShardSteps } from "./shard-step.ts";
 import { type OptimizerStateStore, stateStoreOf, Turns } from "./store/index.ts";
 import { maySkipUpdates, OptimizerClock } from "./update/optimizer-clock.ts";
 
-/** Where a shard stands, and whom it works with. */
+/** A shard's position and the parts that it works with. */
 export interface ShardPlace {
   readonly context: ActorContext<ShardProtocol>;
   readonly rank: number;
-  /** Where it may leave optimizer state. */
+  /** Where it may offload optimizer state. */
   readonly offload: ActorRef<OffloadProtocol> | undefined;
   readonly groups: ShardGroups;
   readonly paging: ShardPaging;
@@ -53,11 +53,10 @@ export interface ShardPlace {
 const NOT_CLIPPED: ClipFactors = { all: 1 };
 
 /**
- * One rank's share of the model through its steps. A gradient comes in block by block while backward goes on, and is reduced
- * over the replicas; the ranks exchange its statistics and judge the step by them; the owned range of each block is updated;
- * once every rank has written its own, the block is complete, and the next step's gathers of it are answered.
- *
- * Where nothing must be known of the whole gradient, a block is updated as soon as it is reduced.
+ * One rank's share of the model through its steps. Gradients come in block by block while backward goes on and are reduced over
+ * the replicas; the ranks exchange statistics and judge the step by them; the owned range of each block is updated; once every
+ * rank has written its own, the block is complete, and the next step's gathers of it are answered. If no statistics of the
+ * complete gradient are needed, a block is updated as soon as it is reduced.
  */
 export class Shard {
   readonly #context: ActorContext<ShardProtocol>;
@@ -67,20 +66,18 @@ export class Shard {
   readonly #paging: ShardPaging;
   /** Parameters and gradients. */
   readonly #store: ShardStore;
-  /** What the optimizers keep. */
   readonly #stateStore: OptimizerStateStore;
   readonly #statistics: GlobalGradientStatistics;
   readonly #clock: OptimizerClock;
   readonly #steps: ShardSteps;
   /** By block, the step whose parameters every rank has written. */
   readonly #complete: readonly StepCounter[];
-  /** What the rank has frozen in each step. */
   readonly flags = new FrozenFlags();
   /** The number of steps whose updates are all made here and whose norm is known. */
   readonly #ended = new StepCounter();
-  /** In which reductions end, where each is put off on purpose. */
+  /** Delays the end of reductions, in experiments that ask for it. */
   readonly #delayed: Turns | undefined;
-  /** Of which the optimizers keep something, where that was declared frozen: by index. */
+  /** Indices of the blocks that were declared frozen and for which the optimizers now keep state. */
   readonly #kept: Set<number>;
   readonly #updateAccess: Access;
 
@@ -127,7 +124,10 @@ export class Shard {
     return new Shard(plan, place, steps, store, stateStore);
   }
 
-  /** Fills it with where the run begins. @returns the buffers the rank reads parameters from, once all ranks have filled them */
+  /**
+   * Fills the memory with the run's initial state.
+   * @returns the buffers that the rank reads parameters from, once all ranks have filled them
+   */
   async fill(): Promise<TensorRef[]> {
     const { initial, layouts, reader } = this.#plan;
     await this.#stateStore.fill(initial, this.#context.self);
@@ -136,15 +136,15 @@ export class Shard {
     return layouts.map(({ index }) => shareRef(this.#store.full(index), { owner: reader }));
   }
 
-  /** A step begins: learning rates, and what it is to be looked at for. */
+  /** Begins a step with its learning rates and inspections. */
   begin(step: number, begun: StepBegun): void {
     this.#steps.begin(step, begun, this.#store);
     this.flags.begin(step, begun.frozen);
   }
 
   /**
-   * Fulfilled once all ranks that exchange activations and their gradients with this one have begun a step with the same
-   * parameters frozen: one of them would not come to what the others exchange for the gradient of those.
+   * Fulfilled once all ranks that exchange activations with this one have begun a step with the same parameters frozen: else
+   * one of them would not join the exchange of those parameters' gradients.
    * @param shards - of the world, in rank order
    * @throws {TroupeError} `PARAMETER_TRAINABLE`
    */
@@ -158,7 +158,7 @@ export class Shard {
     checkTrainedAlike(step, new Map(await Promise.all(told)));
   }
 
-  /** Answered once the block's parameters of `step` are complete, and in memory. */
+  /** Answers once the block's parameters of `step` are complete and in memory. */
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#completed(block).until(step);
     const layout = this.#layoutOf(block);
@@ -166,12 +166,12 @@ export class Shard {
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
   }
 
-  /** The rank gives up what it has gathered. */
+  /** The rank no longer needs the gathered block. */
   release(block: number): void {
     this.#paging.unpin(this.#layoutOf(block), "read");
   }
 
-  /** @param gradient - the rank's flat gradient of a whole block, or what it has written to one of buffers; ownership passes */
+  /** @param gradient - the rank's flat gradient of a complete block, or its writes to a block of buffers; ownership passes */
   reduce(step: number, block: number, gradient: Tensor): Promise<void> {
     return unlessAborted(this.#reduce(step, block, gradient));
   }
@@ -196,7 +196,7 @@ export class Shard {
     if (progress.numReduced === progress.updated?.length) await this.#end(step, progress);
   }
 
-  /** The rank's forwards of a step are made: its losses, where it tells them, and what the step trains. */
+  /** The rank's forwards of a step are made: takes its losses, if it sends them, and the names that the step trains. */
   scored(step: number, scored: StepScored): Promise<void> {
     return unlessAborted(this.#scored(step, scored));
   }
@@ -208,16 +208,19 @@ export class Shard {
     progress.lossesNats = "kind" in lossesNats ? hold(() => attach(lossesNats)) : lossesNats;
     progress.updated = this.#plan.layouts.filter((layout) => isUpdated(layout, this.#clock.frozenAt(step)));
     if (!maySkipUpdates(this.#plan)) this.#passOver(step, progress.updated);
-    // A stage of which everything is frozen has nothing to reduce, and still takes part in what all exchange.
+    // A stage with everything frozen has nothing to reduce, and still takes part in the global exchange.
     if (progress.updated.length === 0) await this.#end(step, progress);
   }
 
-  /** An offload actor's share of what an update wants of all ranks. @returns all of them, in rank order; the caller's */
+  /**
+   * An offload actor's share of an exchange that an update asks of all ranks.
+   * @returns all shares, in rank order; the caller's
+   */
   share(update: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
     return shareUpdate(this.#plan, this.#rank, this.#groups, update, round, value);
   }
 
-  /** Answered when every block has been updated for `step`. */
+  /** Answers once every block has been updated for `step`. */
   async finish(step: number): Promise<StepUpdated | undefined> {
     await this.#ended.until(step + 1);
     if (!this.#ended.has(step + 1)) return undefined;
@@ -239,12 +242,12 @@ export class Shard {
     const { layouts, generation } = this.#plan;
     const blocks = layouts.filter((layout) => savesPart(layout, this.#rank)).map(({ index }) => index);
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
-    // One rank tells it for all.
+    // One rank reports for all.
     if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);
     if (this.#ended.has(step + 1)) await unlessAborted(this.#stateStore.settle(step));
   }
 
-  /** Whoever waits here, now or later, gets `reason`. */
+  /** Rejects all waits here, present and future, with `reason`. */
   abort(reason: Error): void {
     for (const complete of this.#complete) complete.abort(reason);
     this.#ended.abort(reason);
@@ -256,7 +259,7 @@ export class Shard {
     this.#store.dispose();
   }
 
-  /** The gradient is reduced here: its statistics, the updates that waited for them, and what waits for the step's end. */
+  /** All gradients are reduced here: exchanges statistics, makes the updates that waited for them, and ends the step. */
   async #end(step: number, progress: ShardStep): Promise<void> {
     const { sums, lossesNats = [] } = progress;
     const divisor = this.#clock.divisor(step);
@@ -280,16 +283,15 @@ export class Shard {
     await this.#stateStore.settle(step);
   }
 
-  /** It is known what is made of the step. */
   #hasJudged(step: number, progress: ShardStep, judged: JudgedGradient): void {
     progress.judged = judged;
     this.#clock.advance(step, judged.updateSkipped);
-    // Not before it is known how far the optimizer has come, which answers to gathers tell.
+    // Only now: gathers carry the optimizer's progress, which the judgement decides.
     if (maySkipUpdates(this.#plan)) this.#passOver(step, progress.updated ?? []);
     if (judged.updateSkipped) this.#store.dropGradients();
   }
 
-  /** Where all updates begin at once: first those that others make meanwhile, then this shard's, in forward order. */
+  /** The order of updates that begin together: blocks of the offload actor first, then this shard's in forward order. */
   #updateOrder(updated: readonly FlatBlock[]): number[] {
     const { layouts, offload } = this.#plan;
     const offloaded =
@@ -301,24 +303,24 @@ export class Shard {
     ];
   }
 
-  /** What a step changes nothing of is complete for the next one as it is. */
+  /** Blocks that a step does not change are complete for the next one as they are. */
   #passOver(step: number, updated: readonly FlatBlock[]): void {
     if (updated.length === this.#plan.layouts.length) return;
     for (const layout of this.#plan.layouts) {
       if (updated.includes(layout)) continue;
       const { index } = layout;
-      // The rank may not have read it in this step: the last one's update may still be under way.
+      // The rank may not have read it in this step: the last step's update may still be under way.
       const complete = this.#completed(index);
       complete.until(step).then(
         () => complete.reach(step + 1),
-        () => {}, // aborted: so is whoever waits for it
+        () => {}, // aborted: so are all waits for it
       );
     }
   }
 
   #order(step: number, block: number, factors: ClipFactors | DeviceScales, progress: ShardStep): void {
     const updated = this.#updateAndAnnounce(step, block, factors, progress);
-    // Whatever goes wrong is thrown where the step's end waits for all of them.
+    // Errors are thrown where the step's end awaits all updates.
     updated.catch(() => {});
     progress.updates.push(updated);
   }
@@ -337,7 +339,7 @@ export class Shard {
     await this.#announce(block, step + 1);
   }
 
-  /** @returns fulfilled once this shard's range of the block is updated by the step's gradient, which is gone then */
+  /** @returns fulfilled once the step's gradient, which is used up, has updated this shard's range of the block */
   async #update(
     step: number,
     block: number,
@@ -375,7 +377,7 @@ export class Shard {
     await this.#stateStore.keepState(step, block);
   }
 
-  /** This rank has written its range of the block for `step`. @returns once all have */
+  /** Announces that this rank has written its range of the block for `step`. @returns once all have */
   async #announce(block: number, step: number): Promise<void> {
     const layout = this.#layoutOf(block);
     const { name, zero, group } = layout;
@@ -394,7 +396,7 @@ export class Shard {
   }
 }
 
-/** What an update wants of all ranks that have some of the block's parameters. @returns theirs, in rank order */
+/** Exchanges what an update asks of all ranks that hold some of the block's parameters. @returns their values, in rank order */
 async function shareUpdate(
   { layouts }: ShardPlan,
   rank: number,
@@ -404,14 +406,14 @@ async function shareUpdate(
   value: Tensor,
 ): Promise<readonly Tensor[]> {
   const layout = layouts[block] as FlatBlock;
-  const ranks = ranksOfWhole(layout, rank);
+  const ranks = holdersOf(layout, rank);
   if (ranks.length === 1) return [value];
   return groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
 }
 
 const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];
 
-/** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */
+/** Ends work that a dead peer has made pointless in silence: the peer's own failure is reported. */
 async function unlessAborted(work: Promise<void>): Promise<void> {
   try {
     await work;
@@ -421,7 +423,7 @@ async function unlessAborted(work: Promise<void>): Promise<void> {
   }
 }
 
-/** What a step's gradient is multiplied by, where the host knows what it is clipped by. @param divisor - of its sum */
+/** The factors of a step's gradient, if the host knows the clip factors. @param divisor - of its sum */
 function scalesOf({ all, own }: ClipFactors, divisor: number) {
   const gradientScale = all / divisor;
   return own === undefined
@@ -437,7 +439,7 @@ function disposeScales({ all, own }: DeviceScales): void {
   for (const scale of [all, ...own]) scale?.dispose();
 }
 
-/** Where masters are kept apart and rounded to the nearest, an update needs nothing of what the ranks have read. */
+/** With separate masters rounded to nearest, an update needs nothing of the parameters that the ranks read. */
 function updateAccessOf({ precision, optimizers }: ShardPlan): Access {
   const isStochastic = optimizers.some(({ rounding }) => rounding !== undefined);
   return precision.weights === "float32" || isStochastic ? "change" : "overwrite";

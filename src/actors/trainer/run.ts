@@ -35,16 +35,16 @@ import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
 import { Stalls } from "./stalls/stalls.ts";
 import { stalledEvent, translateEvent } from "./translate-event.ts";
 
-/** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
+/** Largest part that a shard saves of one block, if tensors cross in messages as bytes. */
 const MAX_PART_BYTES = 2 ** 31;
 
-/** How long an actor may take to end; one whose code does not return is then ended by force. */
+/** The longest end of an actor; one whose code does not return is then ended by force. */
 const STOP_DEADLINE_MS = 1_000;
 
-/** Processes that share no memory reach each other as those of several hosts would. */
+/** Processes without shared memory reach each other as those of several hosts do. */
 const OWN_HOST: Network = {
   host: "127.0.0.1",
-  // That one has ended is seen by its sockets, at once; the main threads of a busy machine may be late.
+  // Sockets show the end of a process at once; the main threads of a busy machine may be late.
   heartbeat: { everyMs: HEARTBEAT_MS, lostAfter: 50 },
 };
 
@@ -56,23 +56,23 @@ const preloads = {
   nccl: actorModules.preloadApart,
 };
 
-/** What a run is made of. */
+/** Options of a {@link Run}. */
 export interface RunOptions {
   readonly settings: RuntimeSettings;
-  /** Where a launcher has started it on several hosts, of which this one leads. */
+  /** The launch on several hosts that this one leads, if any. */
   readonly head: Head | undefined;
-  /** What all hosts must agree on. */
+  /** Settings that all hosts must share. */
   readonly about: string;
-  /** Another host was sent a signal that asks it to end. */
+  /** Called when another host receives a signal to end. */
   readonly onSignal: (signal: NodeJS.Signals) => void;
   readonly emit: (event: TroupeEventBody) => void;
 }
 
 /** One run of a job, from its module to its result: data opened, model declared, actors spawned, ranks led to the last step. */
 export class Run {
-  /** What somebody wants to know of its next step. */
+  /** Requests to inspect its next step. */
   readonly inspections = new Inspections();
-  /** Pauses it, has it saved, ends it early. */
+  /** Pauses it, saves it, ends it early. */
   readonly control = new RunControl();
   readonly #options: RunOptions;
   readonly #stalls: Stalls;
@@ -86,12 +86,11 @@ export class Run {
   #numSteps = 0;
   #failure: Error | undefined;
   #isStopped = false;
-  /** Whether all hosts have joined once. */
   #haveJoined = false;
   /** Rejected with the error that ends the run while it waits for hosts. */
   readonly #halted = Promise.withResolvers<never>();
 
-  /** Why nothing can be asked while there is none. */
+  /** The error of requests without a run. */
   static missing(): TroupeError {
     return over();
   }
@@ -128,10 +127,7 @@ export class Run {
     });
   }
 
-  /**
-   * Trains the job to its end, once, and tells how that went.
-   * @throws {TroupeError} the first cause of what went wrong
-   */
+  /** Trains the job to its end, once, and reports the result. @throws {TroupeError} the first cause of a failure */
   async train(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
     const { emit } = this.#options;
     const begin = performance.now();
@@ -151,7 +147,7 @@ export class Run {
       });
       return result;
     } catch (caught) {
-      // When a run is stopped, all its work fails, for no reason but the stop.
+      // When a run is stopped, all its work fails because of the stop alone.
       const error = this.#isStopped ? stopped() : rootCause(explainHang(caught, this.inspect()));
       emit({ kind: "run.failed", error: reportError(error) });
       if (error instanceof Error) this.#failure = error;
@@ -160,12 +156,11 @@ export class Run {
     }
   }
 
-  /** Optimizer steps there will be in all; 0 until that is known. */
+  /** Number of optimizer steps in all; 0 until it is known. */
   get numSteps(): number {
     return this.#numSteps;
   }
 
-  /** What every actor is doing. */
   inspect(): readonly ActorInspection[] {
     return this.#system.inspect();
   }
@@ -205,7 +200,7 @@ export class Run {
     await this.#system.stop({ drain: false, deadlineMs: STOP_DEADLINE_MS });
   }
 
-  /** Ends the actors of a run that is over; whoever still wants to know of a step is told that none comes. */
+  /** Ends the actors of a run that is over, and rejects the remaining inspections. */
   async end(): Promise<void> {
     this.#isEnding = true;
     this.inspections.close();
@@ -263,10 +258,10 @@ export class Run {
       supervision.maxRestarts,
     );
     this.#ranks = ranks;
-    // As it fails by a batch that cannot be made.
+    // The run then fails as it does at a batch that cannot be made.
     recipe.known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
     const firstStep = Promise.withResolvers<void>();
-    // Nobody knows how long it takes: whoever has written a loop without end would see nothing until the deadline.
+    // Its duration is unknown: without reports, a loop without end would show nothing until the deadline.
     void reportingWait(firstStep.promise, (waitedMs) =>
       emit({ kind: "run.delayed", what: "the first step", waitedMs }),
     );
@@ -299,9 +294,9 @@ export class Run {
 
   #hear(event: RuntimeEvent): void {
     if (event.kind === "actor.failed" || event.kind === "actor.stopped") this.#clearUpAfter(event);
-    // Its error is what the run ends by.
+    // The run ends with its error.
     if (event.kind === "actor.failed" && event.actor === JOB_LOADER) return;
-    // What is under way when a run ends goes nowhere, and is no news.
+    // Messages under way when a run ends are lost on purpose.
     if (this.#isEnding && event.kind === "message.undelivered") return;
     if (event.kind === "actor.stalled") {
       void this.#hearStalled(event);
@@ -311,18 +306,18 @@ export class Run {
     if (reported !== undefined) this.#options.emit(reported);
   }
 
-  /** Reports an actor that stands still, with the line of its code if it can be seen, and ends it if others wait for it. */
+  /** Reports a stalled actor, with the line of its code if it can be seen, and ends it if others wait for it. */
   async #hearStalled(event: Extract<RuntimeEvent, { kind: "actor.stalled" }>): Promise<void> {
     const { isNews, isToBlame, call } = event;
     // The error that ends it shows the line.
     const seesLine = isNews && !isToBlame && call?.isPending === false;
     const stack = seesLine ? await this.#system.stackOfNamed(event.actor).catch(() => undefined) : undefined;
     if (isNews) this.#options.emit(stalledEvent(event, stack));
-    // That it could not be ended is reported by its supervisor, which gives the group up then.
+    // If it could not be ended, its supervisor reports that and gives the group up.
     if (isToBlame) await this.#endStalled(event).catch(() => {});
   }
 
-  /** Tensors on their way to an actor that has ended are released, and who meets a rank in a collective does not wait for it. */
+  /** Releases tensors on their way to an actor that has ended, and ends waits for its rank in collectives. */
   #clearUpAfter({
     actor,
     role,
@@ -336,7 +331,7 @@ export class Run {
     // Its own supervisor starts it again; the save under way fails with it.
     if (actor.actor === CHECKPOINTER && this.#checkpointer !== undefined)
       return this.#system.stopActor(this.#checkpointer.pinned(), { drain: false, deadlineMs: 0 });
-    // Its thread may take its time to end: nobody waits for it meanwhile.
+    // Its thread may end late: the others stop waiting for it now.
     this.#leaveRendezvous(actor.actor);
     await this.#ranks?.end(actor, stalled(actor, this.#stalls.afterMs));
   }
@@ -346,7 +341,7 @@ export class Run {
   }
 }
 
-/** The folder of the run's checkpoints, where any go to the disk. */
+/** The folder of the run's checkpoints, if any go to the disk. */
 async function takeFolder(
   { checkpoint, training }: RuntimeSettings,
   job: string,
@@ -357,7 +352,7 @@ async function takeFolder(
   return RunFolder.take({ directory, overwrite, job, start, resume: training.resume });
 }
 
-/** The folder into which ranks' own processes write; a state that is to stay in the checkpointer's memory goes through it. */
+/** The folder into which ranks' own processes write; undefined if states also stay in the checkpointer's memory. */
 function slicesTo(checkpoint: CheckpointSettings | undefined): string | undefined {
   const { dir, writers, inMemoryEverySteps } = checkpoint ?? {};
   return writers === "head" || inMemoryEverySteps !== undefined ? undefined : dir;

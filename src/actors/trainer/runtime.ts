@@ -52,7 +52,6 @@ export class Runtime implements AsyncDisposable {
   readonly #launched: Launched | undefined;
   readonly #hub = new EventHub();
   #dashboard: Dashboard | undefined;
-  /** The run in progress. */
   #run: Run | undefined;
   #stopped = false;
   /** Settles once the run that `run` was asked for has started or failed to; requests made before that wait for it. */

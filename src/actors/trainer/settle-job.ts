@@ -35,7 +35,8 @@ export interface SettledJob {
 }
 
 /**
- * Finds out what is trained, from where on, and that it can be: all that may refuse the run before anything is written.
+ * Decides what is trained and from which state, and checks that it can be: everything that may refuse the run before anything
+ * is written.
  * @param system - starts the actor that loads the job and its data
  * @param overrides - values for the job's settings, instead of its defaults
  * @throws {TroupeError} the first reason why the job cannot be trained with these settings
@@ -77,7 +78,7 @@ export async function settleJob(
     recipeOf({ ...batch, ...declared, module, precision: precision.name }),
     fingerprint,
   );
-  // A new run's first steps do not wait for the data's fingerprint; who goes on must know before.
+  // A new run's first steps do not wait for the data's fingerprint; a resumed run must know it first.
   if (resumed !== undefined)
     await reportingWait(recipe.known, (waitedMs) =>
       emit({ kind: "run.delayed", what: "the fingerprint of its data", waitedMs }),

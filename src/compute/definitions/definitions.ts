@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { callUser, TroupeError } from "../../errors/index.ts";
 
-/** Where a function is defined: what travels in its place. Plain data. */
+/** The place where a function is defined: sent in its stead. Plain data. */
 export interface DefinedIn {
   /** URL of the module that defines it: its `import.meta.url`. */
   readonly module: string;
@@ -10,11 +10,11 @@ export interface DefinedIn {
 }
 
 /**
- * Functions of one kind that modules define when they are imported. A function cannot be sent to another thread, but the
- * names of its module and of itself can: whoever gets those imports the module and has the function too.
+ * Functions of one kind that modules define when they are imported. A function cannot be sent to another thread, but its name
+ * and its module's can: the receiver imports the module and has the function too.
  */
 export class Definitions<T> {
-  /** What they are, for errors. */
+  /** Their kind, for errors. */
   readonly #what: string;
   readonly #known = new Map<string, T>();
 
@@ -39,7 +39,7 @@ export class Definitions<T> {
     this.get({ module, name });
   }
 
-  /** @throws {TroupeError} `DEFINITION` where the module has not defined it, or is not loaded */
+  /** @throws {TroupeError} `DEFINITION` if the module has not defined it, or is not loaded */
   get({ module, name }: DefinedIn): T {
     const value = this.#known.get(keyOf({ module, name }));
     if (value === undefined) throw this.#error("to be defined when its module is imported", module, name);

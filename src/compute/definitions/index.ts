@@ -1,2 +1,2 @@
-/** Functions of a job's own that actors name to each other. */
+/** A job's own functions that actors name to each other. */
 export { type DefinedIn, Definitions } from "./definitions.ts";

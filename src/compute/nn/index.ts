@@ -102,7 +102,9 @@ export {
   type MaskRule,
   mask,
   planTest,
+  type ReplicatedRule,
   type RowRule,
+  replicated,
   row,
   type SequenceRule,
   type SplitRule,
@@ -112,6 +114,4 @@ export {
   unshared,
   type VocabularyRule,
   vocabulary,
-  type WholeRule,
-  whole,
 } from "./tensor-plan.ts";

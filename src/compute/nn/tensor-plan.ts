@@ -2,7 +2,7 @@
  * The part of an activation that a tensor-parallel rank has: all of it, its share of the positions, or its share of the
  * features.
  */
-export type Held = "whole" | "sequence" | "split";
+export type Held = "replicated" | "sequence" | "split";
 
 /** Splits an affine map by outputs: every rank computes some of the features. */
 export interface ColumnRule {
@@ -22,9 +22,9 @@ export interface ColumnRule {
    * never stored and stay zero: the row map after this one reads zeros there, whatever is between.
    */
   readonly uneven: boolean;
-  /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
-  readonly input: "whole" | "sequence" | undefined;
-  readonly output: "split" | "whole";
+  /** Undefined: "sequence" if the sequence is split between the layers, else "replicated". */
+  readonly input: "replicated" | "sequence" | undefined;
+  readonly output: "split" | "replicated";
 }
 
 /** Splits an affine map by inputs: every rank sums over some of the features, then the sums are added over the ranks. */
@@ -35,15 +35,15 @@ export interface RowRule {
   /** Whether the last ranks may hold less, like the column map before it. Its input must be split. */
   readonly uneven: boolean;
   readonly input: Held;
-  /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
-  readonly output: "whole" | "sequence" | undefined;
+  /** Undefined: "sequence" if the sequence is split between the layers, else "replicated". */
+  readonly output: "replicated" | "sequence" | undefined;
 }
 
 /** Splits a token embedding or a vocabulary head by words. The last ranks may hold padding, which is never stored. */
 export interface VocabularyRule {
   readonly kind: "vocabulary";
-  /** Of a head. Undefined: "sequence" where the sequence is split between the layers, else "whole". */
-  readonly input: "whole" | "sequence" | undefined;
+  /** For a head. Undefined: "sequence" if the sequence is split between the layers, else "replicated". */
+  readonly input: "replicated" | "sequence" | undefined;
 }
 
 /**
@@ -61,10 +61,10 @@ export interface FeaturesRule {
  */
 export interface SequenceRule {
   readonly kind: "sequence";
-  /** "whole" for the first such module, which takes its share of an activation that every rank has. */
-  readonly input: "whole" | "sequence";
-  /** "whole" for the last such module, whose output is gathered on every rank. */
-  readonly output: "whole" | "sequence";
+  /** "replicated" for the first such module, which takes its share of an activation that every rank has. */
+  readonly input: "replicated" | "sequence";
+  /** "replicated" for the last such module, whose output is gathered on every rank. */
+  readonly output: "replicated" | "sequence";
 }
 
 /**
@@ -72,8 +72,8 @@ export interface SequenceRule {
  * there, the positions are gathered, every rank computes the same, and keeps its share of results that have positions;
  * otherwise the rule does nothing.
  */
-export interface WholeRule {
-  readonly kind: "whole";
+export interface ReplicatedRule {
+  readonly kind: "replicated";
 }
 
 /** Marks a dropout whose input is split over the ranks along `dim`, such as attention weights by heads. */
@@ -91,7 +91,7 @@ export type SplitRule =
   | VocabularyRule
   | FeaturesRule
   | SequenceRule
-  | WholeRule
+  | ReplicatedRule
   | MaskRule;
 
 /**
@@ -139,9 +139,9 @@ export function sequence(options: Partial<Omit<SequenceRule, "kind">> = {}): Seq
   return { kind: "sequence", input: "sequence", output: "sequence", ...options };
 }
 
-/** Makes a {@link WholeRule}. */
-export function whole(): WholeRule {
-  return { kind: "whole" };
+/** Makes a {@link ReplicatedRule}. */
+export function replicated(): ReplicatedRule {
+  return { kind: "replicated" };
 }
 
 /** Makes a {@link MaskRule}. */
@@ -165,9 +165,10 @@ export function planTest(pattern: string): (name: string) => boolean {
 export function unshared(plan: TensorPlan): TensorPlan {
   return Object.fromEntries(
     Object.entries(plan).flatMap(([name, rule]): [string, SplitRule][] => {
-      if (rule.kind === "sequence" || rule.kind === "whole") return [];
-      if (rule.kind === "column" || rule.kind === "vocabulary") return [[name, { ...rule, input: "whole" }]];
-      return [[name, rule.kind === "row" ? { ...rule, output: "whole" } : rule]];
+      if (rule.kind === "sequence" || rule.kind === "replicated") return [];
+      if (rule.kind === "column" || rule.kind === "vocabulary")
+        return [[name, { ...rule, input: "replicated" }]];
+      return [[name, rule.kind === "row" ? { ...rule, output: "replicated" } : rule]];
     }),
   );
 }

@@ -1,6 +1,15 @@
 import { hold, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
 import { type AdafactorSpec, relativeStepOf } from "./adafactor.ts";
 import { type Matrices, matricesOf, placesIn, stateOf } from "./adafactor-state.ts";
+import {
+  type Exchange,
+  joined,
+  largestOf,
+  maximaOf,
+  placesOf,
+  squareSumsOf,
+  summed,
+} from "./complete-parameter.ts";
 import { FactoredSums } from "./factored-sums.ts";
 import { kept, rootMeanSquare } from "./local-updates.ts";
 import {
@@ -12,20 +21,11 @@ import {
   type UpdateShare,
   type UpdateStep,
 } from "./update-rule.ts";
-import {
-  type Exchange,
-  joined,
-  largestOf,
-  maximaOf,
-  placesOf,
-  squareSumsOf,
-  summed,
-} from "./whole-parameter.ts";
 
 /**
- * Adafactor over slices. The means over whole rows and columns are made of sums that all ranks exchange, and every rank
- * that owns something of a matrix keeps all of its row and column means; they are a few numbers beside the matrix. Four
- * exchanges a block: largest magnitudes, sums over rows and columns, and the same for the size of the update.
+ * Adafactor over slices. The means over complete rows and columns come from sums that all ranks exchange, and every rank that
+ * owns a part of a matrix keeps all of its row and column means, a few numbers beside the matrix. Four exchanges a block:
+ * largest magnitudes, sums over rows and columns, and the same for the size of the update.
  */
 function rule(spec: AdafactorSpec): OwnRule {
   return {
@@ -94,7 +94,7 @@ export const adafactor: OptimizerKind<AdafactorSpec> = {
   },
 };
 
-/** Takes the step, through the first moment where one is kept. */
+/** Takes the step, through the first moment if one is kept. */
 function take(
   spec: AdafactorSpec,
   stretch: OwnedStretch,
@@ -215,20 +215,20 @@ function rowFactors(means: Float32Array, { count, rows }: Matrices): Float32Arra
 }
 
 function concat(parts: readonly Float64Array[]): Float64Array {
-  const whole = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  const all = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
   let begin = 0;
   for (const part of parts) {
-    whole.set(part, begin);
+    all.set(part, begin);
     begin += part.length;
   }
-  return whole;
+  return all;
 }
 
-/** Cuts `whole` into parts as long as those of `like`. */
-function split(whole: Float64Array, like: readonly Float64Array[]): Float64Array[] {
+/** Cuts `all` into parts as long as those of `like`. */
+function split(all: Float64Array, like: readonly Float64Array[]): Float64Array[] {
   let begin = 0;
   return like.map(({ length }) => {
     begin += length;
-    return whole.subarray(begin - length, begin);
+    return all.subarray(begin - length, begin);
   });
 }

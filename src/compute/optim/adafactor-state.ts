@@ -9,14 +9,14 @@ export interface Matrices {
   readonly columns: number;
 }
 
-/** @returns how a parameter of this shape is factored; undefined for a vector or a scalar, which is not */
+/** @returns the matrices of a parameter of this shape; undefined for a vector or a scalar, which is not factored */
 export function matricesOf(shape: readonly number[]): Matrices | undefined {
   const [rows, columns] = shape.slice(-2);
   if (rows === undefined || columns === undefined) return undefined;
   return { count: numelOf(shape.slice(0, -2)), rows, columns };
 }
 
-/** Where a piece's state begins in each kind's tensor. */
+/** The offsets of a piece's state in each kind's tensor. */
 export interface StatePlace<Piece extends FlatPiece> {
   readonly piece: Piece;
   readonly rowBegin: number;
@@ -24,7 +24,7 @@ export interface StatePlace<Piece extends FlatPiece> {
   readonly vectorBegin: number;
 }
 
-/** @returns the place of each piece's state, in the order of the pieces */
+/** @returns the offsets of each piece's state, in the order of the pieces */
 export function placesIn<Piece extends FlatPiece>({ pieces }: Stretch<Piece>): StatePlace<Piece>[] {
   let [rowBegin, columnBegin, vectorBegin] = [0, 0, 0];
   return pieces.map((piece) => {
@@ -39,7 +39,10 @@ export function placesIn<Piece extends FlatPiece>({ pieces }: Stretch<Piece>): S
   });
 }
 
-/** @returns what Adafactor keeps of a stretch: means over rows and columns of matrices, squares of vectors, a first moment if asked for */
+/**
+ * @returns Adafactor's state of a stretch: means over rows and columns of matrices, squares of vectors, a first moment if asked
+ * for
+ */
 export function stateOf<Piece extends FlatPiece>(
   spec: AdafactorSpec,
   stretch: Stretch<Piece>,
@@ -52,8 +55,8 @@ export function stateOf<Piece extends FlatPiece>(
     if (shape.length < 2) {
       vectors.push({ ...piece, rangeBegin: vectorBegin });
     } else {
-      rows.push(wholeState(piece, shape.slice(0, -1), rowBegin));
-      columns.push(wholeState(piece, [...shape.slice(0, -2), ...shape.slice(-1)], columnBegin));
+      rows.push(completeState(piece, shape.slice(0, -1), rowBegin));
+      columns.push(completeState(piece, [...shape.slice(0, -2), ...shape.slice(-1)], columnBegin));
     }
   }
   const layouts = [
@@ -65,8 +68,8 @@ export function stateOf<Piece extends FlatPiece>(
   return [...layouts, { kind: "exp_avg", numel: stretch.numel, pieces: stretch.pieces }];
 }
 
-/** All of a parameter's means, also where only a slice of the parameter is owned. */
-function wholeState<Piece extends FlatPiece>(
+/** All means of a parameter, even if only a slice of it is owned. */
+function completeState<Piece extends FlatPiece>(
   piece: Piece,
   shape: readonly number[],
   rangeBegin: number,

@@ -76,10 +76,9 @@ abstract class AnyAdam extends CommonOptimizer implements AdamSpec {
 }
 
 /**
- * Adam with decoupled weight decay, by the formulas of torch.optim.AdamW. It holds no tensors: it says what is to be
- * done, and the shards, where parameters and moments live, do it. All its fields are plain, so sending it as a
- * message keeps it an {@link AdamWSpec}.
- * @see Loshchilov and Hutter 2019, https://arxiv.org/abs/1711.05101
+ * Adam with decoupled weight decay, by the formulas of torch.optim.AdamW. It holds no tensors: shards, which hold parameters
+ * and moments, carry it out. All its fields are plain, so sending it as a message keeps it an {@link AdamWSpec}. @see
+ * Loshchilov and Hutter 2019, https://arxiv.org/abs/1711.05101
  */
 export class AdamW extends AnyAdam implements AdamWSpec {
   readonly kind = "adamw";

@@ -13,7 +13,7 @@ export interface ClipRule {
 
 /**
  * @param clip - a number is the largest L2 norm
- * @returns the rule; undefined where nothing is clipped
+ * @returns the rule; undefined for no clipping
  * @throws {TroupeError} `OPTIMIZER_OPTION` for a limit that is not positive
  */
 export function clipRuleOf(clip: number | ClipRule | undefined): ClipRule | undefined {

@@ -1,7 +1,7 @@
 import { ops, scope } from "../tensor/index.ts";
 import { matricesOf } from "./adafactor-state.ts";
+import { joined, placesOf } from "./complete-parameter.ts";
 import type { UpdateShare } from "./update-rule.ts";
-import { joined, placesOf } from "./whole-parameter.ts";
 
 /** Sums of squared gradients over rows and columns of every matrix of a block, in exact parts. */
 export class FactoredSums {
@@ -10,8 +10,8 @@ export class FactoredSums {
   readonly #first = new Map<string, number>();
 
   /**
-   * @param maxima - the largest magnitude of each whole parameter's gradient, before `scale`
-   * @param scale - what the gradient is multiplied by
+   * @param maxima - the largest magnitude of each complete parameter's gradient, before `scale`
+   * @param scale - multiplies the gradient
    */
   constructor(share: UpdateShare, maxima: ArrayLike<number>, scale: number) {
     const parts: Float64Array[] = [];
@@ -46,7 +46,7 @@ export class FactoredSums {
     this.parts = parts;
   }
 
-  /** @returns the whole sums of one parameter's rows and columns, from the exchanged parts */
+  /** @returns the complete sums of one parameter's rows and columns, from the exchanged parts */
   of(name: string, exchanged: readonly Float64Array[]): readonly [rows: number[], columns: number[]] {
     const first = this.#first.get(name) as number;
     const columns = exchanged[first + 1] as Float64Array;

@@ -10,6 +10,15 @@ export {
   type BMTrainAdamOptions,
 } from "./adam.ts";
 export { type ClipRule, clipFactor, clipGradNorm, clipRuleOf } from "./clip.ts";
+export {
+  type Exchange,
+  joined,
+  largestOf,
+  maximaOf,
+  placesOf,
+  squareSumsOf,
+  summed,
+} from "./complete-parameter.ts";
 export { LAMB, type LAMBOptions, type LAMBSpec } from "./lamb.ts";
 export { Lion, type LionOptions, type LionSpec } from "./lion.ts";
 export type { LocalState } from "./local-updates.ts";
@@ -61,12 +70,3 @@ export type {
   UpdateStep,
 } from "./update-rule.ts";
 export { ALL_PARTS, elementwise, segmentsOf, stateTensor } from "./update-rule.ts";
-export {
-  type Exchange,
-  joined,
-  largestOf,
-  maximaOf,
-  placesOf,
-  squareSumsOf,
-  summed,
-} from "./whole-parameter.ts";

@@ -1,6 +1,7 @@
 import { ops, scope } from "../tensor/index.ts";
 import { adamDirection } from "./adam.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
+import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./complete-parameter.ts";
 import { norm } from "./local-updates.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import {
@@ -17,7 +18,6 @@ import {
   segmentsOf,
   stateTensor,
 } from "./update-rule.ts";
-import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./whole-parameter.ts";
 
 /** Options of {@link LAMB}; defaults: lr 1e-3, weightDecay 0.01. */
 export interface LAMBOptions extends OptimizerOptions {
@@ -62,7 +62,7 @@ export class LAMB extends CommonOptimizer implements LAMBSpec {
   }
 }
 
-/** LAMB: the direction in one pass, two exchanges for the norms of whole parameters, the step in another pass. */
+/** LAMB: the direction in one pass, two exchanges for the norms of complete parameters, the step in another pass. */
 function rule(spec: LAMBSpec): OwnRule {
   const { groups, betas, eps, maximize } = spec;
   return {
@@ -131,7 +131,7 @@ export const lamb: OptimizerKind<LAMBSpec> = {
   },
 };
 
-/** @returns by how much the direction is stretched to be as long as the parameter */
+/** @returns the factor that makes the direction as long as the parameter */
 function trustRatio(parameterNorm: number, directionNorm: number): number {
   return parameterNorm > 0 && directionNorm > 0 ? parameterNorm / directionNorm : 1;
 }

@@ -1,6 +1,6 @@
 import { keep, type Tensor, zeros } from "../tensor/index.ts";
 
-/** What an optimizer keeps, by parameter and then by kind, in the dtype of the parameter. */
+/** An optimizer's state, by parameter and then by kind, in the dtype of the parameter. */
 export type LocalState = Map<string, Record<string, Tensor>>;
 
 /** One parameter's part of one step. */

@@ -1,8 +1,8 @@
 import { optionError } from "./option-error.ts";
 
 /**
- * The loss is multiplied by this before backward and the gradient divided by it at the update, so that small gradients
- * stay above the smallest number of float16. Plain data; part of a checkpoint.
+ * Factor of the loss before backward, and divisor of the gradient at the update, so that small gradients stay above the
+ * smallest number of float16. Plain data; part of a checkpoint.
  */
 export interface LossScaleState {
   readonly scale: number;
@@ -12,7 +12,7 @@ export interface LossScaleState {
   readonly hysteresis: number;
 }
 
-/** One scale for the whole run; a step that overflows is skipped. */
+/** One scale for the complete run; a step that overflows is skipped. */
 export interface StaticLossScale {
   readonly kind: "static";
   readonly scale: number;
@@ -23,7 +23,7 @@ export interface BMTrainLossScale {
   readonly kind: "bmtrain";
   /** 65536 */
   readonly scale?: number;
-  /** What the scale is divided by at an overflow, and multiplied by after `goodSteps`. 2 */
+  /** Divisor of the scale at an overflow, and its factor after `goodSteps`. 2 */
   readonly factor?: number;
   /** Steps without overflow after which the scale grows. 1024 */
   readonly goodSteps?: number;
@@ -61,7 +61,7 @@ export interface TorchLossScale {
   readonly growthInterval?: number;
 }
 
-/** Whose rules the loss scale follows. Plain data. */
+/** The rules of the loss scale. Plain data. */
 export type LossScaleRule = StaticLossScale | BMTrainLossScale | MegatronLossScale | TorchLossScale;
 
 /** A rule with every number filled in. */

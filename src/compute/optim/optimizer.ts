@@ -8,9 +8,9 @@ import { type OwnSpec, own } from "./own-optimizer.ts";
 import { type SGDSpec, sgd } from "./sgd.ts";
 import type { OptimizerKind, StochasticRounding, UpdateRule } from "./update-rule.ts";
 
-/** An optimizer as plain data: what a job names, what messages carry, what a shard makes an {@link UpdateRule} of. */
+/** An optimizer as plain data: a job names it, messages carry it, a shard makes an {@link UpdateRule} of it. */
 export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | AdafactorSpec | OwnSpec) & {
-  /** How the ranks' narrow parameters are rounded; to nearest where left out. Set by the run, not by the job. */
+  /** Rounding of the ranks' low-precision parameters; default to nearest. Set by the run, not by the job. */
   readonly rounding?: StochasticRounding | undefined;
 };
 
@@ -34,10 +34,10 @@ export function kindOf<Spec extends OptimizerSpec>({ kind }: Spec): OptimizerKin
 }
 
 /**
- * Makes sure that every parameter has one optimizer, and one that can update it.
- * @param parameters - all of the model; `split` where a rank holds a part of one
- * @throws {TroupeError} `OPTIMIZER_OPTION` where two optimizers name one parameter, or none names it, or one
- *   that cannot update parts names one of which other ranks hold the rest
+ * Checks that every parameter has one optimizer, and one that can update it.
+ * @param parameters - all of the model; `split` for those of which a rank holds a part
+ * @throws {TroupeError} `OPTIMIZER_OPTION` if two optimizers name one parameter, or none does, or one that cannot update parts
+ * names a split one
  */
 export function checkOptimizers(
   specs: readonly OptimizerSpec[],
@@ -69,12 +69,12 @@ export function checkOptimizers(
   return specs;
 }
 
-/** @returns what an error calls an optimizer */
+/** @returns an optimizer's name in errors */
 export function nameOf(spec: OptimizerSpec): string {
   return spec.kind === "own" ? spec.name : spec.kind;
 }
 
-/** @returns what a shard does for an optimizer; one of a job's own is to be loaded, see `loadOptimizers` */
+/** @returns the update rule of an optimizer; load a job's own with `loadOptimizers` before */
 export function updateRuleOf(spec: OptimizerSpec): UpdateRule {
   return { ...kindOf(spec).rule(spec), groups: spec.groups, rounding: spec.rounding };
 }

@@ -1,9 +1,6 @@
 import { TroupeError, unknownNames } from "../../errors/index.ts";
 
-/**
- * Refuses what no option is called.
- * @throws {TroupeError} `OPTIMIZER_OPTION`
- */
+/** Refuses unknown options. @throws {TroupeError} `OPTIMIZER_OPTION` */
 export function refuseUnknown(given: object, names: Readonly<Record<string, unknown>>): void {
   const unknown = unknownNames(given, names);
   if (unknown === undefined) return;

@@ -7,7 +7,7 @@ import type { OptimizerKind, OwnRule } from "./update-rule.ts";
 /** An optimizer of a job's own, as plain data. */
 export interface OwnSpec<Settings = unknown> extends CommonSpec, DefinedIn {
   readonly kind: "own";
-  /** Plain data: what it is told beside what every optimizer is. */
+  /** Plain data: its settings besides those of every optimizer. */
   readonly settings: Settings;
 }
 
@@ -28,13 +28,13 @@ class OwnOptimizer<Settings> extends CommonOptimizer implements OwnSpec<Settings
 }
 
 /**
- * Defines an optimizer where a module is imported, at its top level; shards, which update parameters in threads of their
- * own, import the module too. See {@link UpdateRule} for what a rule is given and promises.
+ * Defines an optimizer where a module is imported, at its top level; shards, which update parameters in threads of their own,
+ * import the module too. See {@link UpdateRule} for the contract of a rule.
  * @param module - `import.meta.url` of the module
  * @param name - unique in it
- * @param rule - makes of an optimizer's spec what a shard does for it
+ * @param rule - makes a shard's rule from an optimizer's spec
  * @returns makes the optimizer for a model's parameters, for a job to return from `optimizer`
- * @throws {TroupeError} `DEFINITION` for a module that is no URL, and where name or rule is missing
+ * @throws {TroupeError} `DEFINITION` for a module that is no URL, and if name or rule is missing
  */
 export function defineOptimizer<Settings>(
   module: string,
@@ -52,12 +52,12 @@ export function defineOptimizer<Settings>(
   return (parameters, options, settings) => new OwnOptimizer({ module, name }, parameters, options, settings);
 }
 
-/** Has this thread know the rules of optimizers. @throws {TroupeError} `DEFINITION` */
+/** Loads the rules of jobs' own optimizers in this thread. @throws {TroupeError} `DEFINITION` */
 export async function loadOptimizers(specs: Iterable<{ readonly kind: string }>): Promise<void> {
   for (const spec of specs) if (spec.kind === "own") await defined.load(spec as OwnSpec);
 }
 
-/** All optimizers of jobs: the rule is that of the module and name, which this thread has imported. */
+/** All optimizers of jobs: their rules come from modules that this thread has imported. */
 export const own: OptimizerKind<OwnSpec> = {
   rule: (spec) => {
     const { name } = spec;

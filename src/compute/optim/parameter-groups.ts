@@ -11,24 +11,24 @@ export interface ParameterGroup {
   readonly weightDecay: number;
 }
 
-/** Which parameters an exception is for, and what it changes for them. The first rule that matches wins. */
+/** An exception for the parameters that match. The first rule that matches wins. */
 export interface GroupRule {
   readonly match: RegExp | ((name: string, shape: readonly number[]) => boolean);
   readonly lrFactor?: number;
   readonly weightDecay?: number;
 }
 
-/** Which parameters decay where no rule says otherwise: those of two or more dims, or all. */
+/** The parameters that decay if no rule decides: those of two or more dims, or all. */
 export type Decay = (typeof DECAYS)[number];
 
 export const DECAYS = ["matrices", "every parameter"] as const;
 
-/** What grouping looks at: names with shapes, as `module.namedParameters()` gives. */
+/** Names with shapes, as `module.namedParameters()` gives. */
 export type NamedShapes = Iterable<readonly [name: string, parameter: { readonly shape: readonly number[] }]>;
 
 /**
- * @returns what an optimizer was given as a model's parameters
- * @throws {TroupeError} `OPTIMIZER_OPTION` for what has no names and shapes, such as `module.parameters()`
+ * @returns an optimizer's first argument, checked
+ * @throws {TroupeError} `OPTIMIZER_OPTION` for anything without names and shapes, such as `module.parameters()`
  */
 export function checkNamedShapes(given: unknown): NamedShapes {
   const isIterable =

@@ -18,7 +18,7 @@ export interface OptimizerOptions {
   readonly lr?: number;
   readonly weightDecay?: number;
   /**
-   * Which parameters weight decay applies to. Default: "matrices", those of two or more dims. torch's optimizers decay every
+   * The parameters that weight decay applies to. Default: "matrices", those of two or more dims. torch's optimizers decay every
    * parameter: "every parameter" gives their updates.
    */
   readonly decay?: Decay;
@@ -42,14 +42,14 @@ const commonNames: NamesOf<OptimizerOptions> = {
   only: true,
 };
 
-/** An optimizer's values of options that are left out. All that it takes besides the options of every optimizer is named here. */
+/** An optimizer's default options. Names every option that it takes besides those of every optimizer. */
 export type Defaults<Options extends OptimizerOptions> = {
   readonly lr: number;
   readonly weightDecay: number;
   readonly decay?: Decay;
 } & { readonly [Name in Exclude<keyof Options, keyof OptimizerOptions>]-?: Options[Name] | undefined };
 
-/** What every optimizer says, as plain data. */
+/** The fields of every optimizer, as plain data. */
 export interface CommonSpec {
   readonly lr: number;
   readonly groups: readonly ParameterGroup[];
@@ -57,7 +57,7 @@ export interface CommonSpec {
   readonly clipNorm: number | undefined;
 }
 
-/** What every optimizer says; its fields are plain, so sending it as a message keeps them. */
+/** The base of every optimizer; its fields are plain, so sending it as a message keeps them. */
 export abstract class CommonOptimizer implements CommonSpec {
   readonly lr: number;
   readonly groups: readonly ParameterGroup[];

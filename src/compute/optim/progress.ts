@@ -1,30 +1,30 @@
 import { initialLossScale, type LossScaleRule, type LossScaleState, nextLossScale } from "./loss-scale.ts";
 
 /**
- * How far the optimizer has come. It is behind the steps by those that were skipped, and with it the learning rate and
- * Adam's bias corrections. Plain data; part of a checkpoint.
+ * The optimizer's progress. It lags the steps by the skipped ones, and with it the learning rate and Adam's bias corrections.
+ * Plain data; part of a checkpoint.
  */
 export interface OptimizerProgress {
   /** Updates made so far. */
   readonly numUpdates: number;
-  /** Of the next step; none where the loss is not scaled. */
+  /** The next step's; undefined without loss scaling. */
   readonly lossScale?: LossScaleState;
 }
 
-/** How far the optimizer has come, and with which parameters not as far. Plain data; what a checkpoint keeps of it. */
+/** The optimizer's progress as a checkpoint keeps it: with the lag of frozen parameters. Plain data. */
 export interface SavedProgress extends OptimizerProgress {
-  /** By name of a parameter, the updates that were made while it was frozen; left out where that is none. */
+  /** By name, the number of updates made while a parameter was frozen; no entry for 0. */
   readonly frozenUpdates?: Readonly<Record<string, number>>;
 }
 
-/** @returns the updates that one parameter has seen: those that were made while it was trainable */
+/** @returns the number of updates of one parameter: those made while it was trainable */
 export function updatesOf(progress: SavedProgress | undefined, name: string): number {
   return (progress?.numUpdates ?? 0) - (progress?.frozenUpdates?.[name] ?? 0);
 }
 
 /**
- * @param before - what a checkpoint says; its loss scale is taken up where the run scales at all
- * @returns where the optimizer begins
+ * @param before - from a checkpoint; its loss scale is kept if the run scales at all
+ * @returns the optimizer's progress at the beginning
  */
 export function beginProgress(
   before: OptimizerProgress | undefined,
@@ -36,7 +36,7 @@ export function beginProgress(
   return { numUpdates, lossScale: rule.kind === "static" ? initial : (before?.lossScale ?? initial) };
 }
 
-/** @returns where the optimizer stands after one more step */
+/** @returns the optimizer's progress after one more step */
 export function advanceProgress(
   { numUpdates, lossScale }: OptimizerProgress,
   rule: LossScaleRule | undefined,

@@ -13,9 +13,9 @@ import {
 /** Options of {@link MegatronSchedule}. Everything is counted in samples. */
 export interface MegatronScheduleOptions {
   readonly style: "constant" | "linear" | "cosine";
-  /** Samples in one step, over all ranks; of a batch that grows, in the end. */
+  /** Samples in one step, over all ranks; for a growing batch, in the end. */
   readonly batchSize: number;
-  /** How the batch grows to that. Default: it does not. */
+  /** Growth of the batch to that size. Default: none. */
   readonly rampUp?: Omit<RampUp, "end"> | undefined;
   /** Samples after which the lowest rate is reached; Megatron's lr_decay_iters × batch size. */
   readonly decaySamples: number;
@@ -38,8 +38,8 @@ const MEGATRON_NAMES: NamesOf<MegatronScheduleOptions> = {
 };
 
 /**
- * Megatron-LM's schedule. It counts the samples of the updates made before, so that with warm-up the first update is
- * made at rate 0, and it stands still where a step is skipped.
+ * Megatron-LM's schedule. It counts the samples of earlier updates, so that with warm-up the first update is made at rate 0,
+ * and it stands still when a step is skipped.
  */
 export class MegatronSchedule implements Schedule {
   readonly peakLr: number;
@@ -84,7 +84,7 @@ export class MegatronSchedule implements Schedule {
   }
 }
 
-/** transformers' `get_linear_schedule_with_warmup`: the first update is made at rate 0 where there is warm-up. */
+/** transformers' `get_linear_schedule_with_warmup`: with warm-up the first update is made at rate 0. */
 export class LinearWithWarmup implements Schedule {
   readonly peakLr: number;
   readonly warmup: number;

@@ -11,7 +11,7 @@ export interface Schedule {
   lrAt(step: number): number;
 }
 
-/** @returns the learning rate of a step. @throws {TroupeError} `OPTIMIZER_OPTION` where the schedule gives no rate */
+/** @returns the learning rate of a step. @throws {TroupeError} `OPTIMIZER_OPTION` if the schedule gives no rate */
 export function rateAt(schedule: Schedule, step: number): number {
   return atLeastZero(
     `lrAt(${step})`,
@@ -19,7 +19,7 @@ export function rateAt(schedule: Schedule, step: number): number {
   );
 }
 
-/** Where a schedule takes its peak from: an optimizer. */
+/** The source of a schedule's peak: an optimizer. */
 export interface Peak {
   readonly lr: number;
 }

@@ -15,7 +15,7 @@ import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 export interface SGDOptions extends OptimizerOptions {
   /** 0 */
   readonly momentum?: number;
-  /** What is held back of a gradient that enters the momentum, but for the first. 0 */
+  /** Share of each gradient after the first that is left out of the momentum. 0 */
   readonly dampening?: number;
   /** Looks one step of momentum ahead. false */
   readonly nesterov?: boolean;

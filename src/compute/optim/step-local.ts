@@ -54,7 +54,7 @@ export function stepLocal(
   );
 }
 
-/** Releases what {@link stepLocal} keeps between steps. */
+/** Releases the state that {@link stepLocal} keeps between steps. */
 export function releaseState(state: LocalState): void {
   for (const kept of state.values()) for (const tensor of Object.values(kept)) tensor.dispose();
   state.clear();

@@ -9,7 +9,7 @@ export interface FlatPiece {
     readonly name: string;
     readonly shape: readonly number[];
     readonly numel: number;
-    /** Where this is a part of a parameter, of which other ranks hold the rest. */
+    /** Defined if this is a part of a parameter of which other ranks hold the rest. */
     readonly split?: { readonly logicalShape: readonly number[] } | undefined;
   };
   /** First element, within the parameter. */
@@ -33,62 +33,61 @@ export interface StateLayout<Piece extends FlatPiece = FlatPiece> {
   readonly kind: string;
   readonly numel: number;
   /**
-   * What lies where; a piece's parameter has the shape that the state has in a checkpoint. State that several ranks
-   * keep alike is read by all of them and written once.
+   * Pieces and their offsets; a piece's parameter has the shape of the state in a checkpoint. State that is equal on several
+   * ranks is read by all of them and written once.
    */
   readonly pieces: readonly Piece[];
 }
 
-/** What one rule updates of one block. */
+/** The part of one block that one rule updates. */
 export interface UpdateShare {
   /** Every parameter of the block that the rule names and that makes this update, owned here or not: the same on all ranks. */
   readonly parameters: readonly FlatPiece["parameter"][];
   readonly stretches: readonly OwnedStretch[];
 }
 
-/** A stretch with its memory: everything float32, contiguous and flat, but for `lowPrecision`. */
+/** A stretch with its memory: everything float32, contiguous and flat, except `lowPrecision`. */
 export interface OwnedStretch extends Stretch {
   readonly master: Tensor;
   /** Summed over ranks and micro-batches. */
   readonly gradient: Tensor;
-  /** The narrow copy that the ranks compute with; none where they compute with the master. */
+  /** The low-precision copy that the ranks compute with; undefined if they compute with the master. */
   readonly lowPrecision: Tensor | undefined;
   /** By kind, in the order of {@link UpdateRule.stateOf}. */
   readonly state: Readonly<Record<string, Tensor>>;
-  /** Of each piece, the index of its group. */
+  /** The group index of each piece. */
   readonly pieceGroups: readonly number[];
 }
 
 /**
- * Rounding of the narrow parameters by chance, up or down so that the mean is the master's value: what is too small to
- * move a narrow number to its neighbour moves it sometimes. A draw is a function of (seed, update, parameter, element).
- * Plain data.
- * @see Gupta et al. 2015, https://arxiv.org/abs/1502.02551
+ * Stochastic rounding of low-precision parameters: up or down so that the mean is the master's value, and small updates count
+ * sometimes. A draw is a function of (seed, update, parameter, element). Plain data. @see Gupta et al. 2015,
+ * https://arxiv.org/abs/1502.02551
  */
 export interface StochasticRounding {
   readonly seed: number;
 }
 
-/** What an update of one step needs to know. Plain data. */
+/** The figures of one step's update. Plain data. */
 export interface UpdateStep {
   /** Counts updates of these parameters from 1: the exponent of Adam's bias corrections. Skipped steps do not count. */
   readonly updateIndex: number;
   /** One learning rate a group of the rule. */
   readonly learningRates: readonly number[];
-  /** What the gradient is multiplied by: 1 / micro-batches / loss scale, times the clip factor. */
+  /** Factor of the gradient: 1 / micro-batches / loss scale, times the clip factor. */
   readonly gradientScale: number;
   /** The same for each rule that clips its own parameters by itself; undefined for the others. */
   readonly ownScales?: readonly (number | undefined)[];
   /**
-   * What {@link gradientScale} is multiplied by where a device knows it and the host does not: for a kernel's `scale`. Of
-   * `gradientScales`, float64 [2]. Only where the rule says {@link UpdateRule.takesScale}.
+   * A further factor of {@link gradientScale} that only the device knows: for a kernel's `scale`. From `gradientScales`,
+   * float64 [2]. Used only if the rule says {@link UpdateRule.takesScale}.
    */
   readonly scale?: Tensor | undefined;
 }
 
 /**
- * What a step multiplies the gradient by where a device knows it, each as {@link UpdateStep.scale}: for all rules, and for those
- * that clip their own parameters by themselves.
+ * Factors of a step's gradient that only the device knows, each as {@link UpdateStep.scale}: for all rules, and for those that
+ * clip their own parameters by themselves.
  */
 export interface DeviceScales {
   readonly all: Tensor;
@@ -96,30 +95,30 @@ export interface DeviceScales {
 }
 
 /**
- * An optimizer as a shard applies it to what it owns. An update is a generator: where it needs something of the whole
- * parameter that its slice cannot tell, it yields a float64 tensor of its share and is resumed with those of all ranks,
- * in rank order. Every rank yields equally often, also one that owns nothing of a block.
+ * An optimizer as a shard applies it to its owned range. An update is a generator: if it needs a figure of complete parameters,
+ * it yields a float64 tensor of its share and is resumed with those of all ranks, in rank order. Every rank yields equally
+ * often, even one that owns nothing of a block.
  */
 export interface UpdateRule {
   readonly groups: readonly ParameterGroup[];
-  /** Whether updates ask for what other ranks hold: whether {@link update} ever yields. */
+  /** Whether updates exchange values with other ranks: whether {@link update} ever yields. */
   readonly exchanges: boolean;
-  /** Whether it needs nothing of the gradient's norm on the host: it heeds {@link UpdateStep.scale}. Default: no. */
+  /** Whether it needs no gradient norm on the host: it applies {@link UpdateStep.scale}. Default: no. */
   readonly takesScale?: boolean;
-  /** What it can update a part of, where other ranks hold the rest: split layers, and experts that are dealt. */
+  /** The kinds of parameters of which it can update a part: split layers, and experts that are dealt. */
   readonly updatesPartOf: { readonly layers: boolean; readonly experts: boolean };
-  /** How the narrow copy is made; by nearest where left out. Whoever holds the copy rounds by chance, after the update. */
+  /** Rounding of the low-precision copy; default to nearest. The copy's holder rounds stochastically, after the update. */
   readonly rounding?: StochasticRounding | undefined;
   /**
-   * What is kept of a stretch beside the parameters. State of consecutive pieces lies side by side, in their order, so that some
-   * of them can be updated without the others: {@link update} may be given stretches that are parts of those that were asked for.
+   * The state of a stretch. State of consecutive pieces lies side by side, in their order, so that some of them can be updated
+   * without the others: {@link update} may be given parts of the stretches given here.
    */
   stateOf<Piece extends FlatPiece>(stretch: Stretch<Piece>): readonly StateLayout<Piece>[];
-  /** Updates what is owned of one block, in place; may overwrite the gradient. */
+  /** Updates the owned part of one block, in place; may overwrite the gradient. */
   update(share: UpdateShare, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]>;
 }
 
-/** What the optimizer itself says of its rule; its spec has the rest. */
+/** The part of a rule that the optimizer itself defines; its spec has the rest. */
 export type OwnRule = Omit<UpdateRule, "groups" | "rounding">;
 
 /** A kind of optimizer: how its specs become updates. */
@@ -155,17 +154,17 @@ export function fusedRule(
   };
 }
 
-/** Of a rule that treats every element by itself. */
+/** For a rule that treats every element by itself. */
 export const ALL_PARTS = { layers: true, experts: true } as const;
 
-/** Where what a fused kernel does changes within a stretch: one segment a piece, up to the start of the next. */
+/** The segments of a stretch in which a fused kernel's settings change: one a piece, up to the start of the next. */
 export interface Segments {
   readonly ends: readonly number[];
   readonly learningRates: readonly number[];
   readonly weightDecays: readonly number[];
 }
 
-/** @returns a stretch's segments with what their groups say for this step; padding goes with the piece before it */
+/** @returns a stretch's segments with their groups' settings for this step; padding goes with the piece before it */
 export function segmentsOf(
   stretch: OwnedStretch,
   groups: readonly ParameterGroup[],

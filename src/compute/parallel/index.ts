@@ -2,6 +2,7 @@ export { constantIn } from "./blocks/constant-words.ts";
 export {
   type FlatBlock,
   type FlatParameter,
+  holdersOf,
   isUpdated,
   layoutBlock,
   memberOf,
@@ -9,7 +10,6 @@ export {
   type Piece,
   piecesIn,
   type Range,
-  ranksOfWhole,
   replicas,
   type Sharing,
   SLICE_ALIGNMENT,

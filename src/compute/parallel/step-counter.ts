@@ -16,7 +16,6 @@ export class StepCounter {
     return this.#reached >= value;
   }
 
-  /** Raises the counter. */
   reach(value: number): void {
     this.#reached = value;
     const ready = this.#waiting.filter((wait) => this.has(wait.value));
@@ -31,7 +30,7 @@ export class StepCounter {
     await new Promise<void>((resolve, reject) => this.#waiting.push({ value, resolve, reject }));
   }
 
-  /** Sets `value` as the last that is reached: present and later waits for more return, and {@link has} is false for them. */
+  /** Makes `value` the last value reached: present and later waits beyond it return, and {@link has} is false for them. */
   endAt(value: number): void {
     this.#last = value;
     const over = this.#waiting.filter((wait) => wait.value > value);

@@ -1,10 +1,10 @@
 import { TroupeError } from "../../errors/index.ts";
 
 /**
- * Ranks that make a step together train the same parameters in it, or they would wait for each other for ever.
+ * Checks that ranks which make a step together train the same parameters in it: else they would wait for each other for ever.
  * @param step - from 0
  * @param frozen - by rank of the world, the names of the parameters that are not trained there
- * @throws {TroupeError} `PARAMETER_TRAINABLE` naming the first parameter that is trained on some of them alone, and the ranks
+ * @throws {TroupeError} `PARAMETER_TRAINABLE` with the first parameter that only some of them train, and the ranks
  */
 export function checkTrainedAlike(step: number, frozen: ReadonlyMap<number, readonly string[]>): void {
   const sets = new Map([...frozen].map(([rank, names]) => [rank, new Set(names)]));

@@ -85,7 +85,7 @@ export class ProjectedAttention extends Module {
  * @param source - what each rank has of the positions that keys and values come from; as of the queries' unless told
  *   otherwise
  */
-export function attentionPlan(width: number, numHeads: number, source?: "whole"): TensorPlan {
+export function attentionPlan(width: number, numHeads: number, source?: "replicated"): TensorPlan {
   const unit = width / numHeads;
   const keys = column({ unit, input: source });
   return {

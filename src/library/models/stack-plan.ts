@@ -27,7 +27,7 @@ export function stackPlan(
   const last: TensorPlan = {
     ...unshared(layer),
     ...Object.fromEntries(Object.entries(layer).filter(([name]) => ofAll.includes(name))),
-    [`${first}.all`]: sequence({ output: "whole" }),
+    [`${first}.all`]: sequence({ output: "replicated" }),
   };
   const plans = Array.from({ length: numLayers }, (_, index) =>
     below(`${list}.${index}`, index === numLayers - 1 ? last : layer),

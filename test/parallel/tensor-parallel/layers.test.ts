@@ -15,7 +15,7 @@ const TOLERANCE = 1e-5; // float32: another blocking of the products, another or
 /** Joins what the ranks have; what every one has whole must be the same bits everywhere. */
 function joined(held: string, parts: readonly Values[], sequenceDim: number): Float64Array {
   const [first] = parts as [Values];
-  if (held === "whole") {
+  if (held === "replicated") {
     for (const { values } of parts) expect(values).toEqual(first.values);
     return first.values;
   }
@@ -57,13 +57,13 @@ function expectGiven(
 // BMTrain's column_parallel_linear and row_parallel_linear, at every pair of what goes in and comes out, and more than one
 // sample: gathering on the wrong dim scrambles samples (its defects 5 and 6).
 const rules = [
-  column({ input: "sequence", output: "whole" }),
+  column({ input: "sequence", output: "replicated" }),
   column({ input: "sequence", output: "split" }),
-  column({ input: "whole", output: "split" }),
-  column({ input: "whole", output: "whole" }),
-  column({ input: "sequence", output: "whole", parts: 3 }),
-  ...(["split", "whole", "sequence"] as const).flatMap((input) =>
-    (["whole", "sequence"] as const).map((output) => row({ input, output })),
+  column({ input: "replicated", output: "split" }),
+  column({ input: "replicated", output: "replicated" }),
+  column({ input: "sequence", output: "replicated", parts: 3 }),
+  ...(["split", "replicated", "sequence"] as const).flatMap((input) =>
+    (["replicated", "sequence"] as const).map((output) => row({ input, output })),
   ),
 ];
 const shapes = [
@@ -143,7 +143,7 @@ test.each([1, 2])(
 describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one", () => {
   const tolerances = { float32: TOLERANCE, bfloat16: 2 ** -6, float16: 2 ** -9 }; // a few roundings
   const cases = (["float32", "bfloat16", "float16"] as const).flatMap((dtype) =>
-    (["whole", "sequence"] as const).flatMap((input) => [
+    (["replicated", "sequence"] as const).flatMap((input) => [
       { dtype, input, answer: "loss" as const, weighed: false },
       { dtype, input, answer: "loss" as const, weighed: true },
       { dtype, input, answer: "logits" as const, weighed: false },
@@ -157,7 +157,7 @@ describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits a
     for (const size of [2, 4]) {
       const [one] = await ranks.run("projection", 1, wanted);
       const all = await ranks.run("projection", size, wanted);
-      const held = { input: given.input, output: "whole" };
+      const held = { input: given.input, output: "replicated" };
       expectGiven(all, one, held, { sequenceDim: 1, tolerance: tolerances[given.dtype] });
     }
   });
@@ -190,12 +190,12 @@ describe("BMTrain's defects stay away", () => {
       batch: 2,
       length: 8,
       dtype: "float32",
-      input: "whole",
+      input: "replicated",
       answer: "loss",
     } as const;
     const [one] = await ranks.run("projection", 1, { ...wanted, weighed: true });
     const all = await ranks.run("projection", 2, { ...wanted, weighed: true });
-    const held = { input: "whole", output: "whole" };
+    const held = { input: "replicated", output: "replicated" };
     expectGiven(all, one, held, { sequenceDim: 1, tolerance: TOLERANCE });
   });
 });
@@ -205,7 +205,7 @@ describe("a split embedding", () => {
     const [one] = await ranks.run("lookup", 1, { split });
     const all = await ranks.run("lookup", 2, { split });
     if (one === undefined) throw new Error("no answer");
-    const held = split ? "sequence" : "whole";
+    const held = split ? "sequence" : "replicated";
     expect(
       joined(
         held,

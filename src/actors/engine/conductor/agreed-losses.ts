@@ -2,7 +2,7 @@ import { Mesh, type MeshShape } from "../../../compute/parallel/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { RankStepped } from "../../protocols/index.ts";
 
-/** Makes sure that ranks which split layers have computed one loss: otherwise they have trained on different inputs. */
+/** Checks that ranks which split layers have computed one loss: else they have trained on different inputs. */
 export class AgreedLosses {
   readonly #mesh: Mesh;
 

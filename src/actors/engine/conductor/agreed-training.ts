@@ -1,15 +1,17 @@
 import { checkTrainedAlike } from "../../../compute/parallel/index.ts";
 import type { RankStepped } from "../../protocols/index.ts";
 
-/** Makes sure that all ranks have trained the same parameters in each step: their shards would wait for each other for ever. */
+/**
+ * Checks that all ranks have trained the same parameters in each step: else their shards would wait for each other for ever.
+ */
 export class AgreedTraining {
-  /** What each rank does not train, as it has told last. */
+  /** The frozen parameters of each rank, as last reported. */
   #frozen: readonly (readonly string[])[] = [];
 
   /**
    * @param step - steps done, this one included; each in its turn
    * @param ranks - in rank order
-   * @throws {TroupeError} `PARAMETER_TRAINABLE` naming the first parameter, and the ranks
+   * @throws {TroupeError} `PARAMETER_TRAINABLE` with the first parameter, and the ranks
    */
   review(step: number, ranks: readonly RankStepped[]): void {
     if (ranks.every(({ frozen }) => frozen === undefined)) return;

@@ -16,7 +16,7 @@ const ACTIONS = {
   rewind: "rewound",
 } as const satisfies Record<Policy, EventOf<"anomaly.detected">["action"]>;
 
-/** Goes over what ranks and shards have found in each step, tells it, and ends a generation that must not go on. */
+/** Reviews the findings of ranks and shards in each step, reports them, and ends a generation that must not go on. */
 export class AnomalyReview {
   readonly #stragglers: StragglerWatch;
   readonly #emit: (event: TroupeEventBody) => void;
@@ -30,7 +30,7 @@ export class AnomalyReview {
 
   /**
    * @param step - steps done, this one included
-   * @throws {TroupeError} where the run is to stop; {RewindRequest} where it is to go back
+   * @throws {TroupeError} if the run must stop; {RewindRequest} if it must go back
    */
   review(step: number, ranks: readonly RankStepped[], shards: readonly StepUpdated[]): void {
     const findings = [...findingOf(shards), ...this.#stragglers.look(ranks.map(computedMs))];
@@ -45,7 +45,7 @@ export class AnomalyReview {
   }
 }
 
-/** All shards have found the same; which block it is, only those know that hold it. */
+/** All shards have the same finding; only the holders of the block know its name. */
 function findingOf(shards: readonly StepUpdated[]): Finding[] {
   const found = shards.flatMap(({ finding }) => finding ?? []);
   return [found.find(({ block }) => block !== undefined) ?? found[0] ?? []].flat();

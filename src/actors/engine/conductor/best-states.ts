@@ -11,7 +11,6 @@ export interface Standing {
   readonly isBest: boolean;
   /** Evaluations since the best one. */
   readonly numSinceBest: number;
-  /** The factor of all learning rates. */
   readonly rateFactor: number;
 }
 
@@ -29,7 +28,6 @@ export class BestStates {
     this.#measured = measured;
   }
 
-  /** Whether the state after `step` steps was evaluated. */
   has(step: number): boolean {
     return this.#measured.some(([at]) => at === step);
   }
@@ -40,8 +38,9 @@ export class BestStates {
   }
 
   /**
-   * Adds the evaluation of the state after `step` steps. Evaluations of later states, from before the run went back, are dropped.
-   * @throws {TroupeError} `JOB_INVALID` where the evaluation has no such metric
+   * Adds the evaluation of the state after `step` steps. Evaluations of later states, from before the run went back, are
+   * dropped.
+   * @throws {TroupeError} `JOB_INVALID` if the evaluation has no such metric
    */
   note(step: number, { lossNats, losses, metrics }: Evaluated): Standing {
     const { metric = "loss" } = this.#rule;

@@ -3,8 +3,8 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { DeclaredModel } from "../../protocols/index.ts";
 
 /**
- * Ranks that share a block must have laid it out alike, or they would wait for each other for ever.
- * @throws {TroupeError} `RANKS_DIFFER` naming the block and the ranks
+ * Checks that ranks which share a block have laid it out alike: else they would wait for each other for ever.
+ * @throws {TroupeError} `RANKS_DIFFER` with the block and the ranks
  */
 export function checkAlike(models: readonly DeclaredModel[]): void {
   for (const [rank, { layouts }] of models.entries()) {

@@ -1,27 +1,27 @@
 import { weightOf, weighValue } from "../../../job/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated } from "../../protocols/index.ts";
 
-/** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */
+/** Held-out batches of one rank in one message: a long evaluation has many short answers. */
 const EVALUATED_AT_ONCE = 8;
 
-/** What an evaluation came to. */
+/** The result of an evaluation. */
 export interface EvaluatedLoss {
   /** Σ weight · loss / Σ weight over the batches; of several named losses their sum. */
   readonly lossNats: number;
-  /** Each by its name, where losses have names. */
+  /** By name, if losses have names. */
   readonly losses?: Readonly<Record<string, number>>;
   readonly numSamples: number;
   readonly numTokens: number | undefined;
 }
 
-/** @returns the held-out batches as they are ordered, part by part */
+/** @returns the held-out batches in parts, each one message a rank */
 export function evaluationOrders(batches: readonly BatchRequest[], numRanks: number): BatchRequest[][] {
   const size = EVALUATED_AT_ONCE * numRanks;
   const numOrders = Math.ceil(batches.length / size);
   return Array.from({ length: numOrders }, (_, index) => batches.slice(index * size, (index + 1) * size));
 }
 
-/** Adds up what the ranks have measured of one part after the other. */
+/** Adds up the ranks' measurements, one part after the other. */
 export class Evaluation {
   readonly #batches: EvaluatedBatch[] = [];
 
@@ -41,7 +41,7 @@ export class Evaluation {
     return { lossNats: sum(Object.values(losses)), losses, ...counts };
   }
 
-  /** Of the loss of that name; 0 where nothing counts. */
+  /** The mean of the loss of that name; 0 if nothing counts. */
   #meanOf(name: string | undefined): number {
     const weights = this.#batches.map(({ weight }) => weightOf(weight, name));
     const total = sum(weights);
@@ -55,7 +55,7 @@ export class Evaluation {
   }
 }
 
-/** The ranks' batches in the order in which they were dealt, so that the mean does not depend on the number of ranks. */
+/** The ranks' batches in the order of dealing, so that the mean does not depend on the number of ranks. */
 function inOrder(shares: readonly RankEvaluated[]): EvaluatedBatch[] {
   const rounds = Math.max(...shares.map((share) => share.batches.length));
   return Array.from({ length: rounds }, (_, round) =>
@@ -63,7 +63,7 @@ function inOrder(shares: readonly RankEvaluated[]): EvaluatedBatch[] {
   ).flat();
 }
 
-/** @returns the sum of those that were counted; undefined where none was */
+/** @returns the sum of the defined counts; undefined without any */
 export function sumOfCounted(counts: readonly (number | undefined)[]): number | undefined {
   const counted = counts.filter((count) => count !== undefined);
   return counted.length === 0 ? undefined : sum(counted);

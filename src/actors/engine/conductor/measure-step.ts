@@ -8,7 +8,10 @@ export type StepMeasures = Omit<
   "kind" | "step" | "lossNats" | "losses" | "metrics" | "residentBytes" | "timeMs" | "schemaVersion"
 >;
 
-/** Joins what the ranks and the shards measured in one step. @param durationMs - since the step before it, or the evaluation, was done */
+/**
+ * Joins the measurements of ranks and shards in one step.
+ * @param durationMs - since the end of the step before it, or of the evaluation
+ */
 export function measureStep(
   ranks: readonly RankStepped[],
   shards: readonly StepUpdated[],

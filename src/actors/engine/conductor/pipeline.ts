@@ -1,5 +1,5 @@
 /**
- * Work that is granted a few pieces ahead and reported in the order in which it was granted. The first failure ends it: who
+ * Work that is granted a few pieces ahead and reported in the order of the grants. The first failure ends it: a caller that
  * waits for room learns of it at once, and nothing is reported after it.
  */
 export class Pipeline {
@@ -11,7 +11,7 @@ export class Pipeline {
   /** @param depth - pieces granted and not yet reported */
   constructor(depth: number) {
     this.#depth = depth;
-    // Whoever waits hears of it; that nobody waits is no failure of its own.
+    // Rejection is delivered to waiters; without any it is no failure of its own.
     this.#failed.promise.catch(() => {});
   }
 
@@ -39,7 +39,7 @@ export class Pipeline {
     this.#failed.reject(error);
   }
 
-  /** Resolves when everything added has been told. @throws the first failure of any piece */
+  /** Resolves when all work added is reported. @throws the first failure of any piece */
   async drain(): Promise<void> {
     this.#inFlight.length = 0;
     await this.unlessFailed(this.#last);

@@ -2,22 +2,22 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { EndReason } from "../../../job/events/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
 
-/** A state that is durable. */
+/** A durable state. */
 export interface SavedState {
-  /** Updates that it has seen. */
+  /** Number of updates made to it. */
   readonly step: number;
-  /** Of the checkpoint. */
+  /** Path of the checkpoint. */
   readonly path: string;
   readonly sizeBytes: number;
 }
 
-/** What became of a save: abandoned is one whose generation of the rank group ended before it was complete. */
+/** The outcome of a save; abandoned if its generation of the rank group ended before it was complete. */
 export type SaveOutcome =
   | { readonly kind: "saved"; readonly state: SavedState }
   | { readonly kind: "failed"; readonly error: unknown }
   | { readonly kind: "abandoned" };
 
-/** Somebody waits for a state to be durable. */
+/** A request for a durable state. */
 export interface SaveRequest {
   readonly resolve: (state: SavedState) => void;
   readonly reject: (reason: unknown) => void;
@@ -31,12 +31,12 @@ export interface EarlyEnd {
 }
 
 /**
- * What a run is told from outside while it makes steps: to pause and to go on, to save, to end early. The conductor asks
- * it between two steps; it outlives a restart of the ranks, and so does what it was told.
+ * Outside control of a run while it makes steps: pause, resume, save, stop. The conductor reads it between two steps; it
+ * outlives a restart of the ranks, with all requests.
  */
 export class RunControl {
   /** Whether `losses.unweighed` was reported. */
-  isUnevenTold = false;
+  isUnevenReported = false;
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();
@@ -47,17 +47,15 @@ export class RunControl {
   /** States that ranks' code asked to save and that are not durable yet, by step. */
   readonly #wantedStates = new Map<number, StateName | undefined>();
 
-  /** Whether no step is to be granted for now. */
   get isPaused(): boolean {
     return this.#isPaused && !this.#isStopping;
   }
 
-  /** Whether no step is to be granted any more. */
   get isStopping(): boolean {
     return this.#isStopping;
   }
 
-  /** Where the run ends before its last planned step, as far as that is known. A restart of the ranks does not change it. */
+  /** The end of the run before its last planned step, as far as known. A restart of the ranks does not change it. */
   get end(): EarlyEnd | undefined {
     return this.#end;
   }
@@ -83,14 +81,13 @@ export class RunControl {
     if ((await save).kind !== "abandoned") this.#wantedStates.delete(step);
   }
 
-  /** Saves that are asked for and not durable yet. */
   get openSaves(): readonly SaveRequest[] {
     return [...this.#saves];
   }
 
   /**
-   * Has the state after the next step that is granted saved, or where none is granted any more, the present one.
-   * @throws {TroupeError} what the save failed with; `RUN_OVER`
+   * Saves the state after the next granted step, or if none is granted any more, the present one.
+   * @throws {TroupeError} the error of the save; `RUN_OVER`
    */
   save(): Promise<SavedState> {
     if (this.#isClosed) return Promise.reject(over());
@@ -101,8 +98,8 @@ export class RunControl {
   }
 
   /**
-   * No step is granted until {@link resume}.
-   * @returns how many steps are made in all, once those that had been granted are
+   * Grants no step until {@link resume}.
+   * @returns the number of steps made in all, once the granted ones are made
    * @throws {TroupeError} `RUN_OVER`
    */
   pause(): Promise<number> {
@@ -114,30 +111,30 @@ export class RunControl {
     return paused.promise;
   }
 
-  /** Steps are granted again. Nothing where the run is not paused. */
+  /** Grants steps again. Does nothing if the run is not paused. */
   resume(): void {
     this.#isPaused = false;
     this.#change();
   }
 
-  /** The run ends after the steps that are granted, paused or not. */
+  /** Ends the run after the granted steps, paused or not. */
   stop(): void {
     this.#isStopping = true;
     this.#change();
   }
 
-  /** Resolves when the run is told anything more. */
+  /** Resolves at the next request. */
   changed(): Promise<void> {
     return this.#changed.promise;
   }
 
-  /** No step that was granted is under way any more: `steps` are made. */
+  /** All granted steps are made: `steps` in all. */
   held(steps: number): void {
     for (const { resolve } of this.#pauses) resolve(steps);
     this.#pauses.clear();
   }
 
-  /** Tells who asked for a save what became of it; one that was abandoned is still to be made. */
+  /** Answers save requests with the outcome of a save; an abandoned one is still to be made. */
   async answer(requests: readonly SaveRequest[], save: Promise<SaveOutcome>): Promise<void> {
     const outcome = await save;
     if (outcome.kind === "abandoned") return;
@@ -148,7 +145,7 @@ export class RunControl {
     }
   }
 
-  /** The run has ended: whoever waits is told so, and whoever asks from now on. */
+  /** Ends the run: rejects all requests, present and future. */
   close(): void {
     this.#isClosed = true;
     for (const { reject } of [...this.#saves, ...this.#pauses]) reject(over());
@@ -163,7 +160,7 @@ export class RunControl {
   }
 }
 
-/** Nothing can be asked of a run that is over, or that has not begun. */
+/** The error of requests to a run that is over, or has not begun. */
 export function over(): TroupeError {
   return new TroupeError("RUN_OVER", {
     where: "runtime",

@@ -22,41 +22,38 @@ import { abandoned, planSave, planShares } from "../../state/saving/index.ts";
 import type { SaveOutcome } from "./run-control.ts";
 import type { RunListener } from "./run-listener.ts";
 
-/** What saving needs of the run. */
+/** The parts of a run that saving needs. */
 export interface SavingOptions {
   readonly rules: SavingRules;
   readonly checkpointer: ActorRef<CheckpointerProtocol>;
-  /** Who writes each rank's share, by rank; the checkpointer writes all where there are none. */
+  /** The writer of each rank's share, by rank; the checkpointer writes everything without any. */
   readonly writers: readonly SliceWriter[];
-  /** Generation of the rank group. */
   readonly generation: number;
-  /** How long one save may take. */
+  /** The longest time of one save. */
   readonly deadlineMs: number;
-  /** What a checkpoint keeps beside tensors, after `step` updates; asked for once those are made and told. */
+  /** The trainer's part of a checkpoint after `step` updates; called once those are made and reported. */
   readonly stateAt: (step: number) => TrainerState;
-  /** Resolves once `step` steps were made and found in order, or it is known that so many are not made. @throws where they never will be */
+  /** Resolves once `step` steps are made and reviewed, or it is known that fewer are made. @throws if they never will be */
   readonly reviewed: (step: number) => Promise<void>;
-  /** Takes what becomes of a save, also once this generation of the group is over: what had come by then may be whole. */
+  /** Receives the events of saves, even after this generation of the group: its parts may be complete by then. */
   readonly emit: (event: TroupeEventBody) => void;
-  /** Hears of the same, before. */
+  /** Receives the same, before. */
   readonly listener: Pick<RunListener, "saveBegun" | "saved" | "saveFailed">;
 }
 
-/** Why a step's state may be saved beside the rules' own reasons. */
+/** Reasons to save a step's state besides the rules. */
 export interface SaveReasons {
-  /** It is the last of the run: its state is never left out. */
+  /** The run's last state: always saved. */
   readonly isLast?: boolean;
-  /** Somebody asked for it: it goes to the disk. */
+  /** A request: it goes to the disk. */
   readonly isAsked?: boolean;
-  /** A rank's code has asked for it, and makes no further step until it has begun. So it is never skipped, nor put off to a later state. */
+  /** A rank's code waits for the save to begin before its next step. So it is never skipped, nor put off to a later state. */
   readonly isPresent?: boolean;
-  /** Its name. */
   readonly named?: StateName | undefined;
 }
 
-/** Where a save goes, and its name. Until the save is ordered, both may still be added. */
+/** Destination and name of a save. Both may still be added until the save is ordered. */
 interface SaveAim {
-  /** Whether it goes to the disk. */
   write: boolean;
   named: StateName | undefined;
   isOrdered: boolean;
@@ -66,41 +63,40 @@ interface SaveUnderWay extends BegunSave {
   readonly aim: SaveAim;
 }
 
-/** Saves of this many last steps are remembered: ranks are no further apart. */
+/** Number of last steps whose saves are remembered: ranks are no further apart. */
 const KEPT_IN_MIND = 8;
 
 /** A save that has begun. */
 export interface BegunSave {
   readonly step: number;
-  /** To whom each rank's shard is to send its state, by rank; undefined where they were told before. */
+  /** The receiver of each rank's shard state, by rank; undefined if they were sent before. */
   readonly receivers: readonly ActorRef<SnapshotProtocol>[] | undefined;
   readonly outcome: Promise<SaveOutcome>;
 }
 
 /**
- * Decides after which steps of one generation of the rank group its state is saved, one planned save at a time: that bounds
- * the memory of copies. A save that a loop asks for may run beside it. A save that fails is reported, and training goes on.
+ * Decides after which steps of one generation of the rank group its state is saved, one planned save at a time: that bounds the
+ * memory of copies. A save that a loop requests may run beside it. A save that fails is reported, and training goes on.
  */
 export class Saving {
   readonly #options: SavingOptions;
   readonly #parameters: readonly string[];
-  /** What each rank's shard sends, in rank order. */
   #parts: readonly (readonly PartPlan[])[];
-  /** What saves consist of, and from which step on, in order. */
+  /** The content of saves, and the step from which it applies, in order. */
   #plans: readonly { readonly step: number; readonly plan: SavePlan }[];
   readonly #texts: ModelTexts;
   readonly #inFlight = new Set<SaveUnderWay>();
-  /** The latest that went, or are on their way, to the disk, by step. */
+  /** Saves to the disk, done or under way, by step. */
   readonly #written = new Map<number, SaveUnderWay>();
   #numSkipped = 0;
   #error: ErrorReport | undefined;
   #isOver = false;
-  /** After which step the run ends, once that is earlier than planned. */
+  /** The step after which the run ends, if earlier than planned. */
   #lastStep = Number.POSITIVE_INFINITY;
 
   /**
-   * @param models - what each rank has declared, in rank order
-   * @throws {TroupeError} `CHECKPOINT_STAGING` where a save would copy more than it may
+   * @param models - the model that each rank has declared, in rank order
+   * @throws {TroupeError} `CHECKPOINT_STAGING` if a save would copy more than allowed
    */
   constructor(models: readonly DeclaredModel[], options: SavingOptions) {
     this.#options = options;
@@ -112,9 +108,9 @@ export class Saving {
   }
 
   /**
-   * The state after `step` updates and later ones has more in it. To be called before the step is reviewed.
-   * @param saved - what each rank's shard sends from then on, in rank order; undefined where that is as before
-   * @throws {TroupeError} `CHECKPOINT_STAGING` where a save would copy more than it may
+   * Adds to the state after `step` updates and later. Call it before the step is reviewed.
+   * @param saved - the parts that each rank's shard sends from then on, in rank order; undefined if unchanged
+   * @throws {TroupeError} `CHECKPOINT_STAGING` if a save would copy more than allowed
    */
   grow(step: number, saved: readonly (readonly PartPlan[] | undefined)[]): void {
     if (saved.every((parts) => parts === undefined)) return;
@@ -122,19 +118,18 @@ export class Saving {
     this.#plans = [...this.#plans, { step, plan: this.#newPlan() }];
   }
 
-  /** The run ends after `step` steps: saves of later states, which were begun with steps that are not made, are left out. */
+  /** Ends the run after `step` steps: saves of later states, which will not be reached, are dropped. */
   endAt(step: number): void {
     this.#lastStep = Math.min(this.#lastStep, step);
   }
 
-  /** Why the last save failed, if it did. */
   get error(): ErrorReport | undefined {
     return this.#error;
   }
 
   /**
    * Begins the save of the state after `step` updates, if it is to be saved, once the one before is over.
-   * @returns undefined where it is not saved; where it is written already, or was to be, that save
+   * @returns the save, perhaps one that was begun before; undefined if the state is not saved
    */
   async begin(
     step: number,
@@ -149,7 +144,7 @@ export class Saving {
     if (!isDue) return undefined;
     const busy = [...this.#inFlight].filter((save) => !isPresent || save.step <= step);
     if (busy[0] !== undefined && rules.whenBusy === "skip" && !isLast && !isPresent) {
-      // What was asked for is saved with a later step.
+      // A requested save is made with a later step.
       if (isAsked) return undefined;
       this.#numSkipped += 1;
       const reason = `step ${busy[0].step} is still being saved`;
@@ -158,13 +153,13 @@ export class Saving {
     }
     const beginMs = performance.now();
     await Promise.all(busy.map(({ outcome }) => outcome));
-    // What waited for a save of a generation that has ended meanwhile could never be fed.
+    // A save of a generation that has ended meanwhile would never get its parts.
     if (this.#isOver || step > this.#lastStep) return undefined;
     const begunMeanwhile = this.#known(step, named);
     if (begunMeanwhile !== undefined) return begunMeanwhile;
     const waitedMs = busy.length === 0 ? 0 : performance.now() - beginMs;
     if (write) this.#report(step, waitedMs);
-    // Parts that one incarnation has got, no other one has: a save is fed and ordered at one, and fails with it.
+    // Parts stay with one incarnation: a save gets its parts and its order there, and fails with it.
     const writer = checkpointer.pinned();
     const { writers } = this.#options;
     const receivers = this.#parts.map((_, rank) => writers[rank]?.ref ?? writer);
@@ -177,7 +172,7 @@ export class Saving {
     return save;
   }
 
-  /** This generation of the group is over: nothing more is begun. What is under way may still become whole. */
+  /** Ends the saves of this generation: none begins, but those under way may still complete. */
   end(): void {
     this.#isOver = true;
   }
@@ -187,7 +182,7 @@ export class Saving {
     await Promise.all([...this.#inFlight].map(({ outcome }) => outcome));
   }
 
-  /** Finds a save of that state that goes, or went, to the disk already, and gives it the name. */
+  /** Finds a save of that state to the disk, done or under way, and gives it the name. */
   #known(step: number, named: StateName | undefined): BegunSave | undefined {
     const known = this.#written.get(step);
     if (known === undefined) return undefined;
@@ -197,7 +192,7 @@ export class Saving {
     return { ...known, receivers: undefined };
   }
 
-  /** Finds a copy of that state that was to stay in memory and is not ordered yet, and has it written to the disk too. */
+  /** Finds an unordered copy of that state for memory, and sends it to the disk too. */
   #raised(step: number, named: StateName | undefined): BegunSave | undefined {
     const copy = [...this.#inFlight].find((save) => save.step === step && !save.aim.isOrdered);
     if (copy === undefined) return undefined;
@@ -265,7 +260,7 @@ export class Saving {
       await reviewed(step);
       if (step > this.#lastStep) return this.#leaveOut(step, aim.write);
     } catch {
-      // It was not in order, or this generation has ended before that was known: neither kept nor written.
+      // The review failed, or this generation has ended before it: neither kept nor written.
       listener.saveFailed(step);
       if (aim.write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
       return { kind: "abandoned" };
@@ -278,7 +273,7 @@ export class Saving {
       spread: this.#spreadAt(plan),
       generation,
       texts: this.#texts,
-      // Of what the step came to, too.
+      // Includes the result of the step.
       state: stateAt(step),
       write,
       ...(named && { named }),
@@ -296,7 +291,7 @@ export class Saving {
       if (write) this.#error = report;
       listener.saveFailed(step);
       const isAbandoned = report.code === "CHECKPOINT_ABANDONED";
-      // A copy in memory that a restart overtakes was never told to have begun, and the one before it is there.
+      // A copy in memory that a restart overtakes was never reported as begun, and the one before it is there.
       if (write || !isAbandoned) emit({ kind: "checkpoint.failed", step, error: report });
       return isAbandoned ? { kind: "abandoned" } : { kind: "failed", error };
     }

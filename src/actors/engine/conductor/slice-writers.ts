@@ -1,18 +1,20 @@
 import type { ActorRef } from "../../../runtime/index.ts";
 import type { CheckpointerProtocol, RankGroup, SliceWriter } from "../../protocols/index.ts";
 
-/** What finding them needs. */
+/** Options of {@link sliceWriters}. */
 export interface SliceWritersOptions {
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   readonly generation: number;
-  /** Whether hosts that cannot see the run's folder write into one of their own; else the checkpointer writes all then. */
+  /**
+   * Whether hosts that cannot see the run's folder write into one of their own; else the checkpointer writes everything then.
+   */
   readonly mayBeApart: boolean | undefined;
   readonly deadlineMs: number;
 }
 
 /**
- * Who writes each rank's share of a save, by rank: the group's writers where they all find what the checkpointer has left in the
- * run's folder, or may write elsewhere.
+ * The writer of each rank's share of a save, by rank: the group's writers if they all find the checkpointer's mark in the run's
+ * folder, or may write elsewhere.
  */
 export async function sliceWriters(
   { writers }: Pick<RankGroup, "writers">,

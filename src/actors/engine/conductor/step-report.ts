@@ -11,28 +11,26 @@ import type { DeclaredModel, MetricSum, RankStepped, StepUpdated } from "../../p
 import { measureStep } from "./measure-step.ts";
 import type { RunListener } from "./run-listener.ts";
 
-/** What came of a step, and whom it was inspected for. */
+/** The results of a step, and the requests that it was inspected for. */
 export interface StepDone {
   readonly ranks: readonly RankStepped[];
   readonly shards: readonly StepUpdated[];
   readonly requests: readonly InspectionRequest[];
-  /** When the last of them had answered, as `performance.now()` tells it: what waits for its turn to be told is not timed by that. */
+  /** The time of the last answer, by `performance.now()`: waiting for the report is not part of the step. */
   readonly atMs: number;
 }
 
-/** Whom steps are told to, and how much of them. */
+/** The receivers of step reports, and their extent. */
 export interface StepReportOptions {
   readonly inspections: Inspections;
-  /** How often it is told what each rank holds. */
   readonly memoryEverySteps: number;
   readonly emit: (event: TroupeEventBody) => void;
-  /** Hears of each step before. */
+  /** Receives each step before. */
   readonly listener: Pick<RunListener, "stepMade">;
-  /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
 }
 
-/** Reports what came of steps, one after the other, and how long each took. */
+/** Reports the results of steps, one after the other, and their durations. */
 export class StepReport {
   readonly #options: StepReportOptions;
   #doneAtMs = 0;
@@ -41,13 +39,12 @@ export class StepReport {
     this.#options = options;
   }
 
-  /** The next step begins at `atMs`: what went before is none of it. */
   restartClock(atMs = performance.now()): void {
     this.#doneAtMs = atMs;
   }
 
   /**
-   * Emits the events of a step and answers who wanted to look at it.
+   * Emits the events of a step and answers its inspection requests.
    * @param step - steps done, this one included
    * @returns its loss, mean over all ranks
    */
@@ -99,7 +96,7 @@ export class StepReport {
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-/** The names of parameters that are trained and that no loss has a gradient of, where the ranks say which they have. */
+/** The names of trained parameters without a gradient in any loss, if the ranks report gradients. */
 function unusedIn(ranks: readonly RankStepped[], parameters: readonly string[]): readonly string[] {
   if (ranks.every(({ reached }) => reached === undefined)) return [];
   const used = new Set(ranks.flatMap(({ reached = [], frozen = [] }) => [...reached, ...frozen]));
@@ -121,7 +118,7 @@ function meanLosses(ranks: readonly RankStepped[]): Readonly<Record<string, numb
   return Object.fromEntries(Object.keys(first).map((name) => [name, meanOf(name)]));
 }
 
-/** Of what ranks have logged, in the order in which its names came; undefined where nothing was. */
+/** Means of the ranks' logged metrics, in the order of their first names; undefined without any. */
 function meanMetrics(ranks: readonly RankStepped[]): Readonly<Record<string, number>> | undefined {
   const all = ranks.flatMap(({ metrics }) => metrics);
   if (all.length === 0) return undefined;

@@ -14,17 +14,17 @@ import {
 import { type ActorContext, type ActorRef, AskTimeout, type Pending } from "../../../runtime/index.ts";
 import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
 
-/** How the samples of a run are dealt. */
+/** Dealing of a run's samples. */
 export interface BatchDealing {
   readonly sampler: SamplerState;
-  /** Micro-batches of one replica in a step of a whole batch. */
+  /** Micro-batches of one replica in a step with a full batch. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
   readonly replica: number;
 }
 
-/** A batch that is there, and what it counts. */
+/** A batch with its counts. */
 export interface WeighedBatch {
   /** The caller's to dispose. */
   readonly batch: TensorBatch;
@@ -35,21 +35,21 @@ export interface WeighedBatch {
   readonly numCounted: number | undefined;
 }
 
-/** Data asked for ahead of the batch that is computed. */
+/** Number of batches requested ahead. */
 const BATCHES_AHEAD = 2;
 
-/** A rank's way to its data: asks the feeder ahead and waits by blocking. */
+/** A rank's access to its data: requests batches from the feeder ahead, and waits by blocking. */
 export class BatchSource {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
   readonly #feeder: ActorRef<FeederProtocol>;
   readonly #dealing: BatchDealing;
   readonly #options: BatchReader & { readonly deadlineMs: number; readonly device: Device };
-  /** Batches asked for ahead, oldest first. */
+  /** Batches requested ahead, oldest first. */
   readonly #ahead: { readonly turn: Turn; readonly batch: AskedBatch }[] = [];
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
-  /** @param options - `owner`: whose the tensors are, by the name of `recipientName`; `device`: where they are wanted */
+  /** @param options - `owner`: of the tensors, as named by `recipientName`; `device`: their destination */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait">,
     feeder: ActorRef<FeederProtocol>,
@@ -62,7 +62,7 @@ export class BatchSource {
     this.#options = options;
   }
 
-  /** The batch of one micro-batch of a step; those that follow are asked for before. */
+  /** The batch of one micro-batch of a step; requests the ones after it first. */
   next(step: number, microBatch: number): WeighedBatch {
     const first = this.#ahead[0]?.turn;
     if (first?.step !== step || first.microBatch !== microBatch) this.#dropAhead();
@@ -74,7 +74,6 @@ export class BatchSource {
     return this.#attach(this.#ahead.shift()?.batch as AskedBatch);
   }
 
-  /** One batch of its own. */
   fetch(request: BatchRequest): WeighedBatch {
     return this.#attach(this.#ask(request));
   }
@@ -130,7 +129,7 @@ export class BatchSource {
     }
   }
 
-  /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
+  /** The run jumped, for instance back to a checkpoint: drops the batches requested ahead. */
   #dropAhead(): void {
     for (const { batch } of this.#ahead.splice(0)) disposeBatch(this.#attach(batch).batch);
   }
@@ -149,7 +148,6 @@ function isRef(value: TensorRef | BatchRefs): value is TensorRef {
   return (value as Partial<TensorRef>).kind === "tensor-ref";
 }
 
-/** One micro-batch of this replica. */
 interface Turn {
   readonly step: number;
   readonly microBatch: number;

@@ -16,7 +16,7 @@ import type { Job, JobConfig } from "../../../job/index.ts";
 import type { LayoutSettings } from "../../../job/options/index.ts";
 import type { RankGroups } from "./rank-groups.ts";
 
-/** How a model is spread over the ranks. */
+/** Options for spreading a model over the ranks. */
 export interface SpreadOptions
   extends Pick<LayoutSettings, "chunks" | "zero" | "sequenceParallel" | "overlapChunks"> {
   readonly mesh: Mesh;
@@ -25,10 +25,10 @@ export interface SpreadOptions
 }
 
 /**
- * Makes of a model for one device what one rank has of it: sees which stage needs which parameter, splits what tensor and
- * expert parallelism split, and cuts the rest into flat blocks. The model computes no memory yet.
- * @param trial - the loss of a batch, to be run once without memory
- * @throws {TroupeError} what cannot be split as asked
+ * Turns a model for one device into one rank's part of it: finds the stage of each parameter, splits it for tensor and expert
+ * parallelism, and cuts the rest into flat blocks. The model has no memory yet.
+ * @param trial - the loss of a batch, run once without memory
+ * @throws {TroupeError} for parts that cannot be split as asked
  */
 export function spreadModel(
   model: Module,
@@ -38,7 +38,7 @@ export function spreadModel(
   options: SpreadOptions,
 ): BlockPlan {
   const { mesh, rank, zero, recompute } = options;
-  // Before anything is wrapped: a stage is found by what the plain model does.
+  // Before anything is wrapped: stages are found by running the plain model.
   const stages = mesh.shape.pp > 1 ? findStages(model, trial, options) : undefined;
   const tensorGroup = groups.along("tp");
   const region = tensorGroup && tensorParallel(model, plan ?? {}, tensorGroup, options);
@@ -48,8 +48,8 @@ export function spreadModel(
 }
 
 /**
- * @returns how a job's model is split over tensor-parallel ranks: as the job says, else as the model does
- * @throws {TroupeError} `TENSOR_PLAN` where neither says, or a plan has no rule: each rank would train the same model
+ * @returns the tensor plan of a job's model: the job's, else the model's
+ * @throws {TroupeError} `TENSOR_PLAN` if there is none, or it has no rule: each rank would train the same model
  */
 export function tensorPlanOf(job: Job, model: Module, config: JobConfig): TensorPlan {
   const plan = job.tensorPlan?.(config) ?? (model as { readonly tensorPlan?: TensorPlan }).tensorPlan;
@@ -58,24 +58,21 @@ export function tensorPlanOf(job: Job, model: Module, config: JobConfig): Tensor
     where: "job",
     expected: "a tensor plan for several tensor-parallel ranks",
     got: plan === undefined ? "none" : "one without a rule, which splits nothing",
-    hint: "give the job a tensorPlan, or the model one; whole() names a module that each rank computes alone",
+    hint: "give the job a tensorPlan, or the model one; replicated() names a module that each rank computes alone",
   });
 }
 
-/**
- * Refuses to share the positions of a text where no rule of a plan says where they begin to be shared.
- * @throws {TroupeError} `TENSOR_PLAN`
- */
+/** Requires a rule that says where a plan's shared positions begin. @throws {TroupeError} `TENSOR_PLAN` */
 export function requireSequenceEntry(plan: TensorPlan): void {
   const begins = Object.values(plan).some(
     (rule) =>
-      (rule.kind === "sequence" && rule.input === "whole") ||
+      (rule.kind === "sequence" && rule.input === "replicated") ||
       (rule.kind === "row" && rule.output === "sequence"),
   );
   if (begins) return;
   throw new TroupeError("TENSOR_PLAN", {
     where: "sequenceParallel",
-    expected: 'a tensor plan with sequence({ input: "whole" }), where positions begin to be shared',
+    expected: 'a tensor plan with sequence({ input: "replicated" }), where positions begin to be shared',
     got: `one without, of ${Object.keys(plan).join(", ")}`,
     hint: "leave --sequence-parallel out, or give the plan such rules: docs/guide/split-layers.md",
   });

@@ -1,9 +1,8 @@
 import { writeSync } from "node:fs";
 
 /**
- * Has what this thread writes to standard output and error written at once, until what is returned is disposed. A thread's
- * streams go by way of its main thread, which answers each piece: code that does not come back to its event loop would be
- * heard after its end.
+ * Writes this thread's standard output and error at once, until the result is disposed. A thread's streams go through its main
+ * thread, which answers each piece: output of code that does not return to its event loop would appear after its end.
  */
 export function directOutput(): Disposable {
   const { stdout, stderr } = process;
@@ -24,7 +23,7 @@ export function writeNow(descriptor: 1 | 2, text: string | Uint8Array): void {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return; // nobody reads it any more
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return; // the reader is gone
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
   }

@@ -13,8 +13,8 @@ import { type PassLoss, passLoss, StepLosses } from "./step-losses.ts";
 import type { TrainingChange } from "./step-training.ts";
 
 /**
- * One step that the conductor has granted, on one rank, from its first forward to its report. {@link train} makes it in the
- * order of the layout's schedule; a job's own loop makes it pass by pass, see `LoopMicroBatch`.
+ * One granted step on one rank, from its first forward to its report. {@link train} makes it in the order of the layout's
+ * schedule; a job's own loop makes it pass by pass, see `LoopMicroBatch`.
  */
 export class GrantedStep implements Disposable {
   readonly #runner: ModelRunner;
@@ -25,14 +25,14 @@ export class GrantedStep implements Disposable {
   /** Those in use, by micro-batch. */
   readonly #batches = new Map<number, WeighedBatch>();
   #hasBegun = false;
-  /** What it trains, once its forwards are made. */
+  /** The parameters that it trains, once its forwards are made. */
   #training: TrainingChange = {};
 
   constructor(runner: ModelRunner, order: StepOrder) {
     this.#runner = runner;
     this.#order = order;
     this.#losses = new StepLosses(runner.reportsLosses);
-    // What was logged outside any step is none's.
+    // Metrics logged outside any step are dropped.
     runner.model.metrics.take();
     const { recordValues = [] } = order;
     const keeps = (name: string) => recordValues.some((pattern) => matchesName(name, pattern));
@@ -45,7 +45,7 @@ export class GrantedStep implements Disposable {
   }
 
   /**
-   * All micro-batches, forward and backward; gradients leave for the shard block by block, while backward goes on.
+   * Runs all micro-batches, forward and backward; gradients leave for the shard block by block, while backward goes on.
    * @param lossesOf - the losses of one batch
    */
   train(lossesOf: (batch: TensorBatch) => Losses): void {
@@ -71,7 +71,7 @@ export class GrantedStep implements Disposable {
     });
   }
 
-  /** @returns a micro-batch's samples, to be {@link release}d; what is logged from here on counts as they do */
+  /** @returns a micro-batch's samples, to be {@link release}d; metrics logged from here on count as they do */
   batch(microBatch: number): WeighedBatch {
     const batch = this.#batches.get(microBatch) ?? this.#runner.batches.next(this.index, microBatch);
     this.#batches.set(microBatch, batch);
@@ -79,7 +79,6 @@ export class GrantedStep implements Disposable {
     return batch;
   }
 
-  /** Releases a micro-batch's samples, if they are in use. */
   release(microBatch: number): void {
     const batch = this.#batches.get(microBatch);
     this.#batches.delete(microBatch);
@@ -87,10 +86,10 @@ export class GrantedStep implements Disposable {
   }
 
   /**
-   * A forward, recorded for {@link backward}, with what comes from the stage before and goes to the next.
+   * Runs a forward, recorded for {@link backward}, from the stage before to the next.
    * @param compute - the losses of the batch
-   * @param take - receives their weighed sum, where the model ends here
-   * @returns what `take` returns; undefined where the model ends on another stage
+   * @param take - receives their weighed sum, if the model ends here
+   * @returns the result of `take`; undefined if the model ends on another stage
    */
   forward<R>(
     key: PassKey,
@@ -119,8 +118,8 @@ export class GrantedStep implements Disposable {
   }
 
   /**
-   * The backward of a forward, from the loss or from what comes from the next stage.
-   * @param completion - see `BlockEngine.backward`; left out where {@link handOn} says when the gradients are complete
+   * Runs the backward of a forward, from the loss or from the next stage's gradients.
+   * @param completion - see `BlockEngine.backward`; left out if {@link handOn} says when the gradients are complete
    * @param only - names of the parameters whose gradients count; default all
    */
   backward(key: PassKey, completion?: Completion, only?: RegExp): void {
@@ -129,7 +128,7 @@ export class GrantedStep implements Disposable {
     const gradients = stages.isLast(key.chunk)
       ? [hold(() => full([], shard.progress.lossScale?.scale ?? 1))]
       : stages.receiveGradients(this.#work, key);
-    // Backward computes again what forward drew.
+    // Recomputation draws the forward's random numbers again.
     model.randomness.microBatch = this.#draws(key);
     const answers = engine.backward(key, gradients, completion, only);
     for (const gradient of gradients) gradient?.dispose();
@@ -137,17 +136,16 @@ export class GrantedStep implements Disposable {
     this.#runner.report("backward", key.microBatch, beginMs);
   }
 
-  /** A forward gets no backward. */
   drop(key: PassKey): void {
     this.#runner.engine.drop(key);
   }
 
-  /** Adds to the step's losses those of a micro-batch, whose sum is its own. Ownership passes. */
+  /** Adds a micro-batch's losses to the step's; their sum is its loss. Ownership passes. */
   add(losses: readonly PassLoss[], batch: WeighedBatch): void {
     this.#losses.add(losses, batch);
   }
 
-  /** The gradients of a loop's backwards are complete: they leave for the shard. */
+  /** Completes the gradients of a loop's backwards: they leave for the shard. */
   handOn(): void {
     this.#sendScored();
     this.#runner.engine.flush();
@@ -157,7 +155,7 @@ export class GrantedStep implements Disposable {
   end(): RankStepped {
     const { plan, model, shard, stages, batches, engine, reportsLosses } = this.#runner;
     const { step, snapshotTo, rateFactor } = this.#order;
-    // What a model does in one step it does in all: said before anything is trained in vain.
+    // A model does the same in all steps: refused before anything is trained in vain.
     if (step === plan.initial.step) model.checkUnchanged();
     if (snapshotTo !== undefined) shard.ref.tell("snapshot", { step, checkpointer: snapshotTo });
     const { exposedMs, gatherMs } = shard.measured;
@@ -177,24 +175,22 @@ export class GrantedStep implements Disposable {
     return { ...losses, ...this.#training, ...use, learningRate, durationMs, waits, recorded, metrics };
   }
 
-  /** Stops looking at what the model records. */
   [Symbol.dispose](): void {
     this.#recording?.[Symbol.dispose]();
   }
 
-  /** The name of its passes between stages. */
   get #work(): string {
     return `step ${this.index}`;
   }
 
-  /** @returns which random numbers a forward draws: those of its micro-batch, and for a second one of it, others */
+  /** @returns the key of a forward's random numbers: its micro-batch, or another for a second forward of it */
   #draws({ microBatch, repeat = 0 }: PassKey): number {
     const { place, plan } = this.#runner;
     const ofReplica = this.#runner.numMicroBatches(this.index);
     return place.dp * ofReplica + microBatch + repeat * plan.layout.mesh.dp * ofReplica;
   }
 
-  /** Rates follow from how far the optimizer has come, which the first gathers have told. */
+  /** Learning rates follow the optimizer's progress, which the first gathers report. */
   #sendBegin(): void {
     const { model, shard, plan } = this.#runner;
     const { step, inspect = [], inspectUpdates = [], ledger = false, histograms = false } = this.#order;
@@ -203,12 +199,12 @@ export class GrantedStep implements Disposable {
     const looks = { inspect, inspectUpdates, ledger, histograms };
     shard.ref.tell("begin", { step, learningRates, ...looks, ...(frozen && { frozen }) });
     this.#hasBegun = true;
-    // Backward of what another rank does not train would wait for that rank.
+    // Backward of a parameter that another rank does not train would wait for that rank.
     const { tp, pp, ep } = plan.layout.mesh;
     if (frozen !== undefined && tp * pp * ep > 1) shard.agree();
   }
 
-  /** Before the last gradients, so that the shards know all that they judge the step by once these are reduced. */
+  /** Sent before the last gradients, so that the shards can judge the step once these are reduced. */
   #sendScored(): void {
     const { shard, engine, model } = this.#runner;
     this.#training = model.training.made(engine.settleTrained());
@@ -217,12 +213,15 @@ export class GrantedStep implements Disposable {
     shard.ref.tell("scored", { step: this.index, lossesNats, ...(frozen && { frozen }) });
   }
 
-  /** Number of the update that this step is to make, skipped ones left out. */
+  /** Skipped steps do not count. */
   get #update(): number {
     return this.#runner.shard.progress.numUpdates + 1;
   }
 
-  /** Of the step's loss, the mean over all micro-batches; of tensor-parallel neighbours the first tells for all. */
+  /**
+   * Scales recorded gradients to the step's loss, the mean over all micro-batches; the first of tensor-parallel neighbours
+   * reports for all.
+   */
   #ofStepLoss(recorded: readonly RecordedTensor[]): RecordedTensor[] {
     const { plan, reportsLosses, shard } = this.#runner;
     if (!reportsLosses) return [];

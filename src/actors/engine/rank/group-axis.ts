@@ -13,7 +13,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { Axis } from "../../../job/index.ts";
 import type { RankGroups } from "./rank-groups.ts";
 
-/** One axis of the mesh in a user's hands. Its group is joined with the first call, which every rank of it makes alike. */
+/** One axis of the mesh for a user's code. Its group is joined at the first call, which every rank of it makes alike. */
 export class GroupAxis implements Axis {
   readonly index: number;
   readonly size: number;

@@ -12,7 +12,7 @@ interface HeldTensor {
 
 /**
  * The tensors that a model's modules hold as properties beside their parameters and buffers. They are constants, made again by
- * whoever builds the model: no checkpoint has them, and ranks that wrote to them would each have their own.
+ * building the model: no checkpoint has them, and ranks that wrote to them would each have their own.
  */
 export class HeldTensors {
   readonly #held: readonly HeldTensor[];

@@ -7,24 +7,24 @@ export class LearningRates {
   readonly #optimizers: readonly OptimizerSpec[];
   readonly #schedules: readonly Schedule[];
 
-  /** @throws {TroupeError} what the job's schedules refuse */
+  /** @throws {TroupeError} errors of the job's schedules */
   constructor(job: Job, optimizers: readonly OptimizerSpec[], config: JobConfig, facts: DatasetFacts) {
     this.#optimizers = optimizers;
     this.#schedules = schedulesOf(job, optimizers, config, facts);
   }
 
   /**
-   * @param update - counted from 1, skipped steps left out
+   * @param update - counted from 1, without skipped steps
    * @param factor - multiplies scheduled rates
-   * @returns the first optimizer's rate, before its groups' factors: what is reported of a step
+   * @returns the first optimizer's rate, before its groups' factors: the rate in a step's report
    */
   reported(update: number, factor = 1): number {
     return this.#rateOf(0, update) * factor;
   }
 
   /**
-   * @param update - counted from 1, skipped steps left out
-   * @param factor - as of {@link reported}
+   * @param update - counted from 1, without skipped steps
+   * @param factor - as for {@link reported}
    * @returns the rate of every group of every optimizer, in order
    */
   ofGroups(update: number, factor = 1): number[] {

@@ -5,7 +5,7 @@ import { MeshRank } from "./mesh-rank.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { StepMetrics } from "./step-metrics.ts";
 
-/** A rank that is alone in the world, for a look at a job's loss outside of any run. */
+/** A rank alone in the world, to compute a job's loss outside of any run. */
 export function loneRank(): Rank {
   const plan = {
     run: "alone",

@@ -13,7 +13,7 @@ import type { PassLoss } from "./step-losses.ts";
 interface OpenForward {
   readonly key: PassKey;
   readonly loss: PassLoss;
-  /** Whether a parameter can be trained by it. */
+  /** Whether it depends on a trainable parameter. */
   readonly isTrainable: boolean;
 }
 
@@ -23,7 +23,7 @@ export class LoopMicroBatch {
   readonly #runner: ModelRunner;
   readonly #index: number;
   readonly #batch: WeighedBatch;
-  /** By what was returned as the loss; undefined once its backward is made. */
+  /** By the loss that was returned; undefined once its backward is made. */
   readonly #forwards = new Map<Losses, OpenForward | undefined>();
   /** Those with a backward. */
   readonly #trained: PassLoss[] = [];
@@ -63,7 +63,7 @@ export class LoopMicroBatch {
       return losses;
     };
     return this.#step.forward(key, compute, (loss) => {
-      // The tape's own tensors go with its walk: the loop is given others, of the same memory.
+      // The tape's own tensors go with its walk: the loop gets others, of the same memory.
       const given = mapTensors(result, (each) => each.detach()) as R;
       this.#forwards.set(lossesIn(given), { key, loss, isTrainable });
       return given;
@@ -95,14 +95,14 @@ export class LoopMicroBatch {
     this.#step.backward(open.key, undefined, only);
   }
 
-  /** The loop is done with it: forwards without a backward are given up. */
+  /** Ends its use by the loop: forwards without a backward are dropped. */
   end(): void {
     if (this.#isOver) return;
     if (this.isTrained) this.#step.add(this.#trained, this.#batch);
     this.#close();
   }
 
-  /** The step will not be made: gives up what was begun of it. */
+  /** Drops its work: the step will not be made. */
   abandon(): void {
     if (this.#isOver) return;
     for (const { onDevice } of this.#trained) onDevice?.dispose();
@@ -121,7 +121,7 @@ export class LoopMicroBatch {
   }
 }
 
-/** @throws {TroupeError} `LOSS_INVALID` for what is no scalar loss, nor several by name */
+/** @throws {TroupeError} `LOSS_INVALID` unless it is a scalar loss, or several by name */
 function lossesIn(given: ForwardResult): Losses {
   const isRecord = typeof given === "object" && !(given instanceof Tensor || given instanceof Promise);
   const losses: unknown = isRecord ? given?.loss : given;

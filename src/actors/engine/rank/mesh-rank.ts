@@ -6,7 +6,7 @@ import { GroupAxis } from "./group-axis.ts";
 import type { RankGroups } from "./rank-groups.ts";
 import type { StepMetrics } from "./step-metrics.ts";
 
-/** A rank of the mesh as a user's code sees it. */
+/** A rank of the mesh, for a user's code. */
 export class MeshRank extends GroupAxis implements Rank {
   readonly axes: Readonly<Record<MeshAxis, Axis>>;
   readonly #metrics: StepMetrics;
@@ -14,8 +14,8 @@ export class MeshRank extends GroupAxis implements Rank {
 
   /**
    * @param rank - of the world
-   * @param metrics - takes what is logged
-   * @param clock - the step that is under way
+   * @param metrics - receives logged metrics
+   * @param clock - the step under way
    */
   constructor(groups: RankGroups, rank: number, metrics: StepMetrics, clock: { readonly step: number }) {
     super(groups, "world", rank);

@@ -6,7 +6,7 @@ import type { BatchRequest, EvaluatedBatch, RankEvaluated } from "../../protocol
 import type { ModelRunner } from "./model-runner.ts";
 import { PredictionLink } from "./prediction-link.ts";
 
-/** What a rank's model computes without being trained. */
+/** Work of a rank's model besides training: evaluation, prediction, samples. */
 export class ModelReadings {
   readonly #runner: ModelRunner;
   readonly #predictions: PredictionLink;
@@ -26,7 +26,7 @@ export class ModelReadings {
     evaluating(model.module, () => {
       for (let first = 0; first < requests.length; first += dp) {
         const request = requests[first + place.dp];
-        // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
+        // Replicas without batches left compute along if experts are shared, and report nothing.
         if (request === undefined && ep === 1) break;
         const { batch, ...counts } = source.fetch(request ?? (requests[first] as BatchRequest));
         scope(() => {
@@ -44,7 +44,7 @@ export class ModelReadings {
     return { batches };
   }
 
-  /** @param request - whose rows are sent; none where others only compute along */
+  /** @param request - the one whose rows are sent; undefined to only compute along */
   #predict(step: number, batch: TensorBatch, first: BatchRequest, request: BatchRequest | undefined): void {
     const { job, model, reportsLosses } = this.#runner;
     scope(() => {
@@ -55,7 +55,6 @@ export class ModelReadings {
     });
   }
 
-  /** What the job shows of its model. */
   sample(step: number): { text: string } {
     const { plan, job, model, engine } = this.#runner;
     this.#runner.begin(step, "sample");
@@ -72,7 +71,7 @@ export class ModelReadings {
     }
   }
 
-  /** Lets every call of the model pass through all stages and give its result on each of them. */
+  /** Makes every call of the model pass through all stages and return its result on each of them. */
   #stageForward(step: number): () => void {
     const { model, stages } = this.#runner;
     let numCalls = 0;
@@ -86,9 +85,9 @@ export class ModelReadings {
   }
 
   /**
-   * Forward through all chunks without recording.
+   * Runs a forward through all chunks without recording.
    * @param pass - a name that all stages give it
-   * @returns what `body` returns on the last stage, undefined on the others
+   * @returns the result of `body` on the last stage, undefined on the others
    */
   #throughChunks<R>(pass: string, body: () => R): R | undefined {
     const { engine, stages, plan } = this.#runner;
@@ -106,7 +105,7 @@ export class ModelReadings {
   }
 }
 
-/** Several orders of one step may be under way between stages: a pass is named by what it reads. */
+/** Several orders of one step may be under way between stages: a pass is named by the samples it reads. */
 function passOf(work: "evaluate" | "predict", step: number, { split, position }: BatchRequest): string {
   return `${work} ${step} ${split} ${position}`;
 }

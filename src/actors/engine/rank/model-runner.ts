@@ -28,7 +28,7 @@ import { RankModel } from "./rank-model.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink } from "./stage-link.ts";
 
-/** A job's model in a rank's thread, and what it is trained and read with; computes synchronously and waits by blocking. */
+/** A job's model in a rank's thread, with its engine, links and data; computes synchronously and waits by blocking. */
 export class ModelRunner {
   readonly rank: number;
   readonly plan: RankPlan;
@@ -77,12 +77,11 @@ export class ModelRunner {
     return recipientName(this.context.self.address);
   }
 
-  /** What the conductor learns of the model. */
   get declared(): DeclaredModel {
     return this.model.declared;
   }
 
-  /** Has the shard lay the state out and binds the model to it. */
+  /** Makes the shard lay the state out and binds the model to it. */
   async prepare(): Promise<Record<string, never>> {
     const { deadlineMs } = this.plan.execution;
     const { blocks, optimizers, module } = this.model;
@@ -96,7 +95,7 @@ export class ModelRunner {
   }
 
   /**
-   * What follows is computed on the parameters that `step` updates have made.
+   * Begins work on the parameters of `step` updates.
    * @param pass - "step", "evaluate", ...: passes of one name need the same blocks in the same order
    */
   begin(step: number, pass: string): void {
@@ -114,7 +113,7 @@ export class ModelRunner {
     return microBatchesAt(sampler, accumulation, step);
   }
 
-  /** What this stage does in a step, in order. */
+  /** This stage's actions in a step, in order. */
   schedule(step: number): readonly PipelineAction[] {
     const { mesh, chunks: numChunks, schedule } = this.plan.layout;
     const numMicroBatches = this.numMicroBatches(step);
@@ -124,12 +123,12 @@ export class ModelRunner {
     return actions;
   }
 
-  /** Whether this rank reports the losses of its replica, where it computes them: tensor-parallel neighbours compute the same. */
+  /** Whether this rank reports its replica's losses, if it computes them: tensor-parallel neighbours compute the same. */
   get reportsLosses(): boolean {
     return this.place.tp === 0;
   }
 
-  /** Reports what was done since `beginMs`, if the run is traced. @param microBatch - that it was done to, if it was to one */
+  /** Reports an activity since `beginMs`, if the run is traced. @param microBatch - its micro-batch, if it has one */
   report(activity: "wait" | "forward" | "backward", microBatch: number | undefined, beginMs: number): void {
     if (!this.plan.telemetry.trace) return;
     const of = microBatch === undefined ? {} : { microBatch };
@@ -141,7 +140,7 @@ export class ModelRunner {
     return evaluating(this.model.module, () => this.engine.evaluate(body));
   }
 
-  /** The same between the steps: on the parameters that `step` updates have made. */
+  /** Does the same between steps: on the parameters of `step` updates. */
   measure<R>(step: number, body: () => R): R {
     this.begin(step, "evaluate");
     return this.evaluateBody(body);
@@ -152,7 +151,6 @@ export class ModelRunner {
     return this.batches.fetch(request).batch;
   }
 
-  /** Leaves the groups that it computes with. */
   leave(): void {
     this.model[Symbol.dispose]();
   }
@@ -168,7 +166,7 @@ function shardLinkOf(
     deadlineMs: execution.deadlineMs,
     trace: telemetry.trace,
     paged: offload.parameters === undefined ? [] : pagedBlocks(blocks),
-    // The line is one: what ranks compute together is where they wait for each other.
+    // There is one line, and the groups' collectives have it if there are any: there the ranks wait for each other.
     line: groups.isEmpty ? context.board.collective : undefined,
   });
 }

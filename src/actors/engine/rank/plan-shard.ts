@@ -4,9 +4,9 @@ import type { RankPlan, ShardPlan } from "../../protocols/index.ts";
 
 /**
  * @param rank - of the world
- * @param reader - who reads the parameters
+ * @param reader - of the parameters
  * @param blocks - of the rank's part of the model
- * @returns what the rank's shard is to hold, and how it is to update it
+ * @returns the plan of the rank's shard
  */
 export function planShard(
   plan: RankPlan,

@@ -4,7 +4,7 @@ import type { Rows } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../../runtime/index.ts";
 import { type BatchRequest, type FeederProtocol, type RowRefs, sentTo } from "../../protocols/index.ts";
 
-/** A rank's way for what its model predicts, back to where the data is. */
+/** Sends a rank's predictions back to the data's feeder. */
 export class PredictionLink {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
   readonly #feeder: ActorRef<FeederProtocol>;
@@ -22,13 +22,13 @@ export class PredictionLink {
   }
 
   /**
-   * Sends what was predicted of a batch; the tensors stay the caller's.
-   * @throws {TroupeError} `PREDICTIONS` where a tensor has not a row for each of the batch's samples
+   * Sends the predictions of a batch; the tensors stay the caller's.
+   * @throws {TroupeError} `PREDICTIONS` if a tensor does not have one row for each of the batch's samples
    */
   send(step: number, { split, position, numSamples }: BatchRequest, rows: Rows): void {
     const refs: [string, RowRefs[string]][] = Object.entries(rows).map(([name, tensor]) => {
       checkRows(name, tensor, numSamples);
-      // A copy: a row may be a part of the batch, or of what the model keeps.
+      // A copy: a row may be a part of the batch, or of a tensor that the model keeps.
       return [
         name,
         moveRef(
@@ -43,7 +43,7 @@ export class PredictionLink {
     );
   }
 
-  /** Returns once all that was sent has arrived. */
+  /** Returns once all sent predictions have arrived. */
   settle(): void {
     for (const arrived of this.#underWay.splice(0)) this.#context.wait(arrived);
   }

@@ -10,31 +10,28 @@ import {
 import { Mesh, type MeshAxis, type MeshShape } from "../../../compute/parallel/index.ts";
 import type { Device } from "../../../compute/tensor/index.ts";
 
-/** What a rank's groups are joined with. */
+/** Options for joining a rank's groups. */
 export interface RankGroupOptions {
-  /** Of the rank group: each builds its groups anew. */
+  /** Generation of the rank group: each builds its groups again. */
   readonly generation: number;
-  /** How long a wait for another rank may last. */
+  /** The longest wait for another rank. */
   readonly deadlineMs: number;
-  /** By rank, what it computes on. */
   readonly devices: readonly Device[];
-  /** Where the rank's collectives are told for others to read: the memory of its collective line. */
+  /** Memory for the rank's collective line: its collectives are reported there for others to read. */
   readonly status: Uint8Array;
 }
 
-/** The axes along which the model itself is split: their groups are there from the beginning. */
+/** The axes along which the model itself is split: their groups exist from the beginning. */
 const MODEL_AXES = ["tp", "ep"] as const satisfies readonly MeshAxis[];
 
-/** Every axis along which ranks may compute together. */
 const AXES = ["tp", "ep", "dp", "pp", "edp", "mp", "world"] as const satisfies readonly MeshAxis[];
 
 /**
- * One rank's memberships in the groups that forward and backward compute with; none where it is alone. Those of the axes along
- * which the model is split are joined at once, the others when they are first asked for, by every rank of the group in the
- * same order: joining one is a collective too.
+ * One rank's memberships in the groups of forward and backward; empty if it is alone. Groups of axes that split the model are
+ * joined at once, the others at first use, by every rank of the group in the same order: joining is a collective too.
  */
 export class RankGroups implements Disposable {
-  /** What carries tensors between the stages of this rank's pipeline. */
+  /** Carries tensors between the stages of this rank's pipeline. */
   readonly stages: Carrier;
   readonly #members = new Map<MeshAxis, Communicator>();
   readonly #plan: GroupPlan;
@@ -51,20 +48,17 @@ export class RankGroups implements Disposable {
     this.stages = this.#joinStages();
   }
 
-  /** Whether no axis splits the model: what is computed, is computed alone. */
+  /** Whether no axis splits the model: every rank computes alone. */
   get isEmpty(): boolean {
     return MODEL_AXES.every((axis) => this.ranksAlong(axis).length === 1);
   }
 
-  /** @returns the ranks of the world that stand along `axis` with this one, in order: a member's place in the group is its place here */
+  /** @returns the ranks of the world along `axis` with this one, in order: the index here is the rank in the group */
   ranksAlong(axis: MeshAxis): readonly number[] {
     return this.#mesh.groupOf(axis, this.#rank);
   }
 
-  /**
-   * @returns this rank's group along `axis`; undefined where it is alone
-   * @throws {TroupeError} what `openCommunicator` throws
-   */
+  /** @returns this rank's group along `axis`; undefined if it is alone @throws {TroupeError} errors of `openCommunicator` */
   along(axis: MeshAxis): Communicator | undefined {
     const known = this.#members.get(axis);
     if (known !== undefined) return known;
@@ -105,7 +99,7 @@ export class RankGroups implements Disposable {
   }
 }
 
-/** @returns the names of all groups of one generation: what has to be aborted when one of its ranks is gone */
+/** @returns the names of all groups of one generation: they are aborted when one of its ranks is gone */
 export function groupNamesOf(plan: GroupPlan, shape: MeshShape, generation: number): string[] {
   const mesh = new Mesh(shape);
   return AXES.flatMap((axis) =>

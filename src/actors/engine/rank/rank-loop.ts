@@ -26,7 +26,7 @@ const ORDERS = ["step", "evaluate", "sample", "verdict", "end"] as const;
 
 type Order = Received<RankProtocol, (typeof ORDERS)[number]>;
 
-/** A step that was granted and is to be answered. */
+/** A granted step that is still unanswered. */
 interface Granted {
   readonly order: Extract<Order, { kind: "step" }>;
   readonly step: GrantedStep;
@@ -40,7 +40,7 @@ interface Owed {
 
 /**
  * Runs a job's training loop in a rank's thread, from the first step to the last: the loop blocks for the conductor's next
- * order, and what is asked between two steps is answered there.
+ * order, and answers requests between two steps.
  */
 export class RankLoop extends MeshRank implements RankContext {
   readonly #runner: ModelRunner;
@@ -48,14 +48,13 @@ export class RankLoop extends MeshRank implements RankContext {
   #numSteps: number;
   #granted: Granted | undefined;
   #owed: Owed | undefined;
-  /** The conductor's word that no step follows, once it has come. */
+  /** The conductor's order that no step follows, once it has come. */
   #end: Extract<Order, { kind: "end" }> | undefined;
   /** Whether the loop goes through its batches itself. */
   #byBatches = false;
   #wantsStop = false;
-  /** After which step the run ends, where ranks have asked it to stop. */
+  /** The step after which the run ends, if ranks have asked it to stop. */
   #endsAt = Number.POSITIVE_INFINITY;
-  /** Whether the loop has returned. */
   #isOver = false;
   #hasFailed: { readonly error: unknown } | undefined;
 
@@ -67,7 +66,7 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#numSteps = runner.plan.initial.step;
   }
 
-  /** Runs the loop to its end. What it throws is the answer to the order that it is at, or to the next that comes. */
+  /** Runs the loop to its end. An error that it throws answers its present order, or the next to come. */
   run(): void {
     try {
       checkReturned(this.#loop());
@@ -82,7 +81,7 @@ export class RankLoop extends MeshRank implements RankContext {
     }
   }
 
-  /** The job's own loop; by default one whose steps are the job's loss of all micro-batches. */
+  /** The job's own loop; the default loop trains the job's loss of all micro-batches in each step. */
   #loop(): unknown {
     using _ = directOutput();
     const { job } = this.#runner;
@@ -91,7 +90,10 @@ export class RankLoop extends MeshRank implements RankContext {
     return undefined;
   }
 
-  /** Ends the loop's work when it has returned. Steps that are still granted are not made; inspections are answered with the present state. */
+  /**
+   * Ends the loop's work when it has returned. Steps that are still granted are not made; inspections are answered with the
+   * present state.
+   */
   #leave(): void {
     this.#isOver = true;
     const granted = this.#granted;
@@ -109,7 +111,7 @@ export class RankLoop extends MeshRank implements RankContext {
     if (module !== undefined) noteOrigin(error, { module });
   }
 
-  /** @throws what the loop threw: it is over, and makes no step */
+  /** @throws the loop's error: it is over, and makes no step */
   refuse(): never {
     if (this.#hasFailed !== undefined) throw this.#hasFailed.error;
     throw loopOrder("an order while the loop runs", "one after its end", "this is a fault of the runtime");
@@ -275,7 +277,7 @@ export class RankLoop extends MeshRank implements RankContext {
   /** Micro-batches that the loop goes through in the present step. */
   #numMicroBatches = 1;
 
-  /** One turn of a loop over batches: tensors that it makes are released behind it. */
+  /** One turn of a loop over batches: tensors that it makes are released after it. */
   *#turn(microBatch: number): Generator<TensorBatch> {
     const step = this.#stepAt("rank.batches()");
     this.#microBatch = microBatch;
@@ -292,7 +294,7 @@ export class RankLoop extends MeshRank implements RankContext {
     at.end();
   }
 
-  /** Blocks until the next step is granted; answers meanwhile what else is asked. @returns undefined where none follows */
+  /** Blocks until the next step is granted; answers other requests meanwhile. @returns undefined if none follows */
   #next(): number | undefined {
     this.#answerOwed();
     for (;;) {
@@ -341,7 +343,7 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#owed = { order: granted.order, stepped: { ...stepped, metrics: [...stepped.metrics, ...metrics] } };
   }
 
-  /** Answers the step of the turn that is over; where the loop has asked the run to stop, blocks until it is known after which step. */
+  /** Answers the step of the turn that is over; if the loop has asked the run to stop, blocks until its last step is known. */
   #answerOwed(): void {
     const owed = this.#owed;
     if (owed === undefined) return;

@@ -14,31 +14,29 @@ import { RankGroups } from "./rank-groups.ts";
 import { StepMetrics } from "./step-metrics.ts";
 import { StepTraining } from "./step-training.ts";
 
-/** A job's model as one rank has it: built without memory, spread over the ranks, and what it is trained with. */
+/** One rank's part of a job's model: built without memory, spread over the ranks, with its training. */
 export class RankModel implements Disposable {
   readonly module: Module;
   readonly randomness: Randomness;
   readonly optimizers: readonly OptimizerSpec[];
   readonly rates: LearningRates;
-  /** The ranks that it is computed together with. */
   readonly groups: RankGroups;
-  /** What its code logs in a step. */
+  /** Metrics that its code logs in a step. */
   readonly metrics = new StepMetrics();
-  /** What this rank has of it. */
   readonly blocks: BlockPlan;
-  /** What of it steps train. */
+  /** The parameters that steps train. */
   readonly training: StepTraining;
   readonly #job: Job;
   readonly #plan: RankPlan;
   readonly #held: HeldTensors;
-  /** What a loss is given of the ranks. */
+  /** The rank as a loss function sees it. */
   readonly #self: MeshRank;
 
   /**
    * @param rank - of the world
-   * @param batches - for a look at what the model does with one, where stages are to be found
-   * @param status - where the rank's collectives are status for others to read
-   * @throws {TroupeError} what cannot be spread as planned
+   * @param batches - for a trial batch, if stages must be found
+   * @param status - memory of the rank's collective status, for others to read
+   * @throws {TroupeError} for parts that cannot be spread as planned
    */
   constructor(job: Job, plan: RankPlan, rank: number, batches: BatchSource, status: Uint8Array) {
     this.#job = job;
@@ -68,7 +66,6 @@ export class RankModel implements Disposable {
     this.training = new StepTraining(this.module, this.blocks.layouts, rank, this.optimizers, progress);
   }
 
-  /** What the conductor learns of it. */
   get declared(): DeclaredModel {
     const { layouts } = this.blocks;
     return {
@@ -80,7 +77,7 @@ export class RankModel implements Disposable {
     };
   }
 
-  /** The job's losses of a batch, with whatever the parameters are now. */
+  /** The job's losses of a batch, with the present parameters. */
   lossesOf(batch: TensorBatch): Losses {
     return this.#job.loss(this.module, batch, this.#self);
   }
@@ -90,7 +87,7 @@ export class RankModel implements Disposable {
     this.#held.checkUnchanged();
   }
 
-  /** Leaves the groups that it computes with, and releases what is its own. */
+  /** Leaves its groups, and releases its own tensors. */
   [Symbol.dispose](): void {
     for (const buffer of this.module.namedBuffers().values())
       if (!buffer.persistent) buffer.unbind()?.dispose();
@@ -104,7 +101,7 @@ export class RankModel implements Disposable {
     try {
       return weighLosses(this.lossesOf(batch), 1);
     } finally {
-      // A model may freeze parameters as it computes: this is no step, and blocks are laid out for what is declared.
+      // A model may freeze parameters as it computes: this is no step, and blocks are laid out by the declarations.
       for (const { parameter, is } of declared) parameter.trainable = is;
       disposeBatch(batch);
     }

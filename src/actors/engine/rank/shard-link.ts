@@ -19,7 +19,7 @@ export interface Gather {
   readonly answer: Pending<Gathered>;
 }
 
-/** An engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
+/** An engine's access to the shard: messages, and blocking waits that are counted as exposed communication. */
 export class ShardLink implements ShardPort<Gather> {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">;
   readonly ref: ActorRef<ShardProtocol>;
@@ -35,8 +35,8 @@ export class ShardLink implements ShardPort<Gather> {
   #progress: OptimizerProgress = { numUpdates: 0 };
 
   /**
-   * @param options - `trace`: whether to tell when the computation of each block goes on. `paged`: the blocks whose
-   *   parameters have no memory but while somebody uses them. `line`: where gathers and reductions are told for others to read
+   * @param options - `trace`: whether to report when the computation of each block goes on. `paged`: the blocks whose
+   * parameters have memory only while pinned. `line`: where gathers and reductions are reported for others to read
    */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">,
@@ -61,19 +61,21 @@ export class ShardLink implements ShardPort<Gather> {
     this.#line = line;
   }
 
-  /** What follows is of `step`, and counted from here. */
+  /** Begins `step`, and its counts. */
   begin(step: number): void {
     this.#step = step;
     this.#gathering = new BusyTime();
     this.#exposedMs = 0;
   }
 
-  /** Since {@link begin}, in milliseconds: the computation stood still; gathers were under way, hidden or not. */
+  /**
+   * Milliseconds since {@link begin} in which the computation stood still, and in which gathers were under way, hidden or not.
+   */
   get measured(): { readonly exposedMs: number; readonly gatherMs: number } {
     return { exposedMs: this.#exposedMs, gatherMs: this.#gathering.totalMs };
   }
 
-  /** How far the optimizer has come before this step; each answer to a gather tells. */
+  /** The optimizer's progress before this step, from the last answer to a gather. */
   get progress(): OptimizerProgress {
     return this.#progress;
   }
@@ -101,14 +103,14 @@ export class ShardLink implements ShardPort<Gather> {
     this.#gathering.add(startedAtMs, gatheredAtMs > beginMs ? endMs : gatheredAtMs);
   }
 
-  /** On one host gathered parameters are the shards' own memory, lent: what is not offloaded stays where it is. */
+  /** On one host gathered parameters are the shards' own memory: blocks that are not paged stay where they are. */
   release(block: number): void {
     if (this.#paged.has(block)) this.ref.tell("release", { block });
   }
 
   /**
    * Waits for the ranks that exchange activations with this one to have begun this step with the same parameters frozen.
-   * @throws {TroupeError} `PARAMETER_TRAINABLE` where they have not
+   * @throws {TroupeError} `PARAMETER_TRAINABLE` if they have not
    */
   agree(): void {
     this.#context.wait(this.#context.request(this.ref, "agree", { step: this.#step }, this.#deadline));

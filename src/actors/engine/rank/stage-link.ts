@@ -4,14 +4,14 @@ import { hold, type Tensor } from "../../../compute/tensor/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../../runtime/index.ts";
 import { type StageLinkProtocol, sentTo } from "../../protocols/index.ts";
 
-/** Messages that have come, and whose tensors are there or on their way. */
+/** Messages that have come; their tensors are there or on their way. */
 interface Arrived {
   readonly activation: { readonly tensors: readonly Incoming[]; readonly asking: readonly boolean[] };
   readonly gradient: { readonly gradients: readonly (Incoming | null)[] };
   readonly result: { readonly value: unknown; readonly tensors: readonly Incoming[] };
 }
 
-/** Where a rank stands in its pipeline. */
+/** A rank's position in its pipeline. */
 export interface StagePosition {
   readonly mesh: Mesh;
   readonly rank: number;
@@ -22,8 +22,8 @@ export interface StagePosition {
 type Context = Pick<ActorContext<StageLinkProtocol>, "receive" | "flush">;
 
 /**
- * A rank's way to the stages before and behind it: tensors as messages, received by blocking. Passes are named by what
- * the ranks do, a word that all stages agree on, so early messages wait for their turn.
+ * A rank's access to the stages before and behind it: tensors as messages, received by blocking. All stages give a pass the
+ * same name, so early messages wait for their turn.
  */
 export class StageLink {
   readonly #context: Context;
@@ -41,7 +41,7 @@ export class StageLink {
   /**
    * @param peers - every rank of the world, in order
    * @param carrier - of tensors between the stages of this pipeline
-   * @param onWaited - told of each wait that ends, with its begin on the runtime's clock
+   * @param onWaited - called after each wait, with its begin on the runtime's clock
    */
   constructor(
     context: Context,
@@ -70,7 +70,7 @@ export class StageLink {
     return this.#virtual(chunk) === mesh.shape.pp * numChunks - 1;
   }
 
-  /** Hands what a forward pass of `chunk` came to on to the next; the tensors stay the caller's. */
+  /** Sends the result of a forward pass of `chunk` to the next; the tensors stay the caller's. */
   sendActivations(work: string, { microBatch, chunk }: PassKey, tensors: readonly Tensor[]): void {
     const { peer, to } = this.#peerAt(this.#virtual(chunk) + 1);
     peer.tell("activation", {
@@ -87,7 +87,7 @@ export class StageLink {
     this.#context.flush();
   }
 
-  /** What the stage before has sent into `chunk`, as leaves; the caller's to dispose. Blocks. */
+  /** Receives the tensors of the stage before for `chunk`, as leaves; the caller's to dispose. Blocks. */
   receiveActivations(work: string, { microBatch, chunk }: PassKey): Tensor[] {
     const pass = passName(work, microBatch, this.#virtual(chunk));
     const { tensors, asking } = this.#take(this.#activations, pass, ({ tensors }) => tensors);
@@ -97,7 +97,7 @@ export class StageLink {
     });
   }
 
-  /** Hands the gradients of what `chunk` received back; ownership passes. */
+  /** Sends the gradients of the tensors that `chunk` received back; ownership passes. */
   sendGradients(work: string, { microBatch, chunk }: PassKey, gradients: readonly (Tensor | null)[]): void {
     const { peer, to } = this.#peerAt(this.#virtual(chunk) - 1);
     peer.tell("gradient", {
@@ -108,14 +108,14 @@ export class StageLink {
     this.#context.flush();
   }
 
-  /** The gradients of what `chunk` sent; the caller's to dispose. Blocks. */
+  /** Receives the gradients of the tensors that `chunk` sent; the caller's to dispose. Blocks. */
   receiveGradients(work: string, { microBatch, chunk }: PassKey): (Tensor | null)[] {
     const pass = passName(work, microBatch, this.#virtual(chunk));
     const { gradients } = this.#take(this.#gradients, pass, ({ gradients }) => gradients);
     return gradients.map((incoming) => incoming && hold(incoming.open));
   }
 
-  /** Tells all other stages what the last one computed; the tensors stay the caller's. */
+  /** Sends the last stage's result to all other stages; the tensors stay the caller's. */
   sendResult(work: string, value: unknown): void {
     for (let stage = 0; stage < this.#stage; stage++) {
       const { peer, to } = this.#peerAt(stage);
@@ -130,14 +130,14 @@ export class StageLink {
     this.#context.flush();
   }
 
-  /** What the last stage computed; its tensors belong to the running scope. Blocks. */
+  /** Receives the last stage's result; its tensors belong to the running scope. Blocks. */
   receiveResult(work: string): unknown {
     const { value, tensors } = this.#take(this.#results, work, ({ tensors }) => tensors);
     const opened = tensors.values();
     return mapCarried(value, () => opened.next().value?.open());
   }
 
-  /** Takes in a message, in the order in which they come: its tensors may still be on their way. */
+  /** Receives a message, in the order of arrival: its tensors may still be on their way. */
   arrived(message: StageLinkProtocol[keyof StageLinkProtocol]["in"]): void {
     const { from, pass } = message;
     const sender = this.#rankAt(from);
@@ -187,7 +187,6 @@ export class StageLink {
     return { peer, to: { rank, ...sentTo(peer) } };
   }
 
-  /** Of the world, who makes a stage of this pipeline. */
   #rankAt(pp: number): number {
     const { mesh, rank } = this.#position;
     const { dp, tp } = mesh.placeOf(rank);
@@ -195,7 +194,7 @@ export class StageLink {
   }
 }
 
-/** Every kind, as what a carrier sends apart comes in the order of all messages. */
+/** Every kind: a carrier's tensors come in the order of all messages. */
 const KINDS: readonly (keyof StageLinkProtocol)[] = ["activation", "gradient", "result"];
 
 /** @returns `value` with `change` applied to everything carried in it, in order */
@@ -207,5 +206,5 @@ function mapCarried(value: unknown, change: (carried: Carried) => unknown): unkn
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapCarried(item, change)]));
 }
 
-/** @param virtual - the chunk along the model whose input (or output's gradient) is meant */
+/** @param virtual - the chunk along the model whose input (or output's gradient) is sent */
 const passName = (work: string, microBatch: number, virtual: number) => `${work}/${microBatch}/${virtual}`;

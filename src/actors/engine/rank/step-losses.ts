@@ -15,9 +15,8 @@ import type { WeighedBatch } from "./batch-source.ts";
 /** The loss of one forward, weighed by its micro-batch's share; a device may still compute it. */
 export interface PassLoss {
   readonly nats: LateNumber;
-  /** float64 [1], where a device computes it; to be released. */
+  /** float64 [1], if a device computes it; to be released. */
   readonly onDevice: Tensor | undefined;
-  /** The values of losses that have names, each as it is. */
   readonly named: (() => Readonly<Record<string, number>>) | undefined;
 }
 
@@ -45,7 +44,7 @@ export class StepLosses {
     this.#isReported = isReported;
   }
 
-  /** Adds a micro-batch. @param losses - those that are trained of it, at least one: their sum is its loss. Ownership passes */
+  /** Adds a micro-batch. @param losses - its trained losses, at least one: their sum is its loss. Ownership passes */
   add(losses: readonly PassLoss[], batch: WeighedBatch): void {
     const nats = () => losses.map((loss) => loss.nats()).reduce((sum, each) => sum + each);
     const onDevice = losses.flatMap((loss) => loss.onDevice ?? []);
@@ -62,8 +61,8 @@ export class StepLosses {
   }
 
   /**
-   * The losses for this rank's shard, none where they are not reported. A device's go as they are: numbers would have to be
-   * waited for, and with them all that it has been given.
+   * The losses for this rank's shard; empty if they are not reported. A device's losses are sent unread: reading would wait for
+   * all of its work.
    */
   sentTo(shard: ActorRef<ShardProtocol>): readonly number[] | TensorRef {
     if (!this.#isReported) return [];
@@ -74,7 +73,7 @@ export class StepLosses {
     return moveRef(joined, sentTo(shard));
   }
 
-  /** The conductor's copy. Waits for a device's. */
+  /** The conductor's copy. Waits for a device. */
   get reported(): Pick<
     RankStepped,
     "lossesNats" | "namedLosses" | "witnessNats" | "numCounted" | "numSamples" | "numTokens"
@@ -98,7 +97,7 @@ function namedValues(losses: Losses): (() => Readonly<Record<string, number>>) |
   return () => Object.fromEntries(late.map(([name, value]) => [name, value()]));
 }
 
-/** @param tensors - of a device; taken over. @returns undefined where there are none */
+/** @param tensors - on a device; ownership passes. @returns undefined without any */
 function sumOf([first, ...more]: readonly Tensor[]): Tensor | undefined {
   if (first === undefined || more.length === 0) return first;
   const sum = hold(() => more.reduce((sum, each) => sum.add(each), first));

@@ -2,18 +2,18 @@ import { describeValue, TroupeError } from "../../../errors/index.ts";
 import { type LossWeights, weighValue } from "../../../job/index.ts";
 import type { MetricSum } from "../../protocols/index.ts";
 
-/** What a rank's code logs in one step: by name, weighed sums over the micro-batches that had it. */
+/** The metrics that a rank's code logs in one step: by name, weighed sums over the micro-batches that had it. */
 export class StepMetrics {
   readonly #sums = new Map<string, MetricSum>();
-  /** What the micro-batch counts that is computed now. */
+  /** The weight of the present micro-batch. */
   #weight = 1;
 
-  /** @param share - of the micro-batch that is computed from here on; where losses have their own, the first one's counts */
+  /** @param share - of the micro-batch that is computed from here on; with several named losses, the first one's counts */
   begin(share: LossWeights): void {
     this.#weight = typeof share === "number" ? share : (Object.values(share)[0] ?? 1);
   }
 
-  /** Adds one micro-batch's numbers. @throws {TroupeError} `LOSS_INVALID` for what is no number */
+  /** Adds one micro-batch's numbers. @throws {TroupeError} `LOSS_INVALID` for a value that is no number */
   add(metrics: Readonly<Record<string, number>>): void {
     for (const [name, value] of Object.entries(metrics)) {
       if (typeof value !== "number") throw notNumber(name, value);
@@ -26,7 +26,7 @@ export class StepMetrics {
     }
   }
 
-  /** @returns what was logged since the last time, for the conductor to join over the ranks */
+  /** @returns the metrics logged since the last call, for the conductor to join over the ranks */
   take(): readonly MetricSum[] {
     const sums = [...this.#sums.values()];
     this.#sums.clear();

@@ -4,17 +4,17 @@ import { type FlatBlock, isUpdated, keepsState } from "../../../compute/parallel
 import type { PartPlan } from "../../protocols/index.ts";
 import { partsOf } from "../../state/saving/index.ts";
 
-/** What is reported of a step's training, where it differs from the step before. */
+/** The report of a step's training, if it differs from the step before. */
 export interface TrainingChange {
   /** Names of the model's parameters that the step does not train. */
   readonly frozen?: readonly string[];
-  /** What this rank's shard sends from this step on when the state is saved. */
+  /** The parts that this rank's shard sends from this step on when the state is saved. */
   readonly saved?: readonly PartPlan[];
 }
 
 /**
- * Which of a model's parameters steps train, and of which blocks that has optimizers keep something here: of what was declared
- * to be trained from the beginning, of the rest from the first step on that trains some of it.
+ * Tracks the parameters that steps train, and the blocks with optimizer state: those declared trainable from the beginning, the
+ * rest from the first step that trains some of it.
  */
 export class StepTraining {
   readonly #parameters: readonly (readonly [name: string, parameter: Parameter])[];
@@ -23,13 +23,13 @@ export class StepTraining {
   readonly #optimizers: readonly OptimizerSpec[];
   /** By index. */
   readonly #kept: Set<number>;
-  /** What steps do not train, as it was told last; and before that what was set to be frozen. */
+  /** The frozen parameters as last reported, and as last set before that. */
   #frozen: readonly string[] | undefined;
   #flags: readonly string[] | undefined;
 
   /**
-   * @param model - all of it, also what other stages hold
-   * @param layouts - of what the rank and its shard hold
+   * @param model - all of it, even parts that other stages hold
+   * @param layouts - blocks of the rank and its shard
    * @param progress - of the run's beginning; undefined for one without updates
    */
   constructor(
@@ -47,12 +47,12 @@ export class StepTraining {
     this.#kept = new Set(kept.map(({ index }) => index));
   }
 
-  /** What this rank's shard sends when the state is saved. */
+  /** The parts that this rank's shard sends when the state is saved. */
   get saved(): readonly PartPlan[] {
     return partsOf(this.#layouts, this.#rank, this.#optimizers, ({ index }) => this.#kept.has(index));
   }
 
-  /** To be called after a step's first forward. @returns names of what is set to be frozen, where that differs from the last call's */
+  /** Call it after a step's first forward. @returns the names of frozen parameters, if they differ from the last call's */
   begun(): readonly string[] | undefined {
     const flags = this.#namesOf(({ trainable }) => !trainable);
     if (isSame(flags, this.#flags)) return undefined;
@@ -60,7 +60,7 @@ export class StepTraining {
     return flags;
   }
 
-  /** @param trained - what a step trains of all that the model has */
+  /** @param trained - all parameters that a step trains */
   made(trained: ReadonlySet<Parameter>): TrainingChange {
     const frozen = this.#namesOf((parameter) => !trained.has(parameter));
     if (isSame(frozen, this.#frozen)) return {};

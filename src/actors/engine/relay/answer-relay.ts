@@ -1,24 +1,24 @@
 import { type ActorRef, fromFailure, toFailure } from "../../../runtime/index.ts";
 import type { HostNode, Relay, Relayed, ShardProtocol } from "../../protocols/index.ts";
 
-/** Whom those who pass something on know, by rank of the world. */
+/** The receivers that a relay knows, by rank of the world. */
 export interface KnownMembers {
   readonly ranks: readonly ActorRef<unknown>[];
   readonly shards: readonly ActorRef<ShardProtocol>[];
 }
 
-/** Who has answered what, by rank of the world. */
+/** The answers, by rank of the world. */
 type Answers = Extract<Relayed, { readonly kind: "made" }>["answers"];
 
-/** What any member is sent: of which protocol it is, is its sender's to know. */
+/** Any member: the sender knows its protocol. */
 type Anyone = ActorRef<Record<string, { in: object; out: unknown }>>;
 
-/** What each that passes on waits longer than those below it: who is late is named by who waits for it alone. */
+/** Each relay waits this much longer than those below it: the direct relay of a late member names it. */
 const PATIENCE_MS = 2_000;
 
 /**
- * Sends a message to the ranks of a host, or its shards, and to the hosts below it: all of it is sent before this returns.
- * @returns the answers of all, once each has answered; the failure of one is the answer, not this shard's end
+ * Sends a message to the ranks or the shards of a host, and to the hosts below it: all of it is sent before this returns.
+ * @returns all answers, once each has come; a member's failure is the answer, not this shard's end
  */
 export async function answerRelay(relay: Relay, known: KnownMembers): Promise<Relayed> {
   try {
@@ -28,10 +28,7 @@ export async function answerRelay(relay: Relay, known: KnownMembers): Promise<Re
   }
 }
 
-/**
- * The same, for whom failures are news.
- * @throws what the first of them throws; `ACTOR_DOWN` where one is gone, or who passes it on
- */
+/** Does the same, and throws failures. @throws the first receiver's error; `ACTOR_DOWN` if a receiver or a relay is gone */
 export async function sendDown(relay: Relay, { ranks, shards }: KnownMembers): Promise<Answers> {
   const { host, to, kind, message, own, deadlineMs } = relay;
   const members = to === "ranks" ? ranks : shards;

@@ -3,18 +3,18 @@ import type { HostNode, RankGroup, RankProtocol, ShardProtocol } from "../../pro
 import { sendDown } from "./answer-relay.ts";
 import { hostTree } from "./host-tree.ts";
 
-/** Who is spoken to. */
+/** The protocols of the receivers. */
 interface Members {
   readonly ranks: RankProtocol;
   readonly shards: ShardProtocol;
 }
 
-/** What one member alone is told beside, by its rank of the world. */
+/** Further fields for single receivers, by rank of the world. */
 type Own<Message> = readonly Partial<Message>[] | undefined;
 
 /**
- * How the conductor speaks to all ranks of a group, or to all their shards: to each straight where they live on one host, along a tree of
- * hosts where they live on several. It speaks to them in no other way, so they hear it in the order in which it was said.
+ * The conductor's messages to all ranks of a group, or to all their shards: direct on one host, along a tree of hosts
+ * otherwise. The conductor sends nothing to them in any other way, so order is kept.
  */
 export class Broadcast {
   readonly #group: RankGroup;
@@ -22,10 +22,7 @@ export class Broadcast {
   readonly #root: HostNode;
   readonly #deadlineMs: number;
 
-  /**
-   * @param hosts - by rank of the world, where it lives
-   * @param deadlineMs - how long each may take to answer
-   */
+  /** @param hosts - the host of each rank of the world @param deadlineMs - the longest wait for each answer */
   constructor(group: RankGroup, hosts: readonly number[], deadlineMs: number) {
     const below = hostTree(hosts);
     this.#group = group;
@@ -36,7 +33,7 @@ export class Broadcast {
   /**
    * @param own - by rank of the world
    * @returns their answers, in rank order
-   * @throws what the first of them throws; `ACTOR_DOWN` where one is gone, or who passes it on
+   * @throws the first receiver's error; `ACTOR_DOWN` if a receiver or a relay is gone
    */
   async ask<T extends keyof Members, K extends AskKind<Members[T]>>(
     to: T,
@@ -51,7 +48,7 @@ export class Broadcast {
     return answers;
   }
 
-  /** Says something to which nobody answers; it is sent when this returns. */
+  /** Sends a message without an answer; it is sent when this returns. */
   async tell<T extends keyof Members, K extends Kind<Members[T]>>(
     to: T,
     kind: K,

@@ -1,13 +1,13 @@
 import type { HostNode } from "../../protocols/index.ts";
 
-/** How many each tells at most: with 8 ranks a host, the last of 1,024 ranks hears by the second host that passes it on. */
+/** Most hosts below one: with 8 ranks a host, a message reaches the last of 1,024 ranks by its second relay. */
 const FAN_OUT = 16;
 
 /**
- * The hosts of a run as a tree, each told by one other: what all ranks are told then costs the head as many messages as it has hosts
- * below it, whatever there is of ranks.
- * @param hosts - by rank of the world, where it lives
- * @returns those that the head tells itself; none where all ranks live on one host, which it tells one by one
+ * The hosts of a run as a tree in which each receives messages from one other: a message to all ranks costs the head as many
+ * messages as it has hosts below it, however many ranks there are.
+ * @param hosts - the host of each rank of the world
+ * @returns the hosts directly below the head; empty if all ranks live on one host, which it reaches directly
  */
 export function hostTree(hosts: readonly number[], fanOut = FAN_OUT): readonly HostNode[] {
   const all = [...Map.groupBy(hosts.keys(), (rank) => hosts[rank]).values()];

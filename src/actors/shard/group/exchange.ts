@@ -7,18 +7,16 @@ interface Collective<T> {
 }
 
 /**
- * The bookkeeping under every `local` collective: under one key each rank contributes one value, and whoever asks gets
- * all of them in rank order once the last has come. Values pass by reference: nothing is copied, collectives alias.
- *
- * Keys name a place in the program ("reduce/12/3": step 12, block 3), so ranks may come early, late or interleaved:
- * no order between different keys is needed and none can deadlock.
+ * The bookkeeping under every `local` collective: under each key every rank contributes one value, and a caller gets all of
+ * them in rank order once the last has come. Values pass by reference: nothing is copied, collectives alias. Keys name a place
+ * in the program ("reduce/12/3": step 12, block 3), so ranks need no order between keys and none can deadlock.
  */
 export class Exchange<T> {
   readonly numRanks: number;
   readonly #collectives = new Map<string, Collective<T>>();
   #aborted: Error | undefined;
 
-  /** @param numRanks - how many contributions make a key whole */
+  /** @param numRanks - contributions that complete a key */
   constructor(numRanks: number) {
     this.numRanks = numRanks;
   }
@@ -54,14 +52,14 @@ export class Exchange<T> {
     });
   }
 
-  /** A rank is gone: whoever waits, now or later, gets `reason` instead of values. */
+  /** A rank is gone: rejects all waits, present and future, with `reason`. */
   abort(reason: Error): void {
     this.#aborted ??= reason;
     for (const collective of this.#collectives.values()) collective.asked?.reject(reason);
     this.#collectives.clear();
   }
 
-  /** @returns for each key that is not whole, the ranks it waits for: what a hang looks like from here */
+  /** @returns the ranks that each incomplete key waits for: the local picture of a hang */
   pending(): { readonly key: string; readonly missing: number[] }[] {
     return [...this.#collectives].map(([key, collective]) => ({
       key,

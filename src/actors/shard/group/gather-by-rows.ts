@@ -1,12 +1,12 @@
 import type { ProcessGroup } from "../../../compute/collectives/index.ts";
 import { hold, ops, type Tensor } from "../../../compute/tensor/index.ts";
 
-/** So many members tell each other at once: below it a second hop takes longer than the messages that it saves. */
+/** Up to this many members exchange directly: a second hop would take longer than the messages that it saves. */
 const MOST_AT_ONCE = 8;
 
 /**
- * How the members of a group stand for {@link gatherByRows}: in rows of so many, each with as many, and as nearly square as its size
- * allows; in one row where they are few, or a prime number.
+ * The length of the rows in which a group stands for {@link gatherByRows}: equal rows, as nearly square as its size allows; one
+ * row if the group is small or its size is prime.
  */
 export function rowLength(size: number): number {
   if (size <= MOST_AT_ONCE) return size;
@@ -14,7 +14,10 @@ export function rowLength(size: number): number {
   return size;
 }
 
-/** @returns the groups in which {@link gatherByRows} has a member of `ranks` exchange values, ranks of the world in order: its row and its column */
+/**
+ * @returns the groups in which {@link gatherByRows} has a member of `ranks` (ranks of the world in order) exchange values: its
+ * row and its column
+ */
 export function rowAndColumn(
   ranks: readonly number[],
   rank: number,
@@ -29,12 +32,12 @@ export function rowAndColumn(
 }
 
 /**
- * All members' values, one after the other in the order of the members: of n members each tells some 2 √n others, where `allGather` has it
- * tell n - 1. Members tell their row, and with what that has told their column. Neighbours in a group are neighbours on a host, so
- * that the first hop crosses none.
+ * Gathers all members' values, in the order of the members, in two hops: within rows, then within columns. Each of n members
+ * sends to some 2 √n others, where `allGather` sends to n - 1. Neighbours in a group are neighbours on a host, so the first hop
+ * crosses none.
  * @param groups - where a member finds the group of some ranks of the world
  * @param ranks - the members, ranks of the world in order, `rank` among them
- * @param value - a vector, of one length on all members; passes
+ * @param value - a vector, of one length on all members; ownership passes
  * @returns a vector, on the device of `value`; the caller's
  * @throws {TroupeError} `COLLECTIVE_ABORTED`
  */

@@ -1,5 +1,5 @@
 import { updateRuleOf } from "../../../compute/optim/index.ts";
-import { ranksOfWhole } from "../../../compute/parallel/index.ts";
+import { holdersOf } from "../../../compute/parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { rowAndColumn } from "./gather-by-rows.ts";
 
@@ -7,9 +7,9 @@ import { rowAndColumn } from "./gather-by-rows.ts";
 type Ranks = readonly number[];
 
 /**
- * @returns the groups in which a shard exchanges tensors, in an order in which all shards can join theirs one after the other: by what
- *   they are for, then by size and ranks. Statistics go by rows and columns; blocks to those that hold them; and what updates exchange to
- *   those that hold the whole of a block.
+ * @returns the groups in which a shard exchanges tensors, in an order in which all shards can join theirs one after the other:
+ * by purpose, then by size and ranks. Statistics go by rows and columns, blocks to their holders, and optimizer exchanges to
+ * the ranks that together hold the complete block.
  */
 export function groupsOfShard(
   { peers, layouts, optimizers }: Pick<ShardPlan, "peers" | "layouts" | "optimizers">,
@@ -20,8 +20,8 @@ export function groupsOfShard(
     return [row, column];
   });
   const doExchange = optimizers.some((spec) => updateRuleOf(spec).exchanges);
-  const wholes = doExchange ? layouts.map((layout) => ranksOfWhole(layout, rank)) : [];
-  return [...statistics, ...inOrder(layouts.map(({ group }) => group)), ...inOrder(wholes)];
+  const holders = doExchange ? layouts.map((layout) => holdersOf(layout, rank)) : [];
+  return [...statistics, ...inOrder(layouts.map(({ group }) => group)), ...inOrder(holders)];
 }
 
 function inOrder(groups: readonly Ranks[]): readonly Ranks[] {

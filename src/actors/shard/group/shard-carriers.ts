@@ -11,8 +11,8 @@ import {
 type Ranks = readonly number[];
 
 /**
- * What carries tensors among the members of each group of shards. A group meets only where its members exchange bytes, have not one
- * memory, and are not all members of another group that meets, whose connections they use.
+ * Carries tensors among the members of each group of shards. A group opens connections of its own only if its members exchange
+ * bytes, share no memory, and are not all members of another connected group, whose connections they use.
  */
 export class ShardCarriers implements Disposable {
   readonly #plan: GroupPlan;
@@ -21,19 +21,19 @@ export class ShardCarriers implements Disposable {
 
   /**
    * Joins the groups; blocks until all members have.
-   * @param groups - all in which this shard exchanges tensors, of those that it shares with another in the other's order too
-   * @throws {TroupeError} what `openCommunicator` throws
+   * @param groups - all in which this shard exchanges tensors; any two shards list the groups that they share in the same order
+   * @throws {TroupeError} errors of `openCommunicator`
    */
   constructor(plan: GroupPlan, place: Omit<GroupPlace, "group" | "ranks">, groups: readonly Ranks[]) {
     this.#plan = plan;
     this.#near = nearCarrier(plan, place);
-    for (const ranks of meetingsOf(plan, groups)) {
+    for (const ranks of connectedGroups(plan, groups)) {
       const carrier = openCarrier(plan, { ...place, group: "shards", ranks });
       this.#joined.push({ ranks: new Set(ranks), carrier });
     }
   }
 
-  /** @returns what carries tensors among these ranks of the world; all members of a group are given that of the same one */
+  /** @returns the carrier of tensors among these ranks of the world; all members of a group get that of the same group */
   among(ranks: Ranks): Carrier {
     if (!needsRendezvous(this.#plan, ranks)) return this.#near;
     const joined = this.#joined.find((group) => ranks.every((rank) => group.ranks.has(rank)));
@@ -53,9 +53,9 @@ export class ShardCarriers implements Disposable {
 
 /**
  * @param groups - of one shard, as `groupsOfShard` has them
- * @returns those that have to meet, each once, but for those that are part of another: which all of their members are in, too
+ * @returns the groups that need connections of their own, each once, without those that are part of another
  */
-export function meetingsOf(plan: GroupPlan, groups: readonly Ranks[]): readonly Ranks[] {
+export function connectedGroups(plan: GroupPlan, groups: readonly Ranks[]): readonly Ranks[] {
   const all = [...new Map(groups.map((ranks) => [ranks.join(" "), ranks])).values()];
   const isPart = (ranks: Ranks) =>
     all.some((other) => other.length > ranks.length && ranks.every((rank) => other.includes(rank)));

@@ -26,15 +26,15 @@ import { Exchange } from "./exchange.ts";
 
 /** A split block's memory as one rank has it. */
 export interface SharedBlock {
-  /** Whole parameters; read-only but for the first member, who does not write them either. */
+  /** The gathered parameters; read-only, even for the first member. */
   readonly full: Tensor;
   /** The rank's own slice of the same memory. */
   readonly slice: Tensor;
 }
 
 /**
- * A group of shards, by messages: each brings a member's value under its key, or announces it where the carrier sends bytes
- * apart. Where the members share memory values pass by reference and nothing is copied; elsewhere each gets its part.
+ * A group of shards, by messages: each brings a member's value under its key, or announces it if the carrier sends the bytes.
+ * Among members that share memory values pass by reference and nothing is copied; others each get their part.
  */
 export class ShardGroup implements ProcessGroup {
   /** Its name in messages: {@link groupName} of its ranks. */
@@ -47,7 +47,7 @@ export class ShardGroup implements ProcessGroup {
   readonly #memories: readonly (readonly number[])[];
   readonly #reduction: Reduction;
   readonly #values: Exchange<Tensor | null>;
-  /** Memory that the first member gave, perhaps before this one asked for it. */
+  /** Memory from the first member; it may come before this member asks for it. */
   readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
 
   /**
@@ -55,7 +55,7 @@ export class ShardGroup implements ProcessGroup {
    * @param rank - this shard's position among them
    * @param peers - the members in order, this one included
    * @param carrier - among the members
-   * @param reduction - in which order sums are made; where all members share a memory there is one
+   * @param reduction - the order of sums; if all members share memory there is only one
    */
   constructor(
     ranks: readonly number[],
@@ -78,12 +78,12 @@ export class ShardGroup implements ProcessGroup {
     return this.#peers.length;
   }
 
-  /** Whether all its members have one memory for what they gather. */
+  /** Whether all members share memory for gathered parameters. */
   get sharesMemory(): boolean {
     return this.#memories.length === 1;
   }
 
-  /** The ranks of the world that have one memory with this member, which is among them; in order. */
+  /** The ranks of the world that share memory with this member, itself included; in order. */
   get neighbours(): readonly number[] {
     const own = this.#ranks[this.rank] as number;
     return this.#memories.find((ranks) => ranks.includes(own)) as readonly number[];
@@ -140,7 +140,7 @@ export class ShardGroup implements ProcessGroup {
    */
   give(layout: FlatBlock, full: Tensor): void {
     const others = this.#others();
-    // Slices are cut before the whole is shared for reading: they stay writable.
+    // Slices are cut before the buffer is shared for reading: they stay writable.
     const slices = others.map(({ peer, member }) =>
       moveRef(sliceFor(layout, full, this.#ranks[member] as number), nearTo(peer)),
     );
@@ -154,13 +154,12 @@ export class ShardGroup implements ProcessGroup {
     });
   }
 
-  /** What the first member has given for a block; the caller's to dispose. */
+  /** The memory that the first member gave for a block; the caller's to dispose. */
   async given(block: string): Promise<SharedBlock> {
     const [given] = (await this.#given.all(block)) as [{ full: TensorRef; slice: TensorRef }];
     return { full: hold(() => attach(given.full)), slice: hold(() => attach(given.slice)) };
   }
 
-  /** Takes in a peer's message. */
   contributed({ key, member, value }: ShardGroupProtocol["contribute"]["in"]): void {
     if (value === null) {
       this.#values.contribute(key, member, null);
@@ -172,14 +171,13 @@ export class ShardGroup implements ProcessGroup {
     else work.ended().then(contribute, (error: Error) => this.#values.abort(error));
   }
 
-  /** Takes in the first member's message. */
   owned({ block, full, slice }: ShardGroupProtocol["own"]["in"]): void {
     this.#given.contribute(block, 0, { full, slice });
   }
 
   /**
-   * A member has ended: nothing that waits for it can become whole any more, and nothing may wait for ever.
-   * @returns the error that everyone who waits gets
+   * A member has ended: nothing that waits for it can complete, and nothing may wait for ever.
+   * @returns the error that every waiter gets
    */
   abort(down: Down): TroupeError {
     const reason = new TroupeError(
@@ -197,13 +195,13 @@ export class ShardGroup implements ProcessGroup {
     return reason;
   }
 
-  /** Sends each member its value, and has theirs. */
+  /** Sends each member its value, and returns theirs. */
   #exchange(key: string, valueFor: (member: number) => Tensor | null): Promise<(Tensor | null)[]> {
     const all = this.#peers.map((_, member) => member);
     return this.#trade(key, { to: all, from: all }, valueFor);
   }
 
-  /** The same among some: sends those of `to` their values, and has those of `from`; of the others null. */
+  /** Sends values to the members of `to` and returns those of `from`; null for all others. */
   #trade(
     key: string,
     { to, from }: { readonly to: readonly number[]; readonly from: readonly number[] },
@@ -221,7 +219,7 @@ export class ShardGroup implements ProcessGroup {
     return this.#values.all(key);
   }
 
-  /** Sends each member its value, and copies what comes from the others to where it belongs. */
+  /** Sends each member its value, and copies the others' to their destination. */
   async #copyAll(
     key: string,
     into: readonly (Tensor | undefined)[],
@@ -235,7 +233,9 @@ export class ShardGroup implements ProcessGroup {
     });
   }
 
-  /** What this member has to sum: whole inputs where they need not be sent, else their parts in its range. Takes `input`. */
+  /**
+   * The tensors that this member sums: complete inputs within one memory, else the members' parts in its range. Takes `input`.
+   */
   async #parts(key: string, input: Tensor, ranges: readonly MemberRange[]): Promise<Tensor[]> {
     if (this.sharesMemory) return this.allGather(key, input);
     if (this.#reduction === "hierarchical") return this.#partialSums(key, input, ranges);
@@ -247,8 +247,8 @@ export class ShardGroup implements ProcessGroup {
   }
 
   /**
-   * The sum of each memory's inputs over this member's range, in the order of the memories. Those who share a memory read each
-   * other's inputs, and each sums what one member of every other memory is to have.
+   * The sum of each memory's inputs over this member's range, in the order of the memories. Members that share memory read each
+   * other's inputs, and each sums for one member of every other memory.
    */
   async #partialSums(key: string, input: Tensor, ranges: readonly MemberRange[]): Promise<Tensor[]> {
     const { mates, served, servers, sources } = this.#table;
@@ -269,7 +269,7 @@ export class ShardGroup implements ProcessGroup {
     return sources.map((member) => parts[member] as Tensor);
   }
 
-  /** Gives all members what each has in its slice: to one of every other memory, and from that one to who shares it. */
+  /** Gives all members each other's slices: to one member of every other memory, and from that one to its neighbours. */
   async #spread(key: string, slices: readonly Tensor[]): Promise<void> {
     const { mates, served, servers, servedBy } = this.#table;
     const own = slices[this.rank] as Tensor;
@@ -293,7 +293,7 @@ export class ShardGroup implements ProcessGroup {
     column.dispose();
   }
 
-  /** Who of each memory has to do with whom of the others: the n-th with the n-th, and so on around where there are fewer. */
+  /** Pairs the members of different memories: the n-th with the n-th, and around again where there are fewer. */
   get #table() {
     const memories = this.#memories.map((ranks) => ranks.map((rank) => this.#ranks.indexOf(rank)));
     const mates = memories.find((members) => members.includes(this.rank)) as readonly number[];
@@ -303,14 +303,14 @@ export class ShardGroup implements ProcessGroup {
     const place = mates.indexOf(this.rank);
     const serverIn = (members: readonly number[]) => members[place % members.length] as number;
     return {
-      /** Who shares this member's memory, itself included. */
+      /** Members that share this member's memory, itself included. */
       mates,
-      /** @returns the members of other memories whose slices a mate sums for its memory, and takes in for it */
+      /** @returns the members of other memories whose slices a mate sums for its memory and receives for it */
       servedBy,
       served: servedBy(this.rank),
-      /** Who does so for this member, in each other memory. */
+      /** The mates' counterpart of this member in each other memory. */
       servers: others.map(serverIn),
-      /** The same and this member, in the order of the memories. */
+      /** The servers and this member, in the order of the memories. */
       sources: memories.map((members) => (members === mates ? this.rank : serverIn(members))),
     };
   }
@@ -325,12 +325,12 @@ export function groupName(ranks: readonly number[]): string {
   return ranks.join(" ");
 }
 
-/** Who shares this process's memory, as its tensors' receiver. */
+/** Ref options for a peer that shares this process's memory. */
 function nearTo(peer: Addressed): RefOptions {
   return { ...sentTo(peer), isNear: true };
 }
 
-/** Each part of a tensor that holds the slices of these members one after the other, and that slice. */
+/** Calls `each` with every part of a tensor that holds the members' slices one after the other, and with that slice. */
 function eachOf(
   all: Tensor,
   slices: readonly Tensor[],
@@ -346,7 +346,7 @@ function eachOf(
   }
 }
 
-/** Views of a flat tensor, the caller's. */
+/** Views of a flat tensor; the caller's. */
 function slicesOf(tensor: Tensor, ranges: readonly MemberRange[]): Tensor[] {
   return ranges.map(({ begin, end }) => hold(() => tensor.narrow(0, begin, end - begin)));
 }

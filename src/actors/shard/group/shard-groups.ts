@@ -6,8 +6,8 @@ import type { ShardCarriers } from "./shard-carriers.ts";
 import { groupName, ShardGroup } from "./shard-group.ts";
 
 /**
- * All the groups one shard belongs to, made as they are first met: by the shard itself, or by the message of a peer that was
- * faster. What comes before this shard knows what carries tensors waits for that: a group is what its carrier makes of it.
+ * All groups of one shard, each made on first use: by the shard itself, or by the message of a faster peer. Messages that come
+ * before the carriers are known wait: a group needs its carrier.
  */
 export class ShardGroups implements Disposable {
   readonly #rank: number;
@@ -30,8 +30,8 @@ export class ShardGroups implements Disposable {
   }
 
   /**
-   * Both are to be known before any tensor is sent.
-   * @param carriers - what carries tensors among the ranks of each group; it passes
+   * Sets the carrier and the reduction; called before any tensor is sent.
+   * @param carriers - among the ranks of each group; ownership passes
    */
   carryBy(carriers: ShardCarriers, reduction: Reduction): void {
     this.#carriers = carriers;
@@ -42,12 +42,10 @@ export class ShardGroups implements Disposable {
     for (const take of early) take();
   }
 
-  /** Takes in a peer's message. */
   contributed(message: ShardGroupProtocol["contribute"]["in"]): void {
     this.#onceCarried(() => this.at(message.group).contributed(message));
   }
 
-  /** Takes in what the first member of a group gives. */
   owned(message: ShardGroupProtocol["own"]["in"]): void {
     this.#onceCarried(() => this.at(message.group).owned(message));
   }
@@ -63,7 +61,7 @@ export class ShardGroups implements Disposable {
     if (known !== undefined) return known;
     const ranks = name.split(" ").map(Number);
     const peers = ranks.map((rank) => this.#peers[rank] as ActorRef<ShardGroupProtocol>);
-    // Before they are known a shard asks for its own alone.
+    // Before the carriers are known a shard asks for its own group alone.
     const carrier = this.#carriers?.among(ranks) ?? ALIAS;
     const group = new ShardGroup(ranks, ranks.indexOf(this.#rank), peers, carrier, this.#reduction);
     this.#groups.set(name, group);
@@ -72,8 +70,8 @@ export class ShardGroups implements Disposable {
   }
 
   /**
-   * A member of the world has ended: nothing can become whole any more, and nothing may wait for ever.
-   * @returns the error that everyone who waits gets
+   * A member of the world has ended: nothing can complete any more, and nothing may wait for ever.
+   * @returns the error that every waiter gets
    */
   abort(down: Down): TroupeError {
     this.#ended ??= down;

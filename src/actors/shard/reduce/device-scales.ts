@@ -7,9 +7,9 @@ import { gatherByRows } from "../group/gather-by-rows.ts";
 import type { ShardGroups } from "../group/shard-groups.ts";
 
 /**
- * Whether a device can decide on updates that wait for the gradient's norm: what is clipped, and that a gradient which is not
- * finite changes nothing. It cannot where a step may be left out, since that changes what the host begins the next one with; by
- * the largest magnitude or by losses; or for an optimizer on the host, or one whose rule reads the gradient's scale there.
+ * Whether a device can decide updates that wait for the gradient norm: clipping, and ignoring a gradient that is not finite. It
+ * cannot if a step may be skipped, since the host then begins the next one differently; nor by the largest magnitude or by
+ * losses; nor for an optimizer on the host, or one whose rule reads the gradient's scale there.
  */
 export function decidesOnDevice(plan: ShardPlan): boolean {
   const { training, optimizers, offload, precision, anomalies } = plan;
@@ -25,20 +25,20 @@ export function decidesOnDevice(plan: ShardPlan): boolean {
   );
 }
 
-/** What the replicas have told each other of a step, on the device. */
+/** The replicas' exchanged sums of squares of a step, on the device. */
 export interface GatheredSquares {
   readonly step: number;
   /** The flat blocks whose squares count, in order. */
   readonly counted: readonly FlatBlock[];
-  /** A row a replica: of each of these blocks the sums of squares of its chunks, by kind, and more behind them. */
+  /** A row a replica: the sums of squares of each counted block's chunks, by kind, and more behind them. */
   readonly shares: Tensor;
-  /** Of the gradients' sum. */
+  /** Divides the gradients' sum. */
   readonly divisor: number;
 }
 
 /**
- * What a device makes of the norm, of the parts of the model together: with the bits of `sumOfSquares` and `clipFactor`, and
- * nobody waits for it. All ranks of a part have the same.
+ * Computes the scales of the model's parts from the norm on the device: with the bits of `sumOfSquares` and `clipFactor`, and
+ * without a wait. All ranks of a part get the same.
  * @returns the caller's
  * @throws {TroupeError} `COLLECTIVE_ABORTED`
  */

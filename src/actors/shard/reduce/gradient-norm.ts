@@ -16,12 +16,12 @@ export function firstNotFinite(
 }
 
 /**
- * Adds the sums of squares of the ranks that hold one part of the model up in the order of the parameters: block, then
- * rank, then chunk. The order does not depend on the number of ranks or the ZeRO level, so neither do the norm's bits.
+ * Adds up the sums of squares of the ranks that hold one part of the model, in the order of the parameters: block, then rank,
+ * then chunk. The order does not depend on the number of ranks or the ZeRO level, so neither do the norm's bits.
  * @param counted - the flat blocks whose squares count, in order
- * @param bySlice - for each rank, the sums over its slice of every counted block, one block after the other; of each
- *   block `numKinds` kinds of sums follow each other
- * @param kind - which of them is added up
+ * @param bySlice - for each rank, the sums over its slice of every counted block, one block after the other; each block has
+ * `numKinds` kinds of sums, one after the other
+ * @param kind - the kind to add up
  * @returns square of the L2 norm of the summed (not yet averaged) gradient
  */
 export function sumOfSquares(

@@ -9,19 +9,18 @@ import { maySkipUpdates } from "../update/optimizer-clock.ts";
 import { decidesOnDevice, scalesOnDevice } from "./device-scales.ts";
 import { firstNotFinite, sumOfSquares } from "./gradient-norm.ts";
 
-/** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
+/** Factors that clipping multiplies the gradient by: for all optimizers, and for those that clip by themselves. */
 export interface ClipFactors {
   readonly all: number;
   readonly own?: readonly (number | undefined)[];
 }
 
-/** A step's gradient over all ranks, and what is made of it. */
+/** A step's gradient over all ranks, and the decision about it. */
 export interface JudgedGradient {
   /** L2 norm of the averaged gradient before clipping. */
   readonly norm: number;
-  /** Whether the step is left out. */
   readonly skipped: boolean;
-  /** Whether its update must not be made: it is left out, or nothing comes after it. */
+  /** Whether its update must not be made: the step is skipped, or the run ends with it. */
   readonly updateSkipped: boolean;
   readonly finding: StepFinding | undefined;
   readonly factors: ClipFactors;
@@ -29,15 +28,15 @@ export interface JudgedGradient {
 
 /** A step's statistics, exchanged. */
 export interface StepStatistics {
-  /** What the updates go by, where they wait for the norm and a device makes of it what they need; the caller's. */
+  /** Scales of the updates, if they wait for the norm and a device computes them; the caller's. */
   readonly scales: DeviceScales | undefined;
-  /** Judges the step, once its figures are on the host: at once, unless they are late. Asked once. */
+  /** Judges the step once its figures are on the host: at once, unless they are late. Called once. */
   readonly judge: () => Promise<JudgedGradient>;
 }
 
-/** What the ranks tell each other of a step, summed or compared. */
+/** The ranks' figures of a step, summed or compared. */
 interface Measured {
-  /** Of the summed gradient: of all of it, then of what each optimizer clips by itself. */
+  /** Squares of the summed gradient: of all of it, then of each optimizer that clips by itself. */
   readonly squares: readonly number[];
   readonly largest: number;
   readonly lossNats: number;
@@ -48,20 +47,19 @@ interface Measured {
 }
 
 /**
- * The gradient's norm and the loss over all ranks, which they exchange before they update, and what these make of the step.
- * All see the same numbers, so all clip alike, and all skip or none.
+ * The gradient norm and the loss over all ranks, exchanged before the update, and the decision that follows. All ranks see the
+ * same numbers, so all clip alike, and all skip or none.
  */
 export class GlobalGradientStatistics {
   readonly #plan: ShardPlan;
   readonly #rank: number;
   readonly #store: ShardStore;
   readonly #groups: ShardGroups;
-  /** The names of each optimizer's parameters, of those that clip by themselves. */
+  /** The names of the parameters of each optimizer that clips by itself. */
   readonly #clippedAlone: readonly ReadonlySet<string>[];
   readonly #judge: StepJudge;
-  /** Whether a device's values come to the host when they do: no update of the step waits for them there. */
+  /** Whether a device's values may come late: no update of the step waits for them on the host. */
   readonly isLate: boolean;
-  /** The last judgement that was asked for. */
   #turn: Promise<unknown> = Promise.resolve();
 
   /** @param rank - of the world */
@@ -82,25 +80,25 @@ export class GlobalGradientStatistics {
     this.isLate = isOnDevice && (!this.isAwaited || decidesOnDevice(plan));
   }
 
-  /** Whether an update waits for it: where nothing is clipped by a norm or skipped, blocks are updated one by one. */
+  /** Whether updates wait for the statistics: if nothing is clipped by a norm or skipped, blocks are updated one by one. */
   get isAwaited(): boolean {
     const { clip } = this.#plan.training;
     const byNorm = clip !== undefined && clip.by !== "value";
     return maySkipUpdates(this.#plan) || this.#clippedAlone.length > 0 || byNorm;
   }
 
-  /** A reduced block's sums of squares, for {@link exchange}, which disposes them; none where the block does not count. */
+  /** A reduced block's sums of squares, for {@link exchange}, which disposes them; undefined if the block does not count. */
   squareSums({ index, counted }: FlatBlock): Tensor | undefined {
     if (!counted) return undefined;
     return hold(() => this.#store.squareSums(index, this.#clippedAlone));
   }
 
   /**
-   * Exchanges with all ranks what each has. On a device nobody waits for its values: updates go by {@link StepStatistics.scales},
-   * and the judgement comes when they do.
-   * @param sums - {@link squareSums} of every block that the step trains and that counts, by block
+   * Exchanges every rank's figures. A device's values are not waited for: updates go by {@link StepStatistics.scales}, and the
+   * judgement follows when they arrive.
+   * @param sums - {@link squareSums} by block, of every block that the step trains and that counts
    * @param divisor - of the gradients' sum
-   * @param losses - of the step's micro-batches on this rank, where it tells them; still the caller's
+   * @param losses - of the step's micro-batches on this rank, if it sends them; still the caller's
    */
   async exchange(
     step: number,
@@ -116,9 +114,9 @@ export class GlobalGradientStatistics {
       this.isLate && this.isAwaited
         ? await scalesOnDevice(this.#plan, this.#groups, this.#rank, { step, counted, shares: all, divisor })
         : undefined;
-    // Of a device all are read together: it is waited for once, or by nobody.
+    // A device's values are read together, in one wait at most.
     const values = this.isLate ? onHost(all) : Promise.resolve(all);
-    values.catch(() => {}); // told to who judges, if anybody does
+    values.catch(() => {}); // Rejection is delivered to the judge, if any.
     const judge = async () => {
       const bySlice = rowsOf(await values, replicas.length);
       return this.#judged(await this.#measure(step, counted, bySlice), divisor);
@@ -126,21 +124,20 @@ export class GlobalGradientStatistics {
     return { scales, judge: () => this.#inTurn(judge) };
   }
 
-  /** Judges after all that came before, whose losses it looks back on. */
+  /** Judges after all earlier steps, whose losses the policy looks back on. */
   #inTurn(judge: () => Promise<JudgedGradient>): Promise<JudgedGradient> {
     const judged = this.#turn.then(judge);
     this.#turn = judged;
     return judged;
   }
 
-  /** Makes something of a step's figures. */
   #judged({ squares, largest, ...figures }: Measured, divisor: number): JudgedGradient {
     const { optimizers, training } = this.#plan;
     const { clip } = training;
     const [norm = 0, ...ofOptimizers] = squares.map((square) => Math.sqrt(square) / divisor);
     const judgement = this.#judge.judge({ ...figures, gradientNorm: norm });
     const { policy = "tell" } = judgement.finding ?? {};
-    // Where it comes late, the update was made, or left out by the device: then nothing comes after it.
+    // If the judgement is late, the device has made the update or left it out: then nothing is left to skip.
     const updateSkipped = judgement.skipped || (this.isAwaited && !this.isLate && policy !== "tell");
     const judged = { ...judgement, norm, updateSkipped };
     const own = optimizers.map(({ clipNorm }) =>
@@ -151,7 +148,7 @@ export class GlobalGradientStatistics {
     return { ...judged, factors: { all, own } };
   }
 
-  /** What this rank tells its replicas: the sums of squares, the largest magnitude, and of the losses their sum and number. */
+  /** This rank's figures for its replicas: the sums of squares, the largest magnitude, and the sum and number of its losses. */
   #sharesOf(
     counted: readonly FlatBlock[],
     sums: ReadonlyMap<number, Tensor>,
@@ -172,9 +169,9 @@ export class GlobalGradientStatistics {
   }
 
   /**
-   * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of
-   * the model.
-   * @param bySlice - what the replicas have told, in order
+   * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of the
+   * model.
+   * @param bySlice - the replicas' figures, in order
    */
   async #measure(
     step: number,
@@ -205,13 +202,13 @@ export class GlobalGradientStatistics {
       largest: Math.max(...ofParts.map(([magnitude]) => magnitude as number)),
       lossNats: lossSum / count,
       rank: Number.isFinite(bad) ? bad : undefined,
-      // A sum of squares is finite only where all of its parts are: the millions of them are not looked at twice.
+      // A sum of squares is finite only if all its parts are: the millions of parts need no second look.
       block: squares.every(Number.isFinite) ? undefined : firstNotFinite(counted, bySlice, numKinds),
     };
   }
 }
 
-/** A vector's float64 values, cut into so many rows; it passes. */
+/** A vector's float64 values, cut into `numRows` rows; ownership passes. */
 function rowsOf(all: Tensor, numRows: number): Float64Array[] {
   const values = all.toTypedArray() as Float64Array;
   all.dispose();
@@ -221,13 +218,13 @@ function rowsOf(all: Tensor, numRows: number): Float64Array[] {
 
 const numbers = (values: readonly number[]) => tensor(values, { dtype: "float64" });
 
-/** The sum of a vector's elements as a loop adds them, so that its bits are those of {@link sum}: a vector of one. */
+/** The sum of a vector's elements in the order of a loop, so that its bits equal {@link sum}'s: a vector of one. */
 function sumInOrder(values: Tensor): Tensor {
   const elements = Array.from({ length: values.numel }, (_, index) => values.narrow(0, index, 1));
   return elements.reduce((total, element) => total.add(element));
 }
 
-/** The last values of what a rank has told. */
+/** The last `count` values of a rank's figures. */
 const tailOf = (values: Float64Array, count: number) => [...values.subarray(-count)];
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

@@ -10,7 +10,7 @@ import {
   tagMemory,
 } from "../../../compute/tensor/index.ts";
 
-/** Elements copied at a time: what an update may have to wait for that finds one under way, some half a millisecond. */
+/** Elements copied at a time: an update may have to wait for one stretch, some half a millisecond. */
 const STRETCH_NUMEL = 2 ** 20;
 
 /** Consecutive elements of one tensor, and where they are copied to. */
@@ -22,8 +22,8 @@ interface Stretch {
 }
 
 /**
- * A block's state while it is copied, stretch by stretch: beside the event loop while there is time, in it once there is
- * none. Owns the copies until they are taken.
+ * A block's state while it is copied, stretch by stretch: off-thread while there is time, in this turn once there is none. Owns
+ * the copies until they are taken.
  */
 export class BlockCopy {
   /** Uninitialised at first. */
@@ -36,10 +36,7 @@ export class BlockCopy {
     this.#left = left;
   }
 
-  /**
-   * Takes the memory for it, beside the event loop.
-   * @param state - bound, and as it is to be copied until all is
-   */
+  /** Allocates the copies off-thread. @param state - bound; unchanged until it is copied */
   static async of({ tensors }: BlockState): Promise<BlockCopy> {
     const taken = await Promise.allSettled(
       tensors.map(({ tensor }) => tagMemory("snapshot", () => memoryFor(tensor))),
@@ -60,7 +57,7 @@ export class BlockCopy {
     return this.#left.length === 0;
   }
 
-  /** Copies one stretch beside the event loop. One at a time. */
+  /** Copies one stretch off-thread. One at a time. */
   async advance(): Promise<void> {
     const next = this.#left.shift();
     if (next === undefined) return;
@@ -70,7 +67,7 @@ export class BlockCopy {
     await this.#underWay;
   }
 
-  /** Copies in this turn all that nobody has begun to, and waits for what is under way. */
+  /** Copies in this turn all stretches that are not begun, and waits for those under way. */
   async finish(): Promise<void> {
     const left = this.#left.splice(0);
     const [ofHost, ofDevice] = [
@@ -80,7 +77,7 @@ export class BlockCopy {
     if (ofDevice.length > 0)
       this.#underWay = Promise.all([this.#underWay, copiedByDevice(ofDevice)]).then(() => {});
     for (const { from, into, begin, numel } of ofHost) {
-      // What a scope returns survives it: the views must not, or they hold the memory that the receiver frees.
+      // Results of a scope survive it: the views must not, or they hold the memory that the receiver frees.
       scope(() => {
         into.narrow(0, begin, numel).copy_(from.narrow(0, begin, numel));
       });
@@ -96,12 +93,12 @@ export class BlockCopy {
 
 const isOfHost = ({ device }: Tensor) => device === "cpu";
 
-/** Of the size and the place of a copy of a state's tensor. */
+/** Memory of the size and place of a copy of a state tensor. */
 async function memoryFor(tensor: Tensor): Promise<Tensor> {
   return isOfHost(tensor) ? emptySharedOffThread(tensor.numel) : hold(() => emptyPinned(tensor));
 }
 
-/** A device copies what it has by itself, in a stream of its own. @returns fulfilled once all are there */
+/** A device copies its tensors itself, in a stream of its own. @returns fulfilled once all are there */
 async function copiedByDevice(stretches: readonly Stretch[]): Promise<void> {
   const copies = stretches.map(({ from, into, begin, numel }) =>
     scope(() => copyBeside(into.narrow(0, begin, numel), from.narrow(0, begin, numel))),

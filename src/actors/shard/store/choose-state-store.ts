@@ -12,11 +12,11 @@ import {
   SplitStateStore,
 } from "./state-store.ts";
 
-/** Who works together to keep one rank's state. */
+/** The parts that together keep one rank's optimizer state. */
 export interface StateStorePlace {
   readonly rank: number;
   readonly shard: ActorRef<ShardProtocol>;
-  /** Where the shard may leave state. */
+  /** Where the shard may offload state. */
   readonly offload: ActorRef<OffloadProtocol> | undefined;
   readonly share: ShareWithRanks;
   readonly paging: ParameterPaging;
@@ -24,7 +24,7 @@ export interface StateStorePlace {
 
 /**
  * @param owned - the owned range of each block's parameters, writable; ownership passes
- * @returns who keeps the optimizers' state: the shard's own thread, its offload actor, or each a part, as the plan says
+ * @returns the store of the optimizers' state as the plan says: the shard's own thread, its offload actor, or both, split
  */
 export function stateStoreOf(
   plan: ShardPlan,

@@ -35,11 +35,11 @@ export class FileStateStore implements OptimizerStateStore {
   #step = -1;
 
   /**
-   * @param directory - on the disk that is to hold the file
+   * @param directory - on the disk that holds the file
    * @param states - ownership passes
-   * @param turns - in which the arithmetic is done
-   * @param paging - of the parameters; in an update they are present as it is
-   * @param placeOf - which block goes first of those that wait for the disk, the lowest
+   * @param turns - deal the arithmetic
+   * @param paging - of the parameters; in an update they are present
+   * @param placeOf - a block's place among those that wait for the disk; the lowest goes first
    * @throws {TroupeError} `SCRATCH_FILE`
    */
   constructor(
@@ -58,7 +58,6 @@ export class FileStateStore implements OptimizerStateStore {
     this.#share = share;
   }
 
-  /** What the state takes on the disk. */
   get sizeBytes(): number {
     return this.#records.sizeBytes;
   }
@@ -97,7 +96,7 @@ export class FileStateStore implements OptimizerStateStore {
     }
   }
 
-  /** What is declared frozen is kept by the shard itself. */
+  /** The shard itself keeps what is declared frozen. */
   async keepState(): Promise<void> {}
 
   snapshot(order: SnapshotOrder): void {
@@ -143,7 +142,7 @@ export class FileStateStore implements OptimizerStateStore {
     this.#order.push(block);
   }
 
-  /** Steps update their blocks in one order: what followed in the last one, or began it, is needed next. */
+  /** Steps update their blocks in one order: the block that followed in the last step, or began it, is needed next. */
   #readAhead(): void {
     const isOver = this.#order.length === this.#kept.size;
     const next = isOver ? this.#order : this.#lastOrder.slice(this.#order.length);
@@ -159,7 +158,7 @@ export class FileStateStore implements OptimizerStateStore {
 
 const roundUp = (numel: number) => Math.ceil(numel / FLOATS_IN_PAGE) * FLOATS_IN_PAGE;
 
-/** Elements of a block's record: what is kept, each tensor from a page on. */
+/** Elements of a block's record: its state, each tensor aligned to a page. */
 function recordNumel({ layouts }: BlockState): number {
   return layouts.reduce((sum, { numel }) => sum + roundUp(numel), 0);
 }

@@ -10,7 +10,7 @@ import {
 } from "../../protocols/index.ts";
 import type { OptimizerStateStore } from "./state-store.ts";
 
-/** Has an offload actor keep the state: gradients go there as refs, and the new parameters are written by it in place. */
+/** Keeps the state in an offload actor: gradients go there as refs, and it writes the new parameters in place. */
 export class RemoteStateStore implements OptimizerStateStore {
   readonly #offload: ActorRef<OffloadProtocol>;
   readonly #deadline: { readonly deadlineMs: number };
@@ -41,7 +41,7 @@ export class RemoteStateStore implements OptimizerStateStore {
     return this.#offload.ask("update", message, this.#deadline);
   }
 
-  /** What is declared frozen is kept by the shard itself. */
+  /** The shard itself keeps what is declared frozen. */
   async keepState(): Promise<void> {}
 
   snapshot(order: SnapshotOrder): void {

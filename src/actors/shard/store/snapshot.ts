@@ -5,15 +5,14 @@ import { type SnapshotOrder, sentTo } from "../../protocols/index.ts";
 import { BlockCopy } from "./block-copy.ts";
 
 /**
- * The state after one step, on its way to the checkpointer: each block is copied beside the event loop, and at the latest
- * just before it is updated again, so that saving does not stop training.
+ * The state after one step, on its way to the checkpointer: each block is copied off-thread, at the latest just before its next
+ * update, so that saving does not stop training.
  */
 export class Snapshot {
   readonly #order: SnapshotOrder;
   readonly #blocks: Set<number>;
-  /** Blocks that are being copied. */
   readonly #begun = new Map<number, Promise<BlockCopy>>();
-  /** Not sent yet: how long updates were held up. */
+  /** How long updates were held up; not sent yet. */
   #blockedMs = 0;
 
   constructor(order: SnapshotOrder) {
@@ -31,12 +30,12 @@ export class Snapshot {
     return this.#blocks.size === 0;
   }
 
-  /** Whether a block is to be copied and is not whole yet. */
+  /** Whether a block's copy is still incomplete. */
   lacks(block: number): boolean {
     return this.#blocks.has(block);
   }
 
-  /** Copies a block's state, which is bound, in a thread that gives way to others, and sends it, unless that has been done. */
+  /** Copies a block's bound state in a thread of lower priority and sends it, unless that is done. */
   async copyOffThread(state: BlockState): Promise<void> {
     while (this.lacks(state.block)) {
       const copy = await this.#copyOf(state);
@@ -47,8 +46,8 @@ export class Snapshot {
   }
 
   /**
-   * Has a block's state copied, which is bound, and sent, unless that has been done: what has not been begun by now is copied
-   * in this turn. What that takes is told as time for which training was blocked.
+   * Completes the copy of a block's bound state and sends it, unless that is done: stretches not begun are copied in this turn.
+   * That time is reported as time for which training was blocked.
    */
   async copy(state: BlockState): Promise<void> {
     if (!this.lacks(state.block)) return;
@@ -60,12 +59,11 @@ export class Snapshot {
     this.#send(state.block, copy);
   }
 
-  /** Nobody wants it any more: what is copied of a block and not sent is given back. */
   dispose(): void {
     for (const begun of this.#begun.values()) {
       begun.then(
         (copy) => copy.dispose(),
-        () => {}, // told to who waits for it
+        () => {}, // delivered to the waiters
       );
     }
     this.#begun.clear();
@@ -78,7 +76,7 @@ export class Snapshot {
     return begun;
   }
 
-  /** Whoever finds a block's copy whole first sends it. */
+  /** The first to find a block's copy complete sends it. */
   #send(block: number, { copies }: BlockCopy): void {
     if (!this.#blocks.delete(block)) return;
     this.#begun.delete(block);

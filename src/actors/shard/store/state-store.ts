@@ -8,28 +8,25 @@ import { openValues } from "../../state/initial/index.ts";
 import { NOTHING_PAGED, type ParameterPaging, whilePinned } from "../../state/paging/index.ts";
 import { Snapshots } from "./snapshots.ts";
 
-/** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
+/** Keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
 export interface OptimizerStateStore {
-  /**
-   * Fills state and parameters with where the run begins.
-   * @param reader - the actor in whose thread they are
-   */
+  /** Fills state and parameters with the run's initial state. @param reader - the actor in whose thread they are */
   fill(initial: InitialState, reader: Addressed): Promise<void>;
   /**
-   * One optimizer step on a block.
+   * Makes one optimizer step on a block.
    * @param gradient - of the owned range, float32, summed; ownership passes
-   * @param scales - only where the parameters and all that is kept of them are on a device; until then the caller's
+   * @param scales - only if the parameters and all their state are on a device; the caller's until then
    * @returns once the new parameters are where the ranks read them
    */
   update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated>;
   /**
-   * The optimizers keep something of a block from `step` on, zeros at first, where they have not before: it was declared
-   * frozen, and this step trains some of it.
+   * Begins the state of a block, zeros, from `step` on, if there is none: it was declared frozen, and this step trains some of
+   * it.
    */
   keepState(step: number, block: number): Promise<void>;
-  /** Has the state that follows a step copied to the checkpointer, each block before its next update. */
+  /** Sends the state that follows a step to the checkpointer, each block copied before its next update. */
   snapshot(order: SnapshotOrder): void;
-  /** All updates of `step` are made: what a snapshot of it still lacks is copied when there is time. */
+  /** All updates of `step` are made: the rest of its snapshot is copied when there is time. */
   settle(step: number): Promise<void>;
   stop(): void;
 }
@@ -44,7 +41,7 @@ export type ShareWithRanks = (
   value: Tensor,
 ) => Promise<readonly Tensor[]>;
 
-/** Keeps the state in memory, in the thread that it is made in, and updates it there. */
+/** Keeps the state in memory, in the thread that makes it, and updates it there. */
 export class MemoryStateStore implements OptimizerStateStore {
   readonly #states: ReadonlyMap<number, BlockState>;
   readonly #share: ShareWithRanks;
@@ -53,9 +50,9 @@ export class MemoryStateStore implements OptimizerStateStore {
   readonly #snapshots = new Snapshots();
 
   /**
-   * @param states - whose memory is made here, as zeros; ownership passes
-   * @param paging - of the parameters; in an update they are present as it is
-   * @param kindOf - what the ledger calls memory of a kind of state
+   * @param states - their memory is made here, as zeros; ownership passes
+   * @param paging - of the parameters; in an update they are present
+   * @param kindOf - the ledger's name for memory of a kind of state
    */
   constructor(
     states: readonly BlockState[],
@@ -121,7 +118,7 @@ export class MemoryStateStore implements OptimizerStateStore {
   }
 }
 
-/** Parts the blocks among stateStores. */
+/** Splits the blocks among several stores. */
 export class SplitStateStore implements OptimizerStateStore {
   readonly #stateStores: readonly OptimizerStateStore[];
   readonly #stateStoreOf: (block: number) => OptimizerStateStore;
@@ -159,7 +156,7 @@ export class SplitStateStore implements OptimizerStateStore {
   }
 }
 
-/** Runs an update to its end, in this turn unless it asks for what the other ranks know. */
+/** Runs an update to its end, in this turn unless it needs an exchange with other ranks. */
 export async function runUpdate(
   state: BlockState,
   update: BlockUpdate,
@@ -185,7 +182,7 @@ export async function runUpdate(
   }
 }
 
-/** Has what an update is about to overwrite copied first, where snapshots of earlier steps still lack it. */
+/** Copies the blocks that an update is about to overwrite first, if snapshots of earlier steps still lack them. */
 export async function copiedBefore(
   { step }: Pick<BlockUpdate, "step">,
   state: BlockState,

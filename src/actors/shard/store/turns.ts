@@ -6,8 +6,8 @@ interface Waiting {
 }
 
 /**
- * Deals the turns of an actor's event loop: one piece of work each, so that between two of them messages come and go.
- * Of those that wait, the one with the lowest place goes first.
+ * Deals the turns of an actor's event loop: one piece of work each, with messages in between. Of the waiting pieces the one
+ * with the lowest place goes first.
  */
 export class Turns {
   readonly #delayMs: number;
@@ -15,8 +15,8 @@ export class Turns {
   #dealing = false;
 
   /**
-   * @param delayMs - each turn is put off for so long, on purpose: what slower work would cost, or a slower device, which goes
-   *   on while this thread is busy; turns that wait come at its pace, however late this thread is for one of them
+   * @param delayMs - delays each turn on purpose, to imitate slower work or a slower device, which goes on while this thread is
+   * busy; waiting turns come at its pace, however late this thread is for one of them
    */
   constructor(delayMs = 0) {
     this.#delayMs = delayMs;

@@ -1,31 +1,28 @@
-/** Steps in which the same parameters are frozen. */
+/** A span of steps in which the same parameters are frozen. */
 interface Span {
   readonly firstStep: number;
   /** Updates made before it. */
   readonly numUpdates: number;
   readonly frozen: ReadonlySet<string>;
-  /** By name, the updates before it that a parameter was frozen in; none where it is not named. */
+  /** By name, the earlier updates in which a parameter was frozen; a name left out counts 0. */
   readonly before: ReadonlyMap<string, number>;
 }
 
-/** Which parameters each step leaves out, and how many updates each parameter was left out of before. */
+/** The parameters that each step leaves out, and how many earlier updates left each parameter out. */
 export class FrozenUpdates {
-  /** In order; of those that are over, no more than steps under way may ask for. */
+  /** In order; spans that no step under way can ask for are dropped. */
   #spans: Span[];
 
   /**
-   * @param firstStep - of the run's part that begins
+   * @param firstStep - of this part of the run
    * @param numUpdates - made before it
-   * @param before - by name, in how many of them a parameter was frozen
+   * @param before - by name, the number of them in which a parameter was frozen
    */
   constructor(firstStep: number, numUpdates: number, before: Readonly<Record<string, number>> = {}) {
     this.#spans = [{ firstStep, numUpdates, frozen: new Set(), before: new Map(Object.entries(before)) }];
   }
 
-  /**
-   * From `step` on other parameters are frozen.
-   * @param numUpdates - made before it
-   */
+  /** Freezes other parameters from `step` on. @param numUpdates - made before it */
   begin(step: number, numUpdates: number, frozen: readonly string[]): void {
     const before = new Map(Object.entries(this.before(step, numUpdates)));
     this.#spans.push({ firstStep: step, numUpdates, frozen: new Set(frozen), before });
@@ -38,7 +35,7 @@ export class FrozenUpdates {
 
   /**
    * @param numUpdates - made before `step`
-   * @returns by name, in how many of them a parameter was frozen; of `names`, or of all, those that were in any
+   * @returns by name, how many of them left a parameter out; of `names`, or of all, those with any
    */
   before(step: number, numUpdates: number, names?: readonly string[]): Record<string, number> {
     const span = this.#spanOf(step);
@@ -52,7 +49,7 @@ export class FrozenUpdates {
     );
   }
 
-  /** Nobody asks for what was before `step` any more. */
+  /** Drops everything before `step`. */
   forget(step: number): void {
     const last = this.#spans.findLastIndex(({ firstStep }) => firstStep <= step);
     this.#spans = this.#spans.slice(Math.max(last, 0));
@@ -63,7 +60,7 @@ export class FrozenUpdates {
   }
 }
 
-/** @returns in how many of the updates so far a parameter was frozen */
+/** @returns the number of updates so far in which a parameter was frozen */
 function countIn({ before, frozen, numUpdates }: Span, name: string, numUpdatesNow: number): number {
   return (before.get(name) ?? 0) + (frozen.has(name) ? numUpdatesNow - numUpdates : 0);
 }

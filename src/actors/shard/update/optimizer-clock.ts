@@ -11,15 +11,15 @@ import type { InitialState, ShardPlan, SnapshotProtocol } from "../../protocols/
 import { FrozenUpdates } from "./frozen-updates.ts";
 
 /**
- * How far the optimizer has come before each step: how many updates were made, and what the loss is multiplied by.
- * Skipped steps are not counted, so where steps may be skipped a step's place is known once the one before has ended. A
- * parameter that was frozen is behind by the updates that it was frozen in.
+ * The optimizer's progress before each step: the number of updates, and the loss scale. Skipped steps are not counted, so if
+ * steps may be skipped a step's progress is known once the one before has ended. A frozen parameter lags by the updates that it
+ * was frozen in.
  */
 export class OptimizerClock {
   readonly #plan: ShardPlan;
   readonly #before = new Map<number, OptimizerProgress>();
   readonly #frozen: FrozenUpdates;
-  /** Checkpoints that do not know yet how far the optimizer has come, by the step that their state follows. */
+  /** Checkpoints that still wait for the optimizer's progress, by the step that their state follows. */
   readonly #saving = new Map<number, ActorRef<SnapshotProtocol>>();
   /** The last step whose trained parameters are known. */
   #lastScored: number;
@@ -34,7 +34,7 @@ export class OptimizerClock {
     this.#frozen = new FrozenUpdates(step, begin.numUpdates, saved?.frozenUpdates);
   }
 
-  /** @throws where steps may be left out and the one before has not ended */
+  /** @throws if steps may be skipped and the one before has not ended */
   before(step: number): OptimizerProgress {
     const { initial } = this.#plan;
     const known = this.#before.get(step);
@@ -45,7 +45,7 @@ export class OptimizerClock {
     return { numUpdates: numUpdates + step - initial.step };
   }
 
-  /** What the gradients' sum of a step is divided by to be the gradient of the mean loss. */
+  /** The divisor that turns a step's summed gradient into the gradient of the mean loss. */
   divisor(step: number): number {
     const { numMicroBatches, training } = this.#plan;
     const ofStep = microBatchesAt(training.sampler, numMicroBatches, step);
@@ -62,7 +62,7 @@ export class OptimizerClock {
     return this.#frozen.at(step);
   }
 
-  /** @returns by name, in how many updates before a step each of these parameters was frozen, where it was */
+  /** @returns by name, the number of updates before a step in which each of these parameters was frozen, if any */
   frozenUpdatesBefore(step: number, names: readonly string[]): Readonly<Record<string, number>> {
     return this.#frozen.before(step, this.before(step).numUpdates, names);
   }
@@ -73,13 +73,13 @@ export class OptimizerClock {
     this.#report(step);
   }
 
-  /** A step has been told of: nobody asks for what was before it any more. */
+  /** Drops everything before a step whose end has been reported. */
   forget(step: number): void {
     this.#before.delete(step);
     this.#frozen.forget(step);
   }
 
-  /** Reports to a checkpoint of the state after `step` how far the optimizer is, as soon as that is known. */
+  /** Reports the optimizer's progress to a checkpoint of the state after `step`, once it is known. */
   reportAfter(step: number, checkpointer: ActorRef<SnapshotProtocol>): void {
     this.#saving.set(step, checkpointer);
     this.#report(step);
@@ -115,7 +115,7 @@ function progressOf(initial: InitialState): SavedProgress | undefined {
   return "progress" in initial ? initial.progress : undefined;
 }
 
-/** @returns whether a step may be left out: no update begins before the step has been judged then, nor is counted before */
+/** @returns whether a step may be skipped: then no update begins, or is counted, before the step has been judged */
 export function maySkipUpdates({ precision, anomalies }: ShardPlan): boolean {
   return precision.lossScale !== undefined || maySkip(anomalies);
 }

@@ -15,7 +15,7 @@ export class KeptValues implements InitialValues {
     this.#reader = reader;
   }
 
-  /** @throws {TroupeError} `MEMORY_COPY_LOST` where the copy has gone, or its holder */
+  /** @throws {TroupeError} `MEMORY_COPY_LOST` if the copy or its holder is gone */
   async fill(state: BlockState): Promise<void> {
     const { step, checkpointer, deadlineMs, progress } = this.#initial;
     const { tensors } = state;

@@ -5,22 +5,19 @@ import type { InitialState } from "../../protocols/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 import { KeptValues } from "./kept-values.ts";
 
-/**
- * @param reader - the actor that fills blocks
- * @throws what opening a file throws
- */
+/** @param reader - the actor that fills blocks @throws errors of opening a file */
 export async function openValues(initial: InitialState, reader: Addressed): Promise<InitialValues> {
   const { base, ...own } = initial;
   if (base !== undefined)
     return new ValuesOnBase(await openValues(own, reader), await openValues(base, reader));
   if (initial.kind === "seed") return new DrawnValues(initial.seed);
   if (initial.kind === "memory") return new KeptValues(initial, reader);
-  // Not above: a shard that begins from a seed would load the room of checkpoints in vain.
+  // Imported here: a shard that begins from a seed does not need the checkpoint room.
   const { StoredValues } = await import("./stored-values.ts");
   return StoredValues.open(initial);
 }
 
-/** Values of a delta, and elsewhere those of the base that it stands on. */
+/** Values of a delta, and those of its base for the rest. */
 class ValuesOnBase implements InitialValues {
   readonly #own: InitialValues;
   readonly #base: InitialValues;

@@ -32,7 +32,7 @@ import type { InitialStateOf } from "../../protocols/index.ts";
 import { entryName } from "../saving/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 
-/** Values of files, open for being read. */
+/** Values from open files. */
 export class StoredValues implements InitialValues {
   readonly #initial: InitialStateOf<"weights" | "checkpoint">;
   readonly #stored: StoredTensors & AsyncDisposable;
@@ -52,9 +52,9 @@ export class StoredValues implements InitialValues {
   }
 
   /**
-   * What is not stored is left as it is: zeros.
-   * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a
-   *   parameter that the checkpoint's run trained by another rule
+   * Leaves tensors that are not stored as they are: zeros.
+   * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a parameter
+   * that the checkpoint's run trained by another rule
    */
   async fill(state: BlockState): Promise<void> {
     const initial = this.#initial;
@@ -99,7 +99,7 @@ export class StoredValues implements InitialValues {
     state.publish(progress);
   }
 
-  /** Bytes asked of a checkpoint's files so far, whole chunks of them. */
+  /** Bytes read from a checkpoint's files so far, in complete chunks. */
   get readBytes(): number {
     return this.#stored instanceof Checkpoint ? this.#stored.readBytes : 0;
   }
@@ -109,7 +109,7 @@ export class StoredValues implements InitialValues {
   }
 }
 
-/** Where the run has several hosts, by messages: this one may not have the folder. */
+/** Reads by messages if the run has several hosts: this one may not have the folder. */
 async function openStored({ path, reader }: InitialStateOf<"checkpoint">): Promise<Checkpoint> {
   if (reader === undefined) return openCheckpoint(path);
   const { readers, deadlineMs } = reader;
@@ -121,7 +121,7 @@ async function openStored({ path, reader }: InitialStateOf<"checkpoint">): Promi
   return Checkpoint.open(new RelayedFolder(path, relays));
 }
 
-/** Fills what a folder lacks as a run from nothing would. */
+/** Draws parameters that a folder lacks as a new run would. */
 async function draw(piece: Piece, into: Tensor, { seed }: InitialStateOf<"weights">): Promise<void> {
   await loadInitializers([piece.parameter.init]);
   scope(() => {
@@ -145,12 +145,12 @@ const READABLE: Partial<Record<SafetensorsDType, Readable>> = {
   F16: { dtype: "float16", bytes: 2 },
 };
 
-/** What torch counts in, in its buffers. */
+/** torch's dtype of counts in its buffers. */
 const COUNTED: Readable = { dtype: "int64", bytes: 8 };
 
 /**
- * What has seen no update has nothing kept of it, and begins with zeros. Of anything else, moments that began at zero now would
- * be corrected as if they were as old as its updates, and take steps far too long.
+ * Requires state for every parameter that has seen updates; one without starts with zeros. Moments that began at zero now would
+ * be bias-corrected as if as old as its updates, and take steps far too long.
  */
 function requireUnseen(
   progress: SavedProgress | undefined,
@@ -171,7 +171,7 @@ function requireUnseen(
   );
 }
 
-/** What a piece's elements are stored as. @throws {TroupeError} `CHECKPOINT_SHAPE` */
+/** The stored dtype of a piece's elements. @throws {TroupeError} `CHECKPOINT_SHAPE` */
 function readableEntry(
   stored: StoredTensors,
   entry: string,
@@ -204,7 +204,7 @@ function otherEntry(
   );
 }
 
-/** @throws {TroupeError} `CHECKPOINT_SHAPE` for another shape or dtype: a constant is what it is */
+/** @throws {TroupeError} `CHECKPOINT_SHAPE` for another shape or dtype: a constant is not converted */
 async function readConstant(
   stored: StoredTensors,
   entry: string,
@@ -226,7 +226,7 @@ async function readConstant(
   }
 }
 
-/** Copies a piece's values into its place in the owned range `into`, converting the dtype. */
+/** Copies a piece's values into its part of the owned range `into`, converting the dtype. */
 async function readConverted(
   stored: StoredTensors,
   part: TensorPart,
@@ -246,8 +246,8 @@ async function readConverted(
 }
 
 /**
- * Where a piece lies in the whole tensor and where in memory that has it from element `at` on, three numbers for each
- * stretch, in bytes.
+ * The stretches of a piece in the complete tensor and in memory that holds it from element `at` on: three numbers each, in
+ * bytes.
  */
 function stretchesOf(
   { parameter, parameterBegin, numel }: Piece,

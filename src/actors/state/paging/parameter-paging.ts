@@ -3,16 +3,16 @@ import type { FlatBlock } from "../../../compute/parallel/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
 import type { PagingProtocol } from "../../protocols/index.ts";
 
-/** Sees to it that parameters are in memory while something is done with them. */
+/** Keeps parameters in memory while they are used. */
 export interface ParameterPaging {
-  /** Whether a block's parameters are ever elsewhere. */
+  /** Whether a block's parameters are ever paged out. */
   isPaged(layout: FlatBlock): boolean;
   /** Fulfilled once the block is in memory, until {@link unpin}. */
   pin(layout: FlatBlock, access: Access): Promise<void>;
   unpin(layout: FlatBlock, access: Access): void;
 }
 
-/** Runs `work` while a block is in memory: at once where it always is. */
+/** Runs `work` while a block is in memory: at once if it always is. */
 export async function whilePinned<T>(
   paging: ParameterPaging,
   layout: FlatBlock,
@@ -28,20 +28,20 @@ export async function whilePinned<T>(
   }
 }
 
-/** Of a run that offloads no parameters. */
+/** For a run that offloads no parameters. */
 export const NOTHING_PAGED: ParameterPaging = {
   isPaged: () => false,
   pin: async () => {},
   unpin: () => {},
 };
 
-/** The paging of blocks that another actor sees to. */
+/** The paging of blocks that another actor holds. */
 export class RemotePaging implements ParameterPaging {
   readonly #asked: ActorRef<PagingProtocol>;
   readonly #blocks: ReadonlySet<string>;
   readonly #deadline: { readonly deadlineMs: number };
 
-  /** @param blocks - names of those that are paged */
+  /** @param blocks - names of the paged ones */
   constructor(asked: ActorRef<PagingProtocol>, blocks: readonly string[], deadlineMs: number) {
     this.#asked = asked;
     this.#blocks = new Set(blocks);

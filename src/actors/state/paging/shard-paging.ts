@@ -10,7 +10,7 @@ import type { ActorRef } from "../../../runtime/index.ts";
 import type { PagingProtocol, PinRequest, ShardPlan } from "../../protocols/index.ts";
 import { type ParameterPaging, RemotePaging } from "./parameter-paging.ts";
 
-/** Of the blocks whose parameters are paged, a shard holds those of which its rank is the first, and asks for the others. */
+/** A shard's paging: it holds the paged blocks of which its rank is the first, and asks the holders of the others. */
 export class ShardPaging implements ParameterPaging {
   readonly #rank: number;
   readonly #byName: ReadonlyMap<string, FlatBlock>;
@@ -35,7 +35,7 @@ export class ShardPaging implements ParameterPaging {
   }
 
   /**
-   * Gives the memory of the blocks that this shard holds up, until somebody pins them.
+   * Gives up the memory of the blocks that this shard holds until they are pinned.
    * @param memories - by index of the block, of `emptyPaged`; ownership passes
    * @throws {TroupeError} `SCRATCH_FILE`
    */
@@ -77,7 +77,7 @@ export class ShardPaging implements ParameterPaging {
     this.unpin(this.#at(block), access);
   }
 
-  /** Whoever waits for a block, now or later, gets `reason`. */
+  /** Rejects all waits for blocks, present and future, with `reason`. */
   abort(reason: Error): void {
     this.#held.reject(reason);
     this.#holder?.abort(reason);

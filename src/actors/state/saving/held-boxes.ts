@@ -2,17 +2,17 @@ import { hold, type Tensor } from "../../../compute/tensor/index.ts";
 import { type Box, boxesOfRun } from "../../../library/checkpoint/index.ts";
 import type { HeldRun } from "../../protocols/index.ts";
 
-/** A box of a whole tensor, and where a rank that holds some of the tensor has its elements. */
+/** A box of a complete tensor, and the position of its elements in a rank's share. */
 export interface HeldBox extends Box {
-  /** The run of what the rank holds that has them, and maybe others: elements of a box of this shape. */
+  /** The run of the rank's share that contains them, maybe with others: elements of a box of this shape. */
   readonly from: { readonly begin: number; readonly shape: readonly number[] };
-  /** What of that box it is: all along every dimension but one. */
+  /** Its part of that box: all along every dimension but one. */
   readonly cut: { readonly dim: number; readonly begin: number; readonly size: number };
 }
 
 /**
- * What a run of held elements is in the whole tensor, as boxes: a split tensor's share lies apart there, in as many parts as the
- * whole was cut into, and what was added to make it even is nowhere.
+ * The boxes of a run of held elements in the complete tensor: a split tensor's share consists of as many parts there as the
+ * tensor was cut into, and its padding is nowhere.
  */
 export function heldBoxes(held: HeldRun): HeldBox[] {
   return boxesOfRun(held.shape, held.begin, held.numel).flatMap((box) => {
@@ -39,10 +39,7 @@ export function heldBoxes(held: HeldRun): HeldBox[] {
   });
 }
 
-/**
- * @param values - the run that the box is from, flat
- * @returns the box's own elements, flat; the caller's
- */
+/** @param values - the run of the box, flat @returns the box's own elements, flat; the caller's */
 export function valuesOf({ from, cut }: HeldBox, values: Tensor): Tensor {
   if (cut.size === (from.shape[cut.dim] ?? 1)) return hold(() => values.view([-1]));
   return hold(() => values.view(from.shape).narrow(cut.dim, cut.begin, cut.size).contiguous().view([-1]));
@@ -52,7 +49,7 @@ function beginOf(shape: readonly number[], { offset }: Box): number {
   return shape.reduce((place, size, dim) => place * size + (offset[dim] ?? 0), 0);
 }
 
-/** Elements of the run that a box is from. */
+/** The run that a box is cut from. */
 export function fromRun({ from }: HeldBox, held: HeldRun): HeldRun {
   return { ...held, begin: from.begin, numel: from.shape.reduce((total, size) => total * size, 1) };
 }

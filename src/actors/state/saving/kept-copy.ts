@@ -8,20 +8,19 @@ import type { StateImage } from "./state-image.ts";
 export class KeptCopy implements Disposable {
   #kept: { readonly state: KeptState; readonly image: StateImage } | undefined;
 
-  /** What is kept. */
   get state(): KeptState | undefined {
     return this.#kept?.state;
   }
 
-  /** Keeps this state instead; takes the image over. */
+  /** Keeps this state instead; ownership of the image passes. */
   replace(state: KeptState, image: StateImage): void {
     this[Symbol.dispose]();
     this.#kept = { state, image };
   }
 
   /**
-   * @returns for each wanted tensor its values piece by piece, flat: shared, to be read only
-   * @throws {TroupeError} `MEMORY_COPY_LOST` where another step is kept, or not all that is wanted
+   * @returns for each wanted tensor its values piece by piece, flat: shared, read-only
+   * @throws {TroupeError} `MEMORY_COPY_LOST` if another step is kept, or some of it is missing
    */
   restore({ step, wanted, owner }: RestoreRequest): TensorRef[][] {
     const kept = this.#kept;

@@ -4,7 +4,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { SavePart } from "../../protocols/index.ts";
 import { StateImage } from "./state-image.ts";
 
-/** The parts of one save as they come in. Owns their tensors until its image is taken or it is disposed. */
+/** The parts of one save as they arrive. Owns their tensors until its image is taken or it is disposed. */
 export class PartCollection implements Disposable {
   readonly generation: number;
   readonly step: number;
@@ -26,34 +26,29 @@ export class PartCollection implements Disposable {
       pieces,
       values: hold(() => attach(ref)),
     }));
-    // A save that has failed wants no more of them.
+    // A failed save drops further parts.
     for (const each of values) this.#image === undefined ? each.values.dispose() : this.#image.add(each);
     this.#numParts += 1;
     this.#blockedMs.set(part.rank, (this.#blockedMs.get(part.rank) ?? 0) + part.blockedMs);
     this.#wake();
   }
 
-  /** How far the optimizer has come. */
   setProgress(progress: SavedProgress): void {
     this.#progress = progress;
     this.#wake();
   }
 
-  /** For how long the copying of what has come held that rank up that was held up most. */
+  /** The longest time for which copying held up one rank. */
   get blockedMs(): number {
     return Math.max(0, ...this.#blockedMs.values());
   }
 
-  /** What has come so far. */
   get image(): StateImage {
     if (this.#image === undefined) throw abandoned(this.step);
     return this.#image;
   }
 
-  /**
-   * Resolves when what has come makes something so.
-   * @throws {TroupeError} `CHECKPOINT_ABANDONED` when nothing comes any more
-   */
+  /** Resolves when new parts make `isSo` true. @throws {TroupeError} `CHECKPOINT_ABANDONED` when no more parts come */
   async until(isSo: () => boolean): Promise<void> {
     for (;;) {
       if (this.#abandoned) throw abandoned(this.step);
@@ -62,18 +57,16 @@ export class PartCollection implements Disposable {
     }
   }
 
-  /** How many parts have come. */
   get numParts(): number {
     return this.#numParts;
   }
 
-  /** How far the optimizer has come, once that is known. */
   get progress(): SavedProgress | undefined {
     return this.#progress;
   }
 
-  /** Resolves with how far the optimizer is when everything has come. @throws as {@link until} */
-  async whole(numParts: number): Promise<SavedProgress> {
+  /** Resolves with the optimizer's progress when everything has arrived. @throws as {@link until} */
+  async complete(numParts: number): Promise<SavedProgress> {
     await this.until(() => this.#numParts >= numParts && this.#progress !== undefined);
     return this.#progress as SavedProgress;
   }
@@ -85,7 +78,7 @@ export class PartCollection implements Disposable {
     return image;
   }
 
-  /** Nobody will send the parts that are missing. */
+  /** Ends the save: the missing parts will not come. */
   abandon(): void {
     this.#abandoned = true;
     this[Symbol.dispose]();
@@ -102,7 +95,7 @@ export class PartCollection implements Disposable {
   }
 }
 
-/** What becomes of a save whose rank group ends before it is whole. */
+/** The error of a save whose rank group ends before it is complete. */
 export function abandoned(step: number): TroupeError {
   return new TroupeError(
     "CHECKPOINT_ABANDONED",
@@ -110,7 +103,7 @@ export function abandoned(step: number): TroupeError {
       where: "checkpoint",
       expected: `every part of step ${step}`,
       got: "a restart of the rank group before they had come",
-      hint: "the next save is whole",
+      hint: "the next save will be complete",
     },
     { fields: { step } },
   );

@@ -2,21 +2,21 @@ import { releaseRef } from "../../../compute/tensor/index.ts";
 import type { SavePart, SnapshotProtocol } from "../../protocols/index.ts";
 import { PartCollection } from "./part-collection.ts";
 
-/** One planned save, one asked for by each of two ranks a step apart, and a failed one whose parts still arrive. */
+/** One planned save, one requested by each of two ranks a step apart, and a failed one whose parts still arrive. */
 const MOST_UNDER_WAY = 4;
 
 /**
- * Collects the parts of the saves that its rank group sends: one that was planned, and beside it those that a loop asks for before
- * that step is made. Parts may come before the order to save them. Owns their tensors.
+ * Collects the parts of the saves that its rank group sends: one that was planned, and beside it those that a loop requests
+ * before that step is made. Parts may come before the order to save them. Owns their tensors.
  */
 export class PartCollector implements Disposable {
   #generation = 0;
   /** By step, in the order in which they began. */
   readonly #underWay = new Map<number, PartCollection>();
 
-  /** A new generation of the rank group: what earlier ones have not sent never comes. */
+  /** Begins a new generation of the rank group: missing parts of earlier ones never come. */
   begin(generation: number): void {
-    // Its parts overtake this word where they come first to a thread that gives way to others: they are kept.
+    // Its parts may overtake this message in a thread of lower priority: they are kept.
     if (generation > this.#generation) this.#enter(generation);
   }
 
@@ -44,12 +44,11 @@ export class PartCollector implements Disposable {
     if (generation >= this.#generation) this.of(generation, step).setProgress(progress);
   }
 
-  /** That save is over. The same step may be saved once more, for instance to the disk after a copy in memory. */
+  /** Ends a save. The same step may be saved once more, for instance to the disk after a copy in memory. */
   close(collection: PartCollection): void {
     if (this.#underWay.get(collection.step) === collection) this.#underWay.delete(collection.step);
   }
 
-  /** Nothing is saved any more. */
   [Symbol.dispose](): void {
     for (const collection of this.#underWay.values()) collection.abandon();
     this.#underWay.clear();

@@ -1,8 +1,8 @@
 import type { PartPlan, SavedShare, SavePlan, SentEntry } from "../../protocols/index.ts";
 
 /**
- * Deals what is saved to a writer a rank, each of which has what its own rank sends. Of what several ranks keep alike the first
- * one's writer writes it, so that together they hold each element once.
+ * Deals a save to one writer a rank, each of which gets what its own rank sends. The first of several equal copies is written,
+ * so that together they hold each element once.
  * @param ranks - the parts of each rank, in rank order
  */
 export function planShares(ranks: readonly (readonly PartPlan[])[], { entries }: SavePlan): SavedShare[] {
@@ -23,7 +23,7 @@ interface Run {
   readonly end: number;
 }
 
-/** What of an entry nobody before has taken; from here on it is taken. */
+/** Takes the runs of an entry that are not taken yet. */
 function untaken(entry: SentEntry, taken: Map<string, Run[]>): SentEntry[] {
   const { held } = entry;
   const key = `${nameOf(entry)} ${held.split?.index ?? 0}`;

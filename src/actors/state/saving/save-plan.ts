@@ -8,9 +8,9 @@ const compare = <T>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);
 const kindOf = ({ kind }: StateEntry) => (kind === MASTER ? "" : kind);
 
 /**
- * @param layouts - of what a rank and its shard hold
- * @param isKept - whether the optimizers keep something of a block; default what is declared to be trained
- * @returns what its shard sends when the state is saved, block after block
+ * @param layouts - blocks of a rank and its shard
+ * @param isKept - whether the optimizers keep state of a block; default for blocks declared trainable
+ * @returns the parts that its shard sends when the state is saved, block after block
  */
 export function partsOf(
   layouts: readonly FlatBlock[],

@@ -2,21 +2,21 @@ import type { Piece } from "../../../compute/parallel/index.ts";
 import { empty, hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import type { HeldRun, StateEntry } from "../../protocols/index.ts";
 
-/** A part of a state: flat values of one kind, and what lies where in them. */
+/** A part of a state: flat values of one kind, and the pieces in them. */
 export interface StatePart {
   readonly kind: string;
   readonly pieces: readonly Piece[];
   readonly values: Tensor;
 }
 
-/** Consecutive elements of a whole tensor, in memory: the caller's to dispose. float32, flat. */
+/** Consecutive elements of a complete tensor, in memory: the caller's to dispose. float32, flat. */
 export interface StateRange {
-  /** First element, within the whole. */
+  /** First element, within the tensor. */
   readonly begin: number;
   readonly values: Tensor;
 }
 
-/** Memory that came with one part, and how many of its pieces are still wanted. */
+/** Memory that came with one part, and the number of its pieces that are still wanted. */
 interface Holding {
   readonly tensor: Tensor;
   numWanted: number;
@@ -28,14 +28,14 @@ interface Stretch {
 }
 
 /**
- * The state of a run after one step, put together from what the ranks send of it, in any order and any layout. It owns
- * the memory of its parts and copies none of them but where a tensor that is split among ranks is asked for whole.
+ * The state of a run after one step, assembled from the ranks' parts, in any order and any layout. It owns their memory and
+ * copies it only to join a tensor that is split among ranks.
  */
 export class StateImage implements Disposable {
   readonly #stretches = new Map<string, Stretch[]>();
   readonly #holdings = new Set<Holding>();
 
-  /** Takes a part in; ownership of its values passes. */
+  /** Adds a part; ownership of its values passes. */
   add({ kind, pieces, values }: StatePart): void {
     const holding = { tensor: values, numWanted: pieces.length };
     this.#holdings.add(holding);
@@ -47,20 +47,22 @@ export class StateImage implements Disposable {
     }
   }
 
-  /** What is held, in bytes. */
   get sizeBytes(): number {
     return [...this.#holdings].reduce((sum, { tensor }) => sum + 4 * tensor.numel, 0);
   }
 
-  /** Whether every element of a tensor has come. */
+  /** Whether every element of a tensor has arrived. */
   has({ kind, parameter }: StateEntry): boolean {
     const shares = sharesOf(this.#of(kind, parameter));
     const [first] = shares.values();
     if (first === undefined || shares.size < (first[0]?.piece.parameter.split?.count ?? 1)) return false;
-    return shares.values().every(isWhole);
+    return shares.values().every(isComplete);
   }
 
-  /** The elements of a tensor that {@link has} come, first to last; ranges are views but for what ranks have split. */
+  /**
+   * The elements of a tensor that has arrived ({@link has}), first to last; ranges are views, except of tensors that ranks
+   * split.
+   */
   *ranges({ kind, parameter, shape }: StateEntry): Generator<StateRange> {
     const stretches = this.#of(kind, parameter);
     if (stretches[0]?.piece.parameter.split !== undefined) {
@@ -78,7 +80,7 @@ export class StateImage implements Disposable {
     }
   }
 
-  /** The values of a piece of any layout, flat: a view where one part holds it, else a copy. The caller's. */
+  /** The values of a piece of any layout, flat: a view if one part holds it, else a copy. The caller's. */
   piece(kind: string, piece: Piece): Tensor | undefined {
     const { parameter, parameterBegin, numel } = piece;
     const { split } = parameter;
@@ -92,16 +94,16 @@ export class StateImage implements Disposable {
     const shape = parameter.split?.logicalShape ?? parameter.shape;
     const entry = { kind, parameter: parameter.name, shape };
     if (!this.has(entry)) return undefined;
-    using whole = this.#whole(entry);
-    return cut(whole, piece);
+    using complete = this.#complete(entry);
+    return cut(complete, piece);
   }
 
-  /** Whether one part that has come has all of a run. */
+  /** Whether a single part that has arrived holds all of a run. */
   holds(kind: string, parameter: string, run: HeldRun): boolean {
     return this.#of(kind, parameter).some(({ piece }) => contains(piece, run));
   }
 
-  /** The values of a run that one part holds whole: a view, the caller's. undefined where none does, or it has not come. */
+  /** The values of a run that one part holds completely: a view, the caller's. undefined if none has arrived. */
   run(kind: string, parameter: string, run: HeldRun): Tensor | undefined {
     const holder = this.#of(kind, parameter).find(({ piece }) => contains(piece, run));
     if (holder === undefined) return undefined;
@@ -109,7 +111,7 @@ export class StateImage implements Disposable {
     return hold(() => holder.holding.tensor.narrow(0, rangeBegin + run.begin - parameterBegin, run.numel));
   }
 
-  /** A tensor is not wanted any more: memory of which nothing is wanted is given back. */
+  /** Releases a tensor: memory without any wanted piece is freed. */
   release({ kind, parameter }: StateEntry): void {
     const key = keyOf(kind, parameter);
     for (const { holding } of this.#stretches.get(key) ?? []) {
@@ -132,24 +134,24 @@ export class StateImage implements Disposable {
   }
 
   /** All elements of a tensor in one; the caller's. */
-  #whole(entry: StateEntry): Tensor {
-    const whole = hold(() => empty([product(entry.shape)]));
+  #complete(entry: StateEntry): Tensor {
+    const complete = hold(() => empty([product(entry.shape)]));
     for (const { begin, values } of this.ranges(entry)) {
       scope(() => {
-        whole.narrow(0, begin, values.numel).copy_(values);
+        complete.narrow(0, begin, values.numel).copy_(values);
       });
       values.dispose();
     }
-    return whole;
+    return complete;
   }
 }
 
 /**
- * A whole tensor's values, flat, from what ranks that have split it hold. Each one's share is put together first; then
- * it is a rectangle of the whole, seen as a matrix, and copied as one.
+ * A complete tensor's values, flat, from the ranks that split it. Each rank's share is assembled first; then it is a rectangle
+ * of the tensor, seen as a matrix, and copied as one.
  */
 function assembled(stretches: readonly Stretch[], shape: readonly number[]): Tensor {
-  const whole = hold(() => empty([product(shape)]));
+  const complete = hold(() => empty([product(shape)]));
   for (const ofRank of sharesOf(stretches).values()) {
     const [{ piece: first }] = ofRank as [Stretch];
     const { parameter } = first;
@@ -159,37 +161,37 @@ function assembled(stretches: readonly Stretch[], shape: readonly number[]): Ten
         const { parameterBegin, rangeBegin, numel } = piece;
         share.narrow(0, parameterBegin, numel).copy_(holding.tensor.narrow(0, rangeBegin, numel));
       }
-      const { from, to } = rectangles(parameter, share, whole);
+      const { from, to } = rectangles(parameter, share, complete);
       to.copy_(from);
     });
   }
-  return whole;
+  return complete;
 }
 
-/** The same elements of a rank's share of a split parameter and of the whole, as matrices; padding is left out. */
+/** The same elements in a rank's share of a split parameter and in the complete one, as matrices; padding is left out. */
 function rectangles(
   { shape, split }: Piece["parameter"],
   share: Tensor,
-  whole: Tensor,
+  complete: Tensor,
 ): { from: Tensor; to: Tensor } {
   const { dim, index, parts, logicalShape } = split as NonNullable<typeof split>;
   const inner = product(shape.slice(dim + 1));
   const heldWidth = ((shape[dim] ?? 0) / parts) * inner;
-  const wholeWidth = ((logicalShape[dim] ?? 0) / parts) * inner;
-  const begin = Math.min(index * heldWidth, wholeWidth);
-  const width = Math.min(heldWidth, wholeWidth - begin);
+  const completeWidth = ((logicalShape[dim] ?? 0) / parts) * inner;
+  const begin = Math.min(index * heldWidth, completeWidth);
+  const width = Math.min(heldWidth, completeWidth - begin);
   return {
     from: share.view([-1, heldWidth]).narrow(1, 0, width),
-    to: whole.view([-1, wholeWidth]).narrow(1, begin, width),
+    to: complete.view([-1, completeWidth]).narrow(1, begin, width),
   };
 }
 
-/** A piece's values, cut out of the whole tensor; padding is zero. */
-function cut(whole: Tensor, { parameter, parameterBegin, numel }: Piece): Tensor {
+/** A piece's values, cut out of the complete tensor; padding is zero. */
+function cut(complete: Tensor, { parameter, parameterBegin, numel }: Piece): Tensor {
   return hold(() => {
-    if (parameter.split === undefined) return whole.narrow(0, parameterBegin, numel).clone();
+    if (parameter.split === undefined) return complete.narrow(0, parameterBegin, numel).clone();
     const share = empty([parameter.numel]).zero_();
-    const { from, to } = rectangles(parameter, share, whole);
+    const { from, to } = rectangles(parameter, share, complete);
     from.copy_(to);
     return share.narrow(0, parameterBegin, numel).clone();
   });
@@ -203,13 +205,13 @@ function contains({ parameter, parameterBegin, numel }: Piece, run: HeldRun): bo
   );
 }
 
-/** By which share of a split parameter they are of. */
+/** Groups stretches by their share of a split parameter. */
 function sharesOf(stretches: readonly Stretch[]): Map<number, Stretch[]> {
   return Map.groupBy(stretches, ({ piece }) => piece.parameter.split?.index ?? 0);
 }
 
-/** Whether stretches of one share leave nothing out; what several ranks keep alike may come several times. */
-function isWhole(stretches: readonly Stretch[]): boolean {
+/** Whether stretches of one share leave nothing out; equal copies of several ranks may come several times. */
+function isComplete(stretches: readonly Stretch[]): boolean {
   let next = 0;
   for (const { piece } of stretches.toSorted(byPlace)) {
     if (piece.parameterBegin > next) return false;

@@ -7,11 +7,11 @@ import { isShareFile, suffixOf } from "./write-share.ts";
 export const writersMark = ".writers";
 
 /**
- * Removes from a folder of this host's own what no checkpoint needs any more: files of shares alone, and folders that held nothing
- * else. What cannot be removed now is tried again after the next save.
- * @param storage - that folder: once another's lies there, nothing is removed
- * @param present - the folders of the checkpoints that are there
- * @param step - the one that was saved last, by the draft of `ticket`
+ * Removes files of shares that no checkpoint needs any more from a folder of this host's own, and folders left empty. Failed
+ * removals are tried again after the next save.
+ * @param storage - that folder: if it has another run's files, nothing is removed
+ * @param present - the folders of the present checkpoints
+ * @param step - the last saved, by the draft of `ticket`
  */
 export async function tidyApart(
   storage: CheckpointStorage,

@@ -13,26 +13,26 @@ import type { SaveOrder, SaveProgress, StateEntry } from "../../protocols/index.
 import { entryName } from "./entry-name.ts";
 import type { PartCollection } from "./part-collection.ts";
 
-/** Whether an actor's emission is such a word. */
+/** Whether an actor's emission is a save's progress. */
 export function isSaveProgress(event: unknown): event is SaveProgress {
   return (event as Partial<SaveProgress> | null)?.kind === "checkpoint.progressed";
 }
 
-/** Where a save is written, and who hears of it. */
+/** The destination of a save, and its listener. */
 export interface Writing {
   readonly storage: CheckpointStorage;
-  /** Which checkpoints are kept once the new one is durable; all where there is none. */
+  /** Which checkpoints are kept once the new one is durable; all without a rule. */
   readonly keep: KeepRule | undefined;
   readonly report: (progress: SaveProgress) => void;
 }
 
-/** How often progress is told in one save, about. */
+/** About how many progress reports a save makes. */
 const NUM_REPORTS = 20;
 
 /**
- * Writes a save while its parts still come: each tensor as soon as it is whole, in the order of the files, from the memory
- * in which it came. That memory is given back with the last tensor in it, unless the save is kept.
- * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`; `CHECKPOINT_ABANDONED` where the parts do not come any more
+ * Writes a save while its parts still come: each tensor as soon as it is complete, in the order of the files, from the memory
+ * in which it came. That memory is freed with the last tensor in it, unless the save is kept.
+ * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`; `CHECKPOINT_ABANDONED` if the parts stop coming
  */
 export async function writeParts(
   { storage, keep, report }: Writing,
@@ -69,7 +69,7 @@ export async function writeParts(
     reportedBytes = writtenBytes;
     report({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
   }
-  const progress = await collection.whole(order.numParts);
+  const progress = await collection.complete(order.numParts);
   const { path, sizeBytes } = await draft.commit({
     ...order.state,
     optimizer: progress as unknown as JsonValue,
@@ -77,7 +77,7 @@ export async function writeParts(
   return { path, sizeBytes };
 }
 
-/** @param names - what the file calls parameters, where it has names of its own */
+/** @param names - the file's names of parameters, if it has its own */
 export function plannedAs(
   { kind, parameter, shape, dtype = "float32" }: StateEntry,
   names: Readonly<Record<string, string>>,
@@ -86,7 +86,7 @@ export function plannedAs(
   return kind === MASTER ? { ...tensor, entry: names[parameter] } : tensor;
 }
 
-/** Constants come as the words that they lie in; padding behind them is no part of them. */
+/** Constants come as the words that they lie in, without the padding behind them. */
 export function bytesOf({ dtype, shape }: StateEntry, values: Tensor): Tensor | Uint8Array {
   if (dtype === undefined) return values;
   const { buffer } = scope(() => constantIn(values, { dtype, shape }).toTypedArray());

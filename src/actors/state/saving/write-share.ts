@@ -17,20 +17,20 @@ import { bytesOf, plannedAs } from "./write-parts.ts";
 
 const SUFFIX_LENGTH = 8;
 
-/** What tells files of one save in a folder of a host's own from those of another save of the same step. */
+/** Distinguishes files of one save in a folder of a host's own from those of another save of the same step. */
 export function suffixOf(ticket: string): string {
   return ticket.slice(-SUFFIX_LENGTH);
 }
 
-/** Whether a file is one that {@link writeShare} has left in a folder of a host's own. */
+/** Whether {@link writeShare} has left the file in a folder of a host's own. */
 export function isShareFile(name: string): boolean {
   return /-rank-\d{5}-[0-9a-f]{8}(-\d{5}-of-\d{5})?\.safetensors$/.test(name);
 }
 
 /**
- * Writes what one rank sends of a save while it still comes: boxes of tensors, each as soon as it is there, durable when this
+ * Writes one rank's part of a save while it still comes: boxes of tensors, each as soon as it arrives, durable when this
  * resolves.
- * @throws {TroupeError} `CHECKPOINT_ABANDONED` where the parts do not come any more; what writing throws
+ * @throws {TroupeError} `CHECKPOINT_ABANDONED` if the parts stop coming; errors of writing
  */
 export async function writeShare(
   storage: CheckpointStorage,
@@ -75,7 +75,7 @@ async function draftOf(
     where: "checkpoint",
     expected: `the folder at ${storage.location} to be that of host 0`,
     got: "another",
-    hint: "was it taken away, or mounted anew?",
+    hint: "was it taken away, or mounted again?",
   });
 }
 

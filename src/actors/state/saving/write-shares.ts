@@ -4,8 +4,8 @@ import type { SaveOrder, SpreadSave, WrittenShare } from "../../protocols/index.
 import type { Writing } from "./write-parts.ts";
 
 /**
- * Has each rank's writer write its share of a save, and once all of them are durable commits them by one manifest.
- * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`; what the first writer threw that failed
+ * Makes each rank's writer write its share of a save, and once all are durable commits them by one manifest.
+ * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`; the first failed writer's error
  */
 export async function writeShares(
   { storage, keep, report }: Writing,

@@ -68,8 +68,9 @@ export function planBatch(
   resumed: Resumed | undefined,
 ): BatchPlan {
   if (training.evaluateEverySteps !== undefined || settings.layout.mesh.pp > 1) requireLoss(job);
-  const accumulation = settings.training.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
-  const batchSize = whole("batchSize", training.batchSize, 1);
+  const accumulation =
+    settings.training.accumulation ?? integer("accumulation", training.accumulation ?? 1, 1);
+  const batchSize = integer("batchSize", training.batchSize, 1);
   const asked = settings.training.steps ?? stepsBefore(training, resumed);
   const steps = asked ?? stepsOf(training, batchSize, data, resumed);
   const microBatchSize = batchSize / (settings.layout.mesh.dp * accumulation);
@@ -109,7 +110,7 @@ function stepsOf(
     const given = steps === undefined ? "neither" : "both";
     throw optionError("the job's training", "given in steps or in epochs", given);
   }
-  if (epochs === undefined) return whole("steps", steps as number, 0);
+  if (epochs === undefined) return integer("steps", steps as number, 0);
   const lasting = lastingSteps(epochs * numSamples, batchSize, resumed?.state);
   if (epochs >= 0 && Number.isSafeInteger(lasting)) return lasting;
   throw optionError("epochs", "≥ 0, of samples that end", `${epochs} of ${numSamples} samples`);
@@ -325,7 +326,7 @@ function evaluationBatches(
 }
 
 /** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
-function whole(option: string, value: number, lowest: number, highest = Number.MAX_SAFE_INTEGER): number {
+function integer(option: string, value: number, lowest: number, highest = Number.MAX_SAFE_INTEGER): number {
   if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
   const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
   throw optionError(option, `a whole number ${range}`, value);

@@ -8,7 +8,6 @@ import { type Resumed, type Start, startFromCheckpoint } from "../resume/start.t
 
 /** Sources for the states that a run can go back to. */
 export interface LastGoodOptions {
-  /** Where the run began. */
   readonly start: Start;
   /** The checkpoint, or folder of checkpoints, that the run resumed from, if any. */
   readonly resume: string | undefined;

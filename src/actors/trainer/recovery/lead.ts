@@ -34,7 +34,6 @@ export interface LeadOptions {
   readonly onPrepared: () => Promise<void>;
   /** Called with how long each step took, in ms. */
   readonly onStep: (durationMs: number) => void;
-  /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
   /** Runs `body` as the start of a trace, if it is sampled. */
   readonly begin: <T>(kind: string, body: () => T) => T;

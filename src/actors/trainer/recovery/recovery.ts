@@ -107,12 +107,12 @@ const ACCIDENTS: readonly string[] = [
   "PROCESS_START_FAILED",
 ];
 
-/** A run that goes back so often without getting any further will not by going back once more. */
+/** A run that goes back this many times without progress fails. */
 const MAX_IN_A_ROW = 3;
 
 /**
- * Decides how far a run goes back. What goes wrong again before the run has got past the place where it first did was
- * wrong already in the state that it went back to: then it goes back behind that one.
+ * Decides how far a run goes back. If the same step fails again before the run has passed it, the state that it went back to
+ * was bad already: then it goes back further.
  */
 export class Rewinds {
   #last: { readonly from: number; readonly to: number } | undefined;
@@ -120,7 +120,7 @@ export class Rewinds {
 
   /**
    * @returns the most updates that the state to go back to may have seen
-   * @throws the request's reason where going back does not help
+   * @throws the request's reason if going back does not help
    */
   latestStep({ step, reason }: RewindRequest): number {
     const isAgain = this.#last !== undefined && step <= this.#last.from;
@@ -129,7 +129,7 @@ export class Rewinds {
     return isAgain ? (this.#last as { to: number }).to - 1 : step;
   }
 
-  /** The run went back from before step `from` to before step `to`. */
+  /** Notes that the run went back from before step `from` to before step `to`. */
   note(from: number, to: number): void {
     this.#last = { from: Math.max(from, this.#last?.from ?? 0), to };
   }

@@ -40,7 +40,7 @@ export class RunFolder implements AsyncDisposable {
   readonly #lock: StorageLock;
   /** Whether checkpoints of another run are still to be removed. */
   #isToEmpty: boolean;
-  #isEndTold = false;
+  #isEndReported = false;
 
   private constructor(
     storage: CheckpointStorage,
@@ -83,8 +83,8 @@ export class RunFolder implements AsyncDisposable {
 
   /** Records once how the run has ended, unless the folder is not its own yet or cannot be written. */
   async end(how: RunEnd["how"]): Promise<void> {
-    if (this.#isToEmpty || this.#isEndTold) return;
-    this.#isEndTold = true;
+    if (this.#isToEmpty || this.#isEndReported) return;
+    this.#isEndReported = true;
     const at = new Date().toISOString();
     // A missing folder or a full disk is reported by the saves.
     await putOwner(this.#storage, this.record, { how, at }).catch(() => {});

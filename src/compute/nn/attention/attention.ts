@@ -63,9 +63,9 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
     (q.device === "cpu" || q.device === "meta") && numQueries * numKeys >= SCORES_TO_SPARE;
   if (q.dtype === "float64" || (drops && !hasDropKernel) || !isFused())
     return explicitAttention(q, k, v, options);
-  const isWhole = mask === undefined && bias === undefined && window === undefined;
+  const isPlain = mask === undefined && bias === undefined && window === undefined;
   const isEven = q.shape[1] === k.shape[1] && (!causal || q.shape[2] === k.shape[2]);
-  if (isWhole && isEven && !drops) return ops.troupe.attention(q, k, v, causal, scale);
+  if (isPlain && isEven && !drops) return ops.troupe.attention(q, k, v, causal, scale);
   const [ofMask, ofBias] = [mask, bias].map((given) => given && forEachKey(given, numKeys));
   if (drops) {
     const { p, seed, stream, offset, run, stride } = dropout.next([batch, numHeads, numQueries, numKeys]);
@@ -78,8 +78,8 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
 /** Expands a tensor that broadcasts to [B, H, T, S] to [B or 1, H or 1, T or 1, S]. */
 function forEachKey(given: Tensor, numKeys: number): Tensor {
   const { shape } = given;
-  const whole = given.view([...Array<number>(4 - shape.length).fill(1), ...shape]);
-  return whole.expand([...whole.shape.slice(0, 3), numKeys]);
+  const x = given.view([...Array<number>(4 - shape.length).fill(1), ...shape]);
+  return x.expand([...x.shape.slice(0, 3), numKeys]);
 }
 
 /** Computes {@link attention} by its definition, with all scores in memory: scores, mask, softmax, dropout, weighted sum. */

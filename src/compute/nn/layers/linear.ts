@@ -157,8 +157,8 @@ export abstract class Affine extends Module {
     if (bias !== null && isFused() && form !== undefined && product.dtype !== "float64") {
       return ops.troupe.biasGelu(product, bias.tensor, form); // has no float64
     }
-    const whole = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have cast it
-    const affine = this.#scaled(whole, "outputs");
+    const biased = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have cast it
+    const affine = this.#scaled(biased, "outputs");
     return activation === undefined ? affine : activations[activation](affine);
   }
 

@@ -69,7 +69,7 @@ export function cutShape(
   const local = pad ? Math.ceil(size / parts / unit / count) * unit * parts : size / count;
   return {
     split: { dim, index, count, parts, logicalShape: [...shape] },
-    shape: shape.map((whole, position) => (position === dim ? local : whole)),
+    shape: shape.map((complete, position) => (position === dim ? local : complete)),
   };
 }
 
@@ -92,15 +92,15 @@ export function* logicalRuns(
   const { dim, index, parts, logicalShape } = split;
   const inner = numelOf(shape.slice(dim + 1));
   const held = (shape[dim] ?? 0) / parts;
-  const whole = (logicalShape[dim] ?? 0) / parts;
+  const complete = (logicalShape[dim] ?? 0) / parts;
   const stretch = held * inner;
-  const used = Math.max(0, Math.min(held, whole - index * held)) * inner;
+  const used = Math.max(0, Math.min(held, complete - index * held)) * inner;
   const end = begin + numel;
   for (let place = Math.floor(begin / stretch); place * stretch < end; place++) {
     const from = Math.max(begin, place * stretch);
     const to = Math.min(end, place * stretch + used);
     if (from >= to) continue;
-    const logicalStart = (place * whole + index * held) * inner;
+    const logicalStart = (place * complete + index * held) * inner;
     yield { begin: from, logicalBegin: logicalStart + from - place * stretch, numel: to - from };
   }
 }

@@ -17,8 +17,8 @@ export const PARAMETER_ALIGNMENT = 128;
 export const SLICE_ALIGNMENT = 1024;
 
 /**
- * Behind each buffer lies one element more: in what a rank hands on of a step it counts the writes that were summed up in
- * the elements before it, and in the buffer's own block it is padding.
+ * Each buffer ends with one more element: in the writes that a rank hands on from a step, the number of writes summed in the
+ * elements before it; in the buffer's own block, padding.
  */
 export const COUNT_NUMEL = 1;
 
@@ -30,25 +30,22 @@ export interface FlatParameter extends ParameterSpec {
   readonly offset: number;
 }
 
-/** Who holds the parameters of a flat buffer, and what is done with them. Plain data. */
+/** Says which ranks share the parameters of a flat buffer, and how they are used. Plain data. */
 export interface Sharing {
-  /** Ranks of the world that hold them, in order: each has a slice, gradients are summed over all. */
+  /** Ranks of the world that hold them, in order: each has a slice; gradients are summed over all. */
   readonly group: readonly number[];
-  /** Whether their gradient counts in the global norm here: of several groups that hold equal copies, one counts. */
+  /** Whether their gradient counts in the global norm here: among groups with equal copies, one counts. */
   readonly counted: boolean;
   /**
-   * Whether they are declared to be trained. What is declared frozen is gathered and saved; it is reduced and updated, and the
-   * optimizers keep something of it, from the step on that first trains some of it.
+   * Whether they are declared trainable. A frozen block is gathered and saved; it is reduced, updated and given optimizer state
+   * from the first step that trains some of it.
    */
   readonly trainable: boolean;
   /** Whether they are buffers, which forward writes: see `COUNT_NUMEL`. */
   readonly written: boolean;
-  /** Whether they are of other dtypes than float32, and so never change: see `constantIn`. */
+  /** Whether their dtype is not float32, so that they never change: see `constantIn`. */
   readonly constant: boolean;
-  /**
-   * Whether they are the base that a delta stands on: never trained, so that what the ranks read is all there is of them, without
-   * masters, and never saved.
-   */
+  /** Whether they are the base under a delta: never trained, so without masters, and never saved. */
   readonly base: boolean;
 }
 
@@ -74,7 +71,7 @@ export interface Range {
 const roundUp = (value: number, multiple: number) => Math.ceil(value / multiple) * multiple;
 
 /**
- * Lays parameters out one after the other, aligned, and pads the whole to one slice for each rank of the group.
+ * Lays parameters out one after the other, aligned, and pads the block to one slice for each rank of the group.
  * @param specs - in the order of the module's `namedParameters()`
  * @returns plain data; the same on every rank
  */
@@ -97,7 +94,7 @@ export function layoutBlock(
   return { index, name, zero, parameters, numel: sliceNumel * numRanks, sliceNumel, ...sharing };
 }
 
-/** @returns what `numRanks` ranks from 0 on share alike: one group, trained */
+/** @returns the sharing of `numRanks` data-parallel ranks from 0: one group, trained */
 export function replicas(numRanks: number): Sharing {
   return {
     group: Array.from({ length: numRanks }, (_, rank) => rank),
@@ -111,7 +108,7 @@ export function replicas(numRanks: number): Sharing {
 
 /**
  * @param frozen - names of the parameters that the step does not train
- * @returns whether a step changes it, so that its ranks reduce something of the step: gradients, or what was written
+ * @returns whether a step changes the block, so that its ranks reduce gradients, or writes to buffers
  */
 export function isUpdated(
   { parameters, written, constant }: FlatBlock,
@@ -129,10 +126,10 @@ export function memberOf(block: Sharing, rank: number): number {
 }
 
 /**
- * @returns the ranks of the world that together have everything of the block's parameters, in order, which is the same on all of
- *   them: those that hold slices and, where parameters are split, their neighbours with the other parts
+ * @returns the ranks of the world that together hold the complete parameters of the block, in order, the same on all of them:
+ * the holders of slices and, if parameters are split, their neighbours with the other parts
  */
-export function ranksOfWhole(block: FlatBlock, rank: number): number[] {
+export function holdersOf(block: FlatBlock, rank: number): number[] {
   const { index, count } = block.parameters[0]?.split ?? { index: 0, count: 1 };
   const holders = block.zero === 0 ? [rank] : block.group;
   // Neighbours that split a layer are next to each other in the world.

@@ -2,17 +2,17 @@ import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
 import { cutBlocks, type Module, ModuleBuffer, type Parameter, specOf } from "../../nn/index.ts";
 import { blockOptionsOf, type Recompute } from "../layout/block-options.ts";
 import type { Mesh } from "../layout/mesh.ts";
-import { type BlockRange, rangesOf, type StageCut, wholeModel } from "../layout/stage-cut.ts";
+import { type BlockRange, oneStage, rangesOf, type StageCut } from "../layout/stage-cut.ts";
 import type { ZeroLevel } from "../layout/zero.ts";
 import type { SequenceRegion } from "../tensor-parallel/sequence-region.ts";
 import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
 
-/** What is computed as a whole: a block of the model, or the root, which is everything outside the blocks. */
+/** A unit of computation: a block of the model, or the root, which is everything outside the blocks. */
 export interface BlockUnit {
   readonly name: string;
-  /** None for the root. */
+  /** Undefined for the root. */
   readonly module: Module | undefined;
-  /** Its flat blocks here, by index; none where another stage holds it. */
+  /** Its flat blocks here, by index; empty if another stage holds it. */
   readonly flats: readonly number[];
   /** Its parameters here, in the order of its flat blocks and their layouts. */
   readonly parameters: readonly Parameter[];
@@ -27,40 +27,40 @@ export interface BlockPlan {
   readonly stages: StageCut;
   /** By chunk of this stage, the calls it computes. */
   readonly ranges: readonly BlockRange[];
-  /** By chunk of this stage, the units whose gradients its passes make: the root, its blocks, and those of several chunks. */
+  /** By chunk of this stage, the units whose gradients its passes make: the root, its blocks, and blocks of several chunks. */
   readonly chunkUnits: readonly ReadonlySet<number>[];
   /** Parameters that other stages hold and this one computes without. */
   readonly absent: readonly Parameter[];
-  /** Where tensor-parallel ranks share the positions; none elsewhere. */
+  /** The region in which tensor-parallel ranks share the positions, if any. */
   readonly region: SequenceRegion | undefined;
 }
 
-/** The root's place in {@link BlockPlan.units}. */
+/** The root's index in {@link BlockPlan.units}. */
 export const ROOT_UNIT = 0;
 
-/** What decides how a rank's share of a model is laid out. */
+/** Options for the layout of a rank's share of a model. */
 export interface BlockPlanOptions {
-  /** Level of every block that does not say otherwise. */
+  /** Level of every block without a level of its own. */
   readonly zero: ZeroLevel;
   readonly mesh: Mesh;
   readonly rank: number;
-  /** What of every block that does not say otherwise is recomputed. Default: nothing. */
+  /** Recomputation of every block without a setting of its own. Default: none. */
   readonly recompute?: Recompute;
-  /** Which stage holds what. Default: the whole model on one stage. */
+  /** The stage of each part. Default: one stage with the complete model. */
   readonly stages?: StageCut;
-  /** Where tensor-parallel ranks share the positions. Default: nowhere. */
+  /** The region in which tensor-parallel ranks share the positions. Default: none. */
   readonly region?: SequenceRegion | undefined;
 }
 
 /**
- * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else. Within one
- * unit, parameters that different ranks hold lie in different flat blocks: experts, what tensor parallelism has split
- * and what it has not, what several stages hold, what is frozen, and buffers.
+ * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else. Within one unit,
+ * parameters with different holders lie in different flat blocks: experts, parameters that tensor parallelism has split and
+ * others, those of several stages, frozen ones, and buffers.
  * @throws {TroupeError} `PARAMETER_DTYPE` for a parameter that is declared in other floats than float32
  */
 export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan {
   const cut = cutBlocks(model);
-  const planner = new Planner(options, options.stages ?? wholeModel(cut.blocks.length));
+  const planner = new Planner(options, options.stages ?? oneStage(cut.blocks.length));
   const root = planner.unit("root", undefined, cut.rest, undefined);
   const blocks = cut.blocks.map(({ name, module, parameters }, position) =>
     planner.unit(name, module, parameters, position),
@@ -99,7 +99,7 @@ class Planner {
     this.stages = stages;
   }
 
-  /** @param position - of the block in the model; none for the root */
+  /** @param position - of the block in the model; undefined for the root */
   unit(
     name: string,
     module: Module | undefined,
@@ -126,7 +126,7 @@ class Planner {
     return { name, module, flats, parameters: ordered, recompute: recomputed };
   }
 
-  /** A unit's parameters by what is special about who holds them; those of other stages are put aside. */
+  /** Sorts a unit's parameters by how they are shared; those of other stages are set aside. */
   #sorted(parameters: ReadonlyMap<string, Parameter>, position: number | undefined): Map<string, Held> {
     const { mesh, rank } = this.#options;
     const sorted = new Map<string, Held>();
@@ -146,7 +146,7 @@ class Planner {
   }
 }
 
-/** A block is one buffer of one dtype; what the model computes in is the run's to say. */
+/** A block is one buffer of one dtype; the run chooses the dtype of the computation. */
 function checkDType(name: string, parameter: Parameter): void {
   const { dtype } = parameter;
   if (dtype === "float32" || parameter instanceof ModuleBuffer || !dtype.includes("float")) return;
@@ -162,7 +162,7 @@ function checkDType(name: string, parameter: Parameter): void {
   );
 }
 
-/** Who shares a parameter, and a word for that where it is not the common case. */
+/** How a parameter is shared, and a word for it if that is not the common case. */
 function sharingOf(
   parameter: Parameter,
   holders: readonly number[],
@@ -172,7 +172,7 @@ function sharingOf(
   const { tp } = mesh.placeOf(rank);
   const replicas = mesh.groupOf(parameter.expert ? "edp" : "dp", rank).map((peer) => mesh.placeOf(peer).dp);
   const group = holders.flatMap((pp) => replicas.map((dp) => mesh.rankAt({ pp, dp, tp })));
-  // An expert's parameter is split over the ranks that experts are dealt to, and whole on those that split a layer.
+  // An expert's parameter is split over expert-parallel ranks, and complete on tensor-parallel ones.
   const split = parameter.split !== undefined && !parameter.expert;
   const constant = parameter.dtype !== "float32";
   const written = parameter instanceof ModuleBuffer && !constant;

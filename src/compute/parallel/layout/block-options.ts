@@ -2,14 +2,14 @@ import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.t
 import type { Module } from "../../nn/index.ts";
 import { parseZeroLevel, type ZeroLevel, type ZeroName } from "./zero.ts";
 
-/** What is computed again in backward: whole blocks, nothing, or parts of blocks by the names of their modules. */
+/** The parts that backward computes again: all of a block, nothing, or modules in it by name. */
 export type Recompute = boolean | readonly string[];
 
-/** What one block may do differently from the rest of the run. */
+/** Options of one block that differ from the rest of the run. */
 export interface BlockOptions {
   /** A ZeRO level or its name, as the run's option. */
   readonly zero?: ZeroLevel | ZeroName;
-  /** What backward computes again instead of keeping what forward computed inside it. */
+  /** The parts that backward computes again instead of keeping their activations. */
   readonly recompute?: Recompute;
 }
 
@@ -21,7 +21,7 @@ const OPTIONS = Symbol("troupe.block");
  * Sets options of one block, where the model is built: `block(layer, { zero: 2, recompute: true })`.
  * @param module - an item of one of the model's module lists
  * @returns the same module
- * @throws {TroupeError} `BLOCK_OPTION` for a name that no option has, or a value that it cannot take; `ZERO_LEVEL`
+ * @throws {TroupeError} `BLOCK_OPTION` for an unknown option, or a value that it cannot take; `ZERO_LEVEL`
  */
 export function block<M extends Module>(module: M, options: BlockOptions): M {
   const unknown = unknownNames(options, NAMES);
@@ -47,7 +47,7 @@ interface CheckedOptions {
   readonly recompute?: Recompute;
 }
 
-/** @returns what {@link block} has set of a module */
+/** @returns the options that {@link block} has set on a module */
 export function blockOptionsOf(module: Module): CheckedOptions {
   return (module as { [OPTIONS]?: CheckedOptions })[OPTIONS] ?? {};
 }

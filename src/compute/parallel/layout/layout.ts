@@ -20,23 +20,23 @@ export interface Layout {
   readonly accumulation: number;
 }
 
-/** What of a model decides which layouts work. */
+/** The properties of a model that decide which layouts work. */
 export interface LayoutFacts {
-  /** Calls of blocks that can be dealt to pipeline stages: as many as blocks, where none stands in several places. */
+  /** Calls of blocks that can be dealt to pipeline stages: as many as blocks, if each is called once. */
   readonly numBlocks: number;
-  /** What tensor parallelism divides, by its name for people: `{ heads: 12, "inner width": 3072 }`. */
+  /** Sizes that tensor parallelism divides, with readable names: `{ heads: 12, "inner width": 3072 }`. */
   readonly dividedByTp: Readonly<Record<string, number>>;
-  /** 0 where the model has none. */
+  /** 0 without experts. */
   readonly numExperts: number;
 }
 
-/** How many of the nearest layouts an error names. */
+/** Number of nearest layouts in an error. */
 const NUM_SUGGESTED = 4;
 
 /**
  * Checks a layout before anything is spawned for it.
- * @throws {TroupeError} `LAYOUT` saying everything that is wrong and, where there are any, the nearest layouts that
- *   work; also in its fields, as `problems` and `nearest`
+ * @throws {TroupeError} `LAYOUT` with everything that is wrong and the nearest layouts that work, if any; also in its fields,
+ * as `problems` and `nearest`
  */
 export function checkLayout(facts: LayoutFacts, layout: Layout): void {
   const problems = layoutProblems(facts, layout);
@@ -63,7 +63,7 @@ export interface LayoutProblem {
   readonly got: string;
 }
 
-/** @returns what is wrong with a layout; none where it works */
+/** @returns the problems of a layout; empty if it works */
 export function layoutProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
   const unsound = countProblems(layout);
   return unsound.length > 0
@@ -125,7 +125,7 @@ function pipelineProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
   return problems;
 }
 
-/** What follows all layers may be a stage of its own. */
+/** The model's end after all layers may be a stage of its own. */
 function mostStages({ numBlocks }: LayoutFacts): number {
   return numBlocks === 0 ? 1 : numBlocks + 1;
 }
@@ -141,7 +141,7 @@ function batchProblems({ ranks, tp, pp, batchSize, accumulation }: Layout): Layo
   ];
 }
 
-/** What a change costs: once for each field, and for each doubling or halving; ranks are machines, and cost the most. */
+/** The cost of a change: once for each field, and for each doubling or halving; ranks are machines, and cost the most. */
 const COST_OF_FIELD = 0.5;
 const COST_OF_CHANGE = { ranks: 1.5, tp: 1, pp: 1, ep: 1, chunks: 1, batchSize: 1.1, accumulation: 1 };
 
@@ -175,7 +175,7 @@ function distanceOf(from: Layout, to: Layout): number {
   return changed.reduce((sum, name) => sum + cost(name), 0);
 }
 
-/** Every combination of values near the asked ones, each field in its own sense of near. */
+/** Every combination of values near the asked ones, with nearness defined by field. */
 function* candidates(facts: LayoutFacts, asked: Layout): Generator<Layout> {
   const zero = Number.isFinite(asked.zero) ? Math.min(3, Math.max(0, Math.round(asked.zero))) : 3;
   const interleaved = asked.schedule === "interleaved";
@@ -200,7 +200,7 @@ function* candidates(facts: LayoutFacts, asked: Layout): Generator<Layout> {
   }
 }
 
-/** A count to measure from, where what was asked is none. */
+/** A count to measure from, even if the asked value is none. */
 const sound = (value: number) => (Number.isSafeInteger(value) && value >= 1 ? value : 1);
 
 /** The asked value, its neighbours, and its halves and doubles, up to `highest`. */
@@ -229,7 +229,7 @@ const NAMES = {
   batchSize: "batch",
 } as const;
 
-/** What differs, as a person would say it: `tp 2, pp 2`. */
+/** The differences in readable form: `tp 2, pp 2`. */
 function describeChanges(asked: Layout, other: Layout): string {
   const names = Object.keys(NAMES) as (keyof typeof NAMES)[];
   return names

@@ -3,7 +3,7 @@ import { TroupeError } from "../../../errors/index.ts";
 /** A named direction of the mesh along which ranks work together. */
 export type MeshAxis = "pp" | "dp" | "tp" | "ep" | "edp" | "mp" | "world";
 
-/** How many ranks stand along each axis. The world is pp × dp × tp; ep divides dp. */
+/** Number of ranks along each axis. The world is pp × dp × tp; ep divides dp. */
 export interface MeshShape {
   /** Pipeline stages. */
   readonly pp: number;
@@ -15,7 +15,7 @@ export interface MeshShape {
   readonly ep: number;
 }
 
-/** Where a rank stands. Each is a position along its axis. */
+/** A rank's coordinates: its position along each axis. */
 export interface MeshPlace {
   readonly rank: number;
   readonly pp: number;
@@ -36,7 +36,7 @@ export class Mesh {
   readonly shape: MeshShape;
   readonly size: number;
 
-  /** @throws {TroupeError} `MESH_SHAPE` for sizes that are not whole and ≥ 1, or an ep that does not divide dp */
+  /** @throws {TroupeError} `MESH_SHAPE` for sizes that are not whole numbers ≥ 1, or an ep that does not divide dp */
   constructor(shape: Partial<MeshShape>) {
     const { pp = 1, dp = 1, tp = 1, ep = 1 } = shape;
     for (const [axis, size] of Object.entries({ pp, dp, tp, ep })) {
@@ -47,7 +47,7 @@ export class Mesh {
     this.size = pp * dp * tp;
   }
 
-  /** @returns where `rank` stands */
+  /** @returns the coordinates of `rank` */
   placeOf(rank: number): MeshPlace {
     const { dp, tp, ep } = this.shape;
     const replica = Math.floor(rank / tp) % dp;
@@ -61,7 +61,7 @@ export class Mesh {
     };
   }
 
-  /** @returns the rank at a place */
+  /** @returns the rank at these coordinates */
   rankAt(place: Pick<MeshPlace, "pp" | "dp" | "tp">): number {
     return (place.pp * this.shape.dp + place.dp) * this.shape.tp + place.tp;
   }
@@ -82,7 +82,7 @@ export class Mesh {
     return Array.from({ length: this.size }, (_, rank) => rank);
   }
 
-  /** What the members of one group have in common: every coordinate but that of the axis. */
+  /** The coordinates that the members of one group share: all but that of the axis. */
   #keyOf(axis: MeshAxis, rank: number): string {
     const { pp, dp, tp, ep, edp } = this.placeOf(rank);
     switch (axis) {

@@ -1,10 +1,9 @@
 import { TroupeError } from "../../../errors/index.ts";
 
 /**
- * In which order a stage runs its micro-batches. "gpipe": all forwards, then all backwards. "1f1b": forwards only until
- * the pipe is full, then one forward, one backward. "interleaved": 1F1B over several chunks a stage.
- * @see Huang et al. 2019, "GPipe"; Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU
- *   Clusters Using Megatron-LM"
+ * The order in which a stage runs its micro-batches. "gpipe": all forwards, then all backwards. "1f1b": forwards only until the
+ * pipe is full, then one forward, one backward. "interleaved": 1F1B over several chunks a stage. @see Huang et al. 2019,
+ * "GPipe"; Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM"
  */
 export type ScheduleName = "gpipe" | "1f1b" | "interleaved";
 
@@ -12,7 +11,7 @@ export type ScheduleName = "gpipe" | "1f1b" | "interleaved";
 export interface PipelineAction {
   readonly kind: "forward" | "backward";
   readonly microBatch: number;
-  /** Which of the stage's chunks; chunk c of stage s is number c · numStages + s along the model. */
+  /** Index of the stage's chunk; chunk c of stage s is number c · numStages + s along the model. */
   readonly chunk: number;
 }
 
@@ -25,11 +24,11 @@ export interface PipelineShape {
 }
 
 /**
- * What a stage does in one step, in order. Each forward is preceded by receiving from the chunk before it along the
- * model and followed by sending to the chunk after it, each backward the other way round; sends do not wait. Every
- * chunk takes its micro-batches in order, both ways and under every schedule, so that gradients are summed alike.
+ * The actions of a stage in one step, in order. Each forward first receives from the chunk before it along the model and then
+ * sends to the chunk after it, each backward the other way round; sends do not wait. Every chunk takes its micro-batches in
+ * order, both ways and under every schedule, so that gradients are summed alike.
  * @param stage - from 0
- * @throws {TroupeError} `PIPELINE_SCHEDULE` where the schedule does not exist for that shape
+ * @throws {TroupeError} `PIPELINE_SCHEDULE` if the schedule does not exist for that shape
  */
 export function pipelineSchedule(
   name: ScheduleName,
@@ -50,8 +49,8 @@ export function pipelineSchedule(
 }
 
 /**
- * Forwards before the first backward, not counting the one that is paired with it. A stage runs ahead by as many as it
- * takes the first micro-batch to come back; interleaved, that is twice the way and all chunks but the last.
+ * Forwards before the first backward, without the one that is paired with it. A stage runs ahead by as many as the first
+ * micro-batch takes to come back; interleaved, that is twice the way and all chunks but the last.
  */
 function forwardsAhead(name: ScheduleName, stage: number, shape: PipelineShape): number {
   const { numStages, numMicroBatches, numChunks } = shape;
@@ -74,7 +73,7 @@ function forward(pass: number, { numStages, numChunks }: PipelineShape): Pipelin
   return { kind: "forward", microBatch, chunk };
 }
 
-/** Backward goes through the micro-batches alike, and through the chunks from the last to the first. */
+/** Backward goes through the micro-batches in the same order, and through the chunks from the last to the first. */
 function backward(pass: number, shape: PipelineShape): PipelineAction {
   const { microBatch, chunk } = forward(pass, shape);
   return { kind: "backward", microBatch, chunk: shape.numChunks - 1 - chunk };

@@ -3,14 +3,14 @@ import { type Module, type Parameter, wrapForward } from "../../nn/index.ts";
 import { noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
 import { dealCalls } from "./stages.ts";
 
-/** Which pipeline stage computes which call of a block, and holds which parameter. */
+/** Says which pipeline stage computes which call of a block, and holds which parameter. */
 export interface StageCut {
   readonly numStages: number;
   /** Chunks of the model on each stage. */
   readonly numChunks: number;
-  /** Blocks in the order in which forward calls them, by position in the model; one may stand in several places. */
+  /** Blocks in the order in which forward calls them, by position in the model; one may be called several times. */
   readonly calls: readonly number[];
-  /** By call: the number of its chunk along the model, chunk · numStages + stage. The last may have no call, but the model's end. */
+  /** The chunk of each call along the model, chunk · numStages + stage. The last may have no call, but the model's end. */
   readonly virtualStageOf: readonly number[];
   /** @returns the stages that hold a parameter of the block at `position`, or of the root; in order */
   holdersOf(parameter: Parameter, position: number | undefined): readonly number[];
@@ -22,7 +22,7 @@ export interface BlockRange {
   readonly end: number;
 }
 
-/** @returns by chunk, the calls that `stage` computes; none, behind all, where it has the model's end alone */
+/** @returns by chunk, the calls that `stage` computes; an empty range behind all of them if it has the model's end alone */
 export function rangesOf({ numStages, numChunks, virtualStageOf }: StageCut, stage: number): BlockRange[] {
   const end = virtualStageOf.length;
   return Array.from({ length: numChunks }, (_, chunk) => {
@@ -32,8 +32,8 @@ export function rangesOf({ numStages, numChunks, virtualStageOf }: StageCut, sta
   });
 }
 
-/** One stage that has everything. */
-export function wholeModel(numBlocks: number): StageCut {
+/** A single stage with the complete model. */
+export function oneStage(numBlocks: number): StageCut {
   const onlyStage = [0];
   return {
     numStages: 1,
@@ -44,18 +44,18 @@ export function wholeModel(numBlocks: number): StageCut {
   };
 }
 
-/** Where a model uses what, seen by running it on tensors without memory. */
+/** The use of blocks and parameters, traced by running the model on tensors without memory. */
 export interface TracedUse {
   /** Blocks in the order in which forward calls them, by position in the model. */
   readonly calls: readonly number[];
-  /** Parameters outside the blocks, with how many blocks had been called when each was used. */
+  /** Parameters outside the blocks, with the numbers of blocks that had been called at each use. */
   readonly rootUse: ReadonlyMap<Parameter, ReadonlySet<number>>;
 }
 
 /**
- * Runs a model that has no memory once on placeholders, and sees which parameter is used where.
+ * Runs a model without memory once on placeholders, and records which parameter is used where.
  * @param blocks - the model's blocks, in order
- * @param rootParameters - what belongs to none of them
+ * @param rootParameters - the parameters outside them
  * @param forward - computes the loss of a batch
  */
 export function traceUse(
@@ -93,10 +93,11 @@ export function traceUse(
 }
 
 /**
- * Cuts a model into stages, by balance of the parameters that their calls of blocks compute with. A block that is called in
- * several stages is held by each of them.
+ * Cuts a model into stages, balanced by the parameters that their calls of blocks compute with. Each stage that calls a block
+ * holds it.
  * @param blocks - parameters of each block
- * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks before the last, or a forward that does not call every block
+ * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks before the last, or a forward that does not call every
+ * block
  */
 export function cutStages(
   blocks: readonly (readonly Parameter[])[],
@@ -122,7 +123,7 @@ export function cutStages(
   const holders = new Map(
     [...use.rootUse].map(([parameter, uses]) => [
       parameter,
-      // A parameter that nothing uses is the first stage's: somebody must keep it.
+      // Unused parameters stay on stage 0.
       uses.size === 0 ? [0] : inOrder([...uses].map((numCalls) => stageAfter(numCalls) % numStages)),
     ]),
   );

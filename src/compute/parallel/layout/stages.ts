@@ -1,13 +1,13 @@
 import { TroupeError } from "../../../errors/index.ts";
 
 /**
- * Cuts a list of blocks into stages of consecutive blocks so that the costliest stage costs as little as possible, and
- * the others are as even as they can be then. Blocks of equal cost are dealt as in Megatron and BMTrain: stage s gets
- * ⌊n / S⌋ + (s < n mod S) of them.
+ * Cuts a list of blocks into stages of consecutive blocks so that the costliest stage costs as little as possible, and then the
+ * others are as even as possible. Blocks of equal cost are dealt as in Megatron and BMTrain: stage s gets ⌊n / S⌋ + (s < n mod
+ * S) of them.
  * @param costs - of each block along the model, in any unit: FLOPs, parameters, milliseconds
  * @param numStages - virtual ones: stages × chunks
  * @returns each block's virtual stage, not decreasing, every stage at least once
- * @throws {TroupeError} `PIPELINE_STAGES` where there are fewer blocks than stages, or a cost is not a number ≥ 0
+ * @throws {TroupeError} `PIPELINE_STAGES` for fewer blocks than stages, or a cost that is not a number ≥ 0
  */
 export function stageOfBlocks(costs: readonly number[], numStages: number): readonly number[] {
   if (!Number.isSafeInteger(numStages) || numStages < 1 || numStages > costs.length) {
@@ -23,13 +23,13 @@ export function stageOfBlocks(costs: readonly number[], numStages: number): read
 export interface DealtCalls {
   /** By call: its virtual stage. */
   readonly virtualStageOf: readonly number[];
-  /** @returns the virtual stage that computes what follows so many calls, up to the next one or the model's end */
+  /** @returns the virtual stage that computes the part after `numCalls` calls, up to the next call or the model's end */
   stageAfter(numCalls: number): number;
 }
 
 /**
- * Deals calls of blocks to stages as {@link stageOfBlocks} does. Where there is one call less than stages, what follows the last
- * call, a norm and an output layer, is a stage of its own.
+ * Deals calls of blocks to stages as {@link stageOfBlocks} does. With one call less than stages, the part after the last call,
+ * a norm and an output layer, is a stage of its own.
  */
 export function dealCalls(costs: readonly number[], numStages: number): DealtCalls {
   const hasOwnEnd = costs.length > 0 && costs.length + 1 === numStages;

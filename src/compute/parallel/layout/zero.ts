@@ -1,12 +1,12 @@
 import { TroupeError } from "../../../errors/index.ts";
 
 /**
- * What a rank owns alone, by level: 0 nothing is split; 1 optimizer state; 2 also gradients; 3 also parameters.
- * @see Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models"
+ * The state that a rank owns alone, by level: 0 nothing is split; 1 optimizer state; 2 also gradients; 3 also parameters. @see
+ * Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models"
  */
 export type ZeroLevel = 0 | 1 | 2 | 3;
 
-/** Names that other systems have for levels 1, 2 and 3: fairscale's. */
+/** fairscale's names of levels 1, 2 and 3. */
 export type ZeroName = "oss" | "sdp" | "fsdp";
 
 const LEVELS: Readonly<Record<ZeroName, ZeroLevel>> = { oss: 1, sdp: 2, fsdp: 3 };

@@ -14,9 +14,9 @@ import { meanOfWrites } from "./mean-of-writes.ts";
 import { dealRange, type OwnedPart, ownedRange, type RuleShare } from "./owned-range.ts";
 import { type BlockStep, type Cohort, cohortsOf, type Run, updateIndexOf } from "./update-cohorts.ts";
 
-/** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
+/** One tensor of the state of an owned range, as a checkpoint keeps it. float32, contiguous, flat. */
 export interface StateTensor extends StateLayout<Piece> {
-  /** {@link MASTER} for the parameters themselves, else what the optimizer calls it. */
+  /** {@link MASTER} for the parameters themselves, else the optimizer's name for it. */
   readonly kind: string;
   readonly tensor: Tensor;
 }
@@ -25,20 +25,18 @@ export interface StateTensor extends StateLayout<Piece> {
 export const MASTER = "master";
 
 /**
- * What one rank's optimizers keep of one block's owned range, and their arithmetic on it. It knows what memory that
- * takes ({@link BlockState.layouts}) but not whose it is: whoever keeps the state binds tensors to it, for good or for
- * one update.
+ * The state that one rank's optimizers keep of one block's owned range, and their arithmetic on it. It knows which memory that
+ * takes ({@link BlockState.layouts}) but does not own it: a store binds tensors to it, for good or for one update.
  */
 export class BlockState {
   readonly layout: FlatBlock;
-  /** Whose owned range it is. */
   readonly rank: number;
   readonly #range: Range;
   readonly #rules: readonly UpdateRule[];
   readonly #shares: readonly RuleShare[];
   /** The owned range of the parameters that the ranks read. */
   readonly #owned: Tensor;
-  /** Of each share, all that it updates where nothing was ever frozen. */
+  /** For each share, the cohort of all its parameters: used where nothing was ever frozen. */
   readonly #together: readonly (readonly Cohort[])[];
   readonly #isLowPrecision: boolean;
   readonly #keepsMaster: boolean;
@@ -46,9 +44,9 @@ export class BlockState {
   #bound: readonly Tensor[] | undefined;
 
   /**
-   * @param rules - at least one; the first takes what none of them names. Buffers have one of their own
-   * @param owned - the owned range of the block's parameters, writable, in what the ranks compute in; ownership passes
-   * @param isKept - whether the optimizers keep something of it from the beginning: see {@link keepsState}
+   * @param rules - at least one; the first takes the parameters that none of them names. Buffers have a rule of their own
+   * @param owned - the owned range of the block's parameters, writable, in the dtype of the computation; ownership passes
+   * @param isKept - whether the optimizers keep state from the beginning: see {@link keepsState}
    */
   constructor(
     layout: FlatBlock,
@@ -69,20 +67,20 @@ export class BlockState {
     this.#keepsState = isKept;
   }
 
-  /** What has to be kept, in the order in which {@link bind} takes it: the master where it is not the parameters, then the rest. */
+  /** The tensors to keep, in the order of {@link bind}: the master, unless the parameters are the master, then the rest. */
   get layouts(): readonly StateLayout<Piece>[] {
     const master = { kind: MASTER, numel: this.#owned.numel, pieces: this.pieces };
     const ofRules = this.#keepsState ? this.#parts.flatMap(({ state }) => state) : [];
     return [...(this.#keepsMaster ? [master] : []), ...ofRules];
   }
 
-  /** Whether the optimizers keep something of it: where all was declared frozen, not before it is trained. */
+  /** Whether the optimizers keep state: a block that was declared frozen has none before it is trained. */
   get keepsState(): boolean {
     return this.#keepsState;
   }
 
   /**
-   * What was declared frozen is trained from now on: the optimizers begin to keep something of it. To be bound.
+   * Begins the state of a block that was declared frozen and is now trained. Call it bound.
    * @param make - zeros for one of {@link layouts}; ownership passes
    */
   keepState(make: (layout: StateLayout<Piece>) => Tensor): void {
@@ -96,12 +94,11 @@ export class BlockState {
     return this.layout.index;
   }
 
-  /** Whether it keeps masters of its own. Else the parameters that the ranks read are the masters: what is saved of them too. */
+  /** Whether it keeps masters of its own. Else the parameters that the ranks read are the masters, and are saved. */
   get keepsMaster(): boolean {
     return this.#keepsMaster;
   }
 
-  /** The pieces of parameters in the owned range. */
   get pieces(): Piece[] {
     return piecesIn(this.layout, this.#range);
   }
@@ -113,13 +110,13 @@ export class BlockState {
     this.#bound = tensors;
   }
 
-  /** Takes the memory away: tensors are disposed, what they are views of stays. */
+  /** Takes the memory away: disposes the tensors; the memory under views stays. */
   unbind(): void {
     for (const tensor of this.#bound ?? []) tensor.dispose();
     this.#bound = undefined;
   }
 
-  /** The state as a checkpoint keeps it, the master first; still this object's. To be bound. */
+  /** The state as a checkpoint keeps it, the master first; still this object's. Call it bound. */
   get tensors(): StateTensor[] {
     const kept = this.layouts.map((layout, index) => ({ ...layout, tensor: this.#memory(index) }));
     if (this.#keepsMaster) return kept;
@@ -127,8 +124,8 @@ export class BlockState {
   }
 
   /**
-   * The owned range as the optimizers update it, flat: float32, but of a base; still this object's. To be bound where masters are
-   * kept.
+   * The owned range as the optimizers update it, flat: float32, except for a base; still this object's. If masters are kept,
+   * call it bound.
    */
   get values(): Tensor {
     return this.#keepsMaster ? this.#memory(0) : this.#owned;
@@ -155,16 +152,16 @@ export class BlockState {
 
   /**
    * Copies the master's values to where the ranks read them.
-   * @param progress - what the master has seen: where rounding is by chance, it is drawn as after each parameter's last update
+   * @param progress - of the master: stochastic rounding is drawn as after each parameter's last update
    */
   publish(progress: SavedProgress | undefined): void {
     if (!this.#keepsMaster) return;
     scope(() => this.#owned.copy_(this.values));
-    for (const share of this.#shares) this.#roundByChance(share, (name) => updatesOf(progress, name));
+    for (const share of this.#shares) this.#roundStochastically(share, (name) => updatesOf(progress, name));
   }
 
-  /** @param lastUpdate - of a parameter by name, counted from 1; 0 leaves what is there */
-  #roundByChance({ rule, stretches }: RuleShare, lastUpdate: (name: string) => number): void {
+  /** @param lastUpdate - of a parameter by name, counted from 1; 0 leaves the present value */
+  #roundStochastically({ rule, stretches }: RuleShare, lastUpdate: (name: string) => number): void {
     const { rounding } = rule;
     if (rounding === undefined || !this.#isLowPrecision) return;
     scope(() => {
@@ -185,11 +182,11 @@ export class BlockState {
   }
 
   /**
-   * One optimizer step. Yields what an optimizer wants of all ranks, see {@link UpdateRule}. What it leaves out stays as it is
-   * to the bit: values, what is kept, and how many updates it has seen.
+   * Makes one optimizer step. Yields the values that an optimizer exchanges with all ranks, see {@link UpdateRule}. Frozen
+   * parameters stay as they are to the bit: values, state and number of updates.
    * @param gradient - of the owned range, float32, summed; still the caller's
    * @param step - with a learning rate for each group of every rule
-   * @param scales - where a device knows what else the gradient is multiplied by, and all rules take that
+   * @param scales - further factors of the gradient that a device knows, if all rules take them
    */
   *update(
     gradient: Tensor,
@@ -215,12 +212,11 @@ export class BlockState {
           for (const { made } of views) for (const view of made) view.dispose();
         }
       }
-      this.#roundByChance(share, (name) => (frozen.has(name) ? 0 : updateIndexOf(step, name)));
+      this.#roundStochastically(share, (name) => (frozen.has(name) ? 0 : updateIndexOf(step, name)));
       kept += stretches.reduce((sum, { state }) => sum + state.length, 0);
     }
   }
 
-  /** Releases every tensor. */
   dispose(): void {
     this.unbind();
     this.#owned.dispose();
@@ -238,8 +234,8 @@ export class BlockState {
   }
 
   /**
-   * A run's memory, of which what is made for it is the caller's to dispose.
-   * @param kept - the place of the share's first state among what is bound
+   * Views of a run's memory; those made here are the caller's to dispose.
+   * @param kept - the index of the share's first state in the bound tensors
    */
   #viewsOf(
     run: Run,
@@ -258,8 +254,11 @@ export class BlockState {
     const ofRange = (tensor: Tensor) => view(tensor, part.begin - this.#range.begin + begin, numel);
     const first = stretches.slice(0, stretch).reduce((sum, { state }) => sum + state.length, kept);
     const state = run.state.map(({ kind, begin: from, numel: count }): [string, Tensor] => {
-      const whole = this.#memory(first + kind);
-      return [part.state[kind]?.kind ?? "", count === whole.numel ? whole : view(whole, from, count)];
+      const complete = this.#memory(first + kind);
+      return [
+        part.state[kind]?.kind ?? "",
+        count === complete.numel ? complete : view(complete, from, count),
+      ];
     });
     const owned = {
       begin: part.begin + begin,
@@ -279,8 +278,8 @@ const NOTHING_FROZEN: BlockStep = { updateIndex: 0, learningRates: [], gradientS
 
 /**
  * @param progress - of the run's beginning; undefined for one without updates
- * @returns whether the optimizers keep something of a block from the beginning: of one that is declared frozen only where it
- *   was trained before
+ * @returns whether the optimizers keep state of a block from the beginning: for one that is declared frozen, only if it was
+ * trained before
  */
 export function keepsState(layout: FlatBlock, progress: SavedProgress | undefined): boolean {
   const wasTrained = ({ name }: { readonly name: string }) => updatesOf(progress, name) > 0;
@@ -289,8 +288,8 @@ export function keepsState(layout: FlatBlock, progress: SavedProgress | undefine
 
 /**
  * @param rules - as {@link BlockState} takes them
- * @param isKept - whether the optimizers keep something of the block
- * @returns what a checkpoint keeps of a rank's share of a block, as {@link BlockState.tensors} gives it: the master first
+ * @param isKept - whether the optimizers keep state of the block
+ * @returns the layouts of a rank's share of a block in a checkpoint, as {@link BlockState.tensors} gives it: the master first
  */
 export function savedLayouts(
   layout: FlatBlock,

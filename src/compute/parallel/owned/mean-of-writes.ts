@@ -3,8 +3,8 @@ import { ops, scope } from "../../tensor/index.ts";
 import { COUNT_NUMEL } from "../blocks/flat-block.ts";
 
 /**
- * How a step changes buffers: each becomes the mean of all that was written to it, and stays as it is where nothing was.
- * Takes in place of a gradient what {@link BufferWrites} hands on, summed over the replicas; no clipping, no learning rate.
+ * The update of buffers: each becomes the mean of all writes to it, and stays as it is without any. Takes the sums of {@link
+ * BufferWrites}, reduced over the replicas, in place of a gradient; no clipping, no learning rate.
  */
 export const meanOfWrites: UpdateRule = {
   groups: [],
@@ -14,7 +14,7 @@ export const meanOfWrites: UpdateRule = {
   *update({ stretches }) {
     for (const { pieces, master, gradient: writes } of stretches) {
       scope(() => {
-        // Every rank keeps the whole block: pieces are whole buffers.
+        // Every rank keeps the complete block: each piece is a complete buffer.
         for (const { rangeBegin, numel } of pieces) {
           const count = writes.narrow(0, rangeBegin + numel, COUNT_NUMEL);
           const value = master.narrow(0, rangeBegin, numel);

@@ -10,21 +10,18 @@ import {
 } from "../blocks/flat-block.ts";
 import { splittingOf } from "../layout/zero.ts";
 
-/** The elements of a block whose optimizer state `rank` keeps: its slice, or at level 0 all. */
+/** The elements of a block whose optimizer state `rank` keeps: its slice, or all at level 0. */
 export function ownedRange(layout: FlatBlock, rank: number): Range {
   if (!splittingOf(layout.zero).optimizer) return { begin: 0, end: layout.numel };
   return sliceOf(layout, memberOf(layout, rank));
 }
 
-/**
- * Whether a rank answers for its part of a block: of several equal copies, one does.
- * @param rank - of the world
- */
+/** Whether a rank represents its part of a block: among equal copies, one does. @param rank - of the world */
 export function sendsPart(layout: FlatBlock, rank: number): boolean {
   return layout.counted && (layout.zero > 0 || layout.group[0] === rank);
 }
 
-/** Whether a rank's shard sends its part of a block when the state is saved: of a base, nobody does. */
+/** Whether a rank's shard sends its part of a block when the state is saved: a base is never sent. */
 export function savesPart(layout: FlatBlock, rank: number): boolean {
   return !layout.base && sendsPart(layout, rank);
 }
@@ -32,21 +29,21 @@ export function savesPart(layout: FlatBlock, rank: number): boolean {
 /** The stretches of one block that one optimizer updates. */
 export interface RuleShare {
   readonly rule: UpdateRule;
-  /** Where the rule's groups begin among those of all rules. */
+  /** The index of the rule's first group among those of all rules. */
   readonly firstGroup: number;
   /** Every parameter of the block that the rule names. */
   readonly parameters: readonly FlatParameter[];
   readonly stretches: readonly OwnedPart[];
 }
 
-/** A stretch with what is kept of it. */
+/** A stretch with its state. */
 export interface OwnedPart extends Stretch<Piece> {
-  /** Of each piece, the index of its group. */
+  /** The group index of each piece. */
   readonly pieceGroups: readonly number[];
   readonly state: readonly StateLayout<Piece>[];
 }
 
-/** Deals the parameters in a range to the rules that name them, stretch by stretch; the first rule takes what none names. */
+/** Deals the parameters in a range to the rules that name them, stretch by stretch; the first rule takes the rest. */
 export function dealRange(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]): RuleShare[] {
   const places = new Map<string, { readonly rule: number; readonly group: number }>();
   rules.forEach(({ groups }, rule) => {

@@ -17,39 +17,41 @@ import { ownedRange } from "./owned-range.ts";
 
 interface HeldBlock {
   readonly layout: FlatBlock;
-  /** Whole parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes. */
+  /**
+   * Gathered parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes.
+   */
   readonly full: Tensor;
-  /** Its ranges, where ranks send each other theirs. */
+  /** Its ranges, if ranks send each other theirs. */
   readonly gathered: Gathered | undefined;
   /** Reduced gradient of the step, float32; at level ≥ 2 only the owned range. */
   gradient: Tensor | undefined;
 }
 
 /**
- * What one rank's shard holds of every block: whole parameters, and its share of the reduced gradient until the update.
- * The optimizer's state is another's, see `BlockState`. It knows no messages; the shard actor decides when each method
- * runs. All tensors live until {@link dispose}.
+ * One rank's memory of every block: gathered parameters, and its share of the reduced gradient until the update. `BlockState`
+ * has the optimizer's state. It knows no messages; the shard actor decides when each method runs. All tensors live until {@link
+ * dispose}.
  */
 export class ShardStore {
   readonly #rank: number;
   readonly #dtype: DType;
   readonly #blocks: HeldBlock[] = [];
 
-  /** @param dtype - what the ranks compute in */
+  /** @param dtype - of the computation */
   constructor(rank: number, dtype: DType) {
     this.#rank = rank;
     this.#dtype = dtype;
   }
 
-  /** @returns a zeroed flat buffer for the whole parameters of `layout`, kept until disposed */
+  /** @returns a zeroed flat buffer for the gathered parameters of `layout`, kept until disposed */
   allocateFull({ numel, written, constant }: FlatBlock): Tensor {
-    // An average of many steps that were rounded to a narrow number would stand still; constants are words.
+    // An average of many steps that were rounded to low precision would stand still; constants are words.
     const dtype = written || constant ? "float32" : this.#dtype;
     return tagMemory("parameters", () => hold(() => emptyShared([numel], { dtype }).zero_()));
   }
 
   /**
-   * The same for paged parameters: their memory is given up from the beginning.
+   * The same for paged parameters, whose memory is given up at first.
    * @returns `memory`: all of it, of `emptyPaged`; the caller's too
    */
   allocatePaged(layout: FlatBlock): { readonly full: Tensor; readonly memory: Tensor } {
@@ -60,8 +62,8 @@ export class ShardStore {
 
   /**
    * Adds a block, in index order.
-   * @param full - whole parameters in the compute dtype; ownership passes
-   * @param gathered - its ranges, where ranks do not share memory; ownership passes
+   * @param full - gathered parameters in the compute dtype; ownership passes
+   * @param gathered - its ranges, if ranks do not share memory; ownership passes
    */
   add(layout: FlatBlock, full: Tensor, gathered?: Gathered): void {
     this.#blocks.push({ layout, full, gathered, gradient: undefined });
@@ -71,21 +73,21 @@ export class ShardStore {
     return this.#blocks.length;
   }
 
-  /** @returns the whole parameters of a block, in the compute dtype */
+  /** @returns the gathered parameters of a block, in the compute dtype */
   full(block: number): Tensor {
     return this.#at(block).full;
   }
 
-  /** @returns the ranges of a block's whole parameters; none where the ranks share memory */
+  /** @returns the ranges of a block's gathered parameters; undefined if the ranks share memory */
   gathered(block: number): Gathered | undefined {
     return this.#at(block).gathered;
   }
 
   /**
-   * Sums the ranks' gradients in rank order, in float32: the whole block where gradients are not split, else the owned
+   * Sums the ranks' gradients in rank order, in float32: of the complete block if gradients are not split, else of the owned
    * range. The order makes every level, and accumulation in place of ranks, equal to the bit.
    * @param key - names this sum in the group
-   * @param gradient - this rank's, of the whole block, flat; ownership passes
+   * @param gradient - this rank's, of the complete block, flat; ownership passes
    * @param group - the block's ranks
    */
   async reduce(block: number, key: string, gradient: Tensor, group: ProcessGroup): Promise<void> {
@@ -100,9 +102,9 @@ export class ShardStore {
   }
 
   /**
-   * @param parts - names of parameters that are summed by themselves too
-   * @returns the sums of squares of the reduced gradient over this rank's slice, float64, one a chunk of 1,024: of all
-   *   of it, then of each part alone
+   * @param parts - names of parameters with sums of their own
+   * @returns the sums of squares of the reduced gradient over this rank's slice, float64, one a chunk of 1,024: of all of it,
+   * then of each part alone
    */
   squareSums(block: number, parts: readonly ReadonlySet<string>[]): Tensor {
     return scope(() => {
@@ -114,7 +116,7 @@ export class ShardStore {
     });
   }
 
-  /** A copy of a slice's gradient in which all other parameters are zero: sums of it are added in the same order. */
+  /** A copy of a slice's gradient with all other parameters zero: sums of it are added in the same order. */
   #only(block: number, gradient: Tensor, names: ReadonlySet<string>): Tensor {
     const { layout } = this.#at(block);
     const range = sliceOf(layout, memberOf(layout, this.#rank));
@@ -129,7 +131,7 @@ export class ShardStore {
     return scope(() => this.#gradientOfSlice(block).abs().max().item());
   }
 
-  /** Brings every element of the reduced gradient between -limit and limit. */
+  /** Clamps every element of the reduced gradient to [-limit, limit]. */
   clampGradient(block: number, limit: number): void {
     scope(() => reducedGradient(this.#at(block)).clamp_(-limit, limit));
   }
@@ -150,7 +152,7 @@ export class ShardStore {
     return gradient.narrow(0, splittingOf(held.layout.zero).gradients ? 0 : begin, end - begin);
   }
 
-  /** Gives the reduced gradient up. @returns that of the owned range, float32; the caller's */
+  /** Releases the reduced gradient. @returns that of the owned range, float32; the caller's */
   takeGradient(block: number): Tensor {
     const held = this.#at(block);
     const gradient = reducedGradient(held);
@@ -162,7 +164,6 @@ export class ShardStore {
     return owned;
   }
 
-  /** Forgets reduced gradients of a step that will not be taken. */
   dropGradients(): void {
     for (const held of this.#blocks) {
       held.gradient?.dispose();
@@ -170,7 +171,6 @@ export class ShardStore {
     }
   }
 
-  /** Releases every tensor. */
   dispose(): void {
     this.dropGradients();
     for (const { full, gathered } of this.#blocks.splice(0)) {
@@ -187,7 +187,7 @@ export class ShardStore {
   }
 }
 
-/** Memory for a gradient that is about to be reduced, in place of the last. */
+/** Memory for the next reduced gradient, in place of the last. */
 function renewGradient(held: HeldBlock, numel: number): Tensor {
   held.gradient?.dispose();
   held.gradient = tagMemory("gradients", () => hold(() => empty([numel], { dtype: "float32" })));

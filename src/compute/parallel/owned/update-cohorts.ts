@@ -3,15 +3,15 @@ import type { UpdateStep } from "../../optim/index.ts";
 import type { FlatParameter, Piece } from "../blocks/flat-block.ts";
 import type { OwnedPart, RuleShare } from "./owned-range.ts";
 
-/** One optimizer step on a block: which of its parameters it leaves out, and which were left out before. Plain data. */
+/** One optimizer step on a block, with the parameters that it leaves out and the counts of earlier omissions. Plain data. */
 export interface BlockStep extends Omit<UpdateStep, "scale"> {
-  /** Names of the parameters that stay as they are, with all that is kept of them. Default: none. */
+  /** Names of the parameters that stay as they are, with all their state. Default: none. */
   readonly frozen?: readonly string[];
-  /** By name, how many updates before have left a parameter out; where it is not named, none. */
+  /** By name, the number of earlier updates that left a parameter out; 0 without an entry. */
   readonly frozenUpdates?: Readonly<Record<string, number>>;
 }
 
-/** Some parameters of a share that make the same update, counted from 1 for each of them. */
+/** Parameters of a share that make the same update, counted from 1 for each of them. */
 export interface Cohort {
   readonly updateIndex: number;
   /** The same on all ranks, owned here or not. */
@@ -21,26 +21,26 @@ export interface Cohort {
 
 /** Consecutive pieces of a stretch, and where in the stretch and its state they lie. */
 export interface Run {
-  /** Its place among the stretches of its share. */
+  /** Its index among the stretches of its share. */
   readonly stretch: number;
   /** First element, within the stretch. */
   readonly begin: number;
   readonly numel: number;
-  /** Their places count from the run's first element. */
+  /** Their offsets count from the run's first element. */
   readonly pieces: readonly Piece[];
   readonly pieceGroups: readonly number[];
-  /** Of each kind of state that the run has, the kind's place in the stretch's state and the run's range in it. */
+  /** For each kind of state of the run, the kind's index in the stretch's state and the run's range in it. */
   readonly state: readonly { readonly kind: number; readonly begin: number; readonly numel: number }[];
 }
 
-/** @returns how many updates a parameter has seen once a step is made that does not leave it out */
+/** @returns the number of updates of a parameter after a step that trains it */
 export function updateIndexOf({ updateIndex, frozenUpdates }: BlockStep, name: string): number {
   return updateIndex - (frozenUpdates?.[name] ?? 0);
 }
 
 /**
- * Sorts what an optimizer updates of a block by the number of its update. Mostly that is one cohort of whole stretches:
- * parameters that were never frozen make every update together.
+ * Sorts the parameters that an optimizer updates in a block by the number of their update. Mostly that is one cohort of
+ * full stretches: parameters that were never frozen make every update together.
  * @throws {TroupeError} `OPTIMIZER_OPTION` for an optimizer whose state cannot be cut between parameters
  */
 export function cohortsOf(share: RuleShare, step: BlockStep): Cohort[] {
@@ -91,17 +91,17 @@ function cutRun({ rule }: RuleShare, part: OwnedPart, stretch: number, first: nu
 
 type StateOfKind = OwnedPart["state"][number];
 
-/** @returns where in the state of a whole stretch that of a run begins: its pieces lie there as they do in the run's own */
-function placeOf(run: StateOfKind, whole: StateOfKind | undefined, kind: string): number {
+/** @returns the offset of a run's state in that of its full stretch: its pieces lie there as in the run's own */
+function placeOf(run: StateOfKind, full: StateOfKind | undefined, kind: string): number {
   const places = run.pieces.map((piece) => {
-    const same = whole?.pieces.find(
+    const same = full?.pieces.find(
       ({ parameter, parameterBegin }) =>
         parameter.name === piece.parameter.name && parameterBegin === piece.parameterBegin,
     );
     return (same?.rangeBegin ?? Number.NaN) - piece.rangeBegin;
   });
   const [begin = 0] = places;
-  if (whole !== undefined && places.every((place) => place === begin) && begin + run.numel <= whole.numel)
+  if (full !== undefined && places.every((place) => place === begin) && begin + run.numel <= full.numel)
     return begin;
   throw new TroupeError(
     "OPTIMIZER_OPTION",

@@ -17,19 +17,19 @@ import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
 
 /** Choices that change speed and memory, never the result. */
 export interface EngineOptions extends GatherOptions {
-  /** What operators cast to while the model computes forward; none where they compute in what they are given. */
+  /** The dtype that operators cast to in forward; undefined for none. */
   readonly autocast?: AutocastDType | undefined;
-  /** What the model draws from, if it draws: what is computed again draws what it drew at first. */
+  /** The model's random numbers, if it draws any: recomputation draws the same again. */
   readonly randomness: Randomness | undefined;
-  /** Where what recomputed blocks keep rests until backward. Default: it stays. */
+  /** Holds the inputs of recomputed blocks until backward. Default: they stay. */
   readonly offloader?: Offloader | undefined;
 }
 
-/** Which micro-batch runs through which chunk of this stage. */
+/** Names the micro-batch that runs, and the chunk of this stage that it runs through. */
 export interface PassKey {
   readonly microBatch: number;
   readonly chunk: number;
-  /** Forwards of the micro-batch before this one. Default: 0. */
+  /** Earlier forwards of this micro-batch. Default: 0. */
   readonly repeat?: number;
 }
 
@@ -41,9 +41,9 @@ interface OpenPass {
 }
 
 /**
- * Runs a model written for one device on parameters that shards hold, pass by pass: each block's parameters are gathered
- * in time, the tape is walked backwards, and each block's gradient handed on as soon as it is whole.
- * One engine a rank; synchronous; waits only inside the port.
+ * Runs a model written for one device on parameters that shards hold, pass by pass: each block's parameters are gathered in
+ * time, the tape is walked backwards, and each block's gradient handed on as soon as it is complete. One engine a rank;
+ * synchronous; waits only inside the port.
  */
 export class BlockEngine<Ticket> {
   readonly #plan: BlockPlan;
@@ -54,7 +54,7 @@ export class BlockEngine<Ticket> {
   readonly #offloader: Offloader | undefined;
   readonly #randomness: Randomness | undefined;
   readonly #open = new Map<string, OpenPass>();
-  /** Whether a pass has shown that no gradient takes a way past the blocks' arguments and results. */
+  /** Whether a pass has shown that gradients flow only through the blocks' arguments and results. */
   #checked = false;
 
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
@@ -70,8 +70,8 @@ export class BlockEngine<Ticket> {
   }
 
   /**
-   * Binds every parameter to its view of the gathered flat buffers, or to a placeholder where another stage holds it,
-   * wraps the blocks, and takes what forward writes to buffers.
+   * Binds every parameter to its view of the gathered flat buffers, or to a placeholder if another stage holds it, wraps the
+   * blocks, and records writes of forward to buffers.
    * @param fulls - one flat buffer a flat block, in the engine's dtype; ownership passes
    */
   bind(fulls: readonly Tensor[]): void {
@@ -81,7 +81,7 @@ export class BlockEngine<Ticket> {
   }
 
   /**
-   * Starts gathering for a pass over the blocks; parameters gathered before are not used any more.
+   * Starts gathering for a pass over the blocks; parameters gathered before are not used again.
    * @param kind - "step", "evaluate", ...: passes of one kind need the same blocks in the same order
    */
   begin(kind: string): void {
@@ -90,19 +90,19 @@ export class BlockEngine<Ticket> {
   }
 
   /**
-   * The forwards of a step whose backward comes as a whole are made: what is trainable now, it trains too. Without it a step
-   * trains what was trainable in one of its backwards.
+   * Marks all parameters that are trainable after the step's forwards as trained. Without it a step trains those that were
+   * trainable in one of its backwards.
    */
   noteTrained(): void {
     this.#gradients.note();
   }
 
-  /** @returns the parameters that the step trains; what is made trainable after this, it does not */
+  /** @returns the parameters that the step trains; later changes of `trainable` do not count */
   settleTrained(): ReadonlySet<Parameter> {
     return this.#gradients.settle();
   }
 
-  /** @returns the parameters that the first step's losses had gradients of, where this is called for the first time */
+  /** @returns the parameters that had gradients in the first step's losses, on the first call */
   takeReached(): ReadonlySet<Parameter> | undefined {
     return this.#gradients.takeReached();
   }
@@ -110,8 +110,8 @@ export class BlockEngine<Ticket> {
   /**
    * Forward of one micro-batch through one chunk, recorded for {@link backward}.
    * @param body - computes the loss, a scalar
-   * @param received - leaves that the stage before has sent; none on the first. Ownership passes
-   * @throws whatever `body` throws; nothing is kept of the pass then
+   * @param received - leaves from the stage before; empty on the first. Ownership passes
+   * @throws errors of `body`; nothing is kept of the pass then
    */
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
@@ -134,12 +134,11 @@ export class BlockEngine<Ticket> {
   }
 
   /**
-   * Backward of a pass, and the end of what was kept for it. With the step's last one, what its forwards have written to
-   * buffers is handed on too.
-   * @param gradients - of what was sent and asks for gradients, in order; on the last stage what multiplies the loss's
-   * @param completion - where it is left out, {@link flush} says when the step's gradients are complete
+   * Backward of a pass; frees its records. With the step's last one, the forwards' writes to buffers are handed on too.
+   * @param gradients - of the sent tensors that require gradients, in order; on the last stage the factor of the loss's
+   * @param completion - if left out, {@link flush} says when the step's gradients are complete
    * @param only - names of the parameters whose gradients count; default all
-   * @returns the gradients of what was received and asks for them, in order; the caller's to dispose
+   * @returns the gradients of the received tensors that require them, in order; the caller's to dispose
    */
   backward(
     key: PassKey,
@@ -169,13 +168,12 @@ export class BlockEngine<Ticket> {
     }
   }
 
-  /** No further pass of the step follows: the gradients that are still kept back are handed on, on a stage that has the whole model. */
+  /** Ends the step's passes: hands on the remaining gradients, on a stage with the complete model. */
   flush(): void {
     this.#gradients.flush();
     this.#writes.handOn();
   }
 
-  /** Gives up a pass that waits for its backward. */
   drop(key: PassKey): void {
     const pass = this.#open.get(nameOf(key));
     if (pass === undefined) return;
@@ -184,7 +182,7 @@ export class BlockEngine<Ticket> {
     for (const tensor of [...pass.roots, ...pass.received]) tensor.dispose();
   }
 
-  /** Gives up every pass that waits for its backward, and the gradients collected so far. */
+  /** Drops every pass that waits for its backward, and the gradients collected so far. */
   abandon(): void {
     for (const { tape, roots, received } of this.#open.values()) {
       tape.clear();
@@ -195,15 +193,12 @@ export class BlockEngine<Ticket> {
     this.#writes.clear();
   }
 
-  /**
-   * Forward of one chunk without recording.
-   * @param received - what the stage before has sent; stays the caller's
-   */
+  /** Forward of one chunk without recording. @param received - from the stage before; stays the caller's */
   evaluateChunk<R>(chunk: number, body: () => R, received: readonly Tensor[] = []): Forwarded<R> {
     return noGrad(() => this.#blocks.run(chunk, body, received, undefined));
   }
 
-  /** Runs `body` on the present parameters without recording, of a model that is whole on this stage. */
+  /** Runs `body` on the present parameters without recording; the stage has the complete model. */
   evaluate<R>(body: () => R): R {
     return noGrad(() => {
       this.#gathers.need(ROOT_UNIT);
@@ -212,7 +207,6 @@ export class BlockEngine<Ticket> {
     });
   }
 
-  /** Puts the model back as it was and releases the parameters' views. */
   dispose(): void {
     this.abandon();
     this.#blocks.unwrap();
@@ -225,7 +219,7 @@ export class BlockEngine<Ticket> {
     contribute: (_: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) =>
       this.#gradients.contribute(leaves, gradients, this.#gathers.parameters.placeOf),
     isParameter: (tensor: Tensor) => this.#gathers.parameters.placeOf(tensor) !== undefined,
-    whole: (unit: number) => this.#gradients.whole(unit),
+    complete: (unit: number) => this.#gradients.complete(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
   };
 }

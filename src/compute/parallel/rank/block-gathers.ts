@@ -3,23 +3,23 @@ import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks
 import { BoundParameters } from "./bound-parameters.ts";
 import { type GatherPort, Prefetcher } from "./prefetch.ts";
 
-/** How the engine reaches the shard that holds the parameters; the rank actor gives it one made of messages. */
+/** The engine's access to the shard that holds the parameters; the rank actor's consists of messages. */
 export interface ShardPort<Ticket> extends GatherPort<Ticket> {
-  /** Hands a block's whole flat gradient of the step over, to be reduced; ownership passes. */
+  /** Sends a block's complete flat gradient of the step to be reduced; ownership passes. */
   reduce(block: number, gradient: Tensor): void;
 }
 
-/** How parameters are gathered. */
+/** How parameters are gathered ahead. */
 export interface GatherOptions {
-  /** Dtype in which parameters are gathered and gradients made. */
+  /** Dtype of gathered parameters and of gradients. */
   readonly dtype: DType;
   /** How far gathers run ahead, in bytes. */
   readonly prefetchBytes: number;
-  /** Flat blocks whose parameters have no memory but while they are gathered, by index. Default: none. */
+  /** Flat blocks whose parameters have memory only while gathered, by index. Default: none. */
   readonly paged?: readonly number[];
 }
 
-/** Has the parameters of units whole when they are needed, and knows which are. */
+/** Gathers the parameters of units in time, and knows which are gathered. */
 export class BlockGathers<Ticket> {
   readonly #plan: BlockPlan;
   readonly #paged: readonly number[];
@@ -45,7 +45,7 @@ export class BlockGathers<Ticket> {
     });
   }
 
-  /** The model's, bound to what is gathered. */
+  /** The model's parameters, bound to the gathered buffers. */
   get parameters(): BoundParameters {
     if (this.#parameters === undefined) throw new Error("[parallel] the parameters are not bound");
     return this.#parameters;
@@ -61,7 +61,7 @@ export class BlockGathers<Ticket> {
     this.#prefetcher.begin(kind);
   }
 
-  /** Waits until a unit's parameters are whole. */
+  /** Waits until a unit's parameters are gathered. */
   need(unit: number): void {
     for (const flat of this.#flatsOf(unit)) {
       this.#prefetcher.need(flat);
@@ -69,12 +69,11 @@ export class BlockGathers<Ticket> {
     }
   }
 
-  /** A unit's parameters are not needed for now. */
+  /** Releases a unit's parameters until they are needed again. */
   release(unit: number): void {
     for (const flat of this.#flatsOf(unit)) this.#prefetcher.release(flat);
   }
 
-  /** Releases the parameters' views. */
   [Symbol.dispose](): void {
     this.#parameters?.[Symbol.dispose]();
   }

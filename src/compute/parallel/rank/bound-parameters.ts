@@ -7,22 +7,21 @@ import type { BlockPlan, BlockUnit } from "../blocks/plan-blocks.ts";
 import { mapTensors } from "../tape/map-tensors.ts";
 
 /**
- * A model's parameters bound to views of the flat buffers in which they are gathered, or to placeholders where another
- * stage holds them.
+ * A model's parameters bound to views of the flat buffers in which they are gathered, or to placeholders if another stage holds
+ * them.
  */
 export class BoundParameters implements Disposable {
   readonly #bound: Tensor[] = [];
   readonly #leaves: readonly (readonly Leaf[])[];
-  /** Where each leaf's gradient belongs. */
+  /** The destination of each leaf's gradient. */
   readonly #places = new Map<Tensor, LeafPlace>();
-  /** Those that have no memory but while they are gathered, by flat block. */
+  /** Leaves that have memory only while gathered, by flat block. */
   readonly #paged: ReadonlyMap<number, Tensor[]>;
-  /** Of those, the ones that have memory now. */
   readonly #gathered = new Set<number>();
 
   /**
-   * @param fulls - one flat buffer a flat block, in the dtype that is computed with; ownership passes
-   * @param paged - the flat blocks, by index, that have no memory but while they are gathered
+   * @param fulls - one flat buffer a flat block, in the dtype of the computation; ownership passes
+   * @param paged - indices of the flat blocks that have memory only while gathered
    */
   constructor(
     { units, layouts, absent }: BlockPlan,
@@ -44,7 +43,7 @@ export class BoundParameters implements Disposable {
     for (const block of paged) this.markGathered(block, false);
   }
 
-  /** Says whether a flat block's parameters have memory: of those that may have none, reading one then throws. */
+  /** Sets whether a flat block's parameters have memory: reading a paged one without memory throws. */
   markGathered(block: number, gathered: boolean): void {
     const leaves = this.#paged.get(block);
     if (leaves === undefined) return;
@@ -53,7 +52,7 @@ export class BoundParameters implements Disposable {
     else this.#gathered.delete(block);
   }
 
-  /** Runs `body`, which asks a unit's parameters for their shapes alone: those have them without memory too. */
+  /** Runs `body`, which reads only the shapes of a unit's parameters: they need no memory. */
   asShapes<R>({ flats }: BlockUnit, body: () => R): R {
     const away = flats.filter((flat) => this.#paged.has(flat) && !this.#gathered.has(flat));
     for (const flat of away) this.markGathered(flat, true);
@@ -65,8 +64,8 @@ export class BoundParameters implements Disposable {
   }
 
   /**
-   * Looks at what a block has returned while its parameters have memory.
-   * @throws {TroupeError} `BLOCK_TENSOR` for a view of parameters that will have none
+   * Checks a block's result while its parameters have memory.
+   * @throws {TroupeError} `BLOCK_TENSOR` for a view of parameters that will lose it
    */
   refuseViews({ name, flats }: BlockUnit, result: unknown): void {
     for (const flat of flats) {
@@ -79,14 +78,14 @@ export class BoundParameters implements Disposable {
     }
   }
 
-  /** @returns what is trainable now of a unit, in the order of its flat blocks: leaves of the graph */
+  /** @returns a unit's trainable parameters, in the order of its flat blocks: leaves of the graph */
   readonly trainable = (unit: number): readonly Tensor[] =>
     (this.#leaves[unit] ?? []).filter(({ parameter }) => parameter.trainable).map(({ tensor }) => tensor);
 
-  /** @returns where a leaf's gradient belongs; undefined for a tensor that is no parameter's */
+  /** @returns the destination of a leaf's gradient; undefined for a tensor that is no parameter's */
   readonly placeOf = (leaf: Tensor): LeafPlace | undefined => this.#places.get(leaf);
 
-  /** Releases the views; the parameters are of no use then. */
+  /** Releases the views; the parameters cannot be used then. */
   [Symbol.dispose](): void {
     for (const tensor of this.#bound.splice(0)) tensor.dispose();
   }
@@ -120,7 +119,7 @@ interface Leaf {
   readonly tensor: Tensor;
 }
 
-/** A place for a gradient: which parameter of which flat block. */
+/** The destination of a gradient: a parameter of a flat block. */
 export interface LeafPlace {
   readonly flat: number;
   readonly parameter: number;

@@ -4,26 +4,25 @@ import { COUNT_NUMEL, type FlatBlock, type FlatParameter } from "../blocks/flat-
 import type { BlockPlan } from "../blocks/plan-blocks.ts";
 
 /**
- * What the forwards of one step write to a rank's buffers: of each, the sum of all writes and behind it their number, laid
- * out as the block is. Handed on like gradients, once a step, also where nothing was written: what ranks agree on never
- * depends on what a batch touched.
+ * The writes of one step's forwards to a rank's buffers: the sum of all writes and behind it their number, laid out like the
+ * block. Handed on like gradients, once a step, even without writes: the ranks' exchange never depends on a batch's content.
  */
 export class BufferWrites {
   readonly #plan: BlockPlan;
   readonly #layouts: readonly FlatBlock[];
   readonly #handOn: (block: number, writes: Tensor) => void;
   readonly #sums = new Map<number, Tensor>();
-  /** Whether a forward of a step runs: what is computed again, or read without being trained, writes nothing. */
+  /** Whether a forward of a step runs: recomputation and evaluation write nothing. */
   #counts = false;
 
-  /** @param handOn - takes what a step has written to a flat block; ownership passes */
+  /** @param handOn - takes a flat block's writes of a step; ownership passes */
   constructor(plan: BlockPlan, handOn: (block: number, writes: Tensor) => void) {
     this.#plan = plan;
     this.#layouts = plan.layouts.filter(({ written }) => written);
     this.#handOn = handOn;
   }
 
-  /** Takes from here on what is written to the model's buffers. */
+  /** Records the writes to the model's buffers from here on. */
   bind(): void {
     const { units, layouts, absent } = this.#plan;
     for (const { flats, parameters } of units) {
@@ -37,11 +36,11 @@ export class BufferWrites {
           parameter.writeThrough((value) => this.#add(layout, place, value));
       });
     }
-    // Another stage holds it, and computes what is written to it.
+    // Another stage holds it, and computes the writes to it.
     for (const parameter of absent) if (parameter instanceof ModuleBuffer) parameter.writeThrough(() => {});
   }
 
-  /** The writes of the forward that runs until what is returned is disposed count. */
+  /** Counts the writes of the forward that runs until the result is disposed. */
   count(): Disposable {
     this.#counts = true;
     return {
@@ -51,7 +50,7 @@ export class BufferWrites {
     };
   }
 
-  /** No further forward of the step follows. */
+  /** Hands on all writes: no further forward of the step follows. */
   handOn(): void {
     for (const layout of this.#layouts) {
       const sums = this.#sumsOf(layout);
@@ -60,7 +59,6 @@ export class BufferWrites {
     }
   }
 
-  /** Forgets what was written in a step that will not be finished. */
   clear(): void {
     for (const sums of this.#sums.values()) sums.dispose();
     this.#sums.clear();

@@ -1,4 +1,4 @@
-/** The time during which at least one of several overlapping activities went on, which is not the sum of their times. */
+/** The time during which at least one of several overlapping activities went on: less than the sum of their times. */
 export class BusyTime {
   #untilMs = Number.NEGATIVE_INFINITY;
   #totalMs = 0;

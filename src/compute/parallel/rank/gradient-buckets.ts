@@ -14,7 +14,7 @@ import type { FlatBlock } from "../blocks/flat-block.ts";
 export class GradientBuckets {
   readonly #layouts: readonly FlatBlock[];
   readonly #dtype: DType;
-  /** What was contributed and is not in a buffer yet: at most once to each parameter. */
+  /** Contributions not in a buffer yet: at most one for each parameter. */
   readonly #waiting = new Map<number, (Tensor | undefined)[]>();
   readonly #micro = new Map<number, Tensor>();
   readonly #sums = new Map<number, Tensor>();
@@ -43,7 +43,6 @@ export class GradientBuckets {
     );
   }
 
-  /** Ends the present micro-batch for `block`. */
   endMicroBatch(block: number): void {
     this.#collectWaiting(block);
     const micro = this.#micro.get(block);
@@ -88,7 +87,6 @@ export class GradientBuckets {
     return sum ?? tagMemory("gradients", () => hold(() => zeros([numel], { dtype: this.#dtype })));
   }
 
-  /** Forgets everything of a pass that will not be finished. */
   clear(): void {
     const waiting = [...this.#waiting.values()].flat();
     for (const tensor of [...waiting, ...this.#micro.values(), ...this.#sums.values()]) tensor?.dispose();

@@ -3,11 +3,10 @@ import type { FlatBlock } from "../blocks/flat-block.ts";
 import { type BlockPlan, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 
 /**
- * Chooses the trained blocks whose state is kept elsewhere: the last ones, as many as come nearest to a share of all elements.
- *
- * The last block is reduced first and needed last: between its gradient and its next use lie the backward and the forward
- * of every block before it. So of all choices of that size this one leaves the updates most time to hide in; the root,
- * which is reduced last and needed first, comes last of all.
+ * Chooses the trained blocks whose state is offloaded: the last ones, as many as come nearest to a share of all elements. The
+ * last block is reduced first and needed last: between its gradient and its next use lie the backward and the forward of every
+ * block before it. So this choice leaves the updates most time to hide in; the root, which is reduced last and needed first,
+ * comes last of all.
  * @param ratio - from 0 to 1
  * @returns indices, in forward order
  */
@@ -25,10 +24,10 @@ export function offloadedBlocks(layouts: readonly FlatBlock[], ratio: number): n
 }
 
 /**
- * Chooses the flat blocks whose parameters can be elsewhere between their uses: those of level 3, which are gathered and
- * given up block by block. The root is used from the beginning of a pass to its end.
+ * Chooses the flat blocks whose parameters can be paged out between uses: those of level 3, which are gathered and released
+ * block by block. The root is used from the beginning of a pass to its end.
  * @returns indices, in forward order
- * @throws {TroupeError} `OPTION` where there are none
+ * @throws {TroupeError} `OPTION` if there are none
  */
 export function pagedBlocks({ layouts, units }: BlockPlan): number[] {
   const ofRoot = units[ROOT_UNIT]?.flats ?? [];

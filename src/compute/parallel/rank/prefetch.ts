@@ -1,14 +1,14 @@
-/** A gather under way; what it is belongs to whoever started it. */
+/** Starts, awaits and releases gathers; a ticket stands for one under way. */
 export interface GatherPort<Ticket> {
   /** Starts gathering a block; does not wait. */
   start(block: number): Ticket;
-  /** Waits until the gather has ended: the block's parameters are whole. */
+  /** Waits until the gather has ended: the block's parameters are complete. */
   wait(ticket: Ticket): void;
-  /** The gathered parameters of a block are given up: one call for each gather of a block that is not resident. */
+  /** Releases a block's gathered parameters: one call for each gather of a block that is not resident. */
   release(block: number): void;
 }
 
-/** What {@link Prefetcher} must know of the blocks. */
+/** The blocks' properties that {@link Prefetcher} needs. */
 export interface PrefetchPlan {
   /** Bytes a gathered block takes, by block index. */
   readonly sizeBytes: readonly number[];
@@ -19,9 +19,9 @@ export interface PrefetchPlan {
 }
 
 /**
- * Runs gathers ahead of the computation. The first pass of a kind (a training step, an evaluation) records in which
- * order blocks are needed; from then on, each need tops the window up along that order. A pass that strays from the
- * record falls back to gathering on demand and is recorded anew, so a wrong guess costs time, never correctness.
+ * Runs gathers ahead of the computation. The first pass of a kind (a training step, an evaluation) records in which order
+ * blocks are needed; from then on, each need tops the window up along that order. A pass that strays from the record falls back
+ * to gathering on demand and is recorded again, so a wrong guess costs time, never correctness.
  */
 export class Prefetcher<Ticket> {
   readonly #port: GatherPort<Ticket>;
@@ -32,7 +32,7 @@ export class Prefetcher<Ticket> {
   #onTrack = false;
   /** Gathers started and not yet waited for. */
   readonly #inFlight = new Map<number, Ticket>();
-  readonly #whole = new Set<number>();
+  readonly #gathered = new Set<number>();
   #aheadIndex = 0;
   #aheadBytes = 0;
 
@@ -42,12 +42,12 @@ export class Prefetcher<Ticket> {
   }
 
   /**
-   * Forgets what was gathered (the parameters may have changed) and starts the first gathers of a new pass.
+   * Drops gathered blocks (the parameters may have changed) and starts the first gathers of a new pass.
    * @param kind - passes of one kind are expected to need the same blocks in the same order
    */
   begin(kind: string): void {
     this.#drain();
-    for (const block of this.#whole) this.#giveUp(block);
+    for (const block of this.#gathered) this.#giveUp(block);
     this.#expected = this.#records.get(kind) ?? [];
     this.#recorded = [];
     this.#records.set(kind, this.#recorded);
@@ -56,23 +56,23 @@ export class Prefetcher<Ticket> {
     this.#topUp();
   }
 
-  /** Waits until `block` is whole, then starts what comes next. */
+  /** Waits until `block` is gathered, then starts the next gathers. */
   need(block: number): void {
-    if (this.#whole.has(block)) return;
+    if (this.#gathered.has(block)) return;
     this.#onTrack &&= this.#expected[this.#recorded.length] === block;
     this.#recorded.push(block);
     const ticket = this.#take(block) ?? this.#port.start(block);
     this.#aheadIndex = Math.max(this.#aheadIndex, this.#recorded.length);
-    // As good as whole: were it needed again next, the window must not gather it a second time.
-    this.#whole.add(block);
+    // Counts as gathered: if it is needed again next, the window must not gather it a second time.
+    this.#gathered.add(block);
     this.#topUp();
     this.#port.wait(ticket);
   }
 
   /**
-   * Gives a block's gathered parameters up, unless they are needed further.
-   * @returns whether it did. Resident blocks stay until the pass ends, and so
-   *   does a block that is needed again next: the last one of forward is the first one of backward.
+   * Releases a block's gathered parameters, unless they are still needed.
+   * @returns whether it did. Resident blocks stay until the pass ends, and so does a block that is needed again next: the last
+   * one of forward is the first one of backward.
    */
   release(block: number): boolean {
     if (this.#plan.resident[block]) return false;
@@ -84,7 +84,7 @@ export class Prefetcher<Ticket> {
   }
 
   #giveUp(block: number): boolean {
-    if (!this.#whole.delete(block)) return false;
+    if (!this.#gathered.delete(block)) return false;
     if (!this.#plan.resident[block]) this.#port.release(block);
     return true;
   }
@@ -101,12 +101,12 @@ export class Prefetcher<Ticket> {
     while (this.#onTrack && this.#aheadIndex < this.#expected.length) {
       const block = this.#expected[this.#aheadIndex] as number;
       if (block === this.#expected[this.#aheadIndex - 1]) {
-        // It will be kept: what comes after it may be on its way while it is computed with.
+        // It will be kept: the blocks after it may be gathered while it is computed with.
         this.#aheadIndex += 1;
         continue;
       }
       const sizeBytes = this.#plan.sizeBytes[block] ?? 0;
-      if (this.#inFlight.has(block) || this.#whole.has(block)) return;
+      if (this.#inFlight.has(block) || this.#gathered.has(block)) return;
       if (!this.#reaches(sizeBytes)) return;
       this.#inFlight.set(block, this.#port.start(block));
       this.#aheadBytes += sizeBytes;
@@ -120,13 +120,13 @@ export class Prefetcher<Ticket> {
     return this.#aheadBytes + sizeBytes <= windowBytes || (windowBytes > 0 && this.#inFlight.size === 0);
   }
 
-  /** A gather that was started is waited for, wanted or not: its answer must not be taken for a later one's. */
+  /** Started gathers are awaited, wanted or not: an answer must not be taken for a later one's. */
   #drain(): void {
     for (const block of [...this.#inFlight.keys()]) {
       const ticket = this.#take(block);
       if (ticket === undefined) continue;
       this.#port.wait(ticket);
-      this.#whole.add(block);
+      this.#gathered.add(block);
     }
   }
 }

@@ -3,7 +3,7 @@ import { hold, ops, type Tensor } from "../../tensor/index.ts";
 import type { BlockRange } from "../layout/stage-cut.ts";
 import { mapTensors } from "../tape/map-tensors.ts";
 
-/** Ends a forward pass where the next stage goes on: not an error, and met by nobody but the engine. */
+/** Thrown to end a forward pass where the next stage goes on: not an error, and caught by the engine alone. */
 export class StageEnd {
   readonly pass: StagePass;
 
@@ -13,39 +13,39 @@ export class StageEnd {
 }
 
 /**
- * One run of the whole forward of a model of which only some blocks are computed here. What comes before them runs on
- * placeholders, tensors without memory; at the first of them what the stage before has sent takes their place; and at
- * the first block behind them the run ends, with the arguments of that block as what is to be sent. A stage that has the
- * model's end alone gets what the last block returns.
+ * One run of the complete forward of a model of which only some blocks are computed here. The part before them runs on
+ * placeholders, tensors without memory; at the first of them the tensors from the stage before take their place; and at the
+ * first block behind them the run ends, and that block's arguments are sent. A stage that has the model's end alone gets the
+ * result of the last block.
  */
 export class StagePass {
   readonly #range: BlockRange;
-  /** Calls of the whole model, where what follows them all is a stage of its own. */
+  /** Number of block calls in the model, if the part after all of them is a stage of its own. */
   readonly #end: number | undefined;
-  /** What the stage before has sent: every tensor among the arguments of the first block, in order. */
+  /** Tensors from the stage before: every tensor among the arguments of the first block, in order. */
   readonly #arrived: readonly Tensor[];
-  /** What stands in for a placeholder. */
+  /** The tensor in place of each placeholder. */
   readonly #standIns = new Map<Tensor, Tensor>();
   #sent: readonly Tensor[] = [];
   #numCalls = 0;
 
-  /** @param end - how many calls the model makes, where a stage has what follows them and none of them */
+  /** @param end - the number of calls in the model, if a stage has only the part after them */
   constructor(range: BlockRange, arrived: readonly Tensor[], end?: number) {
     this.#range = range;
     this.#end = end;
     this.#arrived = arrived;
   }
 
-  /** What the next stage receives: every tensor among the arguments of its first block; the caller's to dispose. */
+  /** The tensors for the next stage: every tensor among the arguments of its first block; the caller's to dispose. */
   get sent(): readonly Tensor[] {
     return this.#sent;
   }
 
   /**
-   * A block is about to be called, whichever: calls are counted.
-   * @returns whether it is computed here, and with what
-   * @throws {StageEnd} where the pass ends; {TroupeError} `PIPELINE_BOUNDARY` where a tensor that another stage has is
-   *   not among what that stage sends
+   * Counts a call of a block.
+   * @returns whether it is computed here, and its arguments
+   * @throws {StageEnd} where the pass ends; {TroupeError} `PIPELINE_BOUNDARY` if a tensor of another stage is not among those
+   * that the stage sends
    */
   enter(args: readonly unknown[]): { readonly here: boolean; readonly args: unknown[] } {
     const position = this.#numCalls++;
@@ -58,8 +58,8 @@ export class StagePass {
   }
 
   /**
-   * A block that is computed here has returned `result`.
-   * @throws {StageEnd} where it is the model's last, and what follows is another stage's
+   * Takes the result of a block that is computed here.
+   * @throws {StageEnd} if it is the model's last, and another stage has the part after it
    */
   leave(result: unknown): void {
     if (this.#numCalls === this.#end) this.#send(result);
@@ -70,7 +70,7 @@ export class StagePass {
     return this.#numCalls === this.#end && this.#range.begin === this.#end;
   }
 
-  /** @returns `result` of a block that is not computed here, with nothing in it that has memory but what has arrived of it */
+  /** @returns `result` of a block that is not computed here, without memory except for tensors that have arrived */
   shapeOf(result: unknown): unknown {
     let index = 0;
     const shapes = mapTensors(result, (tensor) => {

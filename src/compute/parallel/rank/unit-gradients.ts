@@ -5,7 +5,7 @@ import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks
 import type { LeafPlace } from "./bound-parameters.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
 
-/** Which gradients are the step's and no longer only a micro-batch's once a pass has been walked. */
+/** Says which gradients of the step are complete once a pass has been walked. */
 export interface Completion {
   /** Those of the chunk's own blocks. */
   readonly chunk: boolean;
@@ -13,28 +13,28 @@ export interface Completion {
   readonly step: boolean;
 }
 
-/** Whether or not more passes of the step follow is said later, by {@link UnitGradients.flush}. */
+/** More passes of the step may follow: {@link UnitGradients.flush} ends it. */
 export const MORE_MAY_COME: Completion = { chunk: false, step: false };
 
 const NOTHING_MORE: Completion = { chunk: true, step: true };
 
 /**
- * The gradients that a backward pass makes, unit by unit: sorted into flat blocks, and handed on as soon as they are
- * whole. Every unit of a pass is handed on, used or not: what ranks agree on never depends on what a batch touched. Left out are
- * the flat blocks of which a step trains nothing.
+ * The gradients that a backward pass makes, unit by unit: sorted into flat blocks, and handed on as soon as they are complete.
+ * Every unit of a pass is handed on, used or not: the ranks' exchange never depends on a batch's content. Flat blocks of which
+ * a step trains nothing are left out.
  */
 export class UnitGradients {
   readonly #plan: BlockPlan;
   readonly #buckets: GradientBuckets;
   readonly #parameters: readonly Parameter[];
-  /** The parameters of each flat block; none of buffers. */
+  /** The parameters of each flat block; buffers have none. */
   readonly #byFlat: ReadonlyMap<number, readonly Parameter[]>;
   readonly #handOn: (block: number, gradient: Tensor) => void;
-  /** Units whose gradients of the pass that is walked are not whole yet, and what becomes of them then. */
+  /** Units whose gradients are incomplete in the pass that is walked, and the completion that follows. */
   #pending = new Set<number>();
   #completion: Completion = NOTHING_MORE;
   #only: RegExp | undefined;
-  /** What the step trains: what was trainable when one of its losses was walked backwards. */
+  /** The parameters that the step trains: those that were trainable in a backward of one of its losses. */
   #trained = new Set<Parameter>();
   #isSettled = false;
   /** Parameters that a loss has a gradient of, up to {@link takeReached}. */
@@ -42,7 +42,7 @@ export class UnitGradients {
 
   /**
    * @param dtype - of the gradients that autograd makes
-   * @param handOn - takes a flat block's whole gradient of the step; ownership passes
+   * @param handOn - takes a flat block's complete gradient of the step; ownership passes
    */
   constructor(plan: BlockPlan, dtype: DType, handOn: (block: number, gradient: Tensor) => void) {
     this.#plan = plan;
@@ -53,7 +53,7 @@ export class UnitGradients {
   }
 
   /**
-   * A pass over these units is walked backwards from now on.
+   * Begins the backward of a pass over these units.
    * @param only - names of the parameters whose gradients count; default all
    */
   begin(units: Iterable<number>, completion: Completion, only?: RegExp): void {
@@ -62,35 +62,34 @@ export class UnitGradients {
     this.#only = only;
   }
 
-  /** A step begins. */
   beginStep(): void {
     this.#trained = new Set();
     this.#isSettled = false;
   }
 
-  /** What is trainable now, the step trains, unless that has been {@link settle}d. */
+  /** Adds the parameters that are trainable now to those of the step, unless they are {@link settle}d. */
   note(): void {
     if (this.#isSettled) return;
     for (const parameter of this.#parameters) if (parameter.trainable) this.#trained.add(parameter);
   }
 
-  /** @returns what the step trains of all that the model has; from here on nothing else */
+  /** @returns all parameters that the step trains; no more are added */
   settle(): ReadonlySet<Parameter> {
     this.#isSettled = true;
     return this.#trained;
   }
 
-  /** @returns the parameters that losses had gradients of so far; undefined from the second call on: it is not collected after the first */
+  /**
+   * @returns the parameters with gradients in the losses so far; undefined from the second call on: collection ends with the
+   * first
+   */
   takeReached(): ReadonlySet<Parameter> | undefined {
     const reached = this.#reached;
     this.#reached = undefined;
     return reached;
   }
 
-  /**
-   * Adds to gradients of leaves; `null` counts as zero.
-   * @param placeOf - says where the gradient of a leaf belongs
-   */
+  /** Adds gradients of leaves; `null` counts as zero. @param placeOf - gives the destination of a leaf's gradient */
   contribute(
     leaves: readonly Tensor[],
     gradients: readonly (Tensor | null)[],
@@ -111,8 +110,8 @@ export class UnitGradients {
     for (const [flat, given] of byFlat) this.#buckets.contribute(flat, given);
   }
 
-  /** Nothing more will be contributed to the unit in this pass. */
-  whole(unit: number): void {
+  /** Completes a unit: nothing more is contributed to it in this pass. */
+  complete(unit: number): void {
     this.#pending.delete(unit);
     const { chunk, step } = this.#completion;
     for (const { index } of this.#trainedFlats(unit)) {
@@ -121,7 +120,7 @@ export class UnitGradients {
     }
   }
 
-  /** The pass is over: what it did not use has zeros. */
+  /** Ends the pass: unused units get zeros. */
   end(): void {
     for (const unit of this.#pending) {
       for (const { index, parameters } of this.#trainedFlats(unit)) {
@@ -130,17 +129,16 @@ export class UnitGradients {
           parameters.map(() => null),
         );
       }
-      this.whole(unit);
+      this.complete(unit);
     }
   }
 
-  /** No further pass of the step follows: what was collected of all units is handed on. */
+  /** Ends the step's passes: hands on the gradients of all units. */
   flush(): void {
     for (const unit of this.#plan.units.keys())
       for (const { index } of this.#trainedFlats(unit)) this.#handOn(index, this.#buckets.take(index));
   }
 
-  /** Forgets everything of a pass that will not be finished. */
   clear(): void {
     this.#buckets.clear();
   }

@@ -8,17 +8,17 @@ import { RecomputedParts } from "../tape/recomputed-parts.ts";
 import type { BlockGathers } from "./block-gathers.ts";
 import { StageEnd, StagePass } from "./stage-pass.ts";
 
-/** What a forward pass came to: what it computes on the last stage, else what the next stage receives. */
+/** The result of a forward pass on the last stage; on others the tensors for the next stage. */
 export interface Forwarded<Result> {
   /** The caller's to dispose. */
   readonly result: Result | undefined;
-  /** The engine's until the pass has been walked backwards, if it was recorded; else the caller's. */
+  /** The engine's until the backward of the pass, if it was recorded; else the caller's. */
   readonly sent: readonly Tensor[];
 }
 
 /**
- * A model's blocks, their forward wrapped from outside. A call of one does what the pass that runs now asks for: it has
- * the block's parameters gathered, goes onto the pass's tape, or passes by what another stage computes.
+ * A model's blocks, with their forward wrapped. In a pass a call gathers the block's parameters, goes onto the pass's tape, or
+ * skips a block of another stage.
  */
 export class WrappedBlocks {
   readonly #plan: BlockPlan;
@@ -26,13 +26,13 @@ export class WrappedBlocks {
   readonly #randomness: Randomness | undefined;
   readonly #parts = new RecomputedParts();
   readonly #unwrap: (() => void)[] = [];
-  /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
+  /** The forward pass that runs and the tape that records it, if gradients are wanted. */
   #pass: StagePass | undefined;
   #tape: BlockTape | undefined;
 
   /**
-   * @param options.autocast - what operators cast to in forward; none where they compute in what they are given
-   * @param options.randomness - what the model draws from, if it draws
+   * @param options.autocast - dtype that operators cast to in forward; undefined for none
+   * @param options.randomness - the model's random numbers, if it draws any
    */
   constructor(
     plan: BlockPlan,
@@ -61,16 +61,15 @@ export class WrappedBlocks {
     });
   }
 
-  /** Puts the model back as it was. */
   unwrap(): void {
     for (const unwrap of this.#unwrap.splice(0)) unwrap();
   }
 
   /**
    * Runs one forward pass through one chunk of this stage.
-   * @param received - what the stage before has sent; none on the first
-   * @param tape - records the pass; none where no gradients are wanted
-   * @throws whatever `body` throws
+   * @param received - from the stage before; empty on the first
+   * @param tape - records the pass; undefined if no gradients are wanted
+   * @throws errors of `body`
    */
   run<R>(
     chunk: number,
@@ -101,7 +100,7 @@ export class WrappedBlocks {
     }
   }
 
-  /** Computes `body` as forward does: operators cast to what they were told to. */
+  /** Computes `body` as forward does, with autocast if any. */
   readonly cast: <R>(body: () => R) => R;
 
   /** One call of a block or a part of one, which backward may run again: it casts and draws as it did in forward. */
@@ -122,7 +121,7 @@ export class WrappedBlocks {
       const entered = this.#pass?.enter(inputs) ?? { here: true, args: inputs };
       const recording = presentRecording();
       if (!entered.here) {
-        // A block of this stage's other chunks is passed by as those of other stages are.
+        // A block of this stage's other chunks is skipped like those of other stages.
         const { parameters } = this.#gathers;
         const elsewhere = () =>
           parameters.asShapes(this.#unit(unit), () => noGrad(() => run(...entered.args)));
@@ -136,7 +135,7 @@ export class WrappedBlocks {
         this.#pass?.leave(recorded);
         return recorded as never;
       }
-      // Passes that record nothing have said so.
+      // Passes without recording disable gradients.
       if (this.#tape === undefined && gradEnabled()) throw calledOutside();
       this.#gathers.need(unit);
       const result = run(...entered.args);
@@ -146,7 +145,7 @@ export class WrappedBlocks {
     });
   }
 
-  /** Calls a block on the tape, with what of it is to be computed again. */
+  /** Calls a block on the tape, with its parts to recompute. */
   #record(
     tape: BlockTape,
     unit: number,

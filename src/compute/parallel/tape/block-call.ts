@@ -4,20 +4,20 @@ import { mapTensors } from "./map-tensors.ts";
 /** One call of a block in forward: its own autograd graph, from cut inputs and parameter leaves to outputs. */
 export interface BlockCall {
   readonly block: number;
-  /** What the caller passed: an output of an earlier block, or a tensor of the outer graph. */
+  /** The arguments from the caller: outputs of earlier blocks, or tensors of the outer graph. */
   readonly inputs: readonly Tensor[];
   readonly inputLeaves: readonly Tensor[];
-  /** Tensors that the block computed; none yet where backward is to compute them again. */
+  /** Tensors that the block computed; undefined if backward recomputes them. */
   readonly outputs: readonly Tensor[] | undefined;
-  /** What the caller received: the outputs, detached; leaves of the outer graph. */
+  /** Tensors for the caller: the outputs, detached; leaves of the outer graph. */
   readonly outputLeaves: readonly Tensor[];
-  /** Inputs that ask for no gradient, kept where the outputs are to be computed again. */
+  /** Inputs without gradient, kept if the outputs are recomputed. */
   readonly kept: readonly Tensor[];
-  /** Computes the outputs again, from the cut inputs. */
+  /** Recomputes the outputs from the cut inputs. */
   readonly again: () => unknown;
-  /** Of the inputs whose memory is offloaded. */
+  /** Tickets of offloaded inputs. */
   readonly tickets: unknown[];
-  /** Walks the call where parts of it are computed again. */
+  /** The tape of the call, if parts of it are recomputed. */
   readonly parts: PartTape | undefined;
   /** The parameters that those parts may read, of the block and of the root, as they were trainable in forward. */
   readonly partLeaves: PartLeaves | undefined;
@@ -36,9 +36,9 @@ export interface PartLeaves {
   readonly root: readonly Tensor[];
 }
 
-/** What a block was called with, cut from the graph outside. */
+/** A block's arguments, cut from the outer graph. */
 export interface CutInputs {
-  /** The arguments, with leaves in place of what asks for a gradient. */
+  /** The arguments, with leaves in place of tensors that require gradients. */
   readonly args: unknown[];
   readonly inputs: readonly Tensor[];
   readonly inputLeaves: readonly Tensor[];
@@ -46,8 +46,8 @@ export interface CutInputs {
 }
 
 /**
- * Cuts the tensors that ask for gradients among a block's arguments.
- * @param keep - whether the others are kept too, for computing again
+ * Cuts the tensors that require gradients among a block's arguments.
+ * @param keep - whether the others are kept too, for recomputation
  * @throws {TroupeError} `BLOCK_TENSOR` for a tensor inside a class instance
  */
 export function cutInputs(args: readonly unknown[], keep: boolean): CutInputs {
@@ -69,7 +69,7 @@ export function cutInputs(args: readonly unknown[], keep: boolean): CutInputs {
   return { args: cut, inputs, inputLeaves, kept };
 }
 
-/** What a block returned, its tensors cut. */
+/** A block's result, its tensors cut. */
 export interface CutOutputs<R> {
   readonly result: R;
   readonly outputs: readonly Tensor[] | undefined;
@@ -77,8 +77,8 @@ export interface CutOutputs<R> {
 }
 
 /**
- * Runs a block and cuts what it computes. What the tape does not keep is released: its memory is then the leaf's alone.
- * @param again - whether it is to be computed again, and only its values are wanted now
+ * Runs a block and cuts its outputs. Tensors that the tape does not keep are released: their memory is then the leaf's alone.
+ * @param again - whether it is recomputed later, and only its values are needed now
  */
 export function cutOutputs<R>(forward: () => R, again: boolean): CutOutputs<R> {
   const outputs: Tensor[] = [];
@@ -107,7 +107,7 @@ export function computeAgain(call: BlockCall): Tensor[] {
   return outputs;
 }
 
-/** Releases what a call has made; its inputs are the caller's. */
+/** Releases the tensors that a call has made; its inputs are the caller's. */
 export function forgetCall({ parts, inputLeaves, kept, outputs = [], outputLeaves }: BlockCall): void {
   parts?.clear();
   for (const tensor of [...inputLeaves, ...kept, ...outputs, ...outputLeaves]) tensor.dispose();

@@ -12,16 +12,16 @@ import type { Offloader } from "./offloader.ts";
 import { OuterGraph } from "./outer-graph.ts";
 import { refuseForeign, TapeChecks } from "./tape-checks.ts";
 
-/** What the tape tells and asks the engine around each block. Blocks are named by their index. */
+/** Calls from the tape to the engine around each block. Blocks are named by their index. */
 export interface BlockHooks {
-  /** Called before a block computes, forward and backward: returns once its parameters are whole. */
+  /** Called before a block computes, forward and backward: returns once its parameters are gathered. */
   need(block: number): void;
-  /** The block's parameters are not needed for now. */
+  /** Called when the block's parameters are not needed for now. */
   release(block: number): void;
   /** Adds gradients of leaves to the block's; `null` where one was not used. */
   contribute(block: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]): void;
-  /** Nothing more will be contributed to the block in this pass. */
-  whole(block: number): void;
+  /** Called when nothing more will be contributed to the block in this pass. */
+  complete(block: number): void;
   /** Whether a tensor is a parameter, which outlives the pass. */
   isParameter(tensor: Tensor): boolean;
   /** @returns the block's name, for errors */
@@ -30,9 +30,9 @@ export interface BlockHooks {
 
 /** How a block is called. */
 export interface CallOptions {
-  /** Whether what forward computes inside is let go and computed again in backward. */
+  /** Whether activations inside are dropped and computed again in backward. */
   readonly recompute: boolean;
-  /** Where parts of the block are: opens a tape for this call, on which `forward` records them. Default: none. */
+  /** If the block has recomputed parts: opens a tape for this call, on which `forward` records them. Default: none. */
   readonly parts?: ((inputs: readonly Tensor[], parameters: readonly Tensor[]) => PartTape) | undefined;
 }
 
@@ -53,18 +53,17 @@ export class BlockTape {
   readonly #offloader: Offloader | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
-  /** None where nothing is checked. */
+  /** Undefined if nothing is checked. */
   readonly #checks: TapeChecks | undefined;
   readonly #outer: OuterGraph;
 
   /**
-   * @param root - index of the block that owns what no block owns
+   * @param root - index of the block that owns the parameters outside all blocks
    * @param leavesOf - a block's parameters that are trainable now, bound
    * @param options.received - leaves that come from outside the pass; default none
-   * @param options.checks - of how many blocks, the root included, to look for gradients that would be lost, for which all
-   *   parameters are named in every call's backward: what a model does wrong it does in its first pass, so one is enough. Not
-   *   looked for unless told otherwise
-   * @param options.offloader - where the inputs of what is computed again rest until then; default they stay
+   * @param options.checks - number of blocks, the root included, to check for lost gradients; every call's backward then names
+   * all parameters. A model does the same in every pass, so checking the first is enough. Default: no checks
+   * @param options.offloader - holds the inputs of recomputed calls until then; default they stay
    */
   constructor(
     hooks: BlockHooks,
@@ -89,8 +88,8 @@ export class BlockTape {
 
   /**
    * Runs `forward` as a call of `block`.
-   * @param args - what the caller passed; tensors that require gradients are cut, the rest passes through
-   * @returns what `forward` returned, its tensors cut
+   * @param args - from the caller; tensors that require gradients are cut, the rest passes through
+   * @returns the result of `forward`, its tensors cut
    * @throws {TroupeError} `BLOCK_TENSOR` for a tensor inside a class instance, on its way in or out
    */
   call<R>(
@@ -101,7 +100,7 @@ export class BlockTape {
   ): R {
     this.#hooks.need(block);
     const { args: cutArgs, inputs, inputLeaves, kept } = cutInputs(args, recompute);
-    // Where nothing asks for a gradient there is nothing to compute again.
+    // If nothing requires a gradient there is nothing to recompute.
     const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);
     const partLeaves = openParts && { own: this.#leavesOf(block), root: this.#leavesOf(this.#root) };
     const parts = partLeaves && openParts?.(inputLeaves, [...partLeaves.own, ...partLeaves.root]);
@@ -126,12 +125,12 @@ export class BlockTape {
   }
 
   /**
-   * Walks the calls backwards; every block that was called is told `whole` exactly once, the root last.
-   * @param roots - of the outer graph: the loss, or what the next stage received
+   * Walks the calls backwards and completes every called block exactly once, the root last.
+   * @param roots - of the outer graph: the loss, or the tensors sent to the next stage
    * @param gradients - of the roots; left out for a scalar loss
-   * @returns the gradients of what was received, in order, the caller's to dispose; null where it was not used
-   * @throws {TroupeError} `BLOCK_TENSOR` for a tensor that came out of a block, or into one, past its results and arguments,
-   *   where the tape checks
+   * @returns the gradients of the received tensors, in order, the caller's to dispose; null for unused ones
+   * @throws {TroupeError} `BLOCK_TENSOR` for a tensor that left or entered a block otherwise than as a result or an argument,
+   * if the tape checks
    */
   backward(roots: readonly Tensor[], gradients?: readonly (Tensor | null)[]): (Tensor | null)[] {
     const calls = this.#calls;
@@ -148,7 +147,7 @@ export class BlockTape {
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
       this.#placing(call, () => this.#backwardCall(call));
-      if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
+      if (firstCall.get(call.block) === call) this.#hooks.complete(call.block);
       this.#outer.close(call.outputLeaves);
       for (const input of new Set(call.inputs)) {
         if (firstUse.get(input) !== call || this.#outer.ends.has(input)) continue;
@@ -160,11 +159,10 @@ export class BlockTape {
       this.#forget(call);
       calls.pop();
     }
-    this.#hooks.whole(this.#root);
+    this.#hooks.complete(this.#root);
     return this.#received.map((leaf) => this.#outer.take(leaf) ?? null);
   }
 
-  /** Gives up a pass that will not be walked. */
   clear(): void {
     for (const call of this.#calls.splice(0)) {
       this.#forget(call);
@@ -173,7 +171,7 @@ export class BlockTape {
     this.#outer.clear();
   }
 
-  /** Follows a gradient through the outer graph, and adds what it comes to at the root's parameters. */
+  /** Follows a gradient through the outer graph, and adds what arrives at the root's parameters. */
   #pull(output: Tensor, gradient: Tensor | undefined): void {
     const ofRoot = this.#outer.pull(output, gradient);
     if (ofRoot === undefined) return;
@@ -181,7 +179,7 @@ export class BlockTape {
     for (const tensor of ofRoot.gradients) tensor?.dispose();
   }
 
-  /** Notes the block's name with an error of its backward, whose stack no longer shows the lines of forward. */
+  /** Adds the block's name to an error of its backward, whose stack no longer shows the lines of forward. */
   #placing(call: BlockCall, walk: () => void): void {
     try {
       walk();
@@ -213,7 +211,7 @@ export class BlockTape {
     );
     const roots = outputs.filter((_, index) => reached[index]);
     const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
-    // What was trainable in forward may be frozen by now, and nothing be left to walk.
+    // Parameters that were trainable in forward may be frozen by now, and nothing be left to walk.
     const isCut = roots.length === 0 || own.length + foreign.length === 0;
     const gradients = isCut
       ? own.map(() => null)
@@ -236,7 +234,7 @@ export class BlockTape {
     });
   }
 
-  /** Lets go of the memory of inputs that only this call reads: all are of no use until it is computed again. */
+  /** Offloads inputs that only this call reads: they are not needed until it is recomputed. */
   #offload(inputs: readonly Tensor[], inputLeaves: readonly Tensor[]): unknown[] {
     const offloader = this.#offloader;
     if (offloader === undefined) return [];
@@ -246,7 +244,7 @@ export class BlockTape {
     });
   }
 
-  /** A call's inputs are brought back; those of the call before it are on their way while this one is walked. */
+  /** Brings a call's inputs back; those of the call before it are prefetched while this one is walked. */
   #bringInputs(call: BlockCall): void {
     for (const ticket of call.tickets.splice(0)) this.#offloader?.bring(ticket);
     const before = this.#calls[this.#calls.indexOf(call) - 1];
@@ -258,7 +256,7 @@ export class BlockTape {
     forgetCall(call);
   }
 
-  /** A root parameter or what was received may be a block's input too, and outlives the walk. */
+  /** A root parameter or a received tensor may be a block's input too, and outlives the walk. */
   #forgetInput(input: Tensor): void {
     if (!this.#hooks.isParameter(input) && !this.#received.includes(input)) input.dispose();
   }

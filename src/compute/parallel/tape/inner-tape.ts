@@ -2,8 +2,8 @@ import { hold, ops, type Tensor } from "../../tensor/index.ts";
 import { type BlockHooks, BlockTape } from "./block-tape.ts";
 
 /**
- * The tape within one call of a block of which some parts are computed again in backward: to it, those parts are what
- * blocks are to a model. What forward computes outside of them is kept.
+ * The tape within one call of a block with recomputed parts: it treats those parts as a model's blocks. Activations outside
+ * them are kept.
  */
 export class InnerTape {
   readonly #tape: BlockTape;
@@ -22,19 +22,19 @@ export class InnerTape {
     const hooks: BlockHooks = {
       need: () => {},
       release: () => {},
-      whole: () => {},
+      complete: () => {},
       name: () => name,
       isParameter: (tensor) => parameters.includes(tensor),
       contribute: (part, leaves, gradients) => {
-        if (part === WHOLE) this.#add(leaves, gradients);
+        if (part === BLOCK) this.#add(leaves, gradients);
       },
     };
     const trainable = (part: number) =>
-      part === WHOLE ? parameters.filter(({ requiresGrad }) => requiresGrad) : [];
-    this.#tape = new BlockTape(hooks, WHOLE, trainable, { received: inputs });
+      part === BLOCK ? parameters.filter(({ requiresGrad }) => requiresGrad) : [];
+    this.#tape = new BlockTape(hooks, BLOCK, trainable, { received: inputs });
   }
 
-  /** Runs a part, keeping only what it is given and what it returns. */
+  /** Runs a part, keeping only its arguments and its results. */
   call<R>(forward: (...args: unknown[]) => R, args: readonly unknown[]): R {
     this.#numCalls += 1;
     return this.#tape.call(this.#numCalls, forward, args, { recompute: true });
@@ -52,7 +52,6 @@ export class InnerTape {
     return [...ofInputs, ...ofParameters];
   }
 
-  /** Gives up a call that will not be walked. */
   clear(): void {
     this.#tape.clear();
     for (const sum of this.#sums.values()) sum.dispose();
@@ -70,5 +69,5 @@ export class InnerTape {
   }
 }
 
-/** The block itself, whose parameters its parts share. */
-const WHOLE = 0;
+/** The index of the block itself, whose parameters its parts share. */
+const BLOCK = 0;

@@ -9,16 +9,16 @@ export interface LeafGradients {
 }
 
 /**
- * What lies between the blocks of one pass (embeddings, the loss): ordinary autograd from the roots and from the blocks'
- * inputs back to the blocks' outputs, to what was received and to root parameters. Gradients gather at its edges, where
- * the walk over the blocks takes them up.
+ * The graph between the blocks of one pass (embeddings, the loss): ordinary autograd from the roots and from the blocks' inputs
+ * back to the blocks' outputs, received tensors and root parameters. Gradients gather at its edges, where the walk over the
+ * blocks takes them up.
  */
 export class OuterGraph {
   readonly #rootLeaves: () => readonly Tensor[];
   readonly #checks: TapeChecks | undefined;
-  /** Leaves at which autograd ends: what blocks that are not walked yet have returned, and what was received. */
+  /** Leaves at which autograd ends: results of blocks that are not walked yet, and received tensors. */
   readonly #ends = new Set<Tensor>();
-  /** Of those leaves and of the blocks' inputs. */
+  /** Gradients of those leaves and of the blocks' inputs. */
   readonly #gradients = new TensorGradients();
 
   /** @param rootLeaves - parameters that no block owns and that are trainable now */
@@ -27,22 +27,21 @@ export class OuterGraph {
     this.#checks = checks;
   }
 
-  /** Leaves at which autograd ends. */
   get ends(): ReadonlySet<Tensor> {
     return this.#ends;
   }
 
-  /** Has autograd end at these leaves too. */
+  /** Adds leaves at which autograd ends. */
   open(leaves: readonly Tensor[]): void {
     for (const leaf of leaves) this.#ends.add(leaf);
   }
 
-  /** The block that returned these has been walked: nothing reaches them any more. */
+  /** Removes the results of a walked block: nothing reaches them any more. */
   close(leaves: readonly Tensor[]): void {
     for (const leaf of leaves) this.#ends.delete(leaf);
   }
 
-  /** Adds to the gradient that gathers at a tensor; takes it, and none of it where there is none. */
+  /** Adds to the gradient that gathers at a tensor, if `gradient` is one; ownership passes. */
   add(tensor: Tensor, gradient: Tensor | null | undefined): void {
     this.#gradients.add(tensor, gradient);
   }
@@ -55,8 +54,8 @@ export class OuterGraph {
   /**
    * Follows a gradient from `output` to the ends.
    * @param gradient - of the output, still the caller's; left out for a scalar loss
-   * @returns the gradients of the root's parameters, the caller's to dispose; undefined where they have none
-   * @throws {TroupeError} `BLOCK_TENSOR` where it would pass the ends, if that is checked
+   * @returns the gradients of the root's parameters, the caller's to dispose; undefined without any
+   * @throws {TroupeError} `BLOCK_TENSOR` if it would pass the ends, if that is checked
    */
   pull(output: Tensor, gradient: Tensor | undefined): LeafGradients | undefined {
     if (this.#ends.has(output)) {
@@ -82,7 +81,6 @@ export class OuterGraph {
     return ofRoot.length === 0 ? undefined : { leaves: rootLeaves, gradients: ofRoot };
   }
 
-  /** Forgets a pass. */
   clear(): void {
     this.#ends.clear();
     this.#gradients.clear();

@@ -3,13 +3,13 @@ import { gradEnabled, type Tensor } from "../../tensor/index.ts";
 import type { PartTape } from "./block-call.ts";
 import { InnerTape } from "./inner-tape.ts";
 
-/** Parts of blocks that backward computes again, while what lies beside them in their block is kept. */
+/** Parts of blocks that backward computes again; other activations of the block are kept. */
 export class RecomputedParts {
-  /** The tape of the block that is called now. */
+  /** The tape of the present block call. */
   #tape: InnerTape | undefined;
 
   /**
-   * Calls a block whose parts are to be recorded.
+   * Calls a block whose parts are recorded.
    * @param name - of the block, for errors
    * @param call - runs the block once it has opened the tape of its parts
    */
@@ -29,8 +29,8 @@ export class RecomputedParts {
   }
 
   /**
-   * Lets a part be computed again in backward, wherever the block that calls it is recorded.
-   * @param computing - makes of the part's forward what one call of it runs, in forward and again in backward
+   * Makes backward compute a part again, wherever a recorded block calls it.
+   * @param computing - wraps the part's forward into one call of it, run in forward and again in backward
    * @returns ends it
    */
   wrap(
@@ -41,7 +41,7 @@ export class RecomputedParts {
       const run = computing(forward as (...args: unknown[]) => unknown);
       const tape = this.#tape;
       if (tape === undefined || !gradEnabled()) return run(...inputs) as never;
-      // Parts within parts are computed again with them.
+      // Parts within parts are recomputed with them.
       this.#tape = undefined;
       try {
         return tape.call(run, inputs) as never;

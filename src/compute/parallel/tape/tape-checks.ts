@@ -3,7 +3,7 @@ import type { Tensor } from "../../tensor/index.ts";
 import type { BlockCall } from "./block-call.ts";
 
 /**
- * Looks in the graphs of one pass for gradients that would be lost: those of what enters or leaves a block otherwise than
+ * Looks in the graphs of one pass for gradients that would be lost: those of tensors that enter or leave a block otherwise than
  * as an argument or a result.
  */
 export class TapeChecks {
@@ -13,8 +13,8 @@ export class TapeChecks {
   readonly #leavesOf: (block: number) => readonly Tensor[];
 
   /**
-   * @param calls - of the pass, as far as they have not been walked
-   * @param root - index of the block that owns what no block owns
+   * @param calls - of the pass, those not walked yet
+   * @param root - index of the block that owns the parameters outside all blocks
    * @param numBlocks - the root included
    * @param leavesOf - a block's parameters that are trainable now
    */
@@ -31,9 +31,9 @@ export class TapeChecks {
   }
 
   /**
-   * @param call - whose graph is looked at; none: what lies between the blocks
-   * @param open - what only the outer graph may reach
-   * @returns what that graph must not reach: its gradient would be lost
+   * @param call - the call whose graph is checked; undefined: the graph between the blocks
+   * @param open - tensors that only the outer graph may reach
+   * @returns the tensors that this graph must not reach: their gradients would be lost
    */
   foreignTo(call: BlockCall | undefined, open: Iterable<Tensor>): Tensor[] {
     const inputs = this.#calls.filter((other) => other !== call).flatMap(({ inputLeaves }) => inputLeaves);
@@ -46,9 +46,9 @@ export class TapeChecks {
 }
 
 /**
- * @param gradients - of what {@link TapeChecks.foreignTo} has named
+ * @param gradients - of the tensors of {@link TapeChecks.foreignTo}
  * @param place - for the error
- * @throws {TroupeError} `BLOCK_TENSOR` where there is one
+ * @throws {TroupeError} `BLOCK_TENSOR` if there is one
  */
 export function refuseForeign(gradients: readonly (Tensor | null)[], place: string): void {
   if (gradients.every((gradient) => gradient === null)) return;

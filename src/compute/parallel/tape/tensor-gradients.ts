@@ -4,7 +4,7 @@ import { hold, ops, type Tensor } from "../../tensor/index.ts";
 export class TensorGradients {
   readonly #sums = new Map<Tensor, Tensor>();
 
-  /** Adds to a tensor's gradient; takes `gradient`, and none of it where there is none. */
+  /** Adds to a tensor's gradient, if `gradient` is one; ownership passes. */
   add(tensor: Tensor, gradient: Tensor | null | undefined): void {
     if (gradient === null || gradient === undefined) return;
     const sum = this.#sums.get(tensor);

@@ -2,14 +2,14 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { Communicator } from "../../collectives/index.ts";
 import { type Device, type LateNumber, ops, readLater, scope, type Tensor } from "../../tensor/index.ts";
 
-/** The first calls, all of which are compared: inputs that were drawn by the wrong rank differ from the beginning. */
+/** Number of first calls that are all compared: inputs drawn by the wrong rank differ from the beginning. */
 const FIRST = 16;
 
 /** After these, one call in this many is compared, which finds later differences. */
 const EACH = 64;
 
 /**
- * Makes sure that ranks which split a layer look up the same words. Each rank adds the rows that it holds, so different texts would
+ * Checks that ranks which split a layer look up the same words. Each rank adds the rows that it holds, so different texts would
  * give a sum that belongs to no text, equal on all ranks.
  */
 export class AlikeInputs {
@@ -23,7 +23,7 @@ export class AlikeInputs {
   }
 
   /**
-   * To be called alike on all ranks of the group. On a device a difference is found by the next comparison.
+   * Called alike on all ranks of the group. On a device a difference is found by the next comparison.
    * @param ids - int64, any shape
    * @throws {TroupeError} `RANKS_DIFFER`
    */

@@ -2,28 +2,28 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { Module, Parameter, TensorPlan } from "../../nn/index.ts";
 import { matchPlan } from "./match-plan.ts";
 
-/** Which of how many tensor-parallel ranks. */
+/** A position among the tensor-parallel ranks. */
 export interface TensorPlace {
   readonly index: number;
   readonly count: number;
 }
 
-/** How one parameter is cut, and how many neighbours stay together. */
+/** How one parameter is cut, and which neighbours stay together. */
 interface Cut {
   /** The plan's name for its module. */
   readonly pattern: string;
   readonly dim: number;
   readonly parts: number;
   readonly unit: number;
-  /** How many units of another map read each of these. */
+  /** Number of units of another map that read each unit. */
   readonly readers: number;
   /** Whether the last ranks may hold less. */
   readonly pad: boolean;
 }
 
 /**
- * Leaves of a model's parameters what the rank at `place` holds; a tied one is cut once. Names, initial values and entries
- * of a checkpoint stay those of the whole.
+ * Cuts a model's parameters to the share of the rank at `place`; a tied one is cut once. Names, initial values and entries of a
+ * checkpoint stay those of the complete parameter.
  * @throws {TroupeError} `TENSOR_PLAN`, `PARAMETER_SPLIT`
  */
 export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlace): void {
@@ -49,8 +49,8 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
 }
 
 /**
- * What the number of tensor-parallel ranks must divide, by a name for people: `{ "groups of 64 in h.*.attn.c_attn": 12 }`.
- * The same number under another name is left out.
+ * The sizes that the number of tensor-parallel ranks must divide, with readable names: `{ "groups of 64 in h.*.attn.c_attn": 12
+ * }`. The same number under another name is left out.
  * @throws {TroupeError} `TENSOR_PLAN`
  */
 export function tensorDivisors(model: Module, plan: TensorPlan): Record<string, number> {

@@ -8,13 +8,13 @@ import {
   type MaskRule,
   type Module,
   planTest,
+  type ReplicatedRule,
   type RowRule,
   type SequenceRule,
   type SplitRule,
   type TensorPlan,
   VocabularyHead,
   type VocabularyRule,
-  type WholeRule,
 } from "../../nn/index.ts";
 
 /** A module and the rule that splits it, of a kind that the rule can split. */
@@ -32,7 +32,7 @@ export type Match = {
     }
   | { readonly kind: "features"; readonly rule: FeaturesRule; readonly module: Embedding }
   | { readonly kind: "sequence"; readonly rule: SequenceRule; readonly module: Module }
-  | { readonly kind: "whole"; readonly rule: WholeRule; readonly module: Module }
+  | { readonly kind: "replicated"; readonly rule: ReplicatedRule; readonly module: Module }
   | { readonly kind: "mask"; readonly rule: MaskRule; readonly module: Dropout }
 );
 
@@ -42,7 +42,7 @@ const splittable = {
   vocabulary: [Embedding, VocabularyHead],
   features: [Embedding],
   sequence: undefined,
-  whole: undefined,
+  replicated: undefined,
   mask: [Dropout],
 } as const;
 
@@ -50,7 +50,7 @@ const splittable = {
  * Finds the modules that a plan's rules name.
  * @returns in the order of the model's modules
  * @throws {TroupeError} `TENSOR_PLAN` for a rule that names no module, a module that two rules name, or one that its rule
- *   cannot split
+ * cannot split
  */
 export function matchPlan(model: Module, plan: TensorPlan): Match[] {
   const rules = Object.entries(plan).map(([pattern, rule]) => ({ pattern, rule, names: planTest(pattern) }));
@@ -83,18 +83,19 @@ function checkKind(name: string, module: Module, rule: SplitRule): void {
   throw planError(`${name} to be ${wanted}, for a "${rule.kind}" rule`, `a ${module.constructor.name}`);
 }
 
-/** What ranks hold unevenly is split on both sides: nothing cuts the padding off where features are joined or dealt. */
+/** An uneven split stays split on both sides: joining or dealing features does not cut the padding off. */
 function checkUneven(name: string, rule: SplitRule): void {
-  const isWhole =
-    (rule.kind === "column" && rule.output === "whole") || (rule.kind === "row" && rule.input !== "split");
-  if (!isWhole || !rule.uneven) return;
+  const joinsFeatures =
+    (rule.kind === "column" && rule.output === "replicated") ||
+    (rule.kind === "row" && rule.input !== "split");
+  if (!joinsFeatures || !rule.uneven) return;
   throw planError(
     `features of ${name} that stay split, since its ranks may hold them unevenly`,
-    "whole ones",
+    "complete ones",
   );
 }
 
-/** What stands behind a map wants all of its outputs. */
+/** The module behind a map needs all of its outputs. */
 function checkBehind(name: string, module: Module, rule: SplitRule): void {
   if (rule.kind !== "column" || !(module instanceof Affine) || module.behind === undefined) return;
   throw planError(

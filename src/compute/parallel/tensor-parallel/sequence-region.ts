@@ -9,18 +9,18 @@ import type { Affine } from "../../nn/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
 
 /**
- * Where every rank has its share of the positions: between the split layers, so that what lies there (norms, dropouts,
- * the residual stream) is neither computed nor kept more than once. Before a split layer the positions are gathered,
- * behind it sums are reduced and scattered at once: as many bytes as one all-reduce.
- * @see Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models"
+ * The region between the split layers in which every rank has its share of the positions, so that norms, dropouts and the
+ * residual stream are neither computed nor kept more than once. Before a split layer the positions are gathered; behind it sums
+ * are reduced and scattered at once: as many bytes as one all-reduce. @see Korthikanti et al. 2022, "Reducing Activation
+ * Recomputation in Large Transformer Models"
  */
 export class SequenceRegion {
   readonly group: Communicator;
-  /** Of positions, in every activation. */
+  /** The dim of positions in every activation. */
   readonly dim: number;
-  /** In how many chunks what is gathered and scattered overlaps the matrix product beside it; 1: not at all. */
+  /** Number of chunks in which gathers and scatters overlap the matrix product beside them; 1: no overlap. */
   readonly chunks: number;
-  /** Positions that were added at the end, where the region was entered last, to make their number divide. */
+  /** Positions added at the end, when the region was last entered, to make their number divide. */
   #numPadding = 0;
 
   constructor(group: Communicator, dim: number, chunks: number) {
@@ -29,17 +29,20 @@ export class SequenceRegion {
     this.chunks = chunks;
   }
 
-  /** Of what is shared now, how many positions at the end are none: they have no gradient, and nothing reads them. */
+  /** Number of padding positions at the end: they have no gradient, and nothing reads them. */
   get numPadding(): number {
     return this.#numPadding;
   }
 
-  /** The own share of what every rank has whole; zeros are added at the end where the ranks do not divide the positions. */
-  enter(whole: Tensor): Tensor {
-    const length = whole.shape[this.dim] ?? 0;
+  /**
+   * Takes the rank's share of an activation that every rank has; zeros are added at the end if the ranks do not divide the
+   * positions.
+   */
+  enter(x: Tensor): Tensor {
+    const length = x.shape[this.dim] ?? 0;
     const { size } = this.group;
     this.#numPadding = Math.ceil(length / size) * size - length;
-    return scatterToGroup(this.#padded(whole), this.group, this.dim);
+    return scatterToGroup(this.#padded(x), this.group, this.dim);
   }
 
   /** @returns `run`, of which a second call, in backward, has the positions of the first */
@@ -60,19 +63,19 @@ export class SequenceRegion {
     };
   }
 
-  /** All positions, in front of a layer that is split: each rank makes a part of their gradient, and the parts are summed. */
+  /** Gathers all positions, in front of a split layer: each rank makes a part of their gradient, and the parts are summed. */
   gather(share: Tensor): Tensor {
     return this.#unpadded(gatherSequence(share, this.group, this.dim));
   }
 
-  /** The own share of the sum of all ranks' parts, behind a layer that is split. */
+  /** Sums all ranks' parts behind a split layer, and keeps this rank's share. */
   reduceScatter(part: Tensor): Tensor {
     return reduceScatterSequence(this.#padded(part), this.group, this.dim);
   }
 
   /**
-   * The product of a layer that is split by outputs with all positions. These are gathered again in backward, not kept. Of what
-   * is added to the product only the narrow half is gathered: each rank makes it of its own positions.
+   * The product of a layer split by outputs with all positions. These are gathered again in backward, not kept. For a low-rank
+   * addition only its narrow half is gathered: each rank makes it from its own positions.
    */
   gatherProduct(given: Tensor, layer: Affine): Tensor {
     const share = layer.scaledInputs(given);
@@ -94,7 +97,7 @@ export class SequenceRegion {
     );
   }
 
-  /** The own share of the product of a layer that is split by inputs; of what is added to it, sums of the narrow half. */
+  /** This rank's share of the product of a layer split by inputs; for a low-rank addition, sums of its narrow half. */
   productScatter(given: Tensor, layer: Affine): Tensor {
     const x = layer.scaledInputs(given);
     const own = this.#ownScatter(x, layer);
@@ -115,12 +118,12 @@ export class SequenceRegion {
     );
   }
 
-  /** All positions, for what every rank computes alike from here on. */
+  /** Gathers all positions: every rank computes alike from here on. */
   leave(share: Tensor): Tensor {
     return this.#unpadded(gatherFromGroup(share, this.group, this.dim));
   }
 
-  /** Into how many chunks each of `shares` shares of the positions is cut: one, where they do not divide. */
+  /** Number of chunks for each of `shares` shares of the positions: one if they do not divide. */
   #chunksOf(x: Tensor, shares: number): number {
     return (x.shape[this.dim] ?? 0) % (this.chunks * shares) === 0 ? this.chunks : 1;
   }

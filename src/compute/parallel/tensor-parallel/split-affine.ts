@@ -9,32 +9,32 @@ import { type Affine, type ColumnRule, type RowRule, wrapForward } from "../../n
 import { ops, scope, type Tensor, tensor } from "../../tensor/index.ts";
 import type { SequenceRegion } from "./sequence-region.ts";
 
-/** Wraps an affine map whose outputs are split: whole or gathered input, local product, some of the features. */
+/** Wraps an affine map with split outputs: replicated or gathered input, local product, some of the features. */
 export function wrapColumn(
   module: Affine,
   rule: ColumnRule,
-  input: "whole" | "sequence",
+  input: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   const { group } = region;
   const fromSequence = (share: Tensor) => module.finish(region.gatherProduct(share, module));
   wrapForward(module, (forward, [x]) =>
     scope(() => {
-      const features = input === "whole" ? forward(copyToGroup(x, group)) : fromSequence(x);
-      return rule.output === "whole" ? joinFeatures(features, rule.parts, group) : features;
+      const features = input === "replicated" ? forward(copyToGroup(x, group)) : fromSequence(x);
+      return rule.output === "replicated" ? joinFeatures(features, rule.parts, group) : features;
     }),
   );
 }
 
 /**
- * Wraps an affine map that every rank has whole, because its units of outputs are shared by readers on several ranks: of its
- * features a rank keeps those that its own readers read. Gradients of weight and bias are the caller's to sum.
- * @returns `[..., units here · unit]`: one unit for all readers of the rank, where equally many read each, else one each
+ * Wraps an affine map that is complete on every rank because readers on several ranks share its units of outputs: a rank keeps
+ * the features that its own readers read. The caller sums gradients of weight and bias.
+ * @returns `[..., units here · unit]`: one unit for all readers of the rank, if equally many read each, else one each
  */
 export function wrapShared(
   module: Affine,
   rule: ColumnRule,
-  input: "whole" | "sequence",
+  input: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   const { group } = region;
@@ -45,7 +45,9 @@ export function wrapShared(
   wrapForward(module, (forward, [x]) =>
     scope(() => {
       const all =
-        input === "whole" ? forward(copyToGroup(x, group)) : module.finish(region.gatherProduct(x, module));
+        input === "replicated"
+          ? forward(copyToGroup(x, group))
+          : module.finish(region.gatherProduct(x, module));
       const blocks = all.view([...all.shape.slice(0, -1), numUnits, rule.unit]);
       const read = withZeros(blocks).indexSelect(-2, tensor(units, { dtype: "int64" }));
       return read.reshape([...all.shape.slice(0, -1), -1]);
@@ -54,8 +56,8 @@ export function wrapShared(
 }
 
 /**
- * Which units the readers of a rank read: each once where equally many readers share it, else one for each reader. Readers
- * beyond the last, which are padding, read the unit behind the last one, zeros: so what they make of it is zero too.
+ * The units that the readers of a rank read: each once if equally many readers share it, else one for each reader. Readers
+ * beyond the last, which are padding, read the unit behind the last one, zeros: so their results are zero too.
  */
 export function unitsRead(numUnits: number, readers: number, rank: number, count: number): number[] {
   const numReaders = Math.ceil((numUnits * readers) / count);
@@ -67,11 +69,11 @@ export function unitsRead(numUnits: number, readers: number, rank: number, count
   return new Set(timesRead).size === 1 ? distinct : read;
 }
 
-/** Wraps an affine map whose inputs are split: local product, sum over the ranks, and then, once, bias and activation. */
+/** Wraps an affine map with split inputs: local product, sum over the ranks, and then, once, bias and activation. */
 export function wrapRow(
   module: Affine,
   rule: RowRule,
-  output: "whole" | "sequence",
+  output: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   wrapForward(module, (_, [x]) =>
@@ -86,7 +88,7 @@ export function wrapRow(
   );
 }
 
-/** The sum of all ranks' products; of what is added to them, sums of the narrow half. */
+/** The sum of all ranks' products; for a low-rank addition, sums of its narrow half. */
 function reducedProduct(given: Tensor, module: Affine, group: Communicator): Tensor {
   const x = module.scaledInputs(given);
   const own = reduceFromGroup(module.ownProduct(x), group);
@@ -95,11 +97,11 @@ function reducedProduct(given: Tensor, module: Affine, group: Communicator): Ten
 
 function ownFeatures(x: Tensor, { input }: RowRule, module: Affine, region: SequenceRegion): Tensor {
   if (input === "split") return withoutPadding(x, module, region.group);
-  const whole = input === "sequence" ? region.leave(x) : x;
-  return scatterToGroup(whole, region.group, whole.ndim - 1);
+  const gathered = input === "sequence" ? region.leave(x) : x;
+  return scatterToGroup(gathered, region.group, gathered.ndim - 1);
 }
 
-/** Zeros where the rank holds less than the others: an activation may have made something of them. */
+/** Zeroes the padding of a rank that holds less than the others: an activation may have changed it. */
 function withoutPadding(x: Tensor, { weight, outputDim }: Affine, group: Communicator): Tensor {
   const dim = 1 - outputDim;
   const [numHeld = 0, numInputs = 0] = [weight.shape[dim], weight.split?.logicalShape[dim]];
@@ -108,7 +110,7 @@ function withoutPadding(x: Tensor, { weight, outputDim }: Affine, group: Communi
   return ops.constantPadNd(x.narrow(-1, 0, numHere), [0, numHeld - numHere]);
 }
 
-/** Every rank holds a piece of each of `parts` blocks: [..., parts · n / count] → [..., parts · n]. */
+/** Joins features of which every rank holds a piece of each of `parts` blocks: [..., parts · n / count] → [..., parts · n]. */
 function joinFeatures(features: Tensor, parts: number, group: Communicator): Tensor {
   const lead = features.shape.slice(0, -1);
   const blocks = features.view([...lead, parts, -1]);

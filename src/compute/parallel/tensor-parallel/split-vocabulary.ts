@@ -32,27 +32,31 @@ export function wrapEmbedding(module: Embedding, group: Communicator): void {
 }
 
 /**
- * Wraps a vocabulary head split by words. The loss is made of each rank's own logits, of which a chunk exists at a time,
- * and reductions of a few numbers a row; only logits that are asked for are gathered.
+ * Wraps a vocabulary head split by words. Each rank computes the loss from its own logits, a chunk at a time, with reductions
+ * of a few numbers a row; only requested logits are gathered.
  */
-export function wrapHead(module: VocabularyHead, input: "whole" | "sequence", region: SequenceRegion): void {
+export function wrapHead(
+  module: VocabularyHead,
+  input: "replicated" | "sequence",
+  region: SequenceRegion,
+): void {
   const { group } = region;
   wrapForward(module, (_, [hidden, request = {}]) =>
     scope(() => {
       const { targets, loss, offsets, numPositions } = request;
-      const whole = input === "sequence" ? region.gather(hidden) : copyToGroup(hidden, group); // [B, T, D]
+      const gathered = input === "sequence" ? region.gather(hidden) : copyToGroup(hidden, group); // [B, T, D]
       const share = shareOf(module.weight, group);
       const { weight } = module;
       const bias = addedTo(module.bias?.tensor, offsets && heldOffsets(offsets, weight, share));
       if (targets !== undefined)
-        return linearCrossEntropy(whole, weight.tensor, targets, { ...loss, bias }, share);
-      const logits = ops.linear(lastPositions(whole, numPositions), weight.tensor, bias); // [B, kept, V / count]
+        return linearCrossEntropy(gathered, weight.tensor, targets, { ...loss, bias }, share);
+      const logits = ops.linear(lastPositions(gathered, numPositions), weight.tensor, bias); // [B, kept, V / count]
       return gatherFromGroup(logits, group, 2).narrow(2, 0, share.numClasses); // [B, kept, V]
     }),
   );
 }
 
-/** Those of the words that are here; zeros for padding. */
+/** Offsets of the words that are here; zeros for padding. */
 function heldOffsets(
   offsets: Tensor,
   { shape: [numHeld = 0] }: Parameter,

@@ -21,27 +21,27 @@ import { SequenceRegion } from "./sequence-region.ts";
 import { unitsRead, wrapColumn, wrapRow, wrapShared } from "./split-affine.ts";
 import { wrapEmbedding, wrapHead } from "./split-vocabulary.ts";
 
-/** How a plan is carried out. */
+/** Options of tensor parallelism. */
 export interface TensorParallelOptions {
-  /** Whether positions are shared by the ranks between the split layers. Default: false. */
+  /** Whether the ranks share the positions between the split layers. Default: false. */
   readonly sequenceParallel?: boolean;
   /** The dim of positions in activations. Default: 1, as in [B, T, D]. */
   readonly sequenceDim?: number;
   /**
-   * In how many chunks gathering positions overlaps the product behind it, and the product the reduction behind it, where
-   * positions are shared and divide. Default: 1, no overlap,. Never changes the result.
+   * Number of chunks in which gathering positions overlaps the product behind it, and the product the reduction behind it, if
+   * positions are shared and divide. Default: 1, no overlap. Never changes the result.
    */
   readonly overlapChunks?: number;
 }
 
 /**
- * Splits a model that is written for one device over the ranks of `group`, from outside: cuts its parameters and wraps the
- * modules that the plan names. Every rank calls it on its own copy of the model, feeds all copies the same, and gets the
- * one-device model's results, up to the order of sums. Gradients are right as they stand: those of whole parameters are
- * whole, and equal, on every rank.
+ * Splits a model that is written for one device over the ranks of `group`: cuts its parameters and wraps the modules that the
+ * plan names. Every rank calls it on its own copy of the model, feeds all copies the same, and gets the one-device model's
+ * results, up to the order of sums. Gradients need no further sums: those of replicated parameters are complete, and equal, on
+ * every rank.
  * @param model - without memory
- * @returns where positions are shared, for whoever runs parts of the model again in backward; none for one rank
- * @throws {TroupeError} `TENSOR_PLAN` where the plan does not fit the model, `PARAMETER_SPLIT` where it does not divide
+ * @returns the region of shared positions, for running parts of the model again in backward; undefined for one rank
+ * @throws {TroupeError} `TENSOR_PLAN` if the plan does not fit the model, `PARAMETER_SPLIT` if it does not divide
  */
 export function tensorParallel(
   model: Module,
@@ -57,7 +57,7 @@ export function tensorParallel(
 }
 
 function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
-  const between = sequence ? "sequence" : "whole";
+  const between = sequence ? "sequence" : "replicated";
   const { group } = region;
   switch (match.kind) {
     case "column":
@@ -76,11 +76,11 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
       } else wrapEmbedding(match.module, group);
       break;
     case "features":
-      break; // what it looks up is split by itself
+      break; // its lookup is split by itself
     case "sequence":
       if (sequence) splitPositions(match.module, match.rule, region);
       break;
-    case "whole":
+    case "replicated":
       if (sequence) gatherPositions(match.module, region);
       break;
     case "mask":
@@ -98,7 +98,7 @@ function pieceMasked({ dim, size }: MaskRule, { rank: index, size: count }: Comm
 
 function splitOutputs(
   { module, rule }: Extract<Match, { kind: "column" }>,
-  input: "whole" | "sequence",
+  input: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   const { added, prefix, scale } = module;
@@ -115,7 +115,7 @@ function splitOutputs(
   }
 }
 
-/** Each rank finds in front of its own heads what belongs to them, and has the gradient of that. */
+/** Splits prefixes by heads: each rank keeps those of its own heads, and their gradient. */
 function splitPrefix(
   prefix: PrefixHeads,
   { weight, outputDim }: Affine,
@@ -131,7 +131,7 @@ function splitPrefix(
   for (const parameter of table.parameters()) sumGradient(parameter, group);
 }
 
-/** Behind a row that scatters positions, what computes on a rank's own positions sees the gradient of those only. */
+/** Behind a row that scatters positions, parameters see the gradient of a rank's own positions only. */
 function sumOutside({ bias, added, scale, behind }: Affine, region: SequenceRegion): void {
   const factors = scale?.of === "outputs" ? scale.factors : undefined;
   for (const parameter of [bias, added?.up.weight, factors, ...(behind?.parameters() ?? [])])
@@ -139,7 +139,7 @@ function sumOutside({ bias, added, scale, behind }: Affine, region: SequenceRegi
   maskPositions(behind, region);
 }
 
-/** What is dropped of a row's inputs is dropped of those that the rank has. */
+/** The dropout of a row's inputs masks those that the rank has. */
 function maskFeatures({ added }: Affine, { rank: index, size: count }: Communicator): void {
   if (added === undefined) return;
   const { shape, split } = added.down.weight;
@@ -155,7 +155,7 @@ function dropoutsIn(module: Module | undefined): Dropout[] {
   return [...(module?.namedModules().values() ?? [])].filter((inner) => inner instanceof Dropout);
 }
 
-/** Lets a module compute on the rank's share of the positions. */
+/** Makes a module compute on the rank's share of the positions. */
 function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegion): void {
   const { group } = region;
   for (const parameter of module.parameters()) sumGradient(parameter, group);
@@ -164,14 +164,14 @@ function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegi
   wrapForward(module, (forward, inputs) =>
     scope(() => {
       const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
-      const share = rule.input === "whole" ? region.enter(x) : x;
+      const share = rule.input === "replicated" ? region.enter(x) : x;
       const out = (forward as (...args: unknown[]) => Tensor)(share, ...rest);
-      return (rule.output === "whole" ? region.leave(out) : out) as never;
+      return (rule.output === "replicated" ? region.leave(out) : out) as never;
     }),
   );
 }
 
-/** The rank's share of the positions, the last of which may be none. */
+/** The rank's share of the positions as a mask; the last ones may be padding. */
 function positionsMasked(region: SequenceRegion): MaskSplit {
   const { group, dim } = region;
   return {
@@ -184,14 +184,14 @@ function positionsMasked(region: SequenceRegion): MaskSplit {
   };
 }
 
-/** Lets a module compute on all positions, every rank alike, and takes the rank's share of its answer. */
+/** Makes a module compute on all positions, every rank alike, and keeps the rank's share of its result. */
 function gatherPositions(module: Module, region: SequenceRegion): void {
   wrapForward(module, (forward, inputs) =>
     scope(() => {
       const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
-      const whole = region.leave(x);
-      const length = whole.shape[region.dim];
-      const answer = (forward as (...args: unknown[]) => unknown)(whole, ...rest);
+      const gathered = region.leave(x);
+      const length = gathered.shape[region.dim];
+      const answer = (forward as (...args: unknown[]) => unknown)(gathered, ...rest);
       return mapTensors(answer, (part) =>
         part.ndim > region.dim && part.shape[region.dim] === length ? region.enter(part) : part,
       ) as never;
@@ -199,7 +199,7 @@ function gatherPositions(module: Module, region: SequenceRegion): void {
   );
 }
 
-/** Each rank sees the gradient of its own positions only; autograd itself adds them up over the ranks. */
+/** Sums a gradient that each rank has for its own positions over the ranks, within autograd. */
 function sumGradient(parameter: Parameter | null | undefined, group: Communicator): void {
   parameter?.readThrough((memory) => copyToGroup(memory, group));
 }

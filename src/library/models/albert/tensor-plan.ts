@@ -7,7 +7,7 @@ export function albertPlan({ hidden_size, num_attention_heads }: AlbertConfig): 
   const unit = hidden_size / num_attention_heads;
   return {
     "embeddings.word_embeddings": vocabulary(),
-    "encoder.embedding_hidden_mapping_in": sequence({ input: "whole" }),
+    "encoder.embedding_hidden_mapping_in": sequence({ input: "replicated" }),
     ...below("encoder.albert_layer_groups.*.albert_layers.*", {
       "attention.query": column({ unit }),
       "attention.key": column({ unit }),
@@ -20,6 +20,6 @@ export function albertPlan({ hidden_size, num_attention_heads }: AlbertConfig): 
       ffn_output: row(),
       full_layer_layer_norm: sequence(),
     }),
-    "encoder.end": sequence({ output: "whole" }),
+    "encoder.end": sequence({ output: "replicated" }),
   };
 }

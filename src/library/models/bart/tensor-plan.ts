@@ -10,8 +10,13 @@ import type { BartConfig } from "./config.ts";
 export function bartPlan(config: BartConfig): TensorPlan {
   const { d_model: width, encoder_attention_heads, decoder_attention_heads } = config;
   const { encoder_ffn_dim, decoder_ffn_dim } = config;
-  const stack = (name: string, numHeads: number, inner: number, end: "whole" | "sequence"): TensorPlan => ({
-    [`model.${name}.dropout`]: sequence({ input: "whole" }),
+  const stack = (
+    name: string,
+    numHeads: number,
+    inner: number,
+    end: "replicated" | "sequence",
+  ): TensorPlan => ({
+    [`model.${name}.dropout`]: sequence({ input: "replicated" }),
     ...below(`model.${name}.layers.*`, {
       ...below("self_attn", attentionPlan(width, numHeads)),
       self_attn_layer_norm: sequence(),
@@ -28,10 +33,10 @@ export function bartPlan(config: BartConfig): TensorPlan {
     ...(config.tie_word_embeddings
       ? { "model.shared": vocabulary() }
       : { "model.encoder.embed_tokens": vocabulary(), "model.decoder.embed_tokens": vocabulary() }),
-    ...stack("encoder", encoder_attention_heads, encoder_ffn_dim, "whole"),
+    ...stack("encoder", encoder_attention_heads, encoder_ffn_dim, "replicated"),
     ...stack("decoder", decoder_attention_heads, decoder_ffn_dim, "sequence"),
     ...below("model.decoder.layers.*", {
-      ...below("encoder_attn", attentionPlan(width, decoder_attention_heads, "whole")),
+      ...below("encoder_attn", attentionPlan(width, decoder_attention_heads, "replicated")),
       encoder_attn_layer_norm: sequence(),
     }),
     lm_head: vocabulary(),

@@ -32,13 +32,13 @@ export function encoderPlan(config: EncoderShape, reads: Reads): TensorPlan {
   };
   return {
     "embeddings.word_embeddings": vocabulary(),
-    "embeddings.dropout": sequence({ input: "whole" }),
+    "embeddings.dropout": sequence({ input: "replicated" }),
     ...stackPlan("encoder.layer", layer, {
       numLayers: config.num_hidden_layers,
       reads,
       first: "attention.self.first",
       ofAll: ["attention.self.key", "attention.self.value"],
     }),
-    ...(reads === "all" && { "encoder.end": sequence({ output: "whole" }) }),
+    ...(reads === "all" && { "encoder.end": sequence({ output: "replicated" }) }),
   };
 }

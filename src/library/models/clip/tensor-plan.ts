@@ -12,10 +12,10 @@ export function clipPlan(
     ...(tower === "text"
       ? {
           "embeddings.token_embedding": vocabulary(),
-          final_layer_norm: sequence({ output: "whole" }),
+          final_layer_norm: sequence({ output: "replicated" }),
         }
-      : { post_layernorm: sequence({ output: "whole" }) }),
-    "encoder.start": sequence({ input: "whole" }),
+      : { post_layernorm: sequence({ output: "replicated" }) }),
+    "encoder.start": sequence({ input: "replicated" }),
     ...below("encoder.layers.*", {
       ...below("self_attn", attentionPlan(hidden_size, num_attention_heads)),
       layer_norm1: sequence(),

@@ -8,7 +8,7 @@ export function gptJStackPlan({ n_embd, n_head }: GPTJConfig): TensorPlan {
   const heads = column({ unit });
   return {
     wte: vocabulary(),
-    drop: sequence({ input: "whole" }),
+    drop: sequence({ input: "replicated" }),
     "h.*.ln_1": sequence(),
     "h.*.attn.q_proj": heads,
     "h.*.attn.k_proj": heads,

@@ -146,7 +146,7 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
   }
 
   get tensorPlan(): TensorPlan {
-    return { ...gptNeoXStackPlan(this.config), final_layer_norm: sequence({ output: "whole" }) };
+    return { ...gptNeoXStackPlan(this.config), final_layer_norm: sequence({ output: "replicated" }) };
   }
 
   /**

@@ -11,7 +11,7 @@ export function gptNeoXStackPlan({ hidden_size, num_attention_heads }: GPTNeoXCo
   const unit = hidden_size / num_attention_heads;
   return {
     embed_in: vocabulary(),
-    emb_dropout: sequence({ input: "whole" }),
+    emb_dropout: sequence({ input: "replicated" }),
     "layers.*.input_layernorm": sequence(),
     "layers.*.attention.query_key_value": column({ unit: 3 * unit }),
     "layers.*.attention.attention_dropout": mask(1, num_attention_heads), // [B, H, T, T]

@@ -145,7 +145,7 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
   }
 
   get tensorPlan(): TensorPlan {
-    return { ...gpt2StackPlan(this.config), ln_f: sequence({ output: "whole" }) };
+    return { ...gpt2StackPlan(this.config), ln_f: sequence({ output: "replicated" }) };
   }
 
   /**

@@ -9,11 +9,11 @@ import {
   normal,
   type PackedRow,
   positionsHere,
+  replicated,
   type TensorPlan,
   type TensorSplittable,
   VocabularyHead,
   vocabulary,
-  whole,
 } from "../../../compute/nn/index.ts";
 import { type Tensor, zeros } from "../../../compute/tensor/index.ts";
 import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
@@ -122,7 +122,7 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
     const stack = Object.entries(gpt2StackPlan(this.config)).filter(([name]) => !name.startsWith("h.*.mlp."));
     return {
       ...Object.fromEntries(stack),
-      "h.*.moe": whole(),
+      "h.*.moe": replicated(),
       "h.*.dropout": { kind: "sequence", input: "sequence", output: "sequence" },
       lm_head: vocabulary(),
     };

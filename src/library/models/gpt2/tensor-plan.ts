@@ -11,7 +11,7 @@ export function gpt2StackPlan({ n_embd, n_head }: GPT2Config): TensorPlan {
   const unit = n_embd / n_head;
   return {
     wte: vocabulary(),
-    drop: sequence({ input: "whole" }),
+    drop: sequence({ input: "replicated" }),
     "h.*.ln_1": sequence(),
     "h.*.attn.c_attn": column({ parts: 3, unit }),
     "h.*.attn.attn_dropout": mask(1, n_head), // [B, H, T, T]

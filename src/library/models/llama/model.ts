@@ -153,7 +153,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
   }
 
   get tensorPlan(): TensorPlan {
-    return { ...llamaStackPlan(this.config), norm: sequence({ output: "whole" }) };
+    return { ...llamaStackPlan(this.config), norm: sequence({ output: "replicated" }) };
   }
 
   /**

@@ -13,7 +13,7 @@ export function llamaStackPlan(config: LlamaConfig): TensorPlan {
   const readers = num_attention_heads / num_key_value_heads;
   return {
     embed_tokens: vocabulary(),
-    start: sequence({ input: "whole" }),
+    start: sequence({ input: "replicated" }),
     "layers.*.input_layernorm": sequence(),
     "layers.*.self_attn.q_proj": column({ unit }),
     "layers.*.self_attn.k_proj": column({ unit, readers }),

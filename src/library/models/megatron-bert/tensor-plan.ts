@@ -25,13 +25,13 @@ export function megatronBertPlan(
   };
   return {
     "embeddings.word_embeddings": vocabulary(),
-    "embeddings.dropout": sequence({ input: "whole" }),
+    "embeddings.dropout": sequence({ input: "replicated" }),
     ...stackPlan("encoder.layer", layer, {
       numLayers: num_hidden_layers,
       reads,
       first: "attention.self.first",
       ofAll: ["attention.ln", "attention.self.key", "attention.self.value"],
     }),
-    ...(reads === "all" && { "encoder.ln": sequence({ output: "whole" }) }),
+    ...(reads === "all" && { "encoder.ln": sequence({ output: "replicated" }) }),
   };
 }

@@ -8,7 +8,7 @@ export function optStackPlan(config: OPTConfig): TensorPlan {
   const { hidden_size, num_attention_heads, word_embed_proj_dim } = config;
   return below("decoder", {
     embed_tokens: vocabulary(),
-    start: sequence({ input: "whole" }),
+    start: sequence({ input: "replicated" }),
     ...below("layers.*", {
       ...below("self_attn", attentionPlan(hidden_size, num_attention_heads)),
       self_attn_layer_norm: sequence(),

@@ -10,7 +10,7 @@ import { feedForwardOf, type T5Config } from "./config.ts";
 export function t5Plan(config: T5Config): TensorPlan {
   const { isGated } = feedForwardOf(config);
   const unit = config.d_kv;
-  const attention = (input?: "whole"): TensorPlan => ({
+  const attention = (input?: "replicated"): TensorPlan => ({
     q: column({ unit }),
     k: column({ unit, input }),
     v: column({ unit, input }),
@@ -23,8 +23,8 @@ export function t5Plan(config: T5Config): TensorPlan {
     dropout: mask(2, config.d_ff), // [B, T, I]
     wo: row(),
   };
-  const stack = (name: string, end: "whole" | "sequence"): TensorPlan => ({
-    [`${name}.dropout`]: sequence({ input: "whole" }),
+  const stack = (name: string, end: "replicated" | "sequence"): TensorPlan => ({
+    [`${name}.dropout`]: sequence({ input: "replicated" }),
     [`${name}.block.0.layer.0.SelfAttention.relative_attention_bias`]: features(),
     ...below(`${name}.block.*.layer.0`, { ...around, ...below("SelfAttention", attention()) }),
     [`${name}.final_layer_norm`]: sequence(),
@@ -32,10 +32,10 @@ export function t5Plan(config: T5Config): TensorPlan {
   });
   return {
     shared: vocabulary(),
-    ...stack("encoder", "whole"),
+    ...stack("encoder", "replicated"),
     ...below("encoder.block.*.layer.1", { ...around, ...below("DenseReluDense", feedForward) }),
     ...stack("decoder", "sequence"),
-    ...below("decoder.block.*.layer.1", { ...around, ...below("EncDecAttention", attention("whole")) }),
+    ...below("decoder.block.*.layer.1", { ...around, ...below("EncDecAttention", attention("replicated")) }),
     ...below("decoder.block.*.layer.2", { ...around, ...below("DenseReluDense", feedForward) }),
     lm_head: vocabulary(),
   };

@@ -51,7 +51,7 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
     const { decoderName: decoder } = this;
     return {
       ...below(this.#family.prefix, this.#family.plan(this.config, this.#needs.reads)),
-      ...(decoder !== undefined && { [decoder]: vocabulary({ input: "whole" }) }),
+      ...(decoder !== undefined && { [decoder]: vocabulary({ input: "replicated" }) }),
     };
   }
 

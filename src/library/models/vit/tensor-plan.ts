@@ -20,7 +20,7 @@ export function vitPlan({ hidden_size, num_attention_heads, num_hidden_layers }:
     "output.dropout": sequence(),
   };
   return {
-    "embeddings.dropout": sequence({ input: "whole" }),
+    "embeddings.dropout": sequence({ input: "replicated" }),
     ...stackPlan("encoder.layer", layer, {
       numLayers: num_hidden_layers,
       reads: "first",

@@ -12,7 +12,7 @@ export function speechPlan({
   do_stable_layer_norm,
 }: SpeechConfig): TensorPlan {
   return below("encoder", {
-    dropout: sequence({ input: "whole" }),
+    dropout: sequence({ input: "replicated" }),
     ...below("layers.*", {
       ...below("attention", attentionPlan(hidden_size, num_attention_heads)),
       dropout: sequence(),
@@ -30,6 +30,6 @@ export function speechPlan({
           linear_2: row(),
         })),
     }),
-    end: sequence({ output: "whole" }),
+    end: sequence({ output: "replicated" }),
   });
 }

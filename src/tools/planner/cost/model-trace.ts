@@ -222,7 +222,7 @@ class Recorder {
         (this.#counts[this.#walked] as Count).handedOnBytes = this.#since.liveBytes;
         this.#isInside = false;
       },
-      whole: () => {},
+      complete: () => {},
       isParameter: (tensor: Tensor) => parameters.has(tensor),
       name: (unit: number) => `${unit}`,
     };

@@ -1,7 +1,7 @@
 import { hold, numelOf, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
 import type { OwnedStretch, UpdateShare } from "./update-rule.ts";
 
-/** What a rank asks of all ranks in the middle of an update, and gets. */
+/** An exchange of a rank with all ranks in the middle of an update. */
 export type Exchange<Result> = Generator<Tensor, Result, readonly Tensor[]>;
 
 /** Yields this rank's values. @returns every rank's, in rank order */
@@ -24,7 +24,7 @@ export function* summed(values: Float64Array): Exchange<Float64Array> {
   return total;
 }
 
-/** @returns of every parameter of the share, the largest magnitude of what is owned of it; 0 where nothing is */
+/** @returns for every parameter of the share, the largest magnitude in its owned part; 0 if nothing is owned */
 export function maximaOf(share: UpdateShare, tensorOf: (stretch: OwnedStretch) => Tensor): Float64Array {
   const maxima = new Float64Array(share.parameters.length);
   eachPiece(share, (stretch, ends, places) => {
@@ -37,9 +37,9 @@ export function maximaOf(share: UpdateShare, tensorOf: (stretch: OwnedStretch) =
 }
 
 /**
- * Sums of squares of what is owned of every parameter of the share, in two parts each: those of all ranks add up to the
- * same bits whatever the slices are.
- * @param maxima - the largest magnitude of each whole parameter
+ * Sums of squares of the owned part of every parameter of the share, in two parts each: those of all ranks add up to the same
+ * bits however they are sliced.
+ * @param maxima - the largest magnitude of each complete parameter
  */
 export function squareSumsOf(
   share: UpdateShare,
@@ -60,7 +60,7 @@ export function squareSumsOf(
   return sums;
 }
 
-/** @returns the whole parameters' sums of squares, from what {@link squareSumsOf} gave on all ranks, added */
+/** @returns the complete parameters' sums of squares, from the added results of {@link squareSumsOf} on all ranks */
 export function joined(parts: Float64Array): number[] {
   return Array.from({ length: parts.length / 2 }, (_, index) => parts[2 * index]! + parts[2 * index + 1]!);
 }
@@ -70,7 +70,7 @@ export function placesOf({ parameters }: UpdateShare): ReadonlyMap<string, numbe
   return new Map(parameters.map(({ name }, index) => [name, index]));
 }
 
-/** Calls `visit` for each stretch, with ends that alternate between what lies before a piece and the piece itself. */
+/** Calls `visit` for each stretch, with ends that alternate between the gap before a piece and the piece itself. */
 function eachPiece(
   share: UpdateShare,
   visit: (stretch: OwnedStretch, ends: number[], places: number[]) => void,
