@@ -2,7 +2,7 @@ import * as z from "zod";
 import { bare, describeStandard, interfaceOf, type OptionFacts, objectIn, optionsOf } from "./option.ts";
 import { runtimeSchema } from "./schema.ts";
 
-/** @returns the text of `options.generated.ts`: the interfaces that editors show, with what each option means */
+/** @returns the text of `options.generated.ts`: the interfaces that editors show, with the meaning of each option */
 export function optionTypes(): string {
   const interfaces = new Map<string, string>();
   addInterface(interfaces, runtimeSchema);
