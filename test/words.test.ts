@@ -65,7 +65,6 @@ const unread: readonly string[] = [
   "src/compute/parallel",
   "src/job",
   "src/job/anomalies",
-  "src/job/rapidformer",
   "src/job/tasks",
   "src/library/convert",
   "src/library/deltas",
