@@ -45,7 +45,7 @@ describe("a place that nothing can be written to, or read from", () => {
     [
       "a token in /proc",
       run("--dashboard", "0", "--dashboard-token-file", "/proc/x/token"),
-      /a file of our own for the token .*ENOENT/,
+      /the token file .* to be this user's own.*ENOENT/,
     ],
     [
       "a socket whose path the system would cut",
