@@ -66,8 +66,6 @@ const unread: readonly string[] = [
   "src/library/convert",
   "src/library/deltas",
   "src/library/models",
-  "src/tools/service",
-  "src/tools/sinks",
   "test",
   "test/acceptance",
   "test/access",
