@@ -63,8 +63,6 @@ const unread: readonly string[] = [
   "src/compute/nn",
   "src/compute/optim",
   "src/compute/parallel",
-  "src/library/convert",
-  "src/library/deltas",
   "src/library/models",
   "test",
   "test/acceptance",

@@ -161,7 +161,7 @@ describe("troupe generate", () => {
     const { err, out } = await command(tuned, ...asked, "--base", base);
     expect(out).toBe("");
     expect(err).toMatch(
-      /^troupe: \[delta\] expected a model that writes, got a GPT2LMHeadModel with a soft prompt/,
+      /^troupe: \[delta\] expected a model that can generate, got a GPT2LMHeadModel with a soft prompt/,
     );
   });
 
