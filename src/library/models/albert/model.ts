@@ -29,7 +29,7 @@ const albert: TextEncoderFamily<AlbertConfig> = {
   configJson: (config, architecture) => configJsonOf(config, "albert", architecture),
 };
 
-/** ALBERT's masked words, as wide as the embeddings before the output layer. */
+/** ALBERT's output layer for masked words; its features have the width of the embeddings. */
 class AlbertPredictions extends WordHead {
   readonly LayerNorm: LayerNorm;
   readonly dense: Linear;

@@ -4,7 +4,7 @@ import { RobertaForMaskedLM, RobertaForSequenceClassification, robertaFamily } f
 import { QuestionAnswerer, TokenClassifier } from "../text-encoder/index.ts";
 
 /**
- * RoBERTa's architecture, pre-trained otherwise.
+ * RoBERTa's architecture with other pre-training.
  * @see Baevski et al. 2022, https://arxiv.org/abs/2202.03555
  */
 export const data2vecText = robertaFamily({
