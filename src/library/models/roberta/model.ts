@@ -16,14 +16,14 @@ import {
 import { type RobertaConfig, robertaConfig } from "./config.ts";
 import { RobertaClassificationHead, RobertaLMHead } from "./heads.ts";
 
-/** Names under which RoBERTa's architecture goes. */
+/** Names of a family with RoBERTa's architecture. */
 interface RobertaNames {
   readonly prefix: string;
   readonly architecture: string;
   readonly modelType: string;
 }
 
-/** RoBERTa, or a family that is the same by another name. */
+/** Defines RoBERTa, or an equal family with another name. */
 export function robertaFamily({
   prefix,
   architecture,
@@ -50,8 +50,8 @@ export function robertaFamily({
 }
 
 /**
- * Positions counted over the tokens that are no padding, from the padding token's id + 1 on; padding stands at that id.
- * @see Liu et al. 2019, https://arxiv.org/abs/1907.11692, as fairseq counts them
+ * Positions of tokens without padding, from the padding token's id + 1; padding has the position of that id.
+ * @see Liu et al. 2019, https://arxiv.org/abs/1907.11692, as in fairseq
  * @param inputIds - [B, T], int64 @returns [B, T], int64
  */
 function positionsBehind(inputIds: Tensor, padding: number): Tensor {
@@ -92,7 +92,7 @@ export class RobertaForSequenceClassification extends EncoderWithHead<RobertaCon
     this.classifier = new RobertaClassificationHead(this.config, this.dropoutProbability);
   }
 
-  /** @returns `loss` where labels are given (see `rowLoss`), else `logits` [B, C] */
+  /** @returns `loss` if there are labels (see `rowLoss`), else `logits` [B, C] */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
     const logits = this.classifier.forward(this.first(this.encode(batch), batch)); // [B, C]
     return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
