@@ -46,7 +46,7 @@ class AlbertPredictions extends WordHead {
   }
 }
 
-/** ALBERT that fills gaps. */
+/** ALBERT for masked language modelling. */
 export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
   readonly predictions: AlbertPredictions;
 
@@ -65,11 +65,11 @@ export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
   }
 }
 
-/** ALBERT that tells what a row is about. */
+/** ALBERT for sequence classification. */
 export class AlbertForSequenceClassification extends ofFamily(SequenceClassifier<AlbertConfig>, albert) {}
 
-/** ALBERT that tells what each position is. */
+/** ALBERT for token classification. */
 export class AlbertForTokenClassification extends ofFamily(TokenClassifier<AlbertConfig>, albert) {}
 
-/** ALBERT that finds the answer to a question. */
+/** ALBERT for question answering. */
 export class AlbertForQuestionAnswering extends ofFamily(QuestionAnswerer<AlbertConfig>, albert) {}

@@ -8,7 +8,7 @@ export function bartNaming({ tie_word_embeddings: tied }: BartConfig): StateNami
   return { prefix: "model.", ignored: tied ? [copies, /^lm_head\.weight$/] : [] };
 }
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function bartConfigJson(config: BartConfig): NamedState["configJson"] {
   const architecture = { bart: "Bart", blenderbot: "Blenderbot" }[config.model_type];
   return {

@@ -29,7 +29,7 @@ const bert: TextEncoderFamily<BertConfig> = {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** BERT that fills gaps, or a family with the same head. */
+/** BERT, or a family with the same head, for masked language modelling. */
 export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
   readonly cls: MaskedWords;
 
@@ -80,11 +80,11 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   }
 }
 
-/** BERT that tells what a row is about. */
+/** BERT for sequence classification. */
 export class BertForSequenceClassification extends ofFamily(SequenceClassifier<BertConfig>, bert) {}
 
-/** BERT that tells what each position is. */
+/** BERT for token classification. */
 export class BertForTokenClassification extends ofFamily(TokenClassifier<BertConfig>, bert) {}
 
-/** BERT that finds the answer to a question. */
+/** BERT for question answering. */
 export class BertForQuestionAnswering extends ofFamily(QuestionAnswerer<BertConfig>, bert) {}

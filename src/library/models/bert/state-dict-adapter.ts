@@ -20,7 +20,7 @@ export function encoderNaming(prefix: string, tied: readonly string[]): StateNam
   };
 }
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function encoderConfigJson(
   config: Omit<BertConfig, "classifier_dropout">,
   modelType: string,

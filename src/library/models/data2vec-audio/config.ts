@@ -26,7 +26,7 @@ export function data2vecAudioConfig(given: Readonly<Record<string, unknown>> = {
   return { ...config, feat_extract_norm: "layer", do_stable_layer_norm: false };
 }
 
-/** The config.json that goes with its files. */
+/** The config.json for its files. */
 export function data2vecAudioConfigJson(
   config: Data2VecAudioConfig,
   architecture: string,

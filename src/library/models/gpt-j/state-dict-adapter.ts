@@ -8,7 +8,7 @@ export function gptJNaming(withoutHead: boolean): StateNaming {
   return { prefix: "transformer.", ignored: withoutHead ? [...buffers, /^lm_head\.weight$/] : buffers };
 }
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function gptJConfigJson(config: GPTJConfig): NamedState["configJson"] {
   return configJsonOf(config, "gptj", "GPTJForCausalLM");
 }

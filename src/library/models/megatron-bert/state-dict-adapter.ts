@@ -7,7 +7,7 @@ export function megatronBertNaming(tied: readonly string[]): StateNaming {
   return encoderNaming("bert.", tied);
 }
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function megatronBertConfigJson(
   { classifier_dropout: _, ...config }: MegatronBertConfig,
   architecture: string,

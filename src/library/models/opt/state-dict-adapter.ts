@@ -7,7 +7,7 @@ export function optNaming(withoutHead: boolean): StateNaming {
   return { prefix: "model.", ignored: withoutHead ? [/^lm_head\.weight$/] : [] };
 }
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function optConfigJson(config: OPTConfig): NamedState["configJson"] {
   return configJsonOf(config, "opt", "OPTForCausalLM");
 }

@@ -63,7 +63,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const roberta = robertaFamily({ prefix: "roberta", architecture: "Roberta", modelType: "roberta" });
 
-/** RoBERTa that fills gaps. */
+/** RoBERTa for masked language modelling. */
 export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
   readonly lm_head: RobertaLMHead;
 
@@ -82,7 +82,7 @@ export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
   }
 }
 
-/** RoBERTa that tells what a row is about. */
+/** RoBERTa for sequence classification. */
 export class RobertaForSequenceClassification extends EncoderWithHead<RobertaConfig> {
   readonly classifier: RobertaClassificationHead;
 
@@ -99,8 +99,8 @@ export class RobertaForSequenceClassification extends EncoderWithHead<RobertaCon
   }
 }
 
-/** RoBERTa that tells what each position is. */
+/** RoBERTa for token classification. */
 export class RobertaForTokenClassification extends ofFamily(TokenClassifier<RobertaConfig>, roberta) {}
 
-/** RoBERTa that finds the answer to a question. */
+/** RoBERTa for question answering. */
 export class RobertaForQuestionAnswering extends ofFamily(QuestionAnswerer<RobertaConfig>, roberta) {}
