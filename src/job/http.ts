@@ -194,7 +194,7 @@ export class SentEvents {
   /** @param text - from {@link eventText} @returns whether it was sent; a reader that is behind gets nothing */
   send(text: string): boolean {
     if (this.#isBehind) return false;
-    // `write` returning false alone does not mean behind; when it does, "drain" follows.
+    // "drain", which ends this, follows only if `write` returned false, however much is unsent.
     if (!this.#response.write(text) && this.#response.writableLength > this.#maxUnreadBytes)
       this.#isBehind = true;
     return true;

@@ -4,7 +4,7 @@ export type StepAnomaly = "loss-not-finite" | "gradient-not-finite" | "loss-spik
 /** Anomalies of a run. */
 export type Anomaly = StepAnomaly | "straggler";
 
-/** Reaction to an anomaly: report only; end the run; skip the update on all ranks; or go back to the last good state and skip the batches since. */
+/** Reaction to an anomaly: report only; end the run; skip the update; or return to the last good state and skip the batches since. */
 export type Policy = "tell" | "stop" | "skip" | "rewind";
 
 /** Limits above which figures count as anomalies, and the policies. Plain data. */

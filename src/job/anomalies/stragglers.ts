@@ -8,7 +8,7 @@ const WINDOW = 32;
 /** Smaller differences are noise of the system, whatever the factor. */
 const LEAST_EXCESS_MS = 10;
 
-/** Finds ranks that compute longer than usual for several steps: longer than ranks with the same work, or, if there are none, than before. */
+/** Finds ranks that compute longer than usual: longer than ranks with the same work, or, if there are none, than before. */
 export class StragglerWatch {
   readonly #rules: AnomalyRules;
   readonly #alike: readonly (readonly number[])[];

@@ -2,16 +2,16 @@
 import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../../compute/optim/index.ts";
 
-/** What ranks compute in. */
+/** Dtype of the ranks' computation. */
 export type Precision = "fp32" | "bf16" | "fp16" | "amp-bf16" | "amp-fp16";
 
-/** Where ranks live. */
+/** Where each rank runs. */
 export type RankPlacement = "thread" | "process";
 
-/** What carries tensors between ranks. */
+/** Transport of tensors between ranks. */
 export type CarrierChoice = "auto" | "gloo" | "nccl";
 
-/** How low-precision weights are made of their masters. */
+/** How master weights are rounded to low precision. */
 export type Rounding = "nearest" | "stochastic";
 
 /** How a run is distributed and saved; the job says what is trained. Every option may be left out. */

@@ -8,7 +8,7 @@ import { named, option } from "./option.ts";
 const MAX_RANKS = 256;
 const LAST_PORT = 65_535;
 const USUAL_SEED = 1337;
-/** Offloaded share of the optimizer state with `offload.optimizer` and no `ratio`. Not a default of the schema: without `offload.optimizer` there is none. */
+/** Share of the optimizer state that `offload.optimizer` offloads without a `ratio`. No default of the schema: it needs `offload.optimizer`. */
 export const USUAL_RATIO = 1;
 
 /** An option for the number of steps between two events that cost more than the figures of a step. */

@@ -13,7 +13,7 @@ import type { DynamicShapes, Fields, TaskData } from "./task.ts";
 /** A row of tokens, with facts about each. */
 export interface TextRow {
   readonly ids: readonly number[];
-  /** 1 in the second text of a pair. */
+  /** 1 in the second text of a pair, its end included. */
   readonly types: readonly number[];
   /** Index of the word, in the second or only text, that a position belongs to; −1 at others. */
   readonly words: readonly number[];

@@ -173,7 +173,7 @@ function checkLength(
     "MODEL_INPUT",
     {
       where: model.constructor.name,
-      expected: `at most ${maxPositions - numTokens} positions behind a prefix of ${numTokens}`,
+      expected: `at most ${maxPositions - numTokens} positions after a prefix of ${numTokens}`,
       got: `${length}`,
     },
     { fields: { length, numTokens, maxPositions } },

@@ -80,10 +80,9 @@ export class ProjectedAttention extends Module {
 }
 
 /**
- * How tensor parallelism splits it: by heads.
+ * The tensor-parallel plan of a {@link ProjectedAttention}: split by heads.
  * @param width - of all heads together
- * @param source - what each rank has of the positions that keys and values come from; as of the queries' unless told
- *   otherwise
+ * @param source - the part of the keys' and values' positions that each rank has. Default: that of the queries'
  */
 export function attentionPlan(width: number, numHeads: number, source?: "whole"): TensorPlan {
   const unit = width / numHeads;

@@ -10,7 +10,7 @@ const data2vecAudioFields = {
   num_conv_pos_embeddings: depth(5),
 } as const;
 
-/** A data2vec audio model, by the field names of Hugging Face's config.json; all convolutions have norms, and norms come after the halves of layers. */
+/** A data2vec audio model, by the field names of Hugging Face's config.json. All convolutions have norms; the halves of layers end in one. */
 export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechConfig;
 
 /**
