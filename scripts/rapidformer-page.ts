@@ -14,39 +14,39 @@ ${flags.map(rowOf).join("\n")}
   return `# Rapidformer's command line
 
 \`rapidformer …\` is \`troupe rapidformer …\`: it takes Rapidformer's flags, and those of Megatron-LM of 2022 that Rapidformer's
-parser knows. \`troupe finetune\` and \`troupe pretrain\` take the same. Those in bold stand in the original document. This page
-is made of \`src/job/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\` by \`npm run docs:rapidformer\`.
+parser knows. \`troupe finetune\` and \`troupe pretrain\` take the same flags. Rapidformer's documentation shows those in bold. This page
+is generated from \`src/job/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\` by \`npm run docs:rapidformer\`.
 
 | how | what |
 | --- | --- |
-| \`rapidformer --task … --lr 2e-5\` | flags with dashes or underscores, \`--lr=2e-5\` too; of a flag given twice the last counts |
-| \`rapidformer run.sh\` | the one rapidformer command of a shell script, read as it is printed: exports, variables, comments behind backslashes; flags behind the script go before its own |
-| \`--ranks 2\`, \`--checkpoint runs/a\`, … | every option of [troupe run](options.md) stands beside them, and goes before what a flag of Rapidformer's says of the same |
-| \`--print-config\` | every option and setting with its value and which flag gave it; nothing is trained |
-| \`--print-argv\` | the flags as they were read |
+| \`rapidformer --task … --lr 2e-5\` | flags with dashes or underscores, or \`--lr=2e-5\`; if a flag is given twice, the last counts |
+| \`rapidformer run.sh\` | the one rapidformer command of a shell script, parsed as text: exports, variables, comments after backslashes; flags after the script override its own |
+| \`--ranks 2\`, \`--checkpoint runs/a\`, … | every option of [troupe run](options.md); it overrides a Rapidformer flag for the same setting |
+| \`--print-config\` | every option and setting with its value and the flag that set it; nothing is trained |
+| \`--print-argv\` | the parsed flags |
 
 | variable | what |
 | --- | --- |
-| \`CUDA_VISIBLE_DEVICES\` | as many ranks as it lists devices; \`--ranks\` goes before |
-| \`NNODES\`, \`NODE_RANK\` | the same command on each of so many hosts, each with its place from 0; as many ranks on every one ([hosts](../guide/several-hosts.md)) |
-| \`MASTER_ADDR\`, \`MASTER_PORT\` | where hosts meet; without effect on one, whose ranks find each other |
-| \`TROUPE_HUB\` | the file with names of models and data, in place of \`troupe-hub.toml\` of the working directory |
-| \`HF_ENDPOINT\`, \`HF_TOKEN\`, \`HF_HUB_OFFLINE\`, \`HF_HOME\`, \`HF_HUB_CACHE\` | where names are downloaded from, with whose rights, whether at all, and where to ([hubs](../guide/hubs.md)) |
+| \`CUDA_VISIBLE_DEVICES\` | one rank for each listed device; \`--ranks\` overrides it |
+| \`NNODES\`, \`NODE_RANK\` | number of hosts that run the same command, and this host's index from 0; each has equally many ranks ([hosts](../guide/several-hosts.md)) |
+| \`MASTER_ADDR\`, \`MASTER_PORT\` | rendezvous of several hosts; without effect on a single host |
+| \`TROUPE_HUB\` | file with names of models and data, instead of \`troupe-hub.toml\` in the working directory |
+| \`HF_ENDPOINT\`, \`HF_TOKEN\`, \`HF_HUB_OFFLINE\`, \`HF_HOME\`, \`HF_HUB_CACHE\` | where names are downloaded from, with which token, whether at all, and where to ([hubs](../guide/hubs.md)) |
 
-A **setting** is one of the job's: \`--set lr=1e-4\` gives it too, and a template reads it as \`getArgs().lr\`. An **option** is the
-runtime's. A flag **without effect** is told with its reason when a run begins; a flag that is **refused** stops it before it does.
-What the work at hand would not read is refused too, by name: \`--mask-prob\` with the name of a fine-tuned task, \`--eod-mask-loss\` for BERT;
-a template has all of them by \`getArgs()\`.
+A **setting** belongs to the job: \`--set lr=1e-4\` sets it too, and a template reads it as \`getArgs().lr\`. An **option** belongs to the
+runtime. A flag **without effect** is reported with the reason when a run starts; a **refused** flag prevents the start.
+A flag that the run would not read is refused by name: \`--mask-prob\` for a fine-tuned task, \`--eod-mask-loss\` for BERT;
+a template gets all flags from \`getArgs()\`.
 
-What the original leaves open is settled so: a global batch that the replicas cannot share is refused with three ways out; so are
-more stages than ranks. Steps of an epoch are whole batches, and what is left of an epoch's samples begins the next.
-A run that is shorter than its warm-up ends in it. ZeRO 2 goes with a pipeline. "Next sentence" is Megatron's: the two parts
-of one document change places. \`casual_lm\`, \`--vocab\` and \`--dataset-name\` are known as other spellings.
+Where Rapidformer's documentation leaves a choice: a global batch that the replicas cannot share evenly is refused with three ways
+out; so are more stages than ranks. An epoch's steps are full batches, and its remaining samples start the next epoch.
+A run that is shorter than its warm-up ends in it. ZeRO 2 works with a pipeline. "Next sentence" is Megatron's: the two parts
+of one document are swapped. \`casual_lm\`, \`--vocab\` and \`--dataset-name\` are accepted as other spellings.
 
 ${sections.join("\n")}
 ## Names in scripts
 
-What scripts import, by the names of the original and of Megatron's \`mpu\`; from \`troupe/rapidformer\`, metrics from \`troupe/tasks\`.
+Imports of scripts, by the names of Rapidformer and of Megatron's \`mpu\`; from \`troupe/rapidformer\`, metrics from \`troupe/tasks\`.
 
 | there | here | what |
 | --- | --- | --- |

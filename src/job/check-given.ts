@@ -1,16 +1,15 @@
 import { addDefinition, noteOrigin } from "../errors/index.ts";
 
-/** The function as its author wrote it, by the function of the loaded job that wraps it. */
+/** The user's function behind each function of a loaded job that wraps one. */
 const written = new WeakMap<object, object>();
 
-/** Remembers the author's function that a function of a loaded job wraps. */
+/** Remembers the user's function behind a wrapper. */
 export function noteWritten(call: object, author: object): void {
   written.set(call, author);
 }
 
 /**
- * Checks the value that a function of a job has returned. Since that value passed no line of its own, an error shows
- * the line on which the function is written.
+ * Checks a value that a job's function has returned. An error shows the line where the user's function is defined.
  * @param call - the function
  * @param name - its name in the job
  * @throws errors of `check`

@@ -5,7 +5,7 @@ import type { Job, JobDefinition } from "./job.ts";
 import type { JobConfig } from "./job-config.ts";
 import type { Loop } from "./rank-context.ts";
 
-/** A job with a training loop of its own. */
+/** A job with its own training loop. */
 export interface LoopDefinition<
   Config extends JobConfig,
   B extends Batch,

@@ -12,7 +12,7 @@ const PACKAGE = "troupe";
 interface Explained {
   readonly got: string;
   readonly hint?: string;
-  /** A stack that names the line, where the cause's does not. */
+  /** A stack that names the line, if the cause's does not. */
   readonly stack?: string | undefined;
 }
 

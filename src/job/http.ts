@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { Callers, callerLimits, type Gate } from "../runtime/access/index.ts";
 import { toJson } from "./events/index.ts";
 
-/** The reason why a request gets another answer than the one that it asked for. */
+/** Why a request is refused: status, text and headers of its answer. */
 export class Refused extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,28 +17,28 @@ export class Refused extends Error {
   }
 }
 
-/** A request that the gate has let through, and its answer. */
+/** A request that has passed the gate, and its answer. */
 export interface Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** The path that was asked for, without its query, as it was sent. */
+  /** The requested path without its query, undecoded. */
   readonly path: string;
-  /** Makes sure that the caller knows the token. @throws {Refused} 401 */
+  /** Checks the caller's token. @throws {Refused} 401 */
   authenticate(): void;
-  /** Counts the caller's connection no more among those that wait; after {@link authenticate}. */
+  /** Stops counting the caller's connection as unauthenticated; call it after {@link authenticate}. */
   admit(): void;
 }
 
 /** Options of an {@link HttpServer}. */
 export interface HttpOptions extends Pick<ServerOptions, "requestTimeout" | "maxHeaderSize"> {
   readonly gate: Gate;
-  /** Headers of every answer, besides or instead of those that forbid browsers to keep, frame or guess it. */
+  /** Headers of every answer; they add to or replace those that forbid browsers to store, frame or sniff it. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the process ends only after the server is closed. Default: false. */
+  /** Whether an open server keeps the process running. Default: false. */
   readonly keepsProcess?: boolean;
-  /** Whether a request to upgrade is refused; else it is answered in plain HTTP. Default: false. */
+  /** Whether requests to upgrade are refused; if not, they get a plain HTTP answer. Default: false. */
   readonly refusesUpgrades?: boolean;
-  /** Answers a request that was refused, by a {@link Refused}, or failed. Default: in one line of text. */
+  /** Answers a request that was refused by a {@link Refused} or failed. Default: one line of text. */
   readonly fail?: (response: ServerResponse, error: unknown) => void;
 }
 
@@ -50,11 +50,11 @@ const guardingHeaders = {
 } as const;
 
 /**
- * An HTTP/1.1 server: every one of Troupe's is one. It counts callers from their first byte on ({@link Callers}), sends each request
- * through its gate, and tells refused callers why.
+ * An HTTP/1.1 server, the base of all of Troupe's. It counts callers from their first byte ({@link Callers}), passes each request
+ * through its gate, and answers refused ones with the reason.
  */
 export class HttpServer {
-  /** Node's own server, which listens. */
+  /** Node's server. */
   readonly server: Server;
   readonly #options: HttpOptions;
   readonly #callers: Callers;
@@ -70,15 +70,15 @@ export class HttpServer {
     server.unref();
   }
 
-  /** Makes a server that does not listen yet. */
+  /** Creates a server that does not listen yet. */
   static async open(options: HttpOptions): Promise<HttpServer> {
-    // Loaded where it serves: every actor's thread imports this module with the job.
+    // Loaded only when a server opens: every actor's thread imports this module with the job.
     const { createServer } = await import("node:http");
     const { requestTimeout = 10_000, maxHeaderSize = callerLimits.maxHeaderSize } = options;
     return new HttpServer(createServer({ ...callerLimits, maxHeaderSize, requestTimeout }), options);
   }
 
-  /** Answers requests from now on by `handler`, which may throw a {@link Refused}. */
+  /** Sets the handler of requests, which may throw a {@link Refused}. */
   serve(handler: (call: Call) => void | Promise<void>): void {
     const { gate, headers, fail = failInWords } = this.#options;
     const answer = async (request: IncomingMessage, response: ServerResponse) => {
@@ -97,12 +97,12 @@ export class HttpServer {
         fail(response, error);
       }
     };
-    // A caller that asks whether to send its content is told so by the handler, once everything else was found good.
+    // "Expect: 100-continue": the handler itself answers it, after all checks.
     for (const event of ["request", "checkContinue"])
       this.server.on(event, (...call: Parameters<typeof answer>) => void answer(...call));
   }
 
-  /** @returns the port that it listens on. @throws what `refused` makes of the system's error */
+  /** Starts to listen. @returns the port @throws the error that `refused` makes of the system's */
   listen(host: string, port: number, refused: (cause: NodeJS.ErrnoException) => Error): Promise<number> {
     return new Promise((resolve, reject) => {
       const failed = (cause: Error) => reject(refused(cause));
@@ -113,7 +113,7 @@ export class HttpServer {
     });
   }
 
-  /** Closes the port and ends every connection. @param graceMs - for answers that are being ended */
+  /** Closes the port and all connections. @param graceMs - time for answers that are ending */
   async close(graceMs = 0): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     const force = setTimeout(() => this.server.closeAllConnections(), graceMs);
@@ -123,13 +123,13 @@ export class HttpServer {
   }
 }
 
-/** Sends the content of an answer, or of HEAD its headers alone. */
+/** Sends an answer's content; for HEAD only its headers. */
 export function reply({ request, response }: Call, contentType: string, content: string | Uint8Array): void {
   const headers = { "content-type": contentType, "content-length": Buffer.byteLength(content) };
   response.writeHead(200, headers).end(request.method === "HEAD" ? undefined : content);
 }
 
-/** Resolves when more of an answer can be written, also when nobody will read it. */
+/** Resolves when more of an answer can be written, or its connection is closed. */
 export function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -142,11 +142,11 @@ export function drained(response: ServerResponse): Promise<void> {
 
 /** Options of {@link SentEvents}. */
 export interface SentEventsOptions {
-  /** What the reader may leave unread before it is behind. Default: 0, what the system's own buffers hold. */
+  /** Unread bytes above which the reader is behind. Default: 0, which leaves only the system's buffers. */
   readonly maxUnreadBytes?: number;
-  /** Called when a reader that was behind has read everything that it was sent. */
+  /** Called when a reader that was behind has caught up. */
   readonly onCaughtUp?: () => void;
-  /** Called when a reader that has read nothing for three beats is hung up on. */
+  /** Called when a reader is disconnected because it read nothing for three beats. */
   readonly onGivenUp?: () => void;
 }
 
@@ -154,8 +154,8 @@ const beatMs = 10_000;
 const maxSilentBeats = 3;
 
 /**
- * An answer of server-sent events. Sending never waits. A comment every ten seconds keeps the connection open through proxies; a reader
- * that is behind and reads nothing for three of these beats is hung up on.
+ * An answer of server-sent events. Sending never waits. A comment every ten seconds keeps the connection open through proxies; a
+ * reader that is behind and reads nothing for three of these beats is disconnected.
  */
 export class SentEvents {
   readonly #response: ServerResponse;
@@ -163,7 +163,7 @@ export class SentEvents {
   #isBehind = false;
   #numSilentBeats = 0;
 
-  /** @param response - not yet begun */
+  /** @param response - not started */
   constructor(response: ServerResponse, options: SentEventsOptions = {}) {
     const { maxUnreadBytes = 0, onCaughtUp, onGivenUp } = options;
     this.#response = response;
@@ -186,28 +186,28 @@ export class SentEvents {
     response.once("close", () => clearInterval(beat));
   }
 
-  /** Whether the reader has more unread than it may. */
+  /** Whether the reader has more unread bytes than allowed. */
   get isBehind(): boolean {
     return this.#isBehind;
   }
 
-  /** @param text - of {@link eventText}. @returns whether it was sent: not to a reader that is behind */
+  /** @param text - from {@link eventText} @returns whether it was sent; a reader that is behind gets nothing */
   send(text: string): boolean {
     if (this.#isBehind) return false;
-    // What has never left can be above the bound: only then is there a "drain" to wait for.
+    // "drain", which ends this, follows only if `write` returned false, however much is unsent.
     if (!this.#response.write(text) && this.#response.writableLength > this.#maxUnreadBytes)
       this.#isBehind = true;
     return true;
   }
 
-  /** Ends the answer, of a reader that is behind at once. */
+  /** Ends the answer; at once if the reader is behind. */
   end(): void {
     if (this.#isBehind) this.#response.destroy();
     else this.#response.end();
   }
 }
 
-/** @returns one server-sent event. JSON has no line breaks, so that its data is one line */
+/** @returns one server-sent event; JSON has no line breaks, so its data is one line */
 export function eventText(event: string, data: object, id?: string): string {
   return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${toJson(data)}\n\n`;
 }
@@ -218,12 +218,12 @@ function failInWords(response: ServerResponse, error: unknown): void {
     response.destroy();
     return;
   }
-  // What a refused request still sends is not read.
+  // Close the connection: the rest of a refused request is not read.
   const headers = { "content-type": "text/plain; charset=utf-8", connection: "close", ...refused.headers };
   response.writeHead(refused.status, headers).end(`${refused.message}\n`);
 }
 
-/** @returns what the caller hears of an error that is not its own; this process's output has it all */
+/** @returns the caller's answer to an internal error; the details are only in this process's output */
 export function failure(error: unknown): Refused {
   process.emitWarning(error instanceof Error ? error : String(error));
   return new Refused(500, "the service failed; its own output says how");

@@ -26,17 +26,17 @@ import type { Losses } from "./losses.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
 /**
- * Ranks the states of a run by the evaluations of the first of {@link TrainingPlan.evaluationSplits}. With such a rule
- * the run waits for each evaluation before it makes the next step.
+ * Ranks the states of a run by evaluations on the first of {@link TrainingPlan.evaluationSplits}. The run then waits for each
+ * evaluation before the next step.
  */
 export interface BestRule {
-  /** The score, or the name of a loss, that counts. Default: `loss`, the evaluation's loss. */
+  /** The score, or the name of a loss, to compare. Default: `loss`, the evaluation's loss. */
   readonly metric?: string;
   /** Whether lower or higher is better. Default: min. */
   readonly mode?: "min" | "max";
   /** A change of at most this much is no improvement. Default: 0. */
   readonly minDelta?: number;
-  /** Evaluations without improvement after which the run ends in order. Default: it does not. */
+  /** Evaluations without improvement after which the run ends. Default: it does not. */
   readonly patience?: number;
   /** Whether the best state is saved under the name `best`, where the run saves checkpoints. Default: true. */
   readonly keep?: boolean;
@@ -44,7 +44,7 @@ export interface BestRule {
   readonly reduceRate?: { readonly factor: number; readonly patience: number };
 }
 
-/** How a job is trained; options of the run may override it. */
+/** How a job is trained; the run's options may override it. */
 export interface TrainingPlan {
   /** Number of optimizer steps; either this or {@link epochs}. */
   readonly steps?: number;
@@ -55,8 +55,8 @@ export interface TrainingPlan {
   /** Micro-batches of each rank in a step. Default: 1. */
   readonly accumulation?: number;
   /**
-   * Batch size ramp-up: from `start` to {@link batchSize} by `increment`, over the first `samples` samples, with more
-   * micro-batches of the same size. It follows from the samples consumed, so a resumed run continues it. Needs steps, not epochs.
+   * Batch size ramp-up: from `start` to {@link batchSize} by `increment` over the first `samples` samples, in more micro-batches of
+   * the same size. It depends on the samples consumed, so a resumed run continues it. Needs steps, not epochs.
    */
   readonly rampUp?: { readonly start: number; readonly increment: number; readonly samples: number };
   /** Maximum L2 norm of the gradient, or another rule. Default: no clipping. */
@@ -263,10 +263,7 @@ function checkSchedule(given: unknown): Schedule {
   return schedule;
 }
 
-/**
- * Returns the function with which a job weighs a batch, if its losses are weighted. That function throws `LOSS_WEIGHTS`
- * for an invalid weight.
- */
+/** Returns the function that weighs a job's batches, if its losses are weighted. It throws `LOSS_WEIGHTS` for an invalid weight. */
 export function weighingOf(
   job: Job,
   config: JobConfig,
@@ -284,7 +281,7 @@ export function weighingOf(
       };
 }
 
-/** @returns what a schedule comes to: its rates in all of the first steps, then in some of each doubling */
+/** @returns a schedule's rates in the first steps, then at some steps of each doubling */
 export function exampleRates(schedule: Schedule): number[] {
   return callUser("lrAt(…) of the job's schedule", () => {
     const rates: number[] = [];

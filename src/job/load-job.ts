@@ -26,7 +26,7 @@ export async function loadJob(url: string): Promise<Job> {
   try {
     module = await callUser(`the import of ${basename(url)}`, () => importQuietly(url));
   } catch (cause) {
-    // The module's own call of this package failed while it was loaded: the error is already clear.
+    // The module called this package, which threw: the error is already clear.
     if (cause instanceof TroupeError) throw cause;
     throw await explainImport(url, cause);
   }
@@ -41,7 +41,7 @@ export async function loadJob(url: string): Promise<Job> {
   return withOrigins(job as Job);
 }
 
-/** Returns the job of a class that declares one, as a template does. */
+/** Returns the job of a class that makes one, such as a template. */
 function jobMadeBy(exported: unknown): unknown {
   const { job } = (typeof exported === "function" ? exported : {}) as { readonly job?: unknown };
   return typeof job === "function" ? job.call(exported) : exported;
@@ -59,7 +59,7 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
         : [`${name}: ${describeValue(job[name])}`],
     ),
   ];
-  // A job may carry fields of its own; a misspelled name of a part would be ignored silently.
+  // Additional fields are allowed, but a misspelled name of a part would be ignored silently.
   const parts = ["config", ...REQUIRED, ...OPTIONAL];
   for (const name of Object.keys(job)) {
     const meant = parts.includes(name) ? undefined : nearestName(name, parts);
@@ -155,8 +155,8 @@ function invalid(url: string, expected: string, got: string): TroupeError {
 }
 
 /**
- * Imports a module of a user's. Where a package.json beside it names no `"type"`, Node runs it all the same and would say once
- * for each thread that it had to look: that is not told.
+ * Imports a user's module. If no package.json beside it has a `"type"`, Node would warn once per thread that it had to detect the
+ * kind of module: that warning is suppressed.
  */
 async function importQuietly(url: string): Promise<Readonly<Record<string, unknown>>> {
   const { emitWarning } = process;
@@ -172,7 +172,7 @@ async function importQuietly(url: string): Promise<Readonly<Record<string, unkno
   }
 }
 
-/** The code of a warning, which is given in an object or behind its type. */
+/** The code of a warning, from its options object or the argument after its type. */
 function codeOf([options, code]: readonly unknown[]): unknown {
   return typeof options === "object" ? (options as { readonly code?: unknown } | null)?.code : code;
 }

@@ -106,9 +106,8 @@ export interface RankContext<
    */
   save(named?: SaveName): void;
   /**
-   * Ends the run in order after the step under way, or between two steps after the last: all ranks' loops get no further
-   * batch, the state is evaluated and saved as at a planned end. Where only some ranks call it in a step, the run ends a few steps
-   * later, after those that are granted.
+   * Ends the run after the current step, or, between steps, after the last: loops get no further batch, and the state is evaluated
+   * and saved as at a planned end. If only some ranks call it in a step, the run ends a few steps later, after the granted ones.
    */
   stop(): void;
   /**
@@ -125,8 +124,8 @@ export interface RankContext<
 }
 
 /**
- * A training loop: called once in every rank, and again after a restart. It may return before the run's last step, on all ranks
- * after the same one: the run ends there in order. It is synchronous; `undefined` in its type is what refuses an async function.
+ * A training loop: called once in every rank, and again after a restart. It may return before the run's last step, on all ranks after
+ * the same step: the run then ends. It is synchronous; `undefined` in its type refuses an async function.
  */
 export type Loop<Config extends JobConfig, B extends Batch, M extends Module, F extends DatasetFacts> = (
   rank: RankContext<Config, TensorsOf<B>, M, F>,

@@ -161,14 +161,14 @@ describe("troupe generate", () => {
     const { err, out } = await command(tuned, ...asked, "--base", base);
     expect(out).toBe("");
     expect(err).toMatch(
-      /^troupe: \[delta\] expected a model that writes, got a GPT2LMHeadModel with a soft prompt/,
+      /^troupe: \[delta\] expected a model that can generate, got a GPT2LMHeadModel with a soft prompt/,
     );
   });
 
   it("refuses what cannot be by name, before anything is written", async () => {
     const beside = await command(join(folder, "gpt2"), ...asked, "--beams", "2", "--top-k", "3");
     expect(beside).toMatchObject({ code: 2, out: "" });
-    expect(beside.err).toMatch(/\[generate\] expected no topK beside numBeams/);
+    expect(beside.err).toMatch(/\[generate\] expected no topK with numBeams/);
     const nowhere = await command(join(folder, "none"), ...asked);
     expect(nowhere).toMatchObject({ code: 2, out: "" });
     expect(nowhere.err).toMatch(/config\.json/);

@@ -67,9 +67,9 @@ describe("Rapidformer's command line", () => {
       "expected a call in a training loop or a hook of a rank",
     );
     const timer = entry.getTimers()("a");
-    expect(() => timer.stop()).toThrow('[getTimers()("a")] expected a timer that runs, got one that stands');
+    expect(() => timer.stop()).toThrow('[getTimers()("a")] expected a running timer, got a stopped one');
     timer.start();
-    expect(() => timer.start()).toThrow("expected a timer that stands, got one that runs");
+    expect(() => timer.start()).toThrow("expected a stopped timer, got a running one");
     timer.stop();
     const elapsedS = timer.elapsed(false);
     expect([timer.elapsed(), timer.elapsed()]).toEqual([elapsedS, 0]);
@@ -225,7 +225,7 @@ describe("Rapidformer's command line", () => {
       "expected --train-samples with --rampup-batch-size",
     );
     for (const rampupBatchSize of ["4 5 16", "4 4", "16 4 16", "4 x 16"])
-      expect(() => planOf({ ...asked, rampupBatchSize }, 0)).toThrow("in whole increments to 12");
+      expect(() => planOf({ ...asked, rampupBatchSize }, 0)).toThrow("in full increments to 12");
   });
 
   it("has a page that is made of the table: npm run docs:rapidformer", () => {

@@ -76,7 +76,7 @@ describe("Megatron-LM and back, bit by bit", () => {
     expect(error.message).toContain("use pp 1");
     const parted = await writeModel(join(folder, "parted"), { ...smallT5, copies: {} });
     const differ = await refusal(() => convert(parted, join(folder, "never"), { to: "megatron" }));
-    expect(differ.message).toContain("Megatron-LM has both in one");
+    expect(differ.message).toContain("Megatron-LM shares one");
   });
 
   test("one iteration alone, whose config.json lies in the folder of the run", async () => {

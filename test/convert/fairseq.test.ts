@@ -332,7 +332,7 @@ describe("FairSeq's names", () => {
     expect(await refusal(() => convert(file, join(folder, "out"), { to: "hf", config }))).toHaveProperty(
       "message",
       expect.stringMatching(
-        /expected names that FairSeq's model and Hugging Face's have both, got encoder\.adapter\.weight/,
+        /expected names that FairSeq's model and Hugging Face's share, got encoder\.adapter\.weight/,
       ),
     );
     await writeSafetensors(

@@ -224,7 +224,7 @@ describe("a model that is pre-trained", () => {
       const inputValues = tensor(new Float32Array(50), { shape: [1, 50] });
       const sampledNegativeIndices = tensor(new BigInt64Array(24), { shape: [1, 24, 1] });
       expect(() => model.forward({ inputValues, sampledNegativeIndices })).toThrow(
-        /expected maskTimeIndices beside sampledNegativeIndices, got none/,
+        /expected maskTimeIndices with sampledNegativeIndices, got none/,
       );
     });
     dematerialize(model);

@@ -178,7 +178,7 @@ describe("samples that share a row", () => {
       expect(
         refusal(() => model.forward({ inputIds: row.inputIds, segments: row.segments, attentionMask: mask }))
           ?.message,
-      ).toContain("a mask beside them");
+      ).toContain("a mask with them");
       dematerialize(model);
     }));
 

@@ -1,22 +1,22 @@
 import type { Anomaly, Policy, StepAnomaly } from "./rules.ts";
 
-/** An anomaly that was found, and what is to be done about it. Plain data. */
+/** An anomaly, and the policy that applies to it. Plain data. */
 export interface Finding {
   readonly anomaly: Anomaly;
-  /** What was measured: nats, a norm, or milliseconds. */
+  /** The measured value: nats, a norm, or milliseconds. */
   readonly value: number;
-  /** What it should not have passed. */
+  /** The limit that it passed. */
   readonly limit: number;
-  /** The rank it was seen on, where it is of one rank. */
+  /** The rank with the anomaly, if it is one rank's. */
   readonly rank?: number | undefined;
-  /** The first block with such a gradient, where it is of one. */
+  /** The first block with such a gradient, for a gradient. */
   readonly block?: string | undefined;
   readonly policy: Policy;
 }
 
-/** A {@link Finding} in one step's figures. */
+/** A {@link Finding} in the figures of one step. */
 export interface StepFinding extends Finding {
   readonly anomaly: StepAnomaly;
-  /** How many steps in a row are left out now, this one included; 0 where it is not. */
+  /** Updates skipped in a row, this step's included; 0 if it is not skipped. */
   readonly numSkipped: number;
 }

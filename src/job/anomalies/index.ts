@@ -1,4 +1,4 @@
-/** What of a run's figures is out of the ordinary, and what is done about it; knows no actors. The only door of this room. */
+/** Finds anomalies in a run's figures and decides what to do about them; independent of actors. */
 export type { Finding, StepFinding } from "./finding.ts";
 export { LossRecord } from "./recent-losses.ts";
 export {

@@ -1,20 +1,20 @@
-/** As many losses as are looked back on: a few per cent of the noise of their median, and a minute of most runs. */
+/** Number of recent losses: enough for a median with a few per cent of noise, and a minute of most runs. */
 const WINDOW = 64;
 
-/** Fewer say little about how much losses vary. */
+/** With fewer losses their variation is unknown. */
 const WARM_UP = 16;
 
-/** A normal distribution's deviation, as a multiple of its median absolute one. */
+/** Standard deviation of a normal distribution, as a multiple of its median absolute deviation. */
 const NORMAL = 1.4826;
 
-/** Losses that hardly vary at all: what differs less than this from the median, relative to it, is no spike. */
+/** Smallest deviation, as a share of the median: for losses that hardly vary. */
 const LEAST_DEVIATION = 0.02;
 
-/** The latest finite losses of a run, and what is usual among them. */
+/** The latest finite losses of a run, and the limit for a spike. */
 export class RecentLosses {
   #losses: number[];
 
-  /** @param losses - of the steps before, in order */
+  /** @param losses - of earlier steps, in order */
   constructor(losses: readonly number[] = []) {
     this.#losses = losses.filter(Number.isFinite).slice(-WINDOW);
   }
@@ -24,8 +24,8 @@ export class RecentLosses {
   }
 
   /**
-   * The median and as many deviations; of outliers neither knows, which is why one spike does not hide the next.
-   * @returns Infinity until there are enough losses to say
+   * The median plus a number of deviations. Outliers hardly change either, so one spike does not hide the next.
+   * @returns Infinity until there are enough losses
    */
   limit(deviations: number): number {
     if (this.#losses.length < WARM_UP) return Number.POSITIVE_INFINITY;
@@ -35,28 +35,28 @@ export class RecentLosses {
   }
 }
 
-/** A run's losses by step, for a generation that begins in the middle of it. */
+/** A run's losses by step, for a generation that starts in the middle of the run. */
 export class LossRecord {
   readonly #losses = new Map<number, number>();
 
-  /** @param losses - of the steps that made `step` of them, in order: what {@link until} gave then */
+  /** @param losses - the last losses of `step` steps, in order: an earlier result of {@link until} */
   constructor(step = 0, losses: readonly number[] = []) {
     for (const [index, loss] of losses.entries()) this.#losses.set(step - losses.length + index + 1, loss);
   }
 
-  /** @param step - steps done; one that is made again has its new loss */
+  /** @param step - steps done; a repeated step replaces its loss */
   note(step: number, lossNats: number): void {
     this.#losses.set(step, lossNats);
   }
 
-  /** @returns what {@link RecentLosses} looks back on after `step` steps */
+  /** @returns the losses that {@link RecentLosses} needs after `step` steps */
   until(step: number): readonly number[] {
     const known = [...this.#losses].filter(([made, loss]) => made <= step && Number.isFinite(loss));
     return known.slice(-WINDOW).map(([, loss]) => loss);
   }
 }
 
-/** Of two in the middle the lower: a value that was measured. @param values - one or more */
+/** The median; of two middle values the lower, which was measured. @param values - one or more */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] as number;
 }

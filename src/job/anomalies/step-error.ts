@@ -9,7 +9,7 @@ const CODES = {
   straggler: "STRAGGLER",
 } as const satisfies Record<Anomaly, string>;
 
-/** What a run that an anomaly ends throws. @param step - counted from 0 */
+/** The error of a run that an anomaly ends. @param step - counted from 0 */
 export function anomalyError(step: number, finding: Finding & { readonly numSkipped?: number }): TroupeError {
   const { anomaly, value, limit, rank, block, numSkipped = 0 } = finding;
   const inARow = numSkipped > 1 ? ` ${numSkipped} steps in a row` : "";
@@ -46,11 +46,11 @@ export function anomalyError(step: number, finding: Finding & { readonly numSkip
   );
 }
 
-/** Ends a generation of the rank group because the run is to go back: not an error, and met by nobody but who leads the run. */
+/** Thrown to end a generation of the rank group so that the run can go back. Not an error: only the trainer's recovery catches it. */
 export class RewindRequest {
   /** The step that went wrong, counted from 0. */
   readonly step: number;
-  /** What the run fails with where it cannot go back. */
+  /** The error of the run if it cannot go back. */
   readonly reason: TroupeError;
 
   constructor(step: number, reason: TroupeError) {

@@ -14,21 +14,18 @@ export interface StepFigures {
   readonly block: string | undefined;
 }
 
-/** What is to become of a step. */
+/** The decision about a step. */
 export interface Judgement {
-  /** Whether its update is left out. */
+  /** Whether its update is skipped. */
   readonly skipped: boolean;
-  /** What is wrong with it, if anything that is not the loss scale's business. */
+  /** The anomaly, if any; overflows that the loss scale handles are none. */
   readonly finding: StepFinding | undefined;
 }
 
-/** From 2³² down to 1 a scale halves 32 times; what still overflows after three times as many steps will go on to. */
+/** A scale needs 32 halvings from 2³² to 1; after three times as many skipped steps the overflow is permanent. */
 const MAX_SKIPPED_IN_A_ROW = 100;
 
-/**
- * Judges step after step by their figures. Every shard has a judge of its own; all see the same numbers, so all leave the
- * same steps out without asking each other.
- */
+/** Judges each step by its figures. Every shard has its own judge; all get the same numbers, so they agree without communication. */
 export class StepJudge {
   readonly #rules: AnomalyRules;
   readonly #isScaled: boolean;
@@ -36,8 +33,8 @@ export class StepJudge {
   #numSkipped = 0;
 
   /**
-   * @param isScaled - whether the loss is scaled: then gradients that are not finite are a sign of too large a scale
-   * @param recentLosses - of the steps before the first that is judged
+   * @param isScaled - whether the loss is scaled: a gradient that is not finite then means that the scale is too large
+   * @param recentLosses - of the steps before
    */
   constructor(rules: AnomalyRules, isScaled: boolean, recentLosses: readonly number[]) {
     this.#rules = rules;

@@ -2,23 +2,20 @@ import type { Finding } from "./finding.ts";
 import { median } from "./recent-losses.ts";
 import type { AnomalyRules } from "./rules.ts";
 
-/** Steps of its own that a rank without a like is compared with. */
+/** Number of a rank's own earlier steps to compare with if no rank does the same work. */
 const WINDOW = 32;
 
-/** Whatever the factor: less than this is the system's own unrest. */
+/** Smaller differences are noise of the system, whatever the factor. */
 const LEAST_EXCESS_MS = 10;
 
-/**
- * Looks for ranks that compute for longer than is usual, step after step: longer than those that do the same work, or
- * where there are none, than they did themselves.
- */
+/** Finds ranks that compute longer than usual: longer than ranks with the same work, or, if there are none, than before. */
 export class StragglerWatch {
   readonly #rules: AnomalyRules;
   readonly #alike: readonly (readonly number[])[];
   readonly #past: number[][];
   readonly #numSlow: number[];
 
-  /** @param alike - by rank, the ranks that do the same work on other samples, the rank itself among them */
+  /** @param alike - for each rank, the ranks that do the same work on other samples, itself included */
   constructor(rules: AnomalyRules, alike: readonly (readonly number[])[]) {
     this.#rules = rules;
     this.#alike = alike;
@@ -27,11 +24,11 @@ export class StragglerWatch {
   }
 
   /**
-   * @param computedMs - by rank, how long it computed in this step, waiting left out
-   * @returns the ranks, of several, that have been too slow for as many steps as it takes; each is reported once until it recovers
+   * @param computedMs - for each rank, its computing time in this step, without waiting
+   * @returns the ranks that have been too slow for `stragglerSteps` steps; each is reported once until it recovers
    */
   look(computedMs: readonly number[]): Finding[] {
-    // A single rank has no other to be compared with.
+    // A single rank has no other to compare with.
     if (computedMs.length === 1) return [];
     return computedMs.flatMap((value, rank) => {
       const limit = this.#limit(computedMs, rank);

@@ -16,7 +16,7 @@ const modules = [
 ];
 const styles = ["actors", "charts", "header", "panels", "style"];
 
-/** Every path that is served, and what lies behind it: no path of a request is ever made a path of a file. */
+/** Every path that is served, and its file: a path of a request never becomes a path of a file. */
 const files: Readonly<Record<string, readonly [contentType: string, url: string]>> = {
   "/": ["text/html; charset=utf-8", local("index.html")],
   "/icon.svg": ["image/svg+xml", local("icon.svg")],
@@ -26,7 +26,7 @@ const files: Readonly<Record<string, readonly [contentType: string, url: string]
   "/uplot.css": [style, ofPlot("uPlot.min.css")],
 };
 
-/** @returns the file of the page that a path names, undefined where there is none */
+/** @returns the page's file at a path of a request; undefined if there is none */
 export function assetAt(path: string): Asset | undefined {
   const [contentType, url] = Object.hasOwn(files, path) ? (files[path] ?? []) : [];
   if (contentType === undefined || url === undefined) return undefined;

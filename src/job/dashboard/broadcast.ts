@@ -3,36 +3,36 @@ import type { ServerResponse } from "node:http";
 import { eventText, SentEvents } from "../http.ts";
 import type { BoardFrame, Frame } from "./frame.ts";
 
-/** Where frames come from. */
+/** Produces the frames to send. */
 export interface FrameSource {
-  /** What changed since the last call; undefined where nothing did. */
+  /** The changes since the last call; undefined if there are none. */
   takeChange(): Frame | undefined;
-  /** All of it. */
+  /** Everything, for a page that has nothing yet. */
   whole(): Frame;
 }
 
-/** Frames are sent at most this often, with the board where there is one: each write costs more than what is in it. */
+/** Shortest time between two frames: each write costs more than its content. */
 const flushMs = 200;
-/** What a browser may leave unread before it is sent nothing more, until it has caught up. */
+/** Unread bytes above which a page is sent nothing until it has caught up. */
 const maxUnreadBytes = 1 << 20;
 const replayCharacters = 4 << 20;
 const reconnectMs = 1000;
 
 /**
- * Sends frames to every page that listens. Each has a number; a page that comes back with the number of the last one it
- * saw gets those that it missed, or where they are gone, or it comes from before this server's time, all of it.
+ * Sends numbered frames to every page that listens. A page that reconnects with the number of its last frame gets those that it
+ * missed, or everything if these are gone or the number is from an earlier server.
  */
 export class Broadcast {
   readonly #source: FrameSource;
   readonly #epoch = randomUUID();
   readonly #replay = new Replay(replayCharacters);
-  /** Pages, and the last frame that each was sent. */
+  /** Pages, and the number of the last frame sent to each. */
   readonly #listeners = new Map<SentEvents, number>();
   readonly #onGivenUp: () => void;
   #number = 0;
   #flush: NodeJS.Timeout | undefined;
 
-  /** @param onGivenUp - told of each page that has read nothing for so long that it was let go */
+  /** @param onGivenUp - called for each page that is disconnected because it read nothing for too long */
   constructor(source: FrameSource, onGivenUp: () => void = () => {}) {
     this.#source = source;
     this.#onGivenUp = onGivenUp;
@@ -43,10 +43,10 @@ export class Broadcast {
   }
 
   /**
-   * Lets a page listen until its connection ends.
-   * @param response - not yet begun
-   * @param lastEventId - of the last frame that it saw, where it comes back
-   * @param board - what there is to see now
+   * Sends frames to a page until its connection ends.
+   * @param response - not started
+   * @param lastEventId - number of the last frame that a reconnecting page received
+   * @param board - the current status board
    */
   join(response: ServerResponse, lastEventId: string | undefined, board: BoardFrame): void {
     const onCaughtUp = () => this.#catchUp(listener);
@@ -59,12 +59,12 @@ export class Broadcast {
     listener.send(eventText("board", board));
   }
 
-  /** Says that there is something new to tell. Where no page listens it is told to the next one that does. */
+  /** Schedules the next frame. Without listening pages, it is sent to the next one that connects. */
   wake(): void {
     if (this.#listeners.size > 0) this.#flush ??= setTimeout(() => this.#send(), flushMs).unref();
   }
 
-  /** Sends what is of worth now only, behind what is new: it is not repeated to who missed it. */
+  /** Sends pending changes, then the status board, which is not repeated to pages that missed it. */
   sendNow(board: BoardFrame): void {
     this.#send(eventText("board", board));
   }
@@ -74,7 +74,7 @@ export class Broadcast {
     for (const listener of this.#listeners.keys()) listener.end();
   }
 
-  /** Sends what is new, as a numbered frame, and what is of worth now only. */
+  /** Sends pending changes as a numbered frame, then `passing`, which is not kept. */
   #send(passing = ""): void {
     clearTimeout(this.#flush);
     this.#flush = undefined;
@@ -85,7 +85,7 @@ export class Broadcast {
     }
   }
 
-  /** What changed since the last one; nothing where nothing did. */
+  /** The changes since the last frame as a frame of their own; empty if there are none. */
   #nextFrame(): string {
     const frame = this.#source.takeChange();
     if (frame === undefined) return "";
@@ -109,14 +109,14 @@ export class Broadcast {
     return `${this.#epoch}.${this.#number}`;
   }
 
-  /** −1, which is before everything, for an id that is not of this server. */
+  /** The frame number in an id; −1, before every frame, for an id of another server. */
   #numberOf(id: string | undefined): number {
     const [, epoch, digits] = /^([\w-]{1,64})\.(\d{1,15})$/.exec(id ?? "") ?? [];
     return epoch === this.#epoch ? Number(digits) : -1;
   }
 }
 
-/** What was sent last, in bounded memory, for pages that come back. */
+/** Recent frames, in bounded memory, for pages that reconnect. */
 class Replay {
   readonly #maxCharacters: number;
   #texts: { readonly number: number; readonly text: string }[] = [];
@@ -126,7 +126,7 @@ class Replay {
     this.#maxCharacters = maxCharacters;
   }
 
-  /** @param number - rises by one with each text */
+  /** @param number - one more than that of the last text */
   push(number: number, text: string): void {
     this.#texts.push({ number, text });
     this.#numCharacters += text.length;
@@ -137,7 +137,7 @@ class Replay {
     if (numGone > 0) this.#texts = this.#texts.slice(numGone);
   }
 
-  /** @returns what came after text `number`, up to `latest`; undefined where some of it is gone */
+  /** @returns the texts after `number`, up to `latest`; undefined if some of them are gone */
   since(number: number, latest: number): readonly string[] | undefined {
     if (number === latest) return [];
     if (number > latest || (this.#texts[0]?.number ?? Number.POSITIVE_INFINITY) > number + 1)

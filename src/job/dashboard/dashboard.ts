@@ -14,19 +14,19 @@ import type { ActorStatus, BoardFrame } from "./frame.ts";
 import { RecentSpans } from "./recent-spans.ts";
 import { RunView } from "./run-view.ts";
 
-/** Where a dashboard is served. */
+/** Options of {@link Dashboard}. */
 export interface DashboardOptions {
-  /** An address other than one of this machine's own opens it to others, who need the token. "127.0.0.1" */
+  /** Address to listen on; other machines can reach any but a loopback address, and need the token. Default: "127.0.0.1". */
   readonly host?: string | undefined;
-  /** 0: any free one. 4747, or any free one where that is taken */
+  /** Port; 0: any free one. Default: 4747, or any free one if that is taken. */
   readonly port?: number | undefined;
-  /** Keeps the token from one run to the next, so that a page that is open finds the next; else each has its own. */
+  /** File that keeps the token between runs, so that an open page finds the next run. Default: a new token for each run. */
   readonly tokenFile?: string | undefined;
 }
 
-/** What a dashboard looks at besides events. */
+/** Sources of the dashboard besides events. */
 export interface DashboardSources {
-  /** Reads what every actor does, without asking them. */
+  /** Reads the state of every actor from shared memory, without a message. */
   readonly inspect?: () => readonly ActorStatus[];
   /** Milliseconds since 1970. */
   readonly clock?: () => number;
@@ -35,18 +35,18 @@ export interface DashboardSources {
 const usualPort = 4747;
 const maxListeners = 32;
 const closeMs = 300;
-/** How often a page that listens is told what actors do… */
+/** Time between two sends of the status board… */
 const boardMs = 200;
-/** …but so much less often where there are many of them. */
+/** …and longer with many actors. */
 const boardMsPerActor = 4;
 
 const pageGivenUp: OutputFailed = {
   kind: "output.failed",
   output: "a page of the dashboard",
-  error: { message: "it read nothing for half a minute, and is let go" },
+  error: { message: "it read nothing for half a minute and was disconnected" },
 };
 
-/** On every answer, besides those of every server: the page may load and call its own address only. */
+/** Headers of every answer, besides the server's own: the page may load from and call its own address only. */
 const headers = {
   "content-security-policy":
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
@@ -56,13 +56,12 @@ const headers = {
 } as const;
 
 /**
- * Serves one page that shows a run while it goes on: a sink of events, which are sent on to every page that listens. The
- * page itself holds nothing of the run and is served to whoever calls this machine by a name of its own; what it shows comes
- * by one stream, which asks for the token. Nothing can be told to the run this way. It never slows a run: pages that read
- * slowly are sent less. It does not keep a program from ending.
+ * Serves one web page that shows a run while it trains: a sink that sends events to every listening page. The page itself
+ * contains nothing of the run and needs no token; its data come in one stream, which does. The page cannot control the run. Pages
+ * that read slowly are sent less, so the run is never slowed. The server does not keep the process running.
  */
 export class Dashboard implements EventSink, AsyncDisposable {
-  /** Where a browser finds it, the token behind `#`, which browsers keep to themselves. */
+  /** Address for a browser; the token is behind `#`, which browsers do not send. */
   readonly url: string;
   readonly #server: HttpServer;
   readonly #view: RunView;
@@ -87,7 +86,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
 
   /**
    * Opens the port.
-   * @throws {TroupeError} `DASHBOARD_PORT` where it is taken or the address is not of this machine, `ACCESS_TOKEN`
+   * @throws {TroupeError} `DASHBOARD_PORT` if it is taken or the address is not this machine's; `ACCESS_TOKEN`
    */
   static async open(options: DashboardOptions = {}, sources: DashboardSources = {}): Promise<Dashboard> {
     const { host = "127.0.0.1", port, tokenFile } = options;
@@ -108,13 +107,13 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.#broadcast.wake();
   }
 
-  /** The record's run is gone without a word; unless that is over already. @param heardAtMs - of the last that it told */
+  /** Marks a recorded run that stopped reporting as silent, unless it has ended. @param heardAtMs - time of its last event */
   fallSilent(heardAtMs: number): void {
     this.#view.fallSilent(heardAtMs);
     this.#broadcast.wake();
   }
 
-  /** Forgets what it was told, for a record that begins anew. */
+  /** Drops all state, for a record that is read again from its start. */
   reset(): void {
     this.#view.reset();
     this.#broadcast.wake();
@@ -126,7 +125,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.#closed = true;
     clearTimeout(this.#board);
     this.#broadcast.close();
-    // Some browsers do not take the end of their stream.
+    // Some browsers do not react to the end of their stream.
     await this.#server.close(closeMs);
   }
 
@@ -157,7 +156,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.#broadcast.join(response, lastEventId, this.#look(this.#spans.latest()));
   }
 
-  /** Looks only while someone is there to see it. */
+  /** Sends the status board if any page listens. */
   #sendBoard(): void {
     const spans = this.#spans.takeNew();
     const board = this.#broadcast.numListeners === 0 ? undefined : this.#look(spans);

@@ -4,26 +4,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import type { TroupeEvent } from "../events/index.ts";
 
-/** Where a run of this folder tells what happens. */
+/** Name of the file of events in a run's folder. */
 export const eventFileName = "events.jsonl";
 
 const { O_NONBLOCK, O_RDONLY } = constants;
 const pollMs = 250;
 const chunkBytes = 1 << 20;
-/** A longer line is no event: it is passed over, so that a file without line breaks is not held in memory. */
+/** A longer line is not an event: it is skipped, so that a file without line breaks does not fill memory. */
 const maxLineBytes = 1 << 24;
 
-/** Who is told what a file holds. */
+/** Receives the events of a file. */
 export interface FileReader {
   write(event: TroupeEvent): void;
-  /** All that is there now was read. Called again and again. */
+  /** Called each time the end of the file is reached. */
   wait?(): Promise<void>;
-  /** The file was replaced or cut short: it is read from its beginning again. */
+  /** Called when the file was replaced or truncated: it is read again from its start. */
   reset(): void;
 }
 
 /**
- * Finds the file of events that a path means: the file itself, which may be yet to come, or the one in a run's folder.
+ * Finds the file of events at a path: the file itself, even if it does not exist yet, or the one in a run's folder.
  * @throws {TroupeError} `DASHBOARD_SOURCE`
  */
 export async function findEventFile(path: string): Promise<string> {
@@ -42,12 +42,12 @@ export async function findEventFile(path: string): Promise<string> {
 }
 
 /**
- * Reads a file of events to its end, and on as it grows, until `signal`. A file that is not there yet is waited for; lines
- * that are no events are passed over.
+ * Reads a file of events to its end, and on as it grows, until `signal` aborts. Waits for a missing file; skips lines that are
+ * not events.
  */
 export async function followFile(path: string, reader: FileReader, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    // A pipe would let nobody in, nor out, until somebody writes to it.
+    // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
     await using file = await open(path, O_RDONLY | O_NONBLOCK).catch(() => undefined);
     if (file !== undefined && (await file.stat()).isFile()) {
       await readOn(file, path, reader, signal);
@@ -56,7 +56,7 @@ export async function followFile(path: string, reader: FileReader, signal: Abort
   }
 }
 
-/** Ends when the file under this name is another, or shorter than what was read of it. */
+/** Returns when the file was replaced, or is shorter than what was read. */
 async function readOn(
   file: FileHandle,
   path: string,
@@ -69,7 +69,7 @@ async function readOn(
       const event = parseEvent(line);
       if (event !== undefined) reader.write(event);
     } catch {
-      // Neither JSON nor an event of this version.
+      // Not JSON, or not an event of this version.
     }
   });
   const { ino } = await file.stat();
@@ -85,7 +85,7 @@ async function readOn(
   }
 }
 
-/** Puts chunks together into lines. */
+/** Splits chunks of bytes into lines. */
 class Lines {
   readonly #onLine: (line: string) => void;
   #begun: Buffer[] = [];
@@ -114,7 +114,7 @@ class Lines {
   }
 }
 
-/** @returns the event of a line that the JSON-lines sink wrote, undefined where it is none. @throws unless it is JSON */
+/** @returns the event of a line of the JSON-lines sink; undefined if it is not one. @throws if it is not JSON */
 function parseEvent(line: string): TroupeEvent | undefined {
   const value = JSON.parse(line, revive) as Partial<TroupeEvent> | null;
   return typeof value?.kind === "string" && typeof value.timeMs === "number"
@@ -124,7 +124,7 @@ function parseEvent(line: string): TroupeEvent | undefined {
 
 const notFinite: ReadonlySet<unknown> = new Set(["NaN", "Infinity", "-Infinity"]);
 
-/** What the sink wrote as a name, because JSON has no number for it. */
+/** Restores numbers that JSON lacks, which the sink wrote as names. */
 function revive(key: string, value: unknown): unknown {
   return notFinite.has(value) && key !== "text" ? Number(value) : value;
 }

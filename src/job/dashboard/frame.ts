@@ -1,11 +1,11 @@
 /**
- * What the server tells a page, as server-sent events: `frame` brings what changed of the run, `board` what every actor
- * does just now. Plain JSON; numbers that JSON lacks are written as "NaN", "Infinity" and "-Infinity".
+ * The server-sent events of the dashboard: `frame` has the changes of the run, `board` the current state of every actor. Plain
+ * JSON; numbers that JSON lacks are written as "NaN", "Infinity" and "-Infinity".
  */
 
-/** What changed, a part each: it replaces the part that the page has, but for tables, of which it replaces the end. */
+/** Changed parts of a run. Each replaces the page's part; a table replaces the end of the page's table. */
 export interface Frame {
-  /** The server's clock when this was sent, in milliseconds since 1970. */
+  /** The server's clock at the time of sending, in milliseconds since 1970. */
   readonly timeMs: number;
   readonly run?: RunPart;
   readonly steps?: TableChange;
@@ -14,15 +14,15 @@ export interface Frame {
   readonly checkpoints?: CheckpointsPart;
   /** Newest last. */
   readonly incidents?: readonly Incident[];
-  /** What the model wrote last. */
+  /** The latest text that the model generated. */
   readonly sample?: { readonly step: number; readonly text: string } | null;
-  /** What became of each actor, by the events alone. */
+  /** Each actor's last known state, from events alone. */
   readonly actors?: readonly ActorPart[];
 }
 
-/** What a run is and where it stands. */
+/** A run and its progress. */
 export interface RunPart {
-  /** "restarting": an actor of the rank group was lost, and no step was made since. */
+  /** "restarting": an actor of the rank group was lost, and no step has completed since. */
   readonly state: "waiting" | "running" | "restarting" | "finished" | "failed" | "silent";
   /** Undefined until it is known. */
   readonly facts?: RunFacts | undefined;
@@ -30,7 +30,7 @@ export interface RunPart {
   readonly step: number;
   /** Samples trained on by this run, over all ranks. */
   readonly numSamples: number;
-  /** The same in tokens; 0 where they are not counted. */
+  /** Tokens trained on by this run; 0 if they are not counted. */
   readonly numTokens: number;
   /** The latest loss and held-out loss. */
   readonly lossNats: number;
@@ -38,16 +38,16 @@ export interface RunPart {
   /** Duration of a step, smoothed; NaN before the first. */
   readonly stepMs: number;
   readonly startedAtMs: number;
-  /** When it last came forward. */
+  /** Time of the last progress. */
   readonly progressAtMs: number;
   readonly endedAtMs?: number | undefined;
-  /** Why it failed. */
+  /** Why the run failed. */
   readonly error?: string | undefined;
-  /** How often the rank group was started again. */
+  /** Restarts of the rank group. */
   readonly numRestarts: number;
 }
 
-/** What is known of a run from its beginning. */
+/** Facts about a run, known when it starts. */
 export interface RunFacts {
   readonly job: string;
   readonly numRanks: number;
@@ -62,14 +62,14 @@ export interface RunFacts {
   readonly steps: number;
 }
 
-/** A table by columns: the page keeps its first `numKept` rows and puts these behind them. */
+/** A change of a table, by columns: the page keeps its first `numKept` rows and appends these. */
 export interface TableChange {
   readonly numKept: number;
-  /** All of one length; the first field is `step`, which rises. */
+  /** All of one length; the first field is `step`, which increases. */
   readonly columns: Readonly<Record<string, readonly number[]>>;
 }
 
-/** How saving goes. */
+/** Checkpoints saved, failed and skipped. */
 export interface CheckpointsPart {
   readonly numSaved: number;
   readonly numFailed: number;
@@ -87,24 +87,24 @@ export interface CheckpointPart {
   readonly totalBytes?: number | undefined;
   readonly durationMs?: number | undefined;
   readonly path?: string | undefined;
-  /** Why it failed or was left out. */
+  /** Why it failed or was skipped. */
   readonly reason?: string | undefined;
 }
 
-/** Something that a person should know of. */
+/** An event that the user should notice. */
 export interface Incident {
   readonly timeMs: number;
-  /** Steps done when it happened. */
+  /** Steps completed when it happened. */
   readonly step: number;
   readonly tone: "plain" | "good" | "bad";
   readonly text: string;
-  /** How often, one right after the other. */
+  /** Number of such events in a row. */
   readonly count: number;
-  /** Whether the run went back from here, to make steps again. */
+  /** Whether the run went back from here and repeats steps. */
   readonly restart: boolean;
 }
 
-/** What became of an actor. */
+/** An actor's last known state. */
 export interface ActorPart {
   readonly actor: string;
   readonly role: string | undefined;
@@ -113,15 +113,15 @@ export interface ActorPart {
   readonly sinceMs: number;
 }
 
-/** What one actor does, read from shared memory: right also while it is stuck. The runtime's inspection is one. */
+/** The current state of an actor, read from shared memory, so it is right even if the actor is stuck. */
 export interface ActorStatus {
   readonly actor: string;
-  /** Such as "rank". */
+  /** The actor's role, such as "rank". */
   readonly role?: string;
   readonly incarnation: number;
   readonly pid: number;
   readonly state: string;
-  /** How long it has been in this state. */
+  /** Time in this state. */
   readonly ageMs: number;
   readonly handling: string | undefined;
   readonly waitingFor: string | undefined;
@@ -130,11 +130,11 @@ export interface ActorStatus {
   readonly op:
     | { readonly name: string; readonly block: string; readonly sequence: number; readonly ageMs: number }
     | undefined;
-  /** The collective that it is in or was in last. */
+  /** The collective that it is in, or was in last. */
   readonly collective: CollectivePart | undefined;
 }
 
-/** A collective that an actor has come to, as the board tells it. */
+/** A collective that an actor has reached. */
 export interface CollectivePart {
   readonly name: string;
   readonly group: string;
@@ -143,22 +143,22 @@ export interface CollectivePart {
   readonly ageMs: number;
 }
 
-/** The status board, and what actors were seen doing since it was last sent. */
+/** The status board, and the actors' work since it was last sent. */
 export interface BoardFrame {
   readonly timeMs: number;
-  /** Every living actor; undefined where there is no board to look at, as with a recorded run. */
+  /** Every running actor; undefined for a recorded run, which has no board. */
   readonly actors?: readonly ActorStatus[] | undefined;
-  /** Pieces of work that ended, of traced runs; thinned where there are many. */
+  /** Completed pieces of work, of traced runs; thinned if there are many. */
   readonly spans?: readonly Span[];
 }
 
-/** A piece of an actor's work, on the clock of `timeMs`. */
+/** A piece of an actor's work, in times of the clock of `timeMs`. */
 export interface Span {
   readonly actor: string;
   readonly role: string | undefined;
-  /** A message's kind, or an activity. */
+  /** Kind of a message, or an activity. */
   readonly work: string;
-  /** Whether it was waiting for others at times, and left the actor free meanwhile. */
+  /** Whether the work awaited others at times, leaving the actor free. */
   readonly awaited: boolean;
   readonly beginMs: number;
   readonly endMs: number;

@@ -1,6 +1,6 @@
 import type { TableChange } from "./frame.ts";
 
-/** Which of several rows stays: the one with the least or the greatest value of a field. */
+/** Selects a row of a group: the one with the least or the greatest value of a field. */
 export interface Extreme<Field extends string> {
   readonly field: Field;
   readonly of: "min" | "max";
@@ -8,32 +8,32 @@ export interface Extreme<Field extends string> {
 
 type Row = Readonly<Record<string, number>>;
 
-/** Rows that stay of each group of them. */
+/** Rows kept of each group. */
 const numPicked = 4;
 
 /**
- * The history of a run in a bounded number of rows. Equal numbers of consecutive rows stand in a group of which four
- * stay, with the extremes that were asked for among them: a spike of one step is seen however long the run is. When the
- * table is full, groups are joined two by two, so that all of the run is kept equally fine.
+ * The history of a run in a bounded number of rows. Equal numbers of consecutive rows form a group, of which four rows are kept,
+ * the requested extremes among them: so a spike of one step stays visible however long the run is. When the table is full,
+ * neighbouring groups are merged, which keeps all of the run equally fine.
  */
 export class HistoryTable<Field extends string> {
   readonly #extremes: readonly Extreme<Field>[];
   readonly #capacity: number;
   #rows: Row[] = [];
-  /** Of all rows there ever were: a row may lack some. */
+  /** Fields of all rows so far; a row may lack some. */
   readonly #fields = new Set<string>();
-  /** Rows of whole groups come first. */
+  /** Number of rows in complete groups, which come first. */
   #numClosed = 0;
-  /** Rows that a group stands for. */
+  /** Rows that a group represents. */
   #groupSize = numPicked;
   #numInOpenGroup = 0;
-  /** Rows at the front that are as they were last told. */
+  /** Leading rows that have not changed since they were last sent. */
   #numSent = 0;
   #changed = false;
 
   /**
    * @param extremes - at most four
-   * @param capacity - rows kept, besides those of the group under way; a multiple of eight
+   * @param capacity - rows kept, besides those of the current group; a multiple of eight
    */
   constructor(extremes: readonly Extreme<Field>[] = [], capacity = 2048) {
     this.#extremes = extremes;
@@ -48,17 +48,17 @@ export class HistoryTable<Field extends string> {
     return this.#rows.at(-1);
   }
 
-  /** Adds a row; those of its step and beyond, which a run now makes again, go. */
+  /** Adds a row; drops those of its step and later, which a run now repeats. */
   append(row: Row & Readonly<Record<Field | "step", number>>): void {
     for (const field of Object.keys(row)) this.#fields.add(field);
     if ((this.last?.step ?? Number.NEGATIVE_INFINITY) >= row.step) this.rewind(row.step);
-    // The newest row is always there, whatever of the group stays in the end.
+    // The newest row is always kept, whichever rows of its group remain later.
     this.#replaceEnd(this.#numClosed, [...this.#pick(this.#rows.slice(this.#numClosed)), row]);
     this.#numInOpenGroup++;
     if (this.#numInOpenGroup === this.#groupSize) this.#closeGroup();
   }
 
-  /** Drops the rows of `step` and beyond. */
+  /** Drops the rows of `step` and later. */
   rewind(step: number): void {
     const numLeft = this.#rows.findIndex((row) => (row.step as number) >= step);
     if (numLeft < 0) return;
@@ -75,7 +75,7 @@ export class HistoryTable<Field extends string> {
     this.#fields.clear();
   }
 
-  /** What changed since the last call; undefined where nothing did. */
+  /** The changes since the last call; undefined if there are none. */
   takeChange(): TableChange | undefined {
     if (!this.#changed) return undefined;
     const change = this.#from(this.#numSent);
@@ -84,7 +84,7 @@ export class HistoryTable<Field extends string> {
     return change;
   }
 
-  /** All of it, for a page that has nothing yet. */
+  /** All rows, for a page that has none yet. */
   whole(): TableChange {
     return this.#from(0);
   }
@@ -95,7 +95,7 @@ export class HistoryTable<Field extends string> {
     return { numKept, columns: Object.fromEntries(columns) };
   }
 
-  /** Puts rows behind the first `numBefore`; those that are there already count as unchanged. */
+  /** Replaces all rows after the first `numBefore`; rows that were there already count as unchanged. */
   #replaceEnd(numBefore: number, rows: readonly Row[]): void {
     const numSame = rows.findIndex((row, index) => row !== this.#rows[numBefore + index]);
     const isSame = numSame < 0 && numBefore + rows.length === this.#rows.length;
@@ -123,7 +123,7 @@ export class HistoryTable<Field extends string> {
     this.#groupSize *= 2;
   }
 
-  /** Those rows of a group that stay, in their order: the extremes, then the latest. */
+  /** The rows of a group to keep, in order: the extremes, then the latest. */
   #pick(rows: readonly Row[]): Row[] {
     if (rows.length <= numPicked) return [...rows];
     const picked = new Set(this.#extremes.map((extreme) => indexOfExtreme(rows, extreme)));
@@ -132,7 +132,7 @@ export class HistoryTable<Field extends string> {
   }
 }
 
-/** What is no number is the most extreme of all. */
+/** NaN is the most extreme value. */
 function indexOfExtreme(rows: readonly Row[], { field, of }: Extreme<string>): number {
   const rank = (index: number) => {
     const value = rows[index]?.[field] as number;

@@ -3,32 +3,32 @@ import type { Span } from "./frame.ts";
 
 const maxKept = 2000;
 
-/** Sent at once, at most: more are not seen apart. */
+/** Most spans in one send: more cannot be told apart. */
 const maxSent = 400;
 
-/** The clock of spans and that of events, read at one time. */
+/** Readings of the clock of spans and that of events at one time. */
 interface Clocks {
   readonly timeMs: number;
   readonly clockMs: number;
 }
 
-/** The latest pieces of work of a traced run, in bounded memory. */
+/** The latest work of a traced run, in bounded memory. */
 export class RecentSpans {
   #kept: Span[] = [];
   #new: Span[] = [];
-  /** Of the new ones, each so-many-th is taken. */
+  /** Every n-th new span is kept. */
   #every = 1;
   #numNew = 0;
   #began: Clocks | undefined;
 
-  /** @returns whether the event is one of these, and of nobody else's business */
+  /** @returns whether the event is a span, which nothing else on the page uses */
   take(event: TroupeEvent): boolean {
     switch (event.kind) {
       case "run.started":
         this.#began = event;
         return false;
       case "activity.finished":
-        // A moment, not a piece of work.
+        // "compute" marks a moment, not a piece of work.
         if (event.activity !== "compute") this.#add(event, event.activity);
         return true;
       case "message.handled":
@@ -39,7 +39,7 @@ export class RecentSpans {
     }
   }
 
-  /** Those that came since the last call, thinned where there are many. */
+  /** The spans since the last call, thinned if there are many. */
   takeNew(): readonly Span[] {
     const spans = this.#new;
     this.#kept = [...this.#kept, ...spans].slice(-maxKept);
@@ -49,7 +49,7 @@ export class RecentSpans {
     return spans;
   }
 
-  /** The latest ones that were taken. */
+  /** The latest spans. */
   latest(): readonly Span[] {
     return this.#kept;
   }

@@ -318,7 +318,7 @@ function describe(event: TroupeEvent): Pick<Incident, "text" | "tone"> | undefin
   switch (event.kind) {
     case "step.finished":
       return event.skipped
-        ? { text: "update left out: the gradient was not finite", tone: "plain" }
+        ? { text: "update skipped: the gradient was not finite", tone: "plain" }
         : undefined;
     case "checkpoint.saved":
     case "evaluation.finished":

@@ -4,26 +4,26 @@ import type { RuntimeOptions } from "./options.generated.ts";
 import { read, readRuntime } from "./read.ts";
 import { commandSchema } from "./schema.ts";
 
-/** What a command line, its file and its environment amount to. */
+/** The options of a command line, its file and its environment together. */
 export interface CommandOptions {
-  /** As they were given, without what stands for the rest: what `Runtime.spawn` takes. */
+  /** Only the options that were given, without defaults: the argument of `Runtime.spawn`. */
   readonly runtime: RuntimeOptions;
   readonly output: z.output<typeof commandSchema>["output"];
-  /** Settings of the job, as texts or values. */
+  /** Settings of the job. */
   readonly set: Readonly<Record<string, string | number | boolean>>;
   readonly layers: Layers;
 }
 
 /**
- * Lays options over one another and reads what they amount to.
+ * Merges options from several sources and reads them.
  * @param given - the weakest source first
- * @throws {TroupeError} `OPTION` naming the option, what it must be, what it is and who gave it
+ * @throws {TroupeError} `OPTION` naming the option, the expected and given value, and the source
  */
 export function readCommand(given: Iterable<Given>): CommandOptions {
   const layers = new Layers(given);
   const by = (path: readonly string[]) => layers.sourceOf(path)?.by ?? "";
   const { output, set } = read(commandSchema, layers.values, by);
-  // A run that writes a trace has something to write in it.
+  // A trace file needs the events of tracing.
   if (output.traceFile !== undefined && layers.sourceOf(["trace"]) === undefined) {
     layers.lay({ path: ["trace"], value: true, origin: "default", by: "" });
   }

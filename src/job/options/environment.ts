@@ -6,19 +6,19 @@ import { isWritable, readText } from "./texts.ts";
 
 const PREFIX = "TROUPE_";
 
-/** The variable that names a file of options. */
+/** Environment variable that names an options file. */
 export const FILE_VARIABLE = "TROUPE_CONFIG";
 
-/** @returns the variable that gives an option: `TROUPE_CHECKPOINT_EVERY_STEPS` for `checkpoint.everySteps` */
+/** @returns the environment variable of an option: `TROUPE_CHECKPOINT_EVERY_STEPS` for `checkpoint.everySteps` */
 function variableOf({ path }: Pick<Option, "path">): string {
   const words = path.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`));
   return PREFIX + words.join("_").toUpperCase();
 }
 
 /**
- * The options that the environment gives.
- * @throws {TroupeError} `OPTION` for a variable that is called nearly as one that gives an option; what else begins with the
- *   prefix says where things are, such as TROUPE_LIBTORCH
+ * Reads the options given by environment variables.
+ * @throws {TroupeError} `OPTION` for a variable whose name is close to an option's; other variables with the prefix, such as
+ *   TROUPE_LIBTORCH, are ignored
  */
 export function environmentOptions(
   environment: Readonly<Record<string, string | undefined>>,
@@ -50,7 +50,7 @@ function checkIsOthers(name: string, names: readonly string[]): void {
     "OPTION",
     {
       where: "options",
-      expected: "a variable of the environment that gives an option",
+      expected: "an environment variable that sets an option",
       got: name,
       hint: `did you mean ${PREFIX}${near}?`,
     },

@@ -8,9 +8,9 @@ import { type Option, optionsOf } from "./option.ts";
 import { readText } from "./texts.ts";
 
 /**
- * The options of a file: TOML, or JSON where its name ends so. Keys are the names that a script uses, subjects are tables;
+ * Reads an options file: JSON if its name ends in .json, else TOML. Keys are the names used in scripts, tables are subjects;
  * sizes may be texts such as "64MB".
- * @throws {TroupeError} `CONFIG_FILE` where it cannot be read or is no such thing
+ * @throws {TroupeError} `CONFIG_FILE` if it cannot be read or parsed
  */
 export function fileOptions(path: string, schema: z.core.$ZodType): Given[] {
   const values = parsed(path, readable(path));

@@ -1,7 +1,6 @@
 /**
- * One schema of options: what they are called, take and mean, and how they are read from a script, a command line, a file and
- * the environment. The only door of this room. It brings zod: the main thread imports it when it reads options, an actor's
- * thread never does, which needs its types alone.
+ * The schema of options, and reading them from a script, a command line, a file and the environment. It imports zod: the main
+ * thread loads this module when it reads options; an actor's thread imports only its types.
  */
 export { type CommandOptions, readCommand } from "./command.ts";
 export { environmentOptions, FILE_VARIABLE } from "./environment.ts";

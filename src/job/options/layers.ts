@@ -1,4 +1,4 @@
-/** Where a value comes from, the weakest first. */
+/** The sources of a value, the weakest first. */
 const origins = ["default", "job", "checkpoint", "file", "environment", "flag", "script"] as const;
 
 /** One of {@link origins}. */
@@ -9,13 +9,13 @@ export interface Given {
   readonly path: readonly string[];
   readonly value: unknown;
   readonly origin: Origin;
-  /** As a person wrote it: `--ranks`, `TROUPE_RANKS`, `job.toml`; empty in a script. */
+  /** The option as the user wrote it: `--ranks`, `TROUPE_RANKS`, `job.toml`; empty in a script. */
   readonly by: string;
 }
 
-/** Options from several sources laid over one another. */
+/** Options of several sources, of which the stronger override the weaker. */
 export class Layers {
-  /** What all of them amount to, nested. */
+  /** The merged options, nested. */
   readonly values: Record<string, unknown> = {};
   readonly #sources = new Map<string, Given>();
 
@@ -24,7 +24,7 @@ export class Layers {
     for (const each of given) this.lay(each);
   }
 
-  /** @returns who gave an option, or the subject that it belongs to, or a part of it */
+  /** @returns the source of an option, of the subject that it belongs to, or of a part of it */
   sourceOf(path: readonly string[]): Given | undefined {
     for (let length = path.length; length > 0; length--) {
       const source = this.#sources.get(path.slice(0, length).join("."));
@@ -34,7 +34,7 @@ export class Layers {
     return part?.[1];
   }
 
-  /** Lays one more over those before. */
+  /** Adds a value that overrides those before. */
   lay(given: Given): void {
     const { path, value } = given;
     let at = this.values;
@@ -45,7 +45,7 @@ export class Layers {
     }
     const last = path.at(-1) ?? "";
     this.#sources.set(path.join("."), given);
-    // To turn on what is on already takes nothing of what else is said of it.
+    // `true` for a subject that already has options keeps them.
     if (value === true && isRecord(at[last])) return;
     at[last] = isRecord(value) ? structuredClone(value) : value;
   }
@@ -58,7 +58,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** Every value with the names that lead to it; a table without values is one. */
+/** Yields every value with its path; an empty table is a value. */
 export function* leavesOf(
   values: Record<string, unknown>,
   path: readonly string[] = [],

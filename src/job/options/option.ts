@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** What belongs together, in the order in which help and docs tell it; the heading of each. */
+/** Groups of options, in the order of help and docs, with their headings. */
 export const groups = {
   layout: "Layout",
   training: "Training",
@@ -19,26 +19,26 @@ export const groups = {
 /** The name of one of {@link groups}. */
 export type GroupName = keyof typeof groups;
 
-/** What is known of an option beside its type. */
+/** Facts about an option that its type does not hold. */
 export interface OptionFacts {
   readonly group: GroupName;
   /** One sentence without its full stop. */
   readonly meaning: string;
-  /** What a command line calls it, `--ranks <n>`. Empty: there is no flag of its own. */
+  /** The flag on a command line, `--ranks <n>`. Empty: none. */
   readonly flag: string;
-  /** Other flags that give it, and what each means. */
+  /** Other flags that set the option, and the meaning of each. */
   readonly also?: Readonly<Record<string, string>>;
   readonly unit?: "bytes" | "ms" | "s";
-  /** What stands where it is left out, in words: for what is no constant of the schema. */
+  /** The default in words, if it is not a constant of the schema. */
   readonly otherwise?: string;
-  /** The TypeScript type, where it is another's. */
+  /** The TypeScript type, if it is not derived from the schema. */
   readonly type?: string;
 }
 
 const facts = z.registry<OptionFacts>();
 const names = z.registry<{ readonly interfaceName: string; readonly meaning: string }>();
 
-/** Says of an option what its type does not. */
+/** Declares an option: its type, flag, group, meaning and other facts. */
 export function option<Type extends z.ZodType>(
   type: Type,
   flag: string,
@@ -50,29 +50,29 @@ export function option<Type extends z.ZodType>(
   return type;
 }
 
-/** Gives options of one subject the name of their TypeScript interface. */
+/** Names the TypeScript interface of one subject's options. */
 export function named<Type extends z.ZodType>(interfaceName: string, meaning: string, type: Type): Type {
   names.add(type, { interfaceName, meaning });
   return type;
 }
 
-/** @returns what {@link named} said */
+/** @returns the facts given to {@link named} */
 export function interfaceOf(type: z.core.$ZodType) {
   return names.get(type);
 }
 
-/** One option of a schema, wherever it stands. */
+/** One option of a schema, at any depth. */
 export interface Option extends OptionFacts {
-  /** From the outside in: `["checkpoint", "everySteps"]`. */
+  /** From the outermost subject in: `["checkpoint", "everySteps"]`. */
   readonly path: readonly string[];
-  /** The path as sentences have it: `checkpoint.everySteps`. */
+  /** The path in sentences: `checkpoint.everySteps`. */
   readonly name: string;
   readonly schema: z.core.$ZodType;
-  /** What stands where it is left out; undefined where that is none or no constant. */
+  /** The default; undefined if there is none or it is not a constant. */
   readonly standard: unknown;
 }
 
-/** @returns every option of a schema, those of nested subjects too, in its order */
+/** @returns every option of a schema, nested ones included, in order */
 export function optionsOf(schema: z.core.$ZodType, path: readonly string[] = []): Option[] {
   const own = facts.get(schema);
   const here: Option[] =
@@ -81,7 +81,7 @@ export function optionsOf(schema: z.core.$ZodType, path: readonly string[] = [])
   return [...here, ...Object.entries(shape).flatMap(([name, type]) => optionsOf(type, [...path, name]))];
 }
 
-/** @returns the options of one subject that a type takes, if it takes any; rules, of which there are several, are values */
+/** @returns the options of one subject that a type takes, if any; a union of rules is a value */
 export function objectIn(schema: z.core.$ZodType): z.ZodObject | undefined {
   const type = bare(schema);
   if (type instanceof z.ZodObject) return type;
@@ -91,7 +91,7 @@ export function objectIn(schema: z.core.$ZodType): z.ZodObject | undefined {
 
 const WRAPPERS = [z.ZodOptional, z.ZodDefault, z.ZodPrefault, z.ZodReadonly] as const;
 
-/** @returns a type without what says whether it may be left out */
+/** @returns a type without its optional and default wrappers */
 export function bare(schema: z.core.$ZodType): z.core.$ZodType {
   const wraps = WRAPPERS.some((wrapper) => schema instanceof wrapper);
   return wraps ? bare((schema as z.ZodOptional).def.innerType) : schema;
@@ -101,7 +101,7 @@ function standardOf(schema: z.core.$ZodType): unknown {
   return schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
 }
 
-/** @returns what stands where an option is left out, in words */
+/** @returns an option's default in words */
 export function describeStandard({
   standard,
   otherwise,

@@ -2,16 +2,16 @@
 import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../../compute/optim/index.ts";
 
-/** What ranks compute in. */
+/** Dtype of the ranks' computation. */
 export type Precision = "fp32" | "bf16" | "fp16" | "amp-bf16" | "amp-fp16";
 
-/** Where ranks live. */
+/** Where each rank runs. */
 export type RankPlacement = "thread" | "process";
 
-/** What carries tensors between ranks. */
+/** Transport of tensors between ranks. */
 export type CarrierChoice = "auto" | "gloo" | "nccl";
 
-/** How low-precision weights are made of their masters. */
+/** How master weights are rounded to low precision. */
 export type Rounding = "nearest" | "stochastic";
 
 /** How a run is distributed and saved; the job says what is trained. Every option may be left out. */
@@ -23,52 +23,50 @@ export interface RuntimeOptions {
   /** Also split positions over the tp ranks between the split layers. Default: false. */
   readonly sequenceParallel?: boolean | undefined;
   /**
-   * Cut the gathers and reductions of positions into this many chunks, which overlap the products beside them; 1: no
-   * overlap. Default: 1.
+   * Number of chunks in which positions are gathered and reduced, to overlap communication with the matrix products; 1:
+   * no overlap. Default: 1.
    */
   readonly overlapChunks?: number | undefined;
   /**
    * Replicas over which the experts are spread (expert parallelism); must divide the number of replicas. Default: 1.
    */
   readonly ep?: number | undefined;
-  /** Pipeline stages, each with a part of the blocks. Default: 1. */
+  /** Pipeline stages, which split the blocks. Default: 1. */
   readonly pp?: number | undefined;
   /**
    * Order of micro-batches in the pipeline: gpipe, 1f1b or interleaved. Default: 1f1b, or interleaved with several
    * chunks.
    */
   readonly schedule?: "gpipe" | "1f1b" | "interleaved" | undefined;
-  /** Parts of the model on each stage, for the interleaved schedule. Default: 1. */
+  /** Model chunks on each stage, for the interleaved schedule. Default: 1. */
   readonly chunks?: number | undefined;
   /**
-   * What the replicas split: 0 nothing, 1 or oss optimizer state, 2 or sdp gradients too, 3 or fsdp parameters too; a
-   * block may have a level of its own. Default: 3.
+   * What the replicas split: 0 nothing, 1 or oss optimizer state, 2 or sdp also gradients, 3 or fsdp also parameters; a
+   * block may have its own level. Default: 3.
    */
   readonly zero?: number | "oss" | "sdp" | "fsdp" | undefined;
   /**
-   * What the ranks compute on: cpu; cuda (spread over all GPUs) or cuda:N (one of them); sim or sim:N (pretend
-   * devices); auto: the GPUs if there are any, else the CPU. Default: cpu.
+   * Device of the ranks: cpu; cuda (spread over all GPUs) or cuda:N (one of them); sim or sim:N (simulated devices);
+   * auto: the GPUs if there are any, else the CPU. Default: cpu.
    */
   readonly device?: string | undefined;
   /**
-   * Where each rank lives: on a thread of this process, or in a process of its own, which survives a native crash of
-   * another rank. Default: thread.
+   * Where each rank runs: on a thread of this process, or in its own process, which survives a native crash of another
+   * rank. Default: thread.
    */
   readonly placement?: "thread" | "process" | undefined;
   /**
-   * What carries tensors between ranks: auto (references within a process, shared memory within a host, TCP between
+   * Transport of tensors between ranks: auto (references within a process, shared memory within a host, TCP between
    * hosts), gloo (TCP between processes) or nccl (between processes that each have their own GPU). Default: auto.
    */
   readonly carrier?: "auto" | "gloo" | "nccl" | undefined;
   /**
-   * How gradients are summed when replicas do not all share memory: ordered, rank after rank, with the same bits as on
-   * one host; or hierarchical, within each host (or device) first, which sends less over the network and has other
-   * bits, the same in every run. Default: ordered.
+   * Order of gradient sums when replicas do not all share memory: ordered, rank after rank, with the same bits as on
+   * one host; or hierarchical, within each host (or device) first, which sends less over the network and gives
+   * different bits, the same in every run. Default: ordered.
    */
   readonly reduction?: "ordered" | "hierarchical" | undefined;
-  /**
-   * Number of optimizer steps; shortens or prolongs the job's run and leaves its schedule as it is. Default: the job's.
-   */
+  /** Number of optimizer steps; ends the run earlier or later without changing its schedule. Default: the job's. */
   readonly steps?: number | undefined;
   /** Micro-batches of each replica in a step. Default: the job's. */
   readonly accumulation?: number | undefined;
@@ -76,12 +74,13 @@ export interface RuntimeOptions {
   readonly seed?: number | undefined;
   /**
    * Continue from a checkpoint, or from the newest undamaged one of a run; auto: from the newest in --checkpoint, or
-   * start anew if there is none, so that one command serves both. Default: a run from its first step.
+   * from the first step if there is none, so that one command starts and resumes a run. Default: start at the first
+   * step.
    */
   readonly resume?: string | undefined;
   /**
-   * What may differ from the checkpoint's run, such as optimizer.lr,data, or all; other differences are refused, and
-   * changes are reported. Default: nothing.
+   * Settings that may differ from the checkpoint's run, such as optimizer.lr,data, or all; other differences are
+   * refused, and changes are reported. Default: nothing.
    */
   readonly change?: readonly string[] | undefined;
   /**
@@ -105,29 +104,29 @@ export interface RuntimeOptions {
    */
   readonly recompute?: boolean | readonly string[] | undefined;
   /**
-   * How many bytes gathers run ahead of the computation, and updates of offloaded blocks behind it, such as 64MB; 0:
-   * gather on demand, Infinity: gather all at once. Default: 256 MiB.
+   * Bytes of parameters to gather ahead of the computation, and of offloaded updates to leave behind it, such as 64MB;
+   * 0: gather on demand, Infinity: gather all at once. Default: 256 MiB.
    */
   readonly prefetchBytes?: number | undefined;
   /** Compute threads of each rank. Default: the machine's cores divided by its ranks. */
   readonly threadsPerRank?: number | undefined;
   /**
-   * What each rank's threads are pinned to (Linux): none; cores, the rank's share of the host's cores; numa, the cores
-   * of one NUMA node. Default: none.
+   * Where to pin each rank's threads (Linux): none; cores, the rank's share of the host's cores; numa, the cores of one
+   * NUMA node. Default: none.
    */
   readonly bind?: "none" | "cores" | "numa" | undefined;
-  /** What is kept outside the shards, and where. */
+  /** State to keep outside the shards, and where. */
   readonly offload?: OffloadOptions | undefined;
   /** Where a run saves its state, how often, and which checkpoints it keeps. */
   readonly checkpoint?: CheckpointOptions | undefined;
   /**
-   * How long one piece of work (a few steps, an evaluation, a save) may take before it counts as hung. Default: 600000.
+   * Longest time for one piece of work (a few steps, an evaluation, a save) before it counts as hung. Default: 600000.
    */
   readonly deadlineMs?: number | undefined;
   /**
-   * How long an actor may make no progress within a step before actor.stalled names it and its group is restarted, and
-   * how long a call into your own code (a batch, a loss, an import) may take before actor.stalled names it, at the
-   * first step too; never less than five times a long one of the last 100 steps. Default: 10000.
+   * Longest time without progress within a step before actor.stalled names the actor and its group restarts; also the
+   * longest time for a call into your own code (a batch, a loss, an import) before actor.stalled names it. At least
+   * five times a long step of the last 100. Default: 10000.
    */
   readonly stallMs?: number | undefined;
   /**
@@ -141,18 +140,18 @@ export interface RuntimeOptions {
    * saves, the second ends the process at once. troupe run sets it. Default: false.
    */
   readonly signals?: boolean | undefined;
-  /** How long the granted steps and the save may take after a signal before the run is abandoned. Default: 60. */
+  /** Longest time for the granted steps and the save after a signal before the run is abandoned. Default: 60. */
   readonly graceSeconds?: number | undefined;
-  /** How long the launched hosts may take to find each other. Default: 300. */
+  /** Longest time for the launched hosts to find each other. Default: 300. */
   readonly hostDeadlineSeconds?: number | undefined;
   /**
-   * How long a host, or a process on it, may be silent before it counts as lost, for failures that do not close its
+   * Longest silence of a host, or of a process on it, before it counts as lost; for failures that do not close its
    * connections (a cut network, a host that is down). Default: 1.8.
    */
   readonly hostSilenceSeconds?: number | undefined;
   /** How the launched hosts authenticate each other. */
   readonly hosts?: HostsOptions | undefined;
-  /** How often the rank group may restart within five minutes before the run fails. Default: 3. */
+  /** Restarts of the rank group allowed within five minutes before the run fails. Default: 3. */
   readonly maxRestarts?: number | undefined;
   /**
    * What to do about a loss, gradient, spike or straggler: tell (report only), stop, skip the update, or rewind; may be
@@ -161,7 +160,7 @@ export interface RuntimeOptions {
   readonly anomalies?: AnomalyOptions | undefined;
   /** Show errors with every stack frame and all causes, instead of the user's own lines only. Default: false. */
   readonly debug?: boolean | undefined;
-  /** Emit what every actor does (activity.finished) and every message (message.handled). Default: false. */
+  /** Emit every activity of an actor (activity.finished) and every message (message.handled). Default: false. */
   readonly trace?: boolean | undefined;
   /**
    * Trace the messages of every nth step, or other root message, as message.handled; 0: none. Default: 1 with trace,
@@ -176,22 +175,21 @@ export interface RuntimeOptions {
   readonly sinks?: readonly EventSink[] | undefined;
   /** Whether the dashboard is served; its address is `runtime.dashboardUrl`. Default: false. */
   readonly dashboard?: boolean | DashboardOptions | undefined;
-  /** Deliberate delays, to see what a slower disk or link would cost. */
+  /** Deliberate delays, to measure the cost of a slower disk or link. */
   readonly slowdown?: SlowdownOptions | undefined;
 }
 
-/** What is kept outside the shards, and where. */
+/** State to keep outside the shards, and where. */
 export interface OffloadOptions {
   /**
    * An offload actor for each rank keeps and updates the optimizer state, in host memory (host) or in a file (nvme).
    * Default: within the shards.
    */
   readonly optimizer?: "host" | "nvme" | undefined;
-  /** Share of the optimizer state to offload, from 0 to 1; whole blocks, the last ones first. Default: 1. */
+  /** Share of the optimizer state to offload, from 0 to 1, block by block from the last. Default: 1. */
   readonly ratio?: number | undefined;
   /**
-   * Move the kept inputs of recomputed blocks to files (nvme) or, on a device, to host memory (host). Default: in
-   * memory.
+   * Keep the inputs of recomputed blocks in files (nvme) or, on a device, in host memory (host). Default: in memory.
    */
   readonly activations?: "host" | "nvme" | undefined;
   /** Keep the parameters of ZeRO-3 blocks in files between their uses (nvme). Default: in memory. */
@@ -206,16 +204,16 @@ export interface OffloadOptions {
 /** Where a run saves its state, how often, and which checkpoints it keeps. */
 export interface CheckpointOptions {
   /**
-   * Folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold another run's. none on the command line, or left
-   * out in a script: nothing is saved to disk. Default: auto on the command line: runs/<job>, numbered if that folder
-   * holds another run.
+   * Folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold those of another run. none on the command line, or
+   * left out in a script: nothing is saved to disk. Default: auto on the command line: runs/<job>, numbered if that
+   * folder holds another run.
    */
   readonly dir?: string | undefined;
   /** Remove another run's checkpoints from the folder; without this option such a folder is refused. Default: false. */
   readonly overwrite?: boolean | undefined;
   /** Steps between checkpoints; the last step is always saved. Default: 500. */
   readonly everySteps?: number | undefined;
-  /** When a save is due while another is under way: wait for it, or skip the new one and report that. Default: wait. */
+  /** When a save is due while another is running: wait for it, or skip the new one and report that. Default: wait. */
   readonly whenBusy?: "wait" | "skip" | undefined;
   /**
    * Who writes a checkpoint of several hosts: head writes all of it; ranks: each host writes its own ranks' part, into
@@ -241,7 +239,7 @@ export interface HostsOptions {
   readonly tls?: TlsOptions | undefined;
   /**
    * File with the token that admits hosts to the run: the same on each host, readable by its owner only. Without it the
-   * head makes a token, and whoever can read the rendezvous store can join. Default: the head makes one.
+   * head makes a token, and anyone who can read the rendezvous store can join. Default: the head makes one.
    */
   readonly tokenFile?: string | undefined;
 }
@@ -259,7 +257,7 @@ export interface TlsOptions {
   readonly ca?: string | undefined;
 }
 
-/** What is done about anomalies; each is reported as `anomaly.detected`. */
+/** Reactions to anomalies; each anomaly is reported as `anomaly.detected`. */
 export interface AnomalyOptions {
   /** A loss that is infinite or not a number. Default: stop. */
   readonly loss?: "stop" | "skip" | "rewind" | undefined;
@@ -273,13 +271,13 @@ export interface AnomalyOptions {
    */
   readonly spikeDeviations?: number | undefined;
   /**
-   * A rank that computes longer than the ranks with the same work, or, if there are none, longer than before. Default:
+   * A rank that computes longer than ranks with the same work, or, if there are none, longer than before. Default:
    * tell.
    */
   readonly straggler?: "tell" | "stop" | undefined;
-  /** How many times as long a rank computes to count as a straggler. Default: 2. */
+  /** How many times longer a rank must compute to count as a straggler. Default: 2. */
   readonly stragglerFactor?: number | undefined;
-  /** For how many steps in a row. Default: 10. */
+  /** How many such steps in a row make a rank a straggler. Default: 10. */
   readonly stragglerSteps?: number | undefined;
 }
 
@@ -299,16 +297,16 @@ export interface HistogramOptions {
 export interface DashboardOptions {
   /** Serve the dashboard on this port; 0: any free one. Default: 4747, or any free one if it is taken. */
   readonly port?: number | undefined;
-  /** Address to serve it on; one that other machines can reach lets them in with the token. Default: 127.0.0.1. */
+  /** Address to serve the dashboard on; other machines that can reach it need the token. Default: 127.0.0.1. */
   readonly host?: string | undefined;
   /**
-   * File that keeps the token from one run to the next, so that an open page finds the next run. Default:
-   * dashboard.token beside the checkpoints.
+   * File that keeps the token between runs, so that an open page finds the next run. Default: dashboard.token beside
+   * the checkpoints.
    */
   readonly tokenFile?: string | undefined;
 }
 
-/** Deliberate delays, to see what a slower disk or link would cost. */
+/** Deliberate delays, to measure the cost of a slower disk or link. */
 export interface SlowdownOptions {
   /** Delay each offloaded update. Default: 0. */
   readonly updateMs?: number | undefined;

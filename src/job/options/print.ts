@@ -10,9 +10,9 @@ import { settingsOf } from "./settle.ts";
 import { isWritable } from "./texts.ts";
 
 /**
- * Every option with its value and where that comes from, as TOML that `--config` reads.
- * @param command - with what the job and the checkpoint say laid beneath what was given
- * @param job - the settings of the job, with their values
+ * Prints every option with its value and source, as TOML that `--config` reads.
+ * @param command - options merged over those of the job and the checkpoint
+ * @param job - all settings of the job
  */
 export function printConfig(command: CommandOptions, job: Readonly<Record<string, unknown>>): string {
   const settled = settledBy(settingsOf(readRuntime(command.runtime)));
@@ -27,14 +27,14 @@ export function printConfig(command: CommandOptions, job: Readonly<Record<string
   return tables([...entries, ...settings]);
 }
 
-/** @returns the same of a script's options, which are its own or the defaults */
+/** Prints a script's options, whose sources are the script and the defaults. */
 export function printScript(options: RuntimeOptions): string {
   const given = [...leavesOf({ ...options })].map((leaf): Given => ({ ...leaf, origin: "script", by: "" }));
   return printConfig(readCommand(given), {});
 }
 
 interface Entry {
-  /** Empty for what stands in no table. */
+  /** Empty for an option outside all tables. */
   readonly table: string;
   readonly heading: string;
   readonly line: string;
@@ -60,7 +60,7 @@ function line(key: string, value: unknown, source: ReturnType<Layers["sourceOf"]
   return `${assignment.padEnd(COMMENT_COLUMN)} # ${origin}`;
 }
 
-/** A rule stays on the line of its option. */
+/** Prints a rule on the line of its option. */
 function inline(value: unknown): string {
   if (!isRecord(value))
     return stringify({ value })
@@ -70,12 +70,12 @@ function inline(value: unknown): string {
   return `{ ${fields.map(([name, field]) => `${name} = ${inline(field)}`).join(", ")} }`;
 }
 
-/** Whether an option's own options have been given, which are printed each by itself. */
+/** Whether options of this subject were given; these are printed one by one. */
 function isSubjectOf(option: Option, values: Record<string, unknown>): boolean {
   return objectIn(option.schema) !== undefined && isRecord(valueAt(values, option));
 }
 
-/** What stands in no table comes first, as TOML has it; a table of comments alone would turn its subject on. */
+/** Options outside tables come first, as TOML requires; a table with comments alone is left out because it would turn its subject on. */
 function tables(entries: readonly Entry[]): string {
   const names = [...new Set(["", ...entries.map(({ table }) => table)])];
   const parts = names.map((name) => {
@@ -100,7 +100,7 @@ function valueAt(values: Record<string, unknown>, { path }: Option): unknown {
   return path.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), values);
 }
 
-/** What is no constant of the schema, and known once the rest is. */
+/** Values that are not constants of the schema but follow from the settled options. */
 function settledBy(settings: RuntimeSettings): ReadonlyMap<string, unknown> {
   const { layout, execution, telemetry } = settings;
   return new Map<string, unknown>([

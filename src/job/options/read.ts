@@ -5,12 +5,12 @@ import { bare } from "./option.ts";
 import { type Choice, type Conflict, relations } from "./relations.ts";
 import { runtimeSchema } from "./schema.ts";
 
-/** @returns who gave an option, as a person wrote it: `--ranks`; empty in a script */
+/** @returns the source of an option as the user wrote it: `--ranks`; empty in a script */
 export type GivenBy = (path: readonly string[]) => string;
 
 /**
- * Reads what `Runtime.spawn` is given.
- * @throws {TroupeError} `OPTION` naming the option, what it must be, what it is and who said so
+ * Reads the options of `Runtime.spawn`.
+ * @throws {TroupeError} `OPTION` naming the option, the expected and given value, and the source
  */
 export function readRuntime(given: unknown, by: GivenBy = () => ""): Choice {
   const choice = { given: given as Choice["given"], chosen: read(runtimeSchema, given, by) };
@@ -22,8 +22,8 @@ export function readRuntime(given: unknown, by: GivenBy = () => ""): Choice {
 }
 
 /**
- * Reads options by their schema, each by itself.
- * @param by - for the error
+ * Reads options by their schema, without the relations between them.
+ * @param by - source of each option, for the error
  * @throws {TroupeError} `OPTION`
  */
 export function read<Schema extends z.ZodType>(
@@ -34,7 +34,7 @@ export function read<Schema extends z.ZodType>(
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   const { issues } = result.error;
-  // A misspelled name is why another is missing.
+  // A misspelled name may be the cause of a missing one: report it first.
   const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0];
   if (issue === undefined) throw new Error("zod refuses without an issue");
   const path = innermost(issue);
@@ -44,7 +44,7 @@ export function read<Schema extends z.ZodType>(
   throw refusal({ option: names.join(".") || "options", ...parted(path.issue.message), got }, by(names));
 }
 
-/** Of a type with several forms, what is wrong inside the form that was meant says more than that it is none of them. */
+/** Replaces the issue of a union by the one inside the form that the user meant. */
 function innermost(
   issue: z.core.$ZodIssue,
   names: readonly PropertyKey[] = [],
@@ -76,7 +76,7 @@ function unknown(
   );
 }
 
-/** The names that a subject's options have, in any of its forms. */
+/** Names of a subject's options, in all its forms. */
 function namesAt(schema: z.core.$ZodType, [name, ...rest]: readonly string[]): readonly string[] {
   const shapes = objectsIn(schema).map(({ shape }) => shape as Record<string, z.core.$ZodType>);
   if (name === undefined) return [...new Set(shapes.flatMap((shape) => Object.keys(shape)))];
@@ -112,7 +112,7 @@ function refusal({ option, expected, got, hint }: Conflict, by: string): TroupeE
 
 const from = (by: string) => (by === "" ? [] : [`from ${by}`]);
 
-/** A script's value as it is written there: "2" is no number. */
+/** A value as a script writes it: "2" is not a number. */
 function written(value: unknown): string {
   const isNumeric = typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value));
   return isNumeric ? JSON.stringify(value) : shown(value);

@@ -3,7 +3,7 @@ import type * as z from "zod";
 import type { runtimeSchema } from "./schema.ts";
 import type { Chosen } from "./settings.ts";
 
-/** Options as they were given, and the same completed by defaults. */
+/** Options as given, and completed by defaults. */
 export interface Choice {
   readonly given: z.input<typeof runtimeSchema>;
   readonly chosen: Chosen;
@@ -17,7 +17,7 @@ export interface Conflict {
   readonly hint?: string;
 }
 
-/** What one option asks of others. */
+/** A condition that one option puts on others. */
 export interface Relation {
   readonly option: string;
   /** For the docs: "needs tp ≥ 2". */
@@ -25,7 +25,7 @@ export interface Relation {
   readonly conflict: (choice: Choice) => Conflict | undefined;
 }
 
-/** A relation whose complaint is of its own option. */
+/** A relation whose conflicts are about its own option. */
 function relation(
   option: string,
   says: string,
@@ -38,7 +38,7 @@ function relation(
   return { option, says, conflict };
 }
 
-/** What options ask of each other, whatever the job. What a layout asks of a model is `checkLayout`'s. */
+/** Conditions between options that hold for any job. `checkLayout` checks a layout against a model. */
 export const relations: readonly Relation[] = [
   relation("sequenceParallel", "needs tp ≥ 2", ({ chosen: { sequenceParallel, tp } }) =>
     sequenceParallel && tp < 2
@@ -182,7 +182,7 @@ export const relations: readonly Relation[] = [
             option: "zero",
             expected: "3 where parameters are offloaded",
             got: zero,
-            hint: "at lower levels all parameters are in use during the whole step",
+            hint: "at lower levels all parameters are in use throughout the step",
           }
         : undefined,
   },

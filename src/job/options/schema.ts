@@ -8,10 +8,10 @@ import { named, option } from "./option.ts";
 const MAX_RANKS = 256;
 const LAST_PORT = 65_535;
 const USUAL_SEED = 1337;
-/** Share of the optimizer state that is offloaded where no other is given. No default of the schema: without `offload.optimizer` there is none. */
+/** Share of the optimizer state that `offload.optimizer` offloads without a `ratio`. No default of the schema: it needs `offload.optimizer`. */
 export const USUAL_RATIO = 1;
 
-/** Steps between two events that cost more than a step's own figures. */
+/** An option for the number of steps between two events that cost more than the figures of a step. */
 const every = (interfaceName: string, flags: string, meaning: string, everySteps: number) =>
   named(
     interfaceName,
@@ -26,7 +26,7 @@ const every = (interfaceName: string, flags: string, meaning: string, everySteps
 const DEVICE = new RegExp(`^(?:cpu|auto|(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?)$`);
 const device = "cpu, auto, or a device such as cuda or cuda:1";
 
-/** The option of ranks. @param most - a run's have threads or processes; a plan's are numbers alone */
+/** The option for the number of ranks. @param most - threads and processes are limited; a plan may have any number */
 export function ranksUpTo(most: number) {
   return option(
     whole(1, most).default(1),
@@ -49,7 +49,7 @@ const layout = {
     whole(1).default(1),
     "--overlap-chunks <n>",
     "layout",
-    "cut the gathers and reductions of positions into this many chunks, which overlap the products beside them; 1: no overlap",
+    "number of chunks in which positions are gathered and reduced, to overlap communication with the matrix products; 1: no overlap",
   ),
   ep: option(
     whole(1).default(1),
@@ -57,7 +57,7 @@ const layout = {
     "layout",
     "replicas over which the experts are spread (expert parallelism); must divide the number of replicas",
   ),
-  pp: option(whole(1).default(1), "--pp <n>", "layout", "pipeline stages, each with a part of the blocks"),
+  pp: option(whole(1).default(1), "--pp <n>", "layout", "pipeline stages, which split the blocks"),
   schedule: option(
     oneOf(["gpipe", "1f1b", "interleaved"]).optional(),
     "--schedule <name>",
@@ -69,7 +69,7 @@ const layout = {
     whole(1).default(1),
     "--chunks <n>",
     "layout",
-    "parts of the model on each stage, for the interleaved schedule",
+    "model chunks on each stage, for the interleaved schedule",
   ),
   zero: option(
     z
@@ -79,36 +79,36 @@ const layout = {
       .default(3),
     "--zero <level>",
     "layout",
-    "what the replicas split: 0 nothing, 1 or oss optimizer state, 2 or sdp gradients too, 3 or fsdp parameters too; a block may have a level of its own",
+    "what the replicas split: 0 nothing, 1 or oss optimizer state, 2 or sdp also gradients, 3 or fsdp also parameters; a block may have its own level",
     { type: 'number | "oss" | "sdp" | "fsdp"' },
   ),
   device: option(
     z.string({ error: device }).regex(DEVICE, { error: device }).default("cpu"),
     "--device <name>",
     "layout",
-    "what the ranks compute on: cpu; cuda (spread over all GPUs) or cuda:N (one of them); sim or sim:N (pretend devices); auto: the GPUs if there are any, else the CPU",
+    "device of the ranks: cpu; cuda (spread over all GPUs) or cuda:N (one of them); sim or sim:N (simulated devices); auto: the GPUs if there are any, else the CPU",
   ),
   placement: option(
     oneOf(["thread", "process"]).default("thread"),
     "--placement <where>",
     "layout",
-    "where each rank lives: on a thread of this process, or in a process of its own, which survives a native crash of another rank",
+    "where each rank runs: on a thread of this process, or in its own process, which survives a native crash of another rank",
   ),
   carrier: option(
     oneOf(["auto", "gloo", "nccl"]).default("auto"),
     "--carrier <what>",
     "layout",
-    "what carries tensors between ranks: auto (references within a process, shared memory within a host, TCP between hosts), gloo (TCP between processes) or nccl (between processes that each have their own GPU)",
+    "transport of tensors between ranks: auto (references within a process, shared memory within a host, TCP between hosts), gloo (TCP between processes) or nccl (between processes that each have their own GPU)",
   ),
   reduction: option(
     oneOf(["ordered", "hierarchical"]).default("ordered"),
     "--reduction <order>",
     "layout",
-    "how gradients are summed when replicas do not all share memory: ordered, rank after rank, with the same bits as on one host; or hierarchical, within each host (or device) first, which sends less over the network and has other bits, the same in every run",
+    "order of gradient sums when replicas do not all share memory: ordered, rank after rank, with the same bits as on one host; or hierarchical, within each host (or device) first, which sends less over the network and gives different bits, the same in every run",
   ),
 };
 
-/** Names of what a resumed run may change. */
+/** Names of settings that a resumed run may change. */
 const CHANGEABLE = /^(all|data|batchSize|rampUp|clip|calculatePerTokenLoss|optimizers?|schedule)(\.[^,]+)?$/;
 const changeable = "names such as optimizer.lr, schedule, batchSize, clip or data, or all";
 
@@ -117,7 +117,7 @@ const training = {
     whole(0).optional(),
     "--steps <n>",
     "training",
-    "number of optimizer steps; shortens or prolongs the job's run and leaves its schedule as it is",
+    "number of optimizer steps; ends the run earlier or later without changing its schedule",
     { otherwise: "the job's" },
   ),
   accumulation: option(
@@ -140,8 +140,8 @@ const training = {
     text("the folder of a checkpoint, or of a run's checkpoints, or auto").optional(),
     "--resume <dir>",
     "training",
-    "continue from a checkpoint, or from the newest undamaged one of a run; auto: from the newest in --checkpoint, or start anew if there is none, so that one command serves both",
-    { otherwise: "a run from its first step" },
+    "continue from a checkpoint, or from the newest undamaged one of a run; auto: from the newest in --checkpoint, or from the first step if there is none, so that one command starts and resumes a run",
+    { otherwise: "start at the first step" },
   ),
   change: option(
     z
@@ -150,7 +150,7 @@ const training = {
       .default([]),
     "--change <names>",
     "training",
-    "what may differ from the checkpoint's run, such as optimizer.lr,data, or all; other differences are refused, and changes are reported",
+    "settings that may differ from the checkpoint's run, such as optimizer.lr,data, or all; other differences are refused, and changes are reported",
     { otherwise: "nothing" },
   ),
 };
@@ -237,7 +237,7 @@ const execution = {
     number("a size ≥ 0 such as 64MB", (value) => value >= 0).default(2 ** 28),
     "--prefetch <size>",
     "execution",
-    "how many bytes gathers run ahead of the computation, and updates of offloaded blocks behind it, such as 64MB; 0: gather on demand, Infinity: gather all at once",
+    "bytes of parameters to gather ahead of the computation, and of offloaded updates to leave behind it, such as 64MB; 0: gather on demand, Infinity: gather all at once",
     { unit: "bytes" },
   ),
   threadsPerRank: option(
@@ -251,11 +251,11 @@ const execution = {
     oneOf(["none", "cores", "numa"]).default("none"),
     "--bind <what>",
     "execution",
-    "what each rank's threads are pinned to (Linux): none; cores, the rank's share of the host's cores; numa, the cores of one NUMA node",
+    "where to pin each rank's threads (Linux): none; cores, the rank's share of the host's cores; numa, the cores of one NUMA node",
   ),
 };
 
-/** What ranks compute with lies in the host's memory already: only a file takes any of it off. */
+/** On CPU, parameters are in host memory already: only files free any of it. */
 const files = () =>
   z.enum(["nvme"], {
     error: ({ input }) =>
@@ -265,7 +265,7 @@ const files = () =>
 const offload = {
   offload: named(
     "OffloadOptions",
-    "What is kept outside the shards, and where.",
+    "State to keep outside the shards, and where.",
     options({
       optimizer: option(
         oneOf(["host", "nvme"]).optional(),
@@ -278,14 +278,14 @@ const offload = {
         number("a share from 0 to 1", (value) => value >= 0 && value <= 1).optional(),
         "--offload-ratio <share>",
         "offload",
-        "share of the optimizer state to offload, from 0 to 1; whole blocks, the last ones first",
+        "share of the optimizer state to offload, from 0 to 1, block by block from the last",
         { otherwise: `${USUAL_RATIO}` },
       ),
       activations: option(
         oneOf(["host", "nvme"]).optional(),
         "--offload-activations <where>",
         "offload",
-        "move the kept inputs of recomputed blocks to files (nvme) or, on a device, to host memory (host)",
+        "keep the inputs of recomputed blocks in files (nvme) or, on a device, in host memory (host)",
         { otherwise: "in memory" },
       ),
       parameters: option(
@@ -318,7 +318,7 @@ const checkpoint = {
         text("a folder").optional(),
         "--checkpoint <dir>",
         "checkpoint",
-        "folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold another run's. none on the command line, or left out in a script: nothing is saved to disk",
+        "folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold those of another run. none on the command line, or left out in a script: nothing is saved to disk",
         { otherwise: "auto on the command line: runs/<job>, numbered if that folder holds another run" },
       ),
       overwrite: option(
@@ -337,7 +337,7 @@ const checkpoint = {
         oneOf(["wait", "skip"]).default("wait"),
         "--checkpoint-when-busy <what>",
         "checkpoint",
-        "when a save is due while another is under way: wait for it, or skip the new one and report that",
+        "when a save is due while another is running: wait for it, or skip the new one and report that",
       ),
       writers: option(
         oneOf(["auto", "head", "ranks"]).default("auto"),
@@ -372,14 +372,14 @@ const supervision = {
     whole(1).default(600_000),
     "--deadline <ms>",
     "supervision",
-    "how long one piece of work (a few steps, an evaluation, a save) may take before it counts as hung",
+    "longest time for one piece of work (a few steps, an evaluation, a save) before it counts as hung",
     { unit: "ms" },
   ),
   stallMs: option(
     whole(1).default(10_000),
     "--stall <ms>",
     "supervision",
-    "how long an actor may make no progress within a step before actor.stalled names it and its group is restarted, and how long a call into your own code (a batch, a loss, an import) may take before actor.stalled names it, at the first step too; never less than five times a long one of the last 100 steps",
+    "longest time without progress within a step before actor.stalled names the actor and its group restarts; also the longest time for a call into your own code (a batch, a loss, an import) before actor.stalled names it. At least five times a long step of the last 100",
     { unit: "ms" },
   ),
   warmStandby: option(
@@ -404,21 +404,21 @@ const supervision = {
     number("> 0", (value) => value > 0).default(60),
     "--grace <seconds>",
     "supervision",
-    "how long the granted steps and the save may take after a signal before the run is abandoned",
+    "longest time for the granted steps and the save after a signal before the run is abandoned",
     { unit: "s" },
   ),
   hostDeadlineSeconds: option(
     number("> 0", (value) => value > 0).default(300),
     "--host-deadline <seconds>",
     "supervision",
-    "how long the launched hosts may take to find each other",
+    "longest time for the launched hosts to find each other",
     { unit: "s" },
   ),
   hostSilenceSeconds: option(
     number("≥ 0.4", (value) => value >= 0.4).default(1.8),
     "--host-silence <seconds>",
     "supervision",
-    "how long a host, or a process on it, may be silent before it counts as lost, for failures that do not close its connections (a cut network, a host that is down)",
+    "longest silence of a host, or of a process on it, before it counts as lost; for failures that do not close its connections (a cut network, a host that is down)",
     { unit: "s" },
   ),
   hosts: named(
@@ -456,7 +456,7 @@ const supervision = {
         text("a file").optional(),
         "--host-token-file <file>",
         "supervision",
-        "file with the token that admits hosts to the run: the same on each host, readable by its owner only. Without it the head makes a token, and whoever can read the rendezvous store can join",
+        "file with the token that admits hosts to the run: the same on each host, readable by its owner only. Without it the head makes a token, and anyone who can read the rendezvous store can join",
         { otherwise: "the head makes one" },
       ),
     }),
@@ -465,7 +465,7 @@ const supervision = {
     whole(0).default(3),
     "--max-restarts <n>",
     "supervision",
-    "how often the rank group may restart within five minutes before the run fails",
+    "restarts of the rank group allowed within five minutes before the run fails",
   ),
 };
 
@@ -473,7 +473,7 @@ const anomalies = {
   anomalies: option(
     named(
       "AnomalyOptions",
-      "What is done about anomalies; each is reported as `anomaly.detected`.",
+      "Reactions to anomalies; each anomaly is reported as `anomaly.detected`.",
       options({
         loss: option(
           oneOf(["stop", "skip", "rewind"]).default("stop"),
@@ -506,7 +506,7 @@ const anomalies = {
           oneOf(["tell", "stop"]).default("tell"),
           "",
           "anomalies",
-          "a rank that computes longer than the ranks with the same work, or, if there are none, longer than before",
+          "a rank that computes longer than ranks with the same work, or, if there are none, longer than before",
         ),
         stragglerFactor: option(
           z
@@ -515,13 +515,13 @@ const anomalies = {
             .default(DEFAULT_RULES.stragglerFactor),
           "--straggler-factor <n>",
           "anomalies",
-          "how many times as long a rank computes to count as a straggler",
+          "how many times longer a rank must compute to count as a straggler",
         ),
         stragglerSteps: option(
           whole(1).default(DEFAULT_RULES.stragglerSteps),
           "--straggler-steps <n>",
           "anomalies",
-          "for how many steps in a row",
+          "how many such steps in a row make a rank a straggler",
         ),
       }),
     ).prefault({}),
@@ -542,7 +542,7 @@ const telemetry = {
     toggle().default(false),
     "--trace",
     "telemetry",
-    "emit what every actor does (activity.finished) and every message (message.handled)",
+    "emit every activity of an actor (activity.finished) and every message (message.handled)",
   ),
   traceEvery: option(
     whole(0).optional(),
@@ -555,7 +555,7 @@ const telemetry = {
     "MemoryOptions",
     "--memory-every <n>",
     "steps between events with each rank's memory (memory.measured)",
-    /** Counting takes some 60 µs for eight ranks: this often it is far below a thousandth of any step. */
+    /** Counting takes about 60 µs for eight ranks; every tenth step makes that negligible. */
     10,
   ),
   histograms: every(
@@ -599,14 +599,14 @@ const dashboard = {
                 text("an address").optional(),
                 "--dashboard-host <address>",
                 "dashboard",
-                "address to serve it on; one that other machines can reach lets them in with the token",
+                "address to serve the dashboard on; other machines that can reach it need the token",
                 { otherwise: "127.0.0.1" },
               ),
               tokenFile: option(
                 text("a file").optional(),
                 "--dashboard-token-file <file>",
                 "dashboard",
-                "file that keeps the token from one run to the next, so that an open page finds the next run",
+                "file that keeps the token between runs, so that an open page finds the next run",
                 { otherwise: "dashboard.token beside the checkpoints" },
               ),
             }),
@@ -633,7 +633,7 @@ const delay = (flags: string, meaning: string) =>
 const slowdown = {
   slowdown: named(
     "SlowdownOptions",
-    "Deliberate delays, to see what a slower disk or link would cost.",
+    "Deliberate delays, to measure the cost of a slower disk or link.",
     options({
       updateMs: delay("--slow-update <ms>", "delay each offloaded update"),
       reduceMs: delay("--slow-reduce <ms>", "delay each reduction of a block's gradient"),
@@ -645,7 +645,7 @@ const slowdown = {
   ).prefault({}),
 };
 
-/** The options of the runtime by the group in which they travel: see `RuntimeSettings`. */
+/** The runtime's options by group, see `RuntimeSettings`. */
 export const shapes = {
   layout,
   training,
@@ -660,7 +660,7 @@ export const shapes = {
   slowdown,
 };
 
-/** What `Runtime.spawn` takes: how a run is distributed and saved. The job says what is trained. */
+/** The options of `Runtime.spawn`: how a run is distributed and saved. The job says what is trained. */
 export const runtimeSchema = named(
   "RuntimeOptions",
   "How a run is distributed and saved; the job says what is trained. Every option may be left out.",
@@ -691,7 +691,7 @@ const output = {
     whole(1).optional(),
     "--log-every <n>",
     "output",
-    "steps between progress lines when the output is no terminal",
+    "steps between progress lines when the output is not a terminal",
     { otherwise: "one every five seconds" },
   ),
   events: option(
@@ -739,7 +739,7 @@ const output = {
   ),
 };
 
-/** What `troupe run` takes beside its job: the runtime's options, and where its output goes. */
+/** The options of `troupe run`: those of the runtime, its outputs, and the job's settings. */
 export const commandSchema = options({
   ...runtimeSchema.shape,
   output: options(output).prefault({}),

@@ -7,16 +7,16 @@ import type { AnomalyRules } from "../anomalies/index.ts";
 import type { DashboardOptions, Precision } from "./options.generated.ts";
 import type { runtimeSchema, shapes } from "./schema.ts";
 
-/** Options that were read, with their defaults. */
+/** Read options, completed by defaults. */
 export type Chosen = Readonly<z.output<typeof runtimeSchema>>;
 
-/** A group of the schema. */
+/** Name of a group of the schema. */
 export type GroupName = keyof typeof shapes;
 
-/** The options of one group. An option that leaves no choice reaches those who read it through this alone. */
+/** The options of one group. */
 export type Group<Name extends GroupName> = Pick<Chosen, keyof (typeof shapes)[Name] & keyof Chosen>;
 
-/** Options with every choice made, by the group that declares them. Plain data: plans of actors carry these groups. */
+/** Options with all decisions made, by group. Plain data: plans of actors carry these groups. */
 export interface RuntimeSettings {
   readonly layout: LayoutSettings;
   readonly training: TrainingSettings;
@@ -33,7 +33,7 @@ export interface RuntimeSettings {
 
 /** How the ranks share the model and its batch. */
 export interface LayoutSettings extends Omit<Group<"layout">, "tp" | "ep" | "pp" | "device" | "carrier"> {
-  /** As asked for: checked against the model once that is known, before a rank is spawned. */
+  /** As given; checked against the model before ranks are spawned. */
   readonly mesh: MeshShape;
   readonly schedule: ScheduleName;
   readonly zero: ZeroLevel;
@@ -42,7 +42,7 @@ export interface LayoutSettings extends Omit<Group<"layout">, "tp" | "ep" | "pp"
 
 /** The part of a job's training that options decide. */
 export interface TrainingSettings extends Group<"training"> {
-  /** Whether an option gives the seed: else a resumed run keeps its checkpoint's. */
+  /** Whether the seed was given; if not, a resumed run keeps its checkpoint's. */
   readonly isSeedAsked: boolean;
 }
 
@@ -56,40 +56,40 @@ export interface PrecisionSettings extends Pick<Group<"precision">, "rounding"> 
   readonly lossScale: LossScaleRule | undefined;
 }
 
-/** How a rank works through a step, without effect on the numbers. */
+/** How a rank executes a step; the numbers do not depend on it. */
 export interface ExecutionSettings extends Group<"execution">, Pick<Chosen, "deadlineMs" | "slowdown"> {
-  /** The device of each rank, which its shard updates on too; all of one kind. */
+  /** The device of each rank and its shard, all of one kind. */
   readonly devices: readonly Device[];
   readonly threadsPerRank: number;
 }
 
-/** Where offloaded state rests: in memory of the host, or in files on the disk of `directory`. */
+/** Where offloaded state is kept: in host memory, or in files in `directory`. */
 export type OffloadHome = { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
 
-/** State, activations and parameters that are kept elsewhere than where they are used. */
+/** Where optimizer state, activations and parameters are offloaded to. */
 export interface OffloadSettings {
   readonly optimizer:
     | {
-        /** Share of the optimizer's state, from 0 to 1. */
+        /** Share of the optimizer state, from 0 to 1. */
         readonly ratio: number;
         readonly home: OffloadHome;
       }
     | undefined;
-  /** Where recomputed blocks keep their inputs for backward. */
+  /** Where recomputed blocks keep their inputs until backward. */
   readonly activations: OffloadHome | undefined;
-  /** The parameters of blocks at level 3, between their uses: in files on the disk of a folder. */
+  /** Folder for the parameters of ZeRO-3 blocks between uses. */
   readonly parameters: { readonly directory: string } | undefined;
 }
 
-/** Which checkpoints are saved, when and where. Without `dir` only copies in memory are kept. */
+/** Which checkpoints are saved, when and where. Without `dir` there are only in-memory copies. */
 export type CheckpointSettings = Readonly<NonNullable<Chosen["checkpoint"]>>;
 
-/** When an actor, a process or a host counts as stuck or lost, and how often ranks may be started again. */
+/** When an actor, process or host counts as stuck or lost, and how often ranks may restart. */
 export interface SupervisionSettings extends Group<"supervision"> {
   readonly warmStandby: boolean;
 }
 
-/** Events that a run emits besides those of its steps. */
+/** Events besides those of steps. */
 export interface TelemetrySettings extends Omit<Group<"telemetry">, "sinks"> {
   readonly traceEvery: number;
 }

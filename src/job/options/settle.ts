@@ -27,21 +27,20 @@ import type {
   TelemetrySettings,
 } from "./settings.ts";
 
-/** Beside the checkpoints of a run: a page that is open then finds the run that goes on from them. */
+/** Next to the run's checkpoints, so that an open page finds the run that resumes from them. */
 const TOKEN_FILE_NAME = "dashboard.token";
 
 /**
- * Checks a script's options and makes every choice that they leave.
- * @param numHosts - machines that a launcher has spread the ranks over, each of which has as many cores as this one; left out
- *   where none has
- * @throws {TroupeError} `OPTION` naming the option, what it must be and what it is; `OPTIMIZER_OPTION` for a number of a loss
- *   scale's rule
+ * Checks a script's options and makes all decisions that they leave open.
+ * @param numHosts - hosts that a launcher has spread the ranks over, with equal numbers of cores; undefined without a launcher
+ * @throws {TroupeError} `OPTION` naming the option, the expected and the given value; `OPTIMIZER_OPTION` for an invalid number in
+ *   a loss scale's rule
  */
 export function settle(options: RuntimeOptions, numHosts?: number): RuntimeSettings {
   return settingsOf(readRuntime(options), numHosts);
 }
 
-/** @returns the settings that sound options amount to */
+/** @returns the settings of valid options */
 export function settingsOf({ given, chosen }: Choice, launchedHosts?: number): RuntimeSettings {
   const numHosts = launchedHosts ?? 1;
   const { warmStandby, threadsPerRank, deadlineMs, slowdown, checkpoint } = chosen;
@@ -59,7 +58,7 @@ export function settingsOf({ given, chosen }: Choice, launchedHosts?: number): R
     },
     offload: offloadOf(chosen),
     checkpoint,
-    // Without a save a restart begins at the first step, beside which a second of loading is nothing.
+    // Without saves a restart begins at the first step, so a second of loading does not matter.
     supervision: { ...groupOf(chosen, "supervision"), warmStandby: warmStandby ?? checkpoint !== undefined },
     anomalies: anomaliesOf(chosen),
     telemetry: telemetryOf(chosen),
@@ -72,7 +71,7 @@ function groupOf<Name extends GroupName>(chosen: Chosen, name: Name): Group<Name
   return Object.fromEntries(names.map((option) => [option, chosen[option]])) as Group<Name>;
 }
 
-/** Whether the mesh divides the ranks, the model and the batch, is checked once these are known. */
+/** The mesh is checked against ranks, model and batch once these are known. */
 function layoutOf(chosen: Chosen, isLaunched: boolean): LayoutSettings {
   const { tp, pp, ep, schedule, zero, device: _, carrier, ...others } = groupOf(chosen, "layout");
   return {
@@ -84,7 +83,7 @@ function layoutOf(chosen: Chosen, isLaunched: boolean): LayoutSettings {
   };
 }
 
-/** Memory of a device is not shared between processes: there tensors go through the host's. */
+/** Processes do not share device memory: between them tensors pass through host memory. */
 function carrierOf({ placement, device }: Chosen, isLaunched: boolean): LayoutSettings["carrier"] {
   if (placement === "thread") return "alias";
   if (present(device)[0] !== "cpu") return "gloo";
@@ -92,9 +91,9 @@ function carrierOf({ placement, device }: Chosen, isLaunched: boolean): LayoutSe
 }
 
 /**
- * By rank, what it computes on. Neighbours stay together, on each host anew: ranks that split a layer share a device, or have
- * devices side by side.
- * @throws {TroupeError} `OPTION` where NCCL would have to give two ranks one device
+ * Assigns each rank a device. On each host, consecutive ranks get the same device or neighbouring ones, so that ranks that split
+ * a layer are close.
+ * @throws {TroupeError} `OPTION` if NCCL would have to give two ranks one device
  */
 function devicesOf({ device, ranks, carrier }: Chosen, numHosts: number): Device[] {
   const devices = present(device);
@@ -121,8 +120,8 @@ function tooFewDevices(numRanks: number, devices: readonly Device[]): TroupeErro
 }
 
 /**
- * The devices that a name means, of this host: one, or all of a kind.
- * @throws {TroupeError} `DEVICE_UNAVAILABLE` for a device that this machine does not have
+ * @returns the devices of this host that a name means: one, or all of a kind
+ * @throws {TroupeError} `DEVICE_UNAVAILABLE` for a device that this host does not have
  */
 function present(name: string): Device[] {
   const kind = DEVICE_KINDS.find((each) => each === (name === "auto" ? "cuda" : name));
@@ -144,7 +143,7 @@ function plannedPrecision(name: Precision): Pick<PrecisionSettings, "name" | "we
   return { name, weights: low, autocast: undefined };
 }
 
-/** Where nothing is asked for, torch's in float16, whose smallest numbers gradients fall below, and none elsewhere. */
+/** Default: torch's rule in float16, where small gradients underflow, else none. */
 function lossScaleOf(precision: Precision, asked: Chosen["lossScale"]): LossScaleRule | undefined {
   if (asked === undefined) return precision.endsWith("fp16") ? { kind: "torch" } : undefined;
   const rule = ruleOf(asked);
@@ -187,7 +186,7 @@ function telemetryOf(chosen: Chosen): TelemetrySettings {
 function dashboardOf({ dashboard, checkpoint }: Chosen): DashboardOptions | undefined {
   if (dashboard === false) return undefined;
   const folder = checkpoint?.dir;
-  // In a store elsewhere a token would be others' to read.
+  // Other users might read a token in a remote store.
   const isHere = folder !== undefined && !folder.includes("://");
   return {
     ...(isHere ? { tokenFile: join(folder, TOKEN_FILE_NAME) } : {}),

@@ -3,8 +3,8 @@ import { ownValue } from "../../errors/untrusted/index.ts";
 import { bare, type Option } from "./option.ts";
 
 /**
- * What a text of a command line or of the environment stands for, by the type of its option. What is no such thing stays a
- * text, for the schema to refuse.
+ * Converts a text of a command line or of the environment by the type of its option. A text that does not fit is returned as
+ * it is, for the schema to refuse.
  */
 export function readText({ schema, unit }: Option, text: string): unknown {
   const kinds = kindsOf(schema);
@@ -28,7 +28,7 @@ const UNITS: Readonly<Record<string, number>> = {
   TIB: 2 ** 40,
 };
 
-/** @returns `80GB`, `512 MiB` or a plain number as bytes; undefined for what is no size */
+/** @returns `80GB`, `512 MiB` or a plain number in bytes; undefined if `text` is not a size */
 export function bytesOf(text: string): number | undefined {
   if (text.trim() === "Infinity") return Number.POSITIVE_INFINITY;
   const [, digits = "", unit = ""] = /^\s*(-?[\d.]+)\s*([a-zA-Z]*)\s*$/.exec(text) ?? [];
@@ -38,7 +38,7 @@ export function bytesOf(text: string): number | undefined {
 
 type Kind = "number" | "boolean" | "text" | "list" | "other";
 
-/** What forms a value may have, that a text can stand for. */
+/** Kinds of value of a type that a text can be converted to. */
 function kindsOf(schema: z.core.$ZodType): ReadonlySet<Kind> {
   const type = bare(schema);
   if (type instanceof z.ZodUnion) return new Set(type.options.flatMap((each) => [...kindsOf(each)]));
@@ -55,7 +55,7 @@ function kindOfValue(value: unknown): Kind {
   return typeof value === "string" ? "text" : "other";
 }
 
-/** @returns whether a text can stand for a value of this option */
+/** @returns whether a text can be converted to a value of this option */
 export function isWritable({ schema }: Option): boolean {
   const kinds = kindsOf(schema);
   return kinds.size > 1 || !kinds.has("other");

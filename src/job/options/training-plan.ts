@@ -12,7 +12,7 @@ const clipNorm = z.union(
 
 const isShare = (value: number) => value > 0 && value < 1;
 
-/** What a job's `training` gives: the field types of `TrainingPlan`. */
+/** Schema of the `training` of a job: the fields of `TrainingPlan`. */
 const trainingSchema = options(
   {
     steps: whole(0).optional(),
@@ -60,8 +60,8 @@ const trainingSchema = options(
 );
 
 /**
- * Checks what a job's `training` gives.
- * @throws {TroupeError} `JOB_INVALID` naming every field that is wrong, the misspelled first
+ * Checks the `training` of a job.
+ * @throws {TroupeError} `JOB_INVALID` naming every invalid field, misspelled names first
  */
 export function checkTraining(given: unknown): void {
   if (given instanceof Promise) {

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { bare, describeStandard, interfaceOf, type OptionFacts, objectIn, optionsOf } from "./option.ts";
 import { runtimeSchema } from "./schema.ts";
 
-/** @returns the text of `options.generated.ts`: the interfaces that editors show, with what each option means */
+/** @returns the text of `options.generated.ts`: the interfaces that editors show, with the meaning of each option */
 export function optionTypes(): string {
   const interfaces = new Map<string, string>();
   addInterface(interfaces, runtimeSchema);
@@ -10,16 +10,16 @@ export function optionTypes(): string {
 import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../../compute/optim/index.ts";
 
-/** What ranks compute in. */
+/** Dtype of the ranks' computation. */
 export type Precision = ${typeOf(runtimeSchema.shape.precision)};
 
-/** Where ranks live. */
+/** Where each rank runs. */
 export type RankPlacement = ${typeOf(runtimeSchema.shape.placement)};
 
-/** What carries tensors between ranks. */
+/** Transport of tensors between ranks. */
 export type CarrierChoice = ${typeOf(runtimeSchema.shape.carrier)};
 
-/** How low-precision weights are made of their masters. */
+/** How master weights are rounded to low precision. */
 export type Rounding = ${typeOf(runtimeSchema.shape.rounding)};
 
 ${[...interfaces.values()].join("\n\n")}

@@ -3,21 +3,21 @@ import { type SettingValue, settingName } from "./flag.ts";
 import { flags } from "./flags.ts";
 
 /**
- * What was asked of a run, by the flags' names in camel case: `--lr-decay-style` is `args.lrDecayStyle`. All are texts, numbers
- * and booleans; what was left out stands at its default, of which 0 and "" mostly mean that something else decides.
+ * The settings of a run, by the flags' names in camel case: `--lr-decay-style` is `args.lrDecayStyle`. Flags that were left out
+ * have defaults, of which 0 and "" mostly mean that something else decides.
  */
 export interface Arguments {
   readonly task: string;
-  /** The resolved folder, where a name was given. */
+  /** The folder of the model, also if a name was given. */
   readonly pretrainedModelNameOrPath: string;
-  /** The same: what the seed's templates load their model from. */
+  /** The same folder, under the name by which Rapidformer's templates read it. */
   readonly load: string;
-  /** Whether weights are drawn though the folder may have some. */
+  /** Whether initial weights are drawn even if the folder has some. */
   readonly fresh: boolean;
-  /** A dataset's resolved place; of indexed data the prefixes, with their weights, by spaces. */
+  /** Resolved path of the dataset; for indexed data prefixes, with their weights, separated by spaces. */
   readonly dataPath: string;
   readonly dataName: string;
-  /** What the seed calls the dataset in its templates: as typed. */
+  /** The dataset as given, under the name by which Rapidformer's templates read it. */
   readonly datasetPath: string;
   readonly datasetName: string;
   readonly dataDir: string;
@@ -27,7 +27,7 @@ export interface Arguments {
   readonly keepLast: boolean;
   readonly microBatchSize: number;
   readonly globalBatchSize: number;
-  /** Three numbers by spaces: where the batch begins, what it grows by, and in how many samples. */
+  /** Three numbers separated by spaces: first batch size, increment, and samples over which it grows. */
   readonly rampupBatchSize: string;
   readonly lr: number;
   readonly minLr: number;
@@ -86,15 +86,15 @@ export interface Arguments {
   readonly resetPositionIds: boolean;
   readonly resetAttentionMask: boolean;
   readonly seed: number;
-  /** The checkpoint that `--finetune` begins with: its resolved folder. */
+  /** Folder of the checkpoint that `--finetune` takes initial weights from. */
   readonly loadedWeights: string;
-  /** As the seed's templates ask for it; nothing follows of it. */
+  /** Read by Rapidformer's templates; without effect. */
   readonly mmapWarmup: boolean;
-  /** Settings that a script's own engine adds. */
+  /** Settings added by a script's engine. */
   readonly [name: string]: SettingValue;
 }
 
-/** What no flag gives, and templates read all the same. */
+/** Defaults of settings without a flag, which templates read. */
 const ofCode = {
   microBatchSize: 0,
   tensorModelParallelSize: 1,
@@ -114,12 +114,12 @@ export const defaultArguments: Arguments = {
   ...ofCode,
 } as unknown as Arguments;
 
-// Each rank, and the feeder, is a thread with modules of its own: what is kept here is that thread's alone.
+// Each rank, and the feeder, is a thread with its own modules: this variable is per thread.
 let current: Arguments | undefined;
 
 /**
- * What this run was asked for: the seed's `get_args()`. Inside the functions of a template or job; a module's top level is
- * read before anything is known.
+ * Returns the settings of this run: Rapidformer's `get_args()`. Call it inside the functions of a template or job; the top level of
+ * a module runs before the settings are known.
  * @throws {TroupeError} `ARGUMENTS_UNREAD`
  */
 export function getArgs(): Arguments {
@@ -132,13 +132,13 @@ export function getArgs(): Arguments {
   });
 }
 
-/** Has {@link getArgs} give these in this thread. */
+/** Sets the result of {@link getArgs} in this thread. */
 export function setArgs(args: Readonly<Record<string, SettingValue>>): Arguments {
   current = args as Arguments;
   return current;
 }
 
-/** What a flag is called, for messages about a setting: `--lr` of `lr`. */
+/** @returns the flag of a setting, for messages: `--lr` for `lr` */
 export function flagOf(name: string): string {
   const found = flags.find(
     ({ flag, fate }) => (fate.is === "setting" ? fate.name : settingName(flag)) === name,

@@ -1,16 +1,16 @@
 import { TroupeError } from "../../errors/index.ts";
 import type { RankContext } from "../index.ts";
 
-// Each rank is a thread with modules of its own: what is kept here is that rank's alone.
+// Each rank is a thread with its own modules: this variable is per rank.
 let current: RankContext | undefined;
 
-/** Has what follows in this thread work for a rank. */
+/** Sets the rank that {@link currentRank} returns in this thread. */
 export function enterRank(rank: RankContext): void {
   current = rank;
 }
 
 /**
- * The rank that runs in this thread.
+ * Returns the rank that runs in this thread.
  * @throws {TroupeError} `LOOP_ORDER` outside of a training loop and of a template's hooks
  */
 export function currentRank(): RankContext {
@@ -18,7 +18,7 @@ export function currentRank(): RankContext {
   throw outside("a call in a training loop or a hook of a rank");
 }
 
-/** What is asked for where no rank runs. */
+/** The error of a call outside a rank. */
 export function outside(expected: string): TroupeError {
   return new TroupeError("LOOP_ORDER", { where: "rapidformer", expected, got: "none" });
 }

@@ -15,34 +15,34 @@ import { currentRank, enterRank, outside } from "./current-rank.ts";
 import type { SettingValue } from "./flag.ts";
 import { epochSteps, optimizerOf, planOf, refuseShapes, scheduleOf } from "./run-parts.ts";
 
-/** How an optimizer is made of the parameters; null for the one of the flags, fused AdamW. */
+/** Makes an optimizer for the parameters; null: fused AdamW with the settings of the flags. */
 export type OptimizerFn = ((parameters: NamedShapes) => OptimizerSpec) | null;
 
-/** How a schedule is made of the optimizer; null for the one of the flags. */
+/** Makes a schedule for the optimizer; null: the schedule of the flags. */
 export type LrSchedulerFn = ((optimizer: OptimizerSpec) => Schedule) | null;
 
-/** What {@link RapidformerEngine.compose} is given. */
+/** Argument of {@link RapidformerEngine.compose}. */
 export interface Composition<M extends Module> {
-  /** Declares the model: called in every rank. */
+  /** Declares the model; called in every rank. */
   readonly modelObj: () => M;
   readonly optimizer?: OptimizerFn;
   readonly lrSchedulerFn?: LrSchedulerFn;
 }
 
-/** A model in a loop of one's own: gathered, sharded, recorded and in mixed precision as the run's options say. */
+/** A model in a custom loop: sharded, gathered and in the precision of the run's options. */
 export interface ComposedModel<M extends Module> {
-  /** Recorded for `engine.backward` while training; after {@link eval} without a graph, dropout off. */
+  /** Recorded for `engine.backward` in training; after {@link eval} without a graph and without dropout. */
   forward(...inputs: Parameters<M["forward"]>): ReturnType<M["forward"]>;
   train(): void;
   eval(): void;
 }
 
-/** What {@link RapidformerEngine.compose} gives. */
+/** Result of {@link RapidformerEngine.compose}. */
 export interface Composed<M extends Module> {
   readonly model: ComposedModel<M>;
-  /** `step()` ends a micro-batch, and with the last one the step: gradients are averaged and clipped, then zero again. */
+  /** `step()` ends a micro-batch; the last one of a step also averages and clips the gradients, updates and zeroes them. */
   readonly optimizer: { step(): void };
-  /** What the next step is made with; it follows the optimizer's steps by itself. */
+  /** The rate of the next step; it follows the optimizer's steps by itself. */
   readonly lrScheduler: { getLastLr(): number };
 }
 
@@ -52,7 +52,7 @@ interface Loader {
   readonly collate: Collate<unknown, Batch>;
 }
 
-/** A loader of one split, in a rank: its replica's batches. */
+/** Batches of one split for this rank's replica. */
 export interface DataLoader<B> extends Iterable<B> {
   readonly split: string;
 }
@@ -63,35 +63,35 @@ interface Facts {
   readonly numTrain: number;
 }
 
-/** The seed's `RapidformerEngine`: what a script builds its trainer or its loop on. A script has one. */
+/** Rapidformer's `RapidformerEngine`: the base of a script's trainer or loop. A script has one. */
 export class RapidformerEngine {
-  /** Every setting of the run, with its default; those of the script's own among them. */
+  /** Every setting of the run with its default, including the script's own. */
   readonly defaults: Arguments;
   readonly #loaders = new Map<string, Loader>();
   #composition: Composition<Module> | undefined;
   #batches: Iterator<TensorBatch> | undefined;
   #isTraining = true;
-  /** Of the held-out batch at hand, the rows that are this replica's own; the rest only keep it company. */
+  /** Number of this replica's own rows in the current held-out batch; the others are padding. */
   #numReal: number | undefined;
 
-  /** @param extraArgs - settings of one's own with their defaults, for `--set` and `getArgs()`: the seed's extra_args_provider */
+  /** @param extraArgs - the script's own settings with their defaults, for `--set` and `getArgs()`: Rapidformer's extra_args_provider */
   constructor(extraArgs: Readonly<Record<string, SettingValue>> = {}) {
     this.defaults = { ...defaultArguments, ...extraArgs };
   }
 
-  /** The rank that runs. @throws {TroupeError} `LOOP_ORDER` outside a run */
+  /** The running rank. @throws {TroupeError} `LOOP_ORDER` outside a run */
   get rank(): RankContext {
     return currentRank();
   }
 
-  /** For trainers: the rank whose hooks are called from here on. */
+  /** For trainers: sets the rank whose hooks are called next. */
   enter(rank: RankContext): void {
     enterRank(rank);
   }
 
   /**
-   * What is trained by a loop of one's own, at the top of its module: the seed's `engine.compose(model_obj=, lr_scheduler_fn=)`.
-   * The model's functions work in the loop alone.
+   * Declares a model that a custom loop trains, at the top of the module: Rapidformer's `engine.compose(model_obj=, lr_scheduler_fn=)`.
+   * The model's functions work only in the loop.
    */
   compose<M extends Module>(composition: Composition<M>): Composed<M> {
     this.#composition = composition as unknown as Composition<Module>;
@@ -117,9 +117,9 @@ export class RapidformerEngine {
   }
 
   /**
-   * A loader of samples that are dealt to the replicas: of `train` an epoch of micro-batches a time, in another order in every
-   * epoch; of other splits every sample once, in order.
-   * @param samples - opened where the data is fed from, once
+   * Makes a loader of samples, which are divided among the replicas. `train` yields the micro-batches of one epoch, in another order
+   * each epoch; other splits yield every sample once, in order.
+   * @param samples - opened once, in the feeder
    */
   buildDataLoader<T, B extends Batch>(
     split: string,
@@ -131,7 +131,7 @@ export class RapidformerEngine {
     return { split, [Symbol.iterator]: iterate };
   }
 
-  /** The loop as a job: `export default engine.loop(() => { … })`. */
+  /** Makes the job of a custom loop: `export default engine.loop(() => { … })`. */
   loop(body: (args: Arguments) => void): Job {
     const composition = () => {
       if (this.#composition !== undefined) return this.#composition;
@@ -143,7 +143,7 @@ export class RapidformerEngine {
         config: defaults,
         data: async (config, { seed }) => {
           const args = setArgs({ ...config, seed });
-          refuseShapes(args, "a loop of one's own, which lays its batches out by itself");
+          refuseShapes(args, "a custom loop, which makes its own batches");
           const opened = await Promise.all(
             [...this.#loaders.values()].map(async ({ split, samples }) => [split, await samples()] as const),
           );
@@ -180,27 +180,24 @@ export class RapidformerEngine {
         const args = setArgs(rank.config);
         this.#batches = (rank as unknown as RankContext).batches()[Symbol.iterator]();
         body(args);
-        // The run's last word is read where it has not been: at the end of an epoch the loop stops short of it.
+        // Reads the end of the run if the loop has not: it stops short of it at the end of an epoch.
         this.#batches.next();
       },
     );
     return job as unknown as Job;
   }
 
-  /** Adds the gradient of a loss to the step's: the seed's `engine.backward`. */
+  /** Adds the gradient of a loss to the step's gradient: Rapidformer's `engine.backward`. */
   backward(loss: ForwardResult): void {
     this.rank.backward(loss);
   }
 
-  /** Ends a micro-batch, and with the last one the step. */
+  /** Ends a micro-batch; the last one also ends the step. */
   step(): void {
     this.rank.step();
   }
 
-  /**
-   * All replicas' rows along dim 0, in their order; of held-out batches each sample once, whatever their number.
-   * The seed's `gather`.
-   */
+  /** All replicas' rows along dim 0, in order; each sample of a held-out split once. Rapidformer's `gather`. */
   gather(rows: Tensor): Tensor {
     const numRows = rows.shape[0] ?? 0;
     const own =
@@ -209,12 +206,12 @@ export class RapidformerEngine {
     return ops.cat(all, 0);
   }
 
-  /** Writes a line from the first rank. */
+  /** Prints a line from the first rank. */
   print(text: unknown): void {
     (this.rank as Rank).print(text);
   }
 
-  /** This replica's batches of a split that is held out: all replicas have equally many, so that they can gather. */
+  /** This replica's batches of a held-out split: equally many for all replicas, so that they can gather. */
   *heldOut(split: string): Generator<TensorBatch> {
     const { rank } = this;
     const { numSamples } = rank.facts as unknown as Facts;
@@ -247,7 +244,7 @@ export class RapidformerEngine {
     const { rank } = this;
     const { numTrain } = rank.facts as unknown as Facts;
     const steps = epochSteps(rank.config as Arguments, numTrain);
-    // A run that goes on begins in the middle of an epoch.
+    // A resumed run starts in the middle of an epoch.
     const numBatches = (steps - (rank.numSteps % steps)) * rank.accumulation;
     for (let batch = 0; batch < numBatches; batch++) {
       const next = this.#batches?.next();
@@ -267,7 +264,7 @@ export class RapidformerEngine {
   }
 }
 
-/** @returns what ranks must know of the data */
+/** @returns facts about the data that ranks need */
 export function factsOf(
   source: string,
   splits: Readonly<Record<string, { readonly length: number }>>,

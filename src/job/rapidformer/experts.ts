@@ -8,17 +8,17 @@ const howTokensAreDealt = [
   ...["moeMinCapacity", "moeTokenDropping", "mlpType"],
 ];
 
-/** Settings of experts, which only their model reads. */
+/** Settings of experts, read by models with experts only. */
 export const ofExperts: readonly string[] = ["numExperts", ...howTokensAreDealt];
 
-/** Settings that nothing reads where there are no experts. */
+/** Settings that are not read without experts. */
 export function unreadExperts({ numExperts }: Arguments): readonly string[] {
   return numExperts > 0 ? [] : howTokensAreDealt;
 }
 
 /**
- * The experts of the flags, by DeepSpeed's names and Megatron's.
- * @throws {TroupeError} `ARGUMENTS` for another `--topk` than 1 or 2, or for weights that a run is to begin with
+ * Reads the experts' settings, by DeepSpeed's names and Megatron's.
+ * @throws {TroupeError} `ARGUMENTS` unless `--topk` is 1 or 2, or if the run starts from existing weights
  */
 export function expertsOf(args: Arguments): ExpertConfig {
   const { topk: k, pretrainedModelNameOrPath, loadedWeights, fresh, mlpType } = args;

@@ -1,7 +1,7 @@
-/** What follows a flag: nothing, one value, several, or one of some words. */
+/** Values that follow a flag: none, one, several, or one of some words. */
 export type Takes = "nothing" | "number" | "integer" | "text" | "texts" | readonly string[];
 
-/** What a flag means here. */
+/** Effect of a flag. */
 export type Fate =
   /** A setting of the job, which templates read by `getArgs()`. */
   | {
@@ -10,37 +10,37 @@ export type Fate =
       readonly standard: SettingValue;
       readonly value?: SettingValue;
     }
-  /** An option of the runtime, by its path; `value` where the flag stands for one. */
+  /** An option of the runtime, by its path; `value` if the flag implies one. */
   | { readonly is: "option"; readonly path: string; readonly value?: unknown }
-  /** Neither: worked out of it together with others, in `settle.ts`. */
+  /** Computed together with other flags in `settle.ts`. */
   | { readonly is: "derived"; readonly to: string }
-  /** Accepted, and nothing follows of it, because what it asks for is so anyway or has no meaning here. */
+  /** Accepted without effect: always so, or meaningless here. */
   | { readonly is: "no-op"; readonly reason: string }
   /** Refused by name. `use`: what to write instead. */
   | { readonly is: "refused"; readonly use: string };
 
-/** What a setting of a job may be. */
+/** Value of a job's setting. */
 export type SettingValue = string | number | boolean;
 
 /** One flag of Rapidformer's command line. */
 export interface Flag {
-  /** With its dashes, as the seed or Megatron-LM writes it. */
+  /** With its dashes, as Rapidformer or Megatron-LM writes it. */
   readonly flag: string;
   readonly also: readonly string[];
   readonly takes: Takes;
   readonly fate: Fate;
-  /** A sentence without its full stop. */
+  /** The help text, without a full stop. */
   readonly meaning: string;
-  /** Whether the original document shows it. */
+  /** Whether Rapidformer's documentation shows it. */
   readonly isShown: boolean;
 }
 
 interface More {
   readonly also?: readonly string[];
   readonly shown?: true;
-  /** What the flag stands for, where it takes nothing. */
+  /** The value implied by a flag that takes none. */
   readonly value?: SettingValue;
-  /** Of the setting, where it is not the flag's own in camel case. */
+  /** Name of the setting, if it is not the flag in camel case. */
   readonly name?: string;
 }
 
@@ -64,7 +64,7 @@ export function settingName(flag: string): string {
   return flag.replace(/^--/, "").replaceAll(/[-_]+([a-z0-9])/gi, (_, letter: string) => letter.toUpperCase());
 }
 
-/** @param standard - what stands where it is left out; 0 and "" mostly mean that something else decides */
+/** @param standard - the default; 0 and "" mostly mean that something else decides */
 export function setting(
   flag: string,
   takes: Takes,
@@ -82,13 +82,13 @@ export function setting(
   );
 }
 
-/** @param path - of `RuntimeOptions` or of a command line's output */
+/** @param path - in `RuntimeOptions`, or in the outputs of a command line */
 export function option(flag: string, takes: Takes, path: string, meaning: string, more: More = {}): Flag {
   const { value } = more;
   return built(flag, takes, { is: "option", path, ...(value !== undefined && { value }) }, meaning, more);
 }
 
-/** @param to - in words, for the docs */
+/** @param to - what the flag becomes, in words for the docs */
 export function derived(flag: string, takes: Takes, to: string, meaning: string, more: More = {}): Flag {
   return built(flag, takes, { is: "derived", to }, meaning, more);
 }

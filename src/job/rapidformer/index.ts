@@ -1,4 +1,4 @@
-/** Rapidformer's surface: its flags, its templates, and the jobs that its tasks amount to. */
+/** Rapidformer's API: its flags, its templates, and the jobs of its tasks. */
 export { type Arguments, defaultArguments, getArgs } from "./arguments.ts";
 export {
   type Composed,

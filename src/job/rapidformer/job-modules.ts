@@ -1,4 +1,4 @@
-/** The modules of the jobs that are trained without a script of one's own. */
+/** Modules of the jobs that need no script. */
 export const jobModules = {
   finetune: new URL("./jobs/finetune.ts", import.meta.url),
   pretrain: new URL("./jobs/pretrain.ts", import.meta.url),

@@ -1,21 +1,21 @@
 import { noGrad, scope, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { type DocumentEnds, documentPlaces } from "../../library/data/index.ts";
 
-/** Rows behind each other as one, and what stands where in it: int64, for a causal model. */
+/** Rows concatenated into one, for a causal model. int64. */
 export type LeftToRightRow = {
   /** [1, B·T] */
   readonly inputIds: Tensor;
-  /** [n + 1], where what sees nothing before it begins: each row, and behind each end of a document where attention is reset. */
+  /** [n + 1], start of each segment: each row, and with reset attention each document. The last entry is the end. */
   readonly segments: Tensor;
-  /** [1, B·T], from the beginning of each row, or document where positions are reset. */
+  /** [1, B·T], from 0 at the start of each row, or of each document if positions are reset. */
   readonly positionIds: Tensor;
-  /** float32 [1, B·T], 0 where a prediction does not count. */
+  /** float32 [1, B·T], 0 at positions left out of the loss. */
   readonly lossMask: Tensor;
 };
 
 /**
- * The seed's `get_ltor_masks_and_position_ids`, without its matrix of T × T for each row: documents that do not see each other
- * are segments of one row.
+ * Megatron's `get_ltor_masks_and_position_ids`, without a T × T mask for each row: documents that do not attend to each other are
+ * segments of one row.
  * @param tokens - int64 [B, T]
  */
 export function leftToRightRows(tokens: Tensor, ends: DocumentEnds): LeftToRightRow {

@@ -1,6 +1,6 @@
 import { currentRank } from "./current-rank.ts";
 
-/** What a script tells while it runs; a line each, from the first rank alone. */
+/** Writes a script's messages, a line each, from the first rank alone. */
 export interface Logger {
   info(text: unknown): void;
   warning(text: unknown): void;
@@ -8,8 +8,8 @@ export interface Logger {
 }
 
 /**
- * The seed's `get_logger()`: lines among the run's own, in `--events` and on the dashboard too. A warning says that it is one.
- * @throws {TroupeError} `LOOP_ORDER`, when it is written to outside of a rank
+ * Rapidformer's `get_logger()`: its lines are among the run's own, in `--events` and on the dashboard. A warning is marked as one.
+ * @throws {TroupeError} `LOOP_ORDER` for a message outside a rank
  */
 export function getLogger(): Logger {
   const writer = (prefix: string) => (text: unknown) =>

@@ -4,19 +4,19 @@ import { argumentError } from "./run-parts.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Sizes: a config.json and a flag must agree on them. */
+/** Sizes: flags must agree with config.json. */
 const sizes = [
   ...(["numLayers", "hiddenSize", "numAttentionHeads"] as const),
   ...(["maxPositionEmbeddings", "ffnHiddenSize"] as const),
 ];
 
-/** Flags that may say otherwise than a config.json, since weights do not depend on them. */
+/** Flags that may differ from config.json, since the weights do not depend on them. */
 const free = ["attentionDropout", "hiddenDropout", "layernormEpsilon", "initMethodStd"] as const;
 
 /**
- * A model's config.json with what the flags say of its architecture.
- * @param fields - of a folder's config.json; of a family alone (`{ model_type }`) the flags give the sizes
- * @throws {TroupeError} `ARGUMENTS` naming a flag and the field that it contradicts, or a flag that the family has no field for
+ * Adds the architecture flags to a model's config.json.
+ * @param fields - of a folder's config.json; with `{ model_type }` alone the flags give the sizes
+ * @throws {TroupeError} `ARGUMENTS` naming a flag and the field that it contradicts, or a flag without a field in the family
  */
 export function withArchitecture(fields: Fields, args: Arguments): Fields {
   const called: SizeNames = familyOf(fields)?.sizes ?? encoderSizes;
@@ -38,7 +38,7 @@ export function withArchitecture(fields: Fields, args: Arguments): Fields {
     const isSaid = name.endsWith("Dropout") ? args[name] >= 0 : args[name] > 0;
     if (!isSaid) continue;
     const ofFamily = called[name] ?? [];
-    // A dropout of 0 is what a family without it has.
+    // A family without a dropout field behaves as with a dropout of 0.
     if (ofFamily.length === 0 && args[name] > 0)
       throw argumentError(
         `no ${flagOf(name)} of ${fields.model_type}`,
@@ -47,7 +47,7 @@ export function withArchitecture(fields: Fields, args: Arguments): Fields {
       );
     for (const field of ofFamily) own[field] = args[name];
   }
-  // A feed-forward layer is four times as wide unless told otherwise, whatever BERT base has.
+  // By default a feed-forward layer is four times as wide, even if the family's own default differs.
   const [width = ""] = called.ffnHiddenSize ?? [];
   for (const field of called.headWidth ?? [])
     if (fields[field] === undefined && args.hiddenSize > 0 && args.numAttentionHeads > 0)
@@ -56,7 +56,7 @@ export function withArchitecture(fields: Fields, args: Arguments): Fields {
   return { ...fields, ...own, ...(isNew && width !== "n_inner" && { [width]: 4 * args.hiddenSize }) };
 }
 
-/** A vocabulary's size as it is padded: to a multiple that ranks which split it share evenly. */
+/** Size of a vocabulary, padded so that tensor-parallel ranks can split it evenly. */
 export function paddedVocabulary(size: number, args: Arguments): number {
   const multiple = args.makeVocabSizeDivisibleBy * args.tensorModelParallelSize;
   return Math.ceil(size / multiple) * multiple;

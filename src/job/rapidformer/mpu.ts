@@ -8,9 +8,8 @@ const placeAlong = (axis: MeshAxis) => () => currentRank().axes[axis].index;
 const sizeOf = (axis: MeshAxis) => () => currentRank().axes[axis].size;
 
 /**
- * Megatron's `mpu`, as far as scripts ask it: where the rank stands in the mesh, which is `rank.axes`. Inside loops and the hooks of a
- * rank.
- * @throws {TroupeError} `LOOP_ORDER` elsewhere
+ * Megatron's `mpu`, as far as scripts use it: the rank's position in the mesh, as in `rank.axes`. For loops and hooks.
+ * @throws {TroupeError} `LOOP_ORDER` outside a rank
  */
 export const mpu = {
   getDataParallelRank: placeAlong("dp"),
@@ -22,8 +21,8 @@ export const mpu = {
   isPipelineFirstStage: () => currentRank().axes.pp.index === 0,
   isPipelineLastStage: () => currentRank().axes.pp.index === currentRank().axes.pp.size - 1,
   /**
-   * The named tensors of a batch as one dtype. Ranks that split a layer are given the same batch, so nothing is sent.
-   * @throws {TroupeError} `DATA_BATCH` where the batch lacks one
+   * Returns named tensors of a batch in one dtype. Tensor-parallel ranks have the same batch already, so nothing is sent.
+   * @throws {TroupeError} `DATA_BATCH` if the batch lacks one
    */
   broadcastData<K extends string>(keys: readonly K[], data: TensorBatch, dtype: DType): Record<K, Tensor> {
     const named = keys.map((key) => {

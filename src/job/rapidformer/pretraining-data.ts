@@ -18,25 +18,25 @@ import {
 import { type Arguments, getArgs } from "./arguments.ts";
 import { argumentError } from "./run-parts.ts";
 
-/** How the data of pre-training is built, by the names of the seed's builders. */
+/** Options of pre-training data, by the names of Megatron's builders. */
 export interface PretrainingData {
   /** `--data-path`: a prefix, or weights and prefixes. */
   readonly dataPrefix: string;
-  /** `--data-impl`: a format that the data is to have; mmap, lazy, cached, or infer for any. */
+  /** `--data-impl`: required format of the data; mmap, lazy, cached, or infer for any. */
   readonly dataImpl?: string;
   readonly splitsString: string;
   readonly trainValidTestNumSamples: readonly [train: number, valid: number, test: number];
   readonly seed: number;
-  /** Nothing is warmed up in any case. */
+  /** Without effect: there is no warm-up. */
   readonly skipWarmup?: boolean;
 }
 
 type ThreeSplits<T> = readonly [train: Samples<T>, valid: Samples<T> | null, test: Samples<T> | null];
 
-/** A row of GPT's tokens: one more than a sample predicts. */
+/** A row of a causal model: one token more than it predicts. */
 export type GptRecord = { readonly text: Tensor };
 
-/** A row of BERT's pre-training by Hugging Face's names in camel case, int64; labels are −100 where nothing is asked. */
+/** A row of BERT's pre-training, by Hugging Face's names in camel case, int64; labels are −100 at tokens that are not predicted. */
 export type BertRecord = {
   readonly inputIds: Tensor;
   readonly attentionMask: Tensor;
@@ -46,8 +46,8 @@ export type BertRecord = {
 };
 
 /**
- * The seed's `build_train_valid_test_datasets`: Megatron's GPT samples, `text` int64 [seqLength + 1].
- * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` where nothing is left to train on
+ * Megatron's `build_train_valid_test_datasets`: GPT samples, `text` int64 [seqLength + 1].
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` if no training data is left
  */
 export function buildTrainValidTestDatasets(
   options: PretrainingData & { readonly seqLength: number },
@@ -64,8 +64,8 @@ export function buildTrainValidTestDatasets(
 }
 
 /**
- * The seed's `build_train_valid_test_datasets_for_huggingface`: Megatron's BERT samples by the names of Hugging Face's inputs.
- * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` where nothing is left to train on
+ * Rapidformer's `build_train_valid_test_datasets_for_huggingface`: Megatron's BERT samples under Hugging Face's names.
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` if no training data is left
  */
 export function buildTrainValidTestDatasetsForHuggingface(
   options: PretrainingData & {
@@ -74,7 +74,7 @@ export function buildTrainValidTestDatasetsForHuggingface(
     readonly shortSeqProb: number;
     readonly binaryHead?: boolean;
     readonly tokenizer: Tokenizer;
-    /** Of the vocabulary that words at random are drawn from. Default: the tokenizer's own. */
+    /** Size of the vocabulary that random words are drawn from. Default: the tokenizer's. */
     readonly vocabSize?: number;
   },
 ): ThreeSplits<BertRecord> {
@@ -99,7 +99,7 @@ export function buildTrainValidTestDatasetsForHuggingface(
   }));
 }
 
-/** A row of T5's pre-training by Hugging Face's names in camel case, int64; labels are −100 behind the end. */
+/** A row of T5's pre-training, by Hugging Face's names in camel case, int64; labels are −100 at padding. */
 export type T5Record = {
   readonly inputIds: Tensor;
   readonly attentionMask: Tensor;
@@ -109,13 +109,13 @@ export type T5Record = {
 };
 
 /**
- * Megatron's T5 samples, spans of which a sentinel each stands for, by the names of Hugging Face's inputs.
- * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` where nothing is left to train on
+ * Megatron's T5 samples, in which sentinels replace masked spans, under Hugging Face's names.
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` if no training data is left
  */
 export function buildTrainValidTestDatasetsForT5(
   options: PretrainingData & {
     readonly maxSeqLength: number;
-    /** Of the decoder. Default: as long as the encoder's. */
+    /** Length of the decoder's rows. Default: that of the encoder's. */
     readonly maxSeqLengthDec?: number;
     readonly maskedLmProb: number;
     readonly shortSeqProb: number;
@@ -152,8 +152,8 @@ export function buildTrainValidTestDatasetsForT5(
 }
 
 /**
- * The tokenizer of `--tokenizer-type` with its files, else of the model's folder: the seed's `get_tokenizer()`.
- * @throws {TroupeError} `ARGUMENTS` where neither is given, `TOKENIZER_INVALID`
+ * Opens the tokenizer of `--tokenizer-type` with its files, else of the model's folder: Rapidformer's `get_tokenizer()`.
+ * @throws {TroupeError} `ARGUMENTS` if neither is given; `TOKENIZER_INVALID`
  */
 export async function getTokenizer(args: Arguments = getArgs()): Promise<Tokenizer> {
   const { tokenizerType, vocabFile, mergeFile, pretrainedModelNameOrPath: folder } = args;
@@ -179,7 +179,7 @@ export async function getTokenizer(args: Arguments = getArgs()): Promise<Tokeniz
   return loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
 }
 
-/** The token that ends a document; undefined where the vocabulary has none of those. */
+/** Id of the token that ends a document; undefined if the vocabulary has none. */
 export function endOfDocument({ spec }: Tokenizer): number | undefined {
   if (spec.kind !== "hugging-face") return undefined;
   const { added_tokens: added, model } = spec.tokenizer as {
@@ -192,10 +192,10 @@ export function endOfDocument({ spec }: Tokenizer): number | undefined {
   return ids.find((id) => id !== undefined);
 }
 
-/** Both words for the older format mean the same one. */
+/** lazy and cached name the same older format. */
 const formats: Readonly<Record<string, string>> = { mmap: "mmap", lazy: "cached", cached: "cached" };
 
-/** Prefixes and their weights, all of the format that is asked for. */
+/** @returns prefixes and weights, after checking that all have the requested format */
 function prefixesOf({ dataPrefix, dataImpl = "infer" }: PretrainingData): readonly string[] {
   const words = dataPathOf(dataPrefix);
   const asked = ownValue(formats, dataImpl);
@@ -212,7 +212,7 @@ function prefixesOf({ dataPrefix, dataImpl = "infer" }: PretrainingData): readon
   return words;
 }
 
-/** Weights stand before prefixes, which are whole paths: `0.7 /data/books 0.3 /data/web`. */
+/** Splits weights and prefixes, which are complete paths: `0.7 /data/books 0.3 /data/web`. */
 function dataPathOf(text: string): readonly string[] {
   const parts = [...text.matchAll(/([\d.]+) (\/.*?)(?= [\d.]+ \/|$)/g)];
   const isBlend = parts.length > 0 && parts[0]?.index === 0;

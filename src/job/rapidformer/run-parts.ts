@@ -16,15 +16,15 @@ import { configOfFile } from "../../library/models/index.ts";
 import type { BestRule, TrainingPlan } from "../index.ts";
 import { type Arguments, defaultArguments, flagOf } from "./arguments.ts";
 
-/** What the arguments ask for that contradicts itself, or is lacking. */
+/** The error for arguments that are missing or contradict each other. */
 export function argumentError(expected: string, got: string, hint?: string): TroupeError {
   return new TroupeError("ARGUMENTS", { where: "rapidformer", expected, got, hint });
 }
 
 /**
- * Where a flag was given that nothing would read: an option is obeyed or refused.
+ * Refuses a given flag that would be ignored.
  * @param names - of settings that are not read
- * @param where - in which work they are not
+ * @param where - kind of run that does not read them
  * @throws {TroupeError} `ARGUMENTS` naming the flag
  */
 export function refuseUnread(args: Arguments, names: readonly string[], where: string, hint?: string): void {
@@ -33,7 +33,7 @@ export function refuseUnread(args: Arguments, names: readonly string[], where: s
   throw argumentError(`no ${flagOf(given)} ${where}`, `${args[given]}`, hint ?? "nothing would read it");
 }
 
-/** Where nothing would read them. @throws {TroupeError} `ARGUMENTS` for `--dynamic-shapes` and `--packing` */
+/** Refuses flags that would be ignored. @throws {TroupeError} `ARGUMENTS` for `--dynamic-shapes` and `--packing` */
 export function refuseShapes({ dynamicShapes, packing }: Arguments, got: string): void {
   if (dynamicShapes || packing)
     throw argumentError(`a Finetuner, or a task, with ${packing ? "--packing" : "--dynamic-shapes"}`, got);
@@ -45,14 +45,14 @@ export function batchSizeOf({ globalBatchSize }: Arguments): number {
   throw argumentError("--global-batch-size or --micro-batch-size", "neither");
 }
 
-/** What `--dynamic-shapes` sorts at a time: the samples of one step, unless a batch that grows has several steps in it. */
+/** Number of samples that `--dynamic-shapes` sorts at a time: a full global batch, which with a ramp-up spans several steps at first. */
 export function stepWindow(args: Arguments): { readonly window: number; readonly isStep: boolean } {
   return { window: batchSizeOf(args), isStep: args.rampupBatchSize === "" };
 }
 
 /**
- * How the batch grows; undefined where it does not.
- * @throws {TroupeError} `ARGUMENTS` unless by three numbers that reach the global batch, in a run counted in samples
+ * Reads the batch size ramp-up; undefined without one.
+ * @throws {TroupeError} `ARGUMENTS` unless three numbers lead to the global batch, in a run counted in samples
  */
 function rampUpOf(args: Arguments): RampUp | undefined {
   const { rampupBatchSize: text, trainSamples } = args;
@@ -62,7 +62,7 @@ function rampUpOf(args: Arguments): RampUp | undefined {
   const areNumbers = [start, increment, samples].every((each) => Number.isSafeInteger(each) && each > 0);
   if (!areNumbers || others.length > 0 || start > end || (end - start) % increment !== 0)
     throw argumentError(
-      `--rampup-batch-size START INCREMENT SAMPLES, from START in whole increments to ${end}`,
+      `--rampup-batch-size START INCREMENT SAMPLES, from START in full increments to ${end}`,
       text,
       `such as --rampup-batch-size ${Math.ceil(end / 4)} ${Math.ceil(end / 4)} 1000`,
     );
@@ -71,15 +71,15 @@ function rampUpOf(args: Arguments): RampUp | undefined {
   return { start, end, increment, samples };
 }
 
-/** Steps of one epoch: batches that are whole, at least one. */
+/** Steps of one epoch: full batches, at least one. */
 export function epochSteps(args: Arguments, numTrain: number): number {
   return Math.max(1, Math.floor(numTrain / batchSizeOf(args)));
 }
 
 /**
- * Steps in all.
+ * Total number of steps.
  * @param numTrain - samples of one epoch
- * @throws {TroupeError} `ARGUMENTS` unless the length is given once
+ * @throws {TroupeError} `ARGUMENTS` unless the length is given exactly once
  */
 export function stepsOf(args: Arguments, numTrain: number): number {
   const { epochs, trainIters, trainSamples, keepLast } = args;
@@ -99,7 +99,7 @@ export function stepsOf(args: Arguments, numTrain: number): number {
 }
 
 /**
- * The part of a run's plan that the arguments give; the caller adds evaluations.
+ * The training plan of the arguments; the caller adds evaluations.
  * @throws {TroupeError} `ARGUMENTS` for a length that is given twice, or a model's folder without weights
  */
 export function planOf(args: Arguments, numTrain: number): TrainingPlan {
@@ -118,7 +118,7 @@ export function planOf(args: Arguments, numTrain: number): TrainingPlan {
   };
 }
 
-/** The weights that a run begins with, and the files that its saved models carry on. */
+/** The initial weights, and the files that saved models carry on. */
 function beginningOf(args: Arguments): Pick<TrainingPlan, "pretrained" | "companions"> {
   const { pretrainedModelNameOrPath: model, loadedWeights, fresh } = args;
   if (fresh && (model === "" || loadedWeights !== ""))
@@ -141,10 +141,10 @@ function beginningOf(args: Arguments): Pick<TrainingPlan, "pretrained" | "compan
   };
 }
 
-/** Tasks that number the characters of their own data. */
+/** Tasks whose vocabulary is the characters of their data. */
 const withOwnCharacters: ReadonlySet<string> = new Set(["speech_recognition"]);
 
-/** Whether a run cuts text as its model's folder does: by the folder's files, or by others that say the same. */
+/** Whether a run uses the tokenizer of its model's folder, from the folder's files or from equal ones. */
 function hasOwnTokenizer({ task, tokenizerType, vocabFile, mergeFile }: Arguments, folder: string): boolean {
   if (withOwnCharacters.has(task)) return false;
   if (tokenizerType === "" || vocabFile === "") return true;
@@ -157,7 +157,7 @@ function isSameFile(one: string, other: string): boolean {
   return readBoundedSync(one, maxFileBytes.tokenizer).equals(readBoundedSync(other, maxFileBytes.tokenizer));
 }
 
-/** How evaluations are compared, where that is asked for; Hugging Face's `eval_` before a name is left out. */
+/** Rule that compares evaluations, if requested; Hugging Face's prefix `eval_` is dropped. */
 function bestRuleOf(args: Arguments): BestRule | undefined {
   const { earlyStoppingPatience: patience, metricForBestModel: metric, greaterIsBetter } = args;
   if (patience === 0 && metric === "") {
@@ -171,7 +171,7 @@ function bestRuleOf(args: Arguments): BestRule | undefined {
   };
 }
 
-/** The optimizer of the flags. @throws {TroupeError} `ARGUMENTS` without a rate */
+/** The optimizer of the flags. @throws {TroupeError} `ARGUMENTS` without a learning rate */
 export function optimizerOf(parameters: NamedShapes, args: Arguments): OptimizerSpec {
   const { lr, weightDecay, adamBeta1, adamBeta2, adamEps, sgdMomentum } = args;
   if (!(lr > 0)) throw argumentError("--lr above 0", `${lr}`, "such as --lr 2e-5");
@@ -182,8 +182,8 @@ export function optimizerOf(parameters: NamedShapes, args: Arguments): Optimizer
 }
 
 /**
- * The schedule of the flags, counted in samples as Megatron does. A run that is shorter than its warm-up ends in it.
- * @throws {TroupeError} `ARGUMENTS` where the warm-up or the decay is given twice
+ * The schedule of the flags, counted in samples as in Megatron. A run that is shorter than its warm-up ends in it.
+ * @throws {TroupeError} `ARGUMENTS` if the warm-up or the decay is given twice
  */
 export function scheduleOf(optimizer: OptimizerSpec, args: Arguments, numTrain: number): Schedule {
   const { lrDecayIters, lrDecaySamples, lrWarmupIters, lrWarmupSamples, lrWarmupFraction, minLr } = args;
@@ -208,7 +208,7 @@ export function scheduleOf(optimizer: OptimizerSpec, args: Arguments, numTrain: 
   });
 }
 
-/** The parsed config.json of a model's folder, for models and tasks. @throws {TroupeError} `ARGUMENTS` where there is none */
+/** Reads the config.json of a model's folder, for models and tasks. @throws {TroupeError} `ARGUMENTS` if there is none */
 export function readModelConfig(folder: string): Readonly<Record<string, unknown>> {
   const path = join(folder, "config.json");
   try {

@@ -1,24 +1,24 @@
 import { TroupeError } from "../../errors/index.ts";
 import { currentRank } from "./current-rank.ts";
 
-/** A clock that is started and stopped, and adds up. */
+/** A stopwatch that accumulates. */
 export interface Timer {
   start(): void;
   stop(): void;
-  /** Seconds between its starts and stops, up to now where it runs; from 0 again afterwards unless `reset` is false. */
+  /** Total seconds between starts and stops, up to now if it runs; then resets to 0 unless `reset` is false. */
   elapsed(reset?: boolean): number;
 }
 
-/** A script's clocks by their names, each made where it is first named. */
+/** A script's timers by name, each made on first use. */
 export interface Timers {
   (name: string): Timer;
-  /** Writes milliseconds of some of them in a line, from the first rank, each over `normalizer`, and begins them anew. */
+  /** Prints milliseconds of some timers on one line, each divided by `normalizer`, from the first rank; resets them. */
   log(names: readonly string[], normalizer?: number): void;
 }
 
 /**
- * The seed's `get_timers()`, with Megatron's functions. They tell the time of the rank's thread: of a GPU, until work was handed to it.
- * What a run itself does is timed without them: `--trace` has every pass, gather and update.
+ * Megatron's `get_timers()`. They measure the rank's thread: on a GPU, the time to launch work, not to run it. The run itself needs
+ * no timers: `--trace` shows every pass, gather and update.
  */
 export function getTimers(): Timers {
   return timers;
@@ -48,11 +48,11 @@ function timer(name: string): Timer {
   const runningS = () => (since === undefined ? 0 : (performance.now() - since) / 1000);
   return {
     start() {
-      if (since !== undefined) throw refused(name, "a timer that stands", "one that runs");
+      if (since !== undefined) throw refused(name, "a stopped timer", "a running one");
       since = performance.now();
     },
     stop() {
-      if (since === undefined) throw refused(name, "a timer that runs", "one that stands");
+      if (since === undefined) throw refused(name, "a running timer", "a stopped one");
       sumS += runningS();
       since = undefined;
     },

@@ -32,10 +32,10 @@ import {
   stepWindow,
 } from "./run-parts.ts";
 
-/** What a model provider returns: the model, declared, and how it is optimized; null for what the flags say. */
+/** Result of a model provider: the declared model, its optimizer and schedule; null: those of the flags. */
 export type ModelProvided = readonly [model: Module, optimizer: OptimizerFn, lrScheduler: LrSchedulerFn];
 
-/** What a forward step returns: the loss, or what it is computed from with the function that does, and what it tells besides. */
+/** Result of a forward step: the loss, or outputs with a function that computes the loss and metrics from them. */
 export type ForwardStep =
   | Losses
   | readonly [
@@ -45,7 +45,7 @@ export type ForwardStep =
 
 type SamplesOrNone = Samples<unknown> | null;
 
-/** What {@link Finetuner} and {@link PreTrainer} have in common: hooks, and the job that they amount to. */
+/** Common base of {@link Finetuner} and {@link PreTrainer}: the hooks, and the job made of them. */
 abstract class Trainer {
   readonly engine: RapidformerEngine;
 
@@ -53,26 +53,26 @@ abstract class Trainer {
     this.engine = engine;
   }
 
-  /** Lets `export default MyTrainer` stand for `export default new MyTrainer(new RapidformerEngine()).train()`. */
+  /** Makes `export default MyTrainer` short for `export default new MyTrainer(new RapidformerEngine()).train()`. */
   static job(this: new (engine: RapidformerEngine) => Trainer): Job {
     return new this(new RapidformerEngine()).train();
   }
 
   /**
-   * The seed's `model_optimizer_lr_scheduler_provider`: declares the model, in every rank; written for one device. Weights come
-   * from the folder of `--pretrained-model-name-or-path`, unless `--fresh` draws them.
+   * Rapidformer's `model_optimizer_lr_scheduler_provider`: declares the model, in every rank, as for one device. Weights come from the
+   * folder of `--pretrained-model-name-or-path`, unless `--fresh` draws them.
    */
   abstract modelOptimizerLrSchedulerProvider(): ModelProvided;
 
-  /** The seed's `run_forward_step`. `batchOrIterator`: a batch with {@link Finetuner}, an iterator of one with {@link PreTrainer}. */
+  /** Rapidformer's `run_forward_step`. `batchOrIterator`: a batch for {@link Finetuner}, an iterator of one for {@link PreTrainer}. */
   abstract runForwardStep(batchOrIterator: unknown, model: Module, rank: Rank): ForwardStep;
 
-  /** The job that the hooks amount to, for `export default`: nothing is trained by the call itself. */
+  /** Makes the job of the hooks, for `export default`; the call itself trains nothing. */
   train(): Job {
     return this.jobOf();
   }
 
-  /** All replicas' rows, in their order; see `RapidformerEngine.gather`. */
+  /** All replicas' rows, in order; see `RapidformerEngine.gather`. */
   gather(rows: Tensor): Tensor {
     return this.engine.gather(rows);
   }
@@ -115,14 +115,13 @@ abstract class Trainer {
 }
 
 /**
- * The seed's `Finetuner`: derive from it, write the hooks, and make `new MyFinetuner(engine).train()` the module's default
- * export. It is trained by epochs; after each, {@link runComputeMetrics} judges the model, and what it returns is told with the
- * epoch's last step.
+ * Rapidformer's `Finetuner`: subclass it, implement the hooks, and make `new MyFinetuner(engine).train()` the module's default
+ * export. It trains by epochs; the results of {@link runComputeMetrics} after each are reported with the epoch's last step.
  */
 export class Finetuner extends Trainer {
   /**
-   * The seed's `train_valid_test_datasets_provider`: samples by index, and how some become a batch. Called where the data is fed
-   * from, once; it may take its time.
+   * Rapidformer's `train_valid_test_datasets_provider`: returns samples by index, and a function that collates them. Called once, in
+   * the feeder; it may be slow.
    */
   trainValidTestDatasetsProvider(): Awaitable<
     readonly [
@@ -144,9 +143,9 @@ export class Finetuner extends Trainer {
   }
 
   /**
-   * The seed's `run_compute_metrics`, called on every rank after each epoch, without recording and dropout off: rows that
-   * {@link gather} has brought together are the same on all of them. Left out, the validation loss is told instead.
-   * @param model - in a list, as the seed has it
+   * Rapidformer's `run_compute_metrics`, called on every rank after each epoch, without recording and dropout: rows combined by
+   * {@link gather} are the same on all ranks. If missing, the validation loss is reported instead.
+   * @param model - in a list, as Rapidformer passes it
    */
   runComputeMetrics?(
     model: readonly [Module],
@@ -154,8 +153,8 @@ export class Finetuner extends Trainer {
   ): Readonly<Record<string, number>>;
 
   /**
-   * How long a sample of training is, for `--dynamic-shapes`: a step's samples are then dealt to its batches by length, and
-   * batches that are padded to their longest have little to pad.
+   * Length of a training sample, for `--dynamic-shapes`: a step's samples are sorted into its batches by length, so that padding each
+   * batch to its longest sample adds little.
    */
   lengthOf?(sample: unknown): number;
 
@@ -164,7 +163,7 @@ export class Finetuner extends Trainer {
     return this.train();
   }
 
-  /** The seed's `build_data_loader`, for a loop of one's own; see `RapidformerEngine.buildDataLoader`. */
+  /** Rapidformer's `build_data_loader`, for a custom loop; see `RapidformerEngine.buildDataLoader`. */
   buildDataLoader<T, B extends Batch>(
     split: string,
     samples: () => Awaitable<Samples<T>>,
@@ -222,15 +221,15 @@ export class Finetuner extends Trainer {
 }
 
 /**
- * The seed's `PreTrainer`: as {@link Finetuner}, but trained by steps on samples in the order that
- * their dataset gives them, and judged by its loss alone, every `--eval-interval` steps on `--eval-iters` batches.
+ * Rapidformer's `PreTrainer`: like {@link Finetuner}, but it trains by steps on samples in the dataset's order, and evaluates only
+ * the loss, every `--eval-interval` steps on `--eval-iters` batches.
  */
 export class PreTrainer extends Trainer {
   /**
-   * The seed's `train_valid_test_datasets_provider`.
-   * @param _trainValTestNumSamples - how many of each the run reads
-   * @returns samples by index, null for a split that is not there; records of numbers and tensors are stacked unless a fourth
-   *   entry collates them
+   * Rapidformer's `train_valid_test_datasets_provider`.
+   * @param _trainValTestNumSamples - samples that the run reads of each split
+   * @returns samples by index, null for a missing split; records of numbers and tensors are stacked unless a fourth entry collates
+   *   them
    */
   trainValidTestDatasetsProvider(
     _trainValTestNumSamples: readonly [train: number, valid: number, test: number],
@@ -296,7 +295,7 @@ interface Facts {
   readonly numTrain: number;
 }
 
-/** Samples that a pre-training run reads: training, its evaluations, and one of the test. */
+/** Samples that a pre-training run reads of each split: training, all evaluations, and one test. */
 export function numSamplesOf(args: Arguments): readonly [number, number, number] {
   const { evalInterval, evalIters } = args;
   const steps = stepsOf(args, 0);
@@ -305,7 +304,7 @@ export function numSamplesOf(args: Arguments): readonly [number, number, number]
   return [args.trainSamples || steps * batchSize, evaluations * batchSize, evalIters * batchSize];
 }
 
-/** How pre-training is evaluated: not at all where nothing is held out, or no evaluation falls due. */
+/** Evaluations in pre-training: none without held-out data or if no evaluation falls due. */
 export function evaluationOf(args: Arguments, { numSamples }: Pick<Facts, "numSamples">) {
   const { evalInterval, evalIters } = args;
   if ((numSamples.validation ?? 0) === 0 || evalInterval === 0 || evalIters === 0) return {};
@@ -332,7 +331,7 @@ function opened(
   });
 }
 
-/** A template lays its own batches out: under `--packing` those of training are to be rows that samples share. */
+/** With `--packing`, checks that a template's training batches are packed rows. */
 function packedIfAsked(args: Arguments, collate: Collate<unknown, Batch>): Collate<unknown, Batch> {
   if (!args.packing) return collate;
   return (samples, place) => {

@@ -7,7 +7,7 @@ import { type RecordingTensors, readRecordings, stackRecordings } from "./exampl
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 
-/** A recording, and what it is of. */
+/** A recording with its label. */
 export interface LabelledRecording {
   readonly samples: Float32Array;
   readonly label: string;
@@ -20,9 +20,9 @@ export type LabelledRecordings = RecordingTensors & {
 };
 
 /**
- * What a recording is of: a word, a speaker, a sound. Score: accuracy.
+ * Classifies recordings: a word, a speaker, a sound. Score: accuracy.
  *
- * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, beside it, and `label`.
+ * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, relative to the file, and `label`.
  */
 export const audioClassification: TaskDefinition<LabelledRecording, LabelledRecordings> = defineTask({
   task: "audio_classification",

@@ -13,22 +13,22 @@ import { TextRows } from "./text-rows.ts";
 export type TextWindowBatch = {
   /** int64 [rows, length]. */
   readonly inputIds: Tensor;
-  /** The inputs themselves; −100 where a row is padded, and at the first token of each window that shares a row. */
+  /** The inputs; −100 at padding, and at the first token of each packed window. */
   readonly labels: Tensor;
-  /** int64 [n + 1], where the windows begin that share the one row, and where the last ends; where they do. */
+  /** int64 [n + 1], start of each packed window, and end of the last; undefined unless packed. */
   readonly segments?: Tensor;
 };
 
-/** A text is longer than a row, and cut into them. */
+/** Texts may be longer than a row: they are cut into rows. */
 const unbounded = { max_position_embeddings: undefined, n_positions: undefined };
 
-/** Tokens of a window, unless told otherwise. */
+/** Default tokens of a window. */
 const LENGTH = 256;
 
 /**
- * Which token comes next. Score: perplexity over all tokens that are asked for.
+ * Predicts the next token. Score: perplexity over all predicted tokens.
  *
- * Files: see `readTexts`. Long texts that lie on the disk and are read again and again are better off with `textDataset`.
+ * Files: see `readTexts`. For long texts on disk that are read repeatedly, `textDataset` is better.
  */
 export const causalLm: WeighedTask<string, TextWindowBatch> = defineTask({
   task: "causal_lm",
@@ -57,7 +57,7 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = defineTask({
     });
   },
 
-  // Of each row, and of each window of one, all tokens but the first are asked for.
+  // All tokens but the first of each row or packed window are predicted.
   weigh: ({ labels }) =>
     labels
       .narrow(1, 1, (labels.shape[1] ?? 1) - 1)
@@ -71,13 +71,13 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = defineTask({
   },
 });
 
-/** What each row costs in all, and how many tokens it is asked for: float32 [B, 2]. */
+/** Total loss of each row, and number of its predicted tokens: float32 [B, 2]. */
 export function natsOf(logits: Tensor, targets: Tensor): { readonly nats: Tensor } {
   const nats = crossEntropy(logits, targets, { reduction: "none" }).view(targets.shape).sum([1]);
   return { nats: ops.stack([nats, targets.ge(0).sum([1]).to("float32")], 1) };
 }
 
-/** The perplexity of what {@link natsOf} tells of all rows. */
+/** The perplexity of all rows' {@link natsOf}. */
 export function scoreNats(predicted: Parameters<typeof numbersOf>[0]): { readonly perplexity: number } {
   const rows = numbersOf(predicted, "nats");
   const sum = (column: number) => rows.reduce((total, row) => total + (row[column] ?? 0), 0);

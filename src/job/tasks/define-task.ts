@@ -12,31 +12,31 @@ import type { ModelBatch, TaskModel } from "../../library/models/index.ts";
 import type { Examples, Fields, TaskData, TaskDefinition, TaskFacts, WeighedTask } from "./task.ts";
 import type { TextRows, TextTokens } from "./text-rows.ts";
 
-/** The samples of a task, made of its examples, and how they become batches and scores. */
+/** Samples of a task, and how they become batches and scores. */
 export interface TaskSamples<S, B extends Batch> {
   readonly splits: Examples<S>;
   /** Fields of the model's config.json that the data determines. Default: none. */
   readonly fields?: Fields;
   /** Other facts of the dataset. Default: none. */
   readonly facts?: Fields;
-  /** A sample's row of text, by which samples of about one length are brought together. Default: samples have none. */
+  /** Each sample's row of text, used to batch samples of similar length. Default: none. */
   readonly texts?: { readonly rows: TextRows; rowOf(sample: S): TextTokens };
   readonly collate: Collate<S, B>;
-  /** Default: the tokens of texts that are no padding; none of other samples. */
+  /** Default: tokens of texts without padding; none for other samples. */
   countTokens?(batch: B): number;
-  /** @param predicted - of the first samples of a split, `asked` */
+  /** @param predicted - for the first samples of a split, `asked` */
   score(predicted: Rows, asked: readonly S[]): Scores;
 }
 
-/** A {@link TaskDefinition}, of which most tasks leave out this. */
+/** A {@link TaskDefinition} with parts that most tasks leave out. */
 type TaskParts<E, B extends Batch> = Omit<TaskDefinition<E, B>, "loss" | "predict"> & {
   /** Default: the model's `loss`. */
   readonly loss?: TaskDefinition<E, B>["loss"];
-  /** Default: the model's `logits` of a batch without its labels. */
+  /** Default: the model's `logits` for a batch without its labels. */
   readonly predict?: TaskDefinition<E, B>["predict"];
 };
 
-/** A task with the loss and the predictions that most of them have. */
+/** Defines a task with the usual loss and predictions. */
 export function defineTask<E, B extends Batch>(
   parts: TaskParts<E, B> & Pick<WeighedTask<E, B>, "weigh">,
 ): WeighedTask<E, B>;
@@ -51,7 +51,7 @@ export function defineTask<E, B extends Batch>(parts: TaskParts<E, B>): TaskDefi
   };
 }
 
-/** The outputs of a model that a task reads, by their names. */
+/** Outputs of a model that a task reads, by name. */
 export function outputsOf<Name extends string>(
   model: TaskModel,
   batch: object,
@@ -59,7 +59,7 @@ export function outputsOf<Name extends string>(
   return model.forward(batch as ModelBatch) as Readonly<Record<Name, Tensor>>;
 }
 
-/** The dataset of a task's samples, which shuffles `train`. @param options - those that the task was given */
+/** Makes the dataset of a task's samples, which shuffles `train`. @param options - those given to the task */
 export function taskDataset<S, B extends Batch>(
   { source, seed }: Pick<TaskData, "source" | "seed">,
   { splits, fields = {}, facts, texts, collate, countTokens, score }: TaskSamples<S, B>,

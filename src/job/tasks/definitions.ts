@@ -14,7 +14,7 @@ import { speechRecognition } from "./speech-recognition.ts";
 import type { Fields, TaskDefinition, TaskFacts } from "./task.ts";
 import { tokenClassification } from "./token-classification.ts";
 
-/** Any task: what its examples and batches are only its own functions know. */
+/** Any task; only its own functions know the types of its examples and batches. */
 export type AnyTask = TaskDefinition<unknown, Batch>;
 
 const definitions = [
@@ -31,12 +31,12 @@ const definitions = [
   audioClassification,
 ] as unknown as readonly AnyTask[];
 
-/** The names of all tasks that are defined. */
+/** Names of all tasks. */
 export const taskNames: readonly string[] = definitions.map(({ task }) => task);
 
 /**
- * @param name - in Rapidformer's words
- * @throws {TroupeError} `MODEL_TASK` naming what is near
+ * @param name - as in Rapidformer
+ * @throws {TroupeError} `MODEL_TASK` with the nearest name
  */
 export function taskNamed(name: string): AnyTask {
   const found = definitions.find(({ task }) => task === name);
@@ -54,7 +54,7 @@ export function taskNamed(name: string): AnyTask {
 }
 
 /**
- * The model of a folder with the head that a task's data asks for, declared without memory.
+ * Declares the model of a folder, without memory, with the head that a task's data needs.
  * @param config - the parsed config.json @param facts - of the task's dataset
  * @throws {TroupeError} `MODEL_TASK`, `MODEL_CONFIG`
  */

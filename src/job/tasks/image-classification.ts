@@ -9,9 +9,9 @@ import { Labels } from "./examples/labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
 
-/** A picture of one channel, and what it shows. */
+/** A picture of one channel with its label. */
 export interface LabelledPicture {
-  /** Row-major, 0 to 255; or what reads them, where they rest on a disk until then. */
+  /** Row-major, 0 to 255; or a function that reads them from disk. */
   readonly pixels: Uint8Array | (() => Uint8Array);
   readonly height: number;
   readonly width: number;
@@ -27,10 +27,10 @@ export type LabelledPictures = {
 };
 
 /**
- * What a picture shows. Scores: accuracy, and whether the label is among the five most likely.
+ * Classifies pictures. Scores: accuracy, and accuracy among the five likeliest labels.
  *
  * Files: MNIST's four, gzipped or not, by their own names (`train-images…`, `t10k-labels…`) or with `test` for `t10k`. Pictures of
- * another size than the configuration's `image_size` are resized, as ViT's image processor does.
+ * another size than the config's `image_size` are resized, as in ViT's image processor.
  */
 export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictures> = defineTask({
   task: "image_classification",
@@ -88,7 +88,7 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
   },
 });
 
-/** Pixels along each side of what the model sees; undefined where its configuration says nothing: those of the pictures then. */
+/** Size of the model's pictures; undefined, which means that of the data's, if the config has none. */
 function sizeOf({ image_size: size }: Fields): PictureSize | undefined {
   if (size === undefined) return undefined;
   const [height, width] = Array.isArray(size) ? size : [size, size];

@@ -10,31 +10,31 @@ import { numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
-/** A picture, and what is said of it. */
+/** A picture with its description. */
 export interface DescribedPicture extends Picture {
   readonly text: string;
 }
 
-/** Pictures with their texts, the pair of each at its own row. */
+/** Pictures and texts; pairs have the same row. */
 export type DescribedPictures = Omit<TextTensors, "tokenTypeIds"> & {
-  /** float32 [rows, 3, height, width], each colour of the mean and deviation that CLIP was trained with. */
+  /** float32 [rows, 3, height, width], each colour normalized with CLIP's mean and deviation. */
   readonly pixelValues: Tensor;
 };
 
-/** A model whose loss looks among the batches of all replicas. */
+/** A model whose loss compares the batches of all replicas. */
 type AmongReplicas = TaskModel & { forward(batch: ModelBatch, replicas?: Replicas): ModelOutputs };
 
-/** Of red, green and blue, from 0 to 1. @see Radford et al. 2021, https://arxiv.org/abs/2103.00020 */
+/** Means of red, green and blue, from 0 to 1. @see Radford et al. 2021, https://arxiv.org/abs/2103.00020 */
 const MEANS = [0.48145466, 0.4578275, 0.40821073];
 const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
 
 /**
- * Which text a picture goes with: of those of a batch each picture is to be nearest to its own, and each text to its own, among
- * the micro-batches of all replicas as if they were one. Scores: the share of held-out texts whose picture is the nearest of all
- * that are held out, and of those with it among five.
+ * Matches pictures and texts: each picture should be nearest to its own text and each text to its own picture, among the
+ * micro-batches of all replicas. Scores: the share of held-out texts whose picture is the nearest, or among the five nearest, of all
+ * held-out pictures.
  *
- * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, a PNG beside the file, of any size: what the model sees is
- * the square in its middle, resized as CLIP's image processor does.
+ * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, the path of a PNG of any size relative to the file; its central
+ * square is resized, as in CLIP's image processor.
  */
 export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = defineTask({
   task: "image_text",
@@ -82,7 +82,7 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = de
     });
   },
 
-  // Of what is held out replicas need not have equally many: each looks among its own.
+  // Replicas may have different numbers of held-out samples: each compares only its own.
   loss: (model, batch, rank) =>
     (model as AmongReplicas).forward(batch, model.training ? rank.axes.dp : undefined).loss as Tensor,
 
@@ -92,7 +92,7 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = de
   },
 });
 
-/** Pixels along each side of what a family sees. */
+/** Size of a family's pictures, in pixels along each side. */
 function sizeOf({ vision_config, image_size }: Fields): number {
   const { image_size: ofVision } = (vision_config ?? {}) as Fields;
   return Number(ofVision ?? image_size ?? 224);

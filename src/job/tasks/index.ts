@@ -1,4 +1,4 @@
-/** What is learnt of what: for each task its examples, its batches, its loss, what is predicted and what that is worth. */
+/** Tasks: their examples, batches, losses, predictions and scores. */
 
 export {
   audioClassification,

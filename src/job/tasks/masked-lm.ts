@@ -10,17 +10,17 @@ import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
-/** Texts with gaps. */
+/** Texts with masked tokens. */
 export type GappedTexts = TextTensors & {
-  /** int64 [rows, length]: what stood in the gaps; −100 elsewhere. */
+  /** int64 [rows, length]: the original tokens at masked positions; −100 elsewhere. */
   readonly labels: Tensor;
 };
 
 /**
- * Which tokens stood in the gaps. What is hidden is a pure function of the seed and of how many samples were read before, so
- * that each epoch hides others. Scores: perplexity and accuracy in the gaps.
+ * Predicts masked tokens. The masks are a function of the seed and of the number of samples read before, so they differ in each
+ * epoch. Scores: perplexity and accuracy at masked tokens.
  *
- * Files: see `readTexts`; a text of several lines is one text a line.
+ * Files: see `readTexts`; each line of a text is a text of its own.
  */
 export const maskedLm: WeighedTask<string, GappedTexts> = defineTask({
   task: "masked_lm",

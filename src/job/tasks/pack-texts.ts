@@ -2,22 +2,22 @@ import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import type { TokenArray } from "../../library/data/index.ts";
 
-/** Tokens, or something of each. */
+/** Tokens, or a value for each token. */
 export type TokenList = readonly number[] | TokenArray;
 
-/** Texts behind each other in one row, none of which sees another: what a causal model reads. int64 */
+/** Texts packed into one row for a causal model; they do not attend to each other. int64 */
 export type PackedTexts = {
   /** [1, width] */
   readonly inputIds: Tensor;
-  /** [1, width], the inputs themselves; −100 at each text's first token, which no other text foretells, and where the row is padded. */
+  /** [1, width], the inputs; −100 at each text's first token, which no text predicts, and at padding. */
   readonly labels: Tensor;
-  /** [n + 1], where each text begins, and where the last ends. */
+  /** [n + 1], start of each text, and end of the last. */
   readonly segments: Tensor;
 };
 
 /**
- * Lays texts side by side, as `--packing` does: for a collate function of one's own. The row's width is rounded up to a multiple of
- * `multiple`, 1 unless told otherwise, with the token `padding`, 0, behind the last text.
+ * Packs texts into one row, as `--packing` does, for a custom collate function. The width is rounded up to a multiple of `multiple`
+ * (default 1) with the token `padding` (default 0).
  */
 export function packTexts(
   texts: readonly TokenList[],

@@ -8,31 +8,31 @@ import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 import { type TextRow, TextRows, type TextTensors } from "./text-rows.ts";
 
-/** A question, a text, and the words of it that answer: from `begin` to before `end`, counted between spaces. */
+/** A question, a text, and the words in it that answer: `begin` to before `end`, separated by spaces. */
 export interface Question {
   readonly question: string;
   readonly words: readonly string[];
   readonly begin: number;
   readonly end: number;
-  /** All answers that are right. */
+  /** All correct answers. */
   readonly answers: readonly string[];
 }
 
-/** Questions with their texts, and where in the row each answer lies. */
+/** Questions with their texts, and the positions of the answers. */
 export type Questions = TextTensors & {
-  /** int64 [rows]; 0, the row's first token, where the answer was cut away. */
+  /** int64 [rows]; 0, the row's first token, if the answer was cut off. */
   readonly startPositions: Tensor;
   readonly endPositions: Tensor;
 };
 
-/** Tokens of the longest answer that is guessed. */
+/** Maximum number of tokens of a predicted answer. */
 const MOST_ANSWER_TOKENS = 30;
 
 /**
- * Which words of a text answer a question. Scores, as SQuAD's: exact matches, and F1 of the words. Texts that are too long are
- * cut, not read in windows.
+ * Finds the words of a text that answer a question. Scores, as in SQuAD: exact matches, and F1 of the words. Texts that are too long
+ * are cut, not read in windows.
  *
- * Files: `.jsonl` or `.parquet` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as the hub has SQuAD.
+ * Files: `.jsonl` or `.parquet` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as SQuAD on the hub.
  */
 export const questionAnswering: TaskDefinition<Question, Questions> = defineTask({
   task: "question_answering",
@@ -85,7 +85,7 @@ export const questionAnswering: TaskDefinition<Question, Questions> = defineTask
   },
 });
 
-/** The words between the most likely beginning and the most likely end behind it. */
+/** The words from the likeliest start to the likeliest end after it. */
 function answerOf(
   { row, words }: { readonly row: TextRow; readonly words: readonly string[] },
   starts: readonly number[],

@@ -1,7 +1,7 @@
 import { scope, type Tensor } from "../../compute/tensor/index.ts";
 import type { Rows } from "../../library/data/index.ts";
 
-/** What was predicted under a name, a list of numbers for each sample. */
+/** Each sample's predictions of one name, as numbers. */
 export function numbersOf(rows: Rows, name: string): number[][] {
   const { shape } = rows[name] as Tensor;
   const [numRows = 0, ...rest] = shape;
@@ -12,7 +12,7 @@ export function numbersOf(rows: Rows, name: string): number[][] {
   return Array.from({ length: numRows }, (_, row) => [...values.subarray(row * width, (row + 1) * width)]);
 }
 
-/** Where the largest value stands, the first of several. */
+/** Index of the largest value, the first of equal ones. */
 export function indexOfMax(values: ArrayLike<number>): number {
   let best = 0;
   for (let index = 1; index < values.length; index++)

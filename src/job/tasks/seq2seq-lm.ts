@@ -10,21 +10,21 @@ import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
-/** A text, and the one that is to be written for it. */
+/** A text and its target. */
 export interface TextPair {
   readonly source: string;
   readonly target: string;
 }
 
-/** Texts, and what is to be written for each. */
+/** Texts and their targets. */
 export type TextPairs = Omit<TextTensors, "tokenTypeIds"> & {
-  /** int64 [rows, length]; −100 behind the end. */
+  /** int64 [rows, length]; −100 at padding. */
   readonly labels: Tensor;
 };
 
 /**
- * A text written for a text. Scores: exact matches, of texts that a greedy decoder would write without a fault (each token is the
- * most likely one behind those before it), and accuracy of the tokens.
+ * Generates a text from a text. Scores: the share of targets for which greedy decoding makes no error (each token is the likeliest
+ * after those before it), and accuracy of tokens.
  *
  * Files: `.jsonl`, `.parquet` or `.tsv` with `source` and `target`.
  */

@@ -9,7 +9,7 @@ import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Examples, Fields, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
-/** A text, or two, and what is to be said of them: a class by number or name, or a number that is not whole. */
+/** A text, or two, with a label: a class by number or name, or a fractional number. */
 export interface TextExample {
   readonly text: string;
   readonly pair?: string | undefined;
@@ -18,16 +18,16 @@ export interface TextExample {
 
 /** Texts with a label each. */
 export type LabelledTexts = TextTensors & {
-  /** int64 [rows], or float32 where labels are no classes. */
+  /** int64 [rows]; float32 if labels are numbers and not classes. */
   readonly labels: Tensor;
 };
 
 /**
- * What a text, or a pair of texts, is. Scores of classes: accuracy, Matthews' correlation and F1, of the second of two classes,
- * or else the mean over all; of numbers: Pearson's and Spearman's correlations.
+ * Classifies a text, or a pair of texts. Scores of classes: accuracy, Matthews' correlation, and F1: of the second of two classes, or
+ * the mean over all; of numbers: Pearson's and Spearman's correlations.
  *
- * Files: the Microsoft Research Paraphrase Corpus; `.tsv` with columns `sentence1`, `sentence2` and `label`, as GLUE's, or
- * `sentence` and `label`; `.jsonl` with `text`, perhaps `pair`, and `label`; `.parquet` with any of these.
+ * Files: the Microsoft Research Paraphrase Corpus; `.tsv` with columns `sentence1`, `sentence2` and `label`, as in GLUE, or
+ * `sentence` and `label`; `.jsonl` with `text`, optionally `pair`, and `label`; `.parquet` with any of these.
  */
 export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> = defineTask({
   task: "sequence_classification",

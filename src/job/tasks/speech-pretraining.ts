@@ -6,9 +6,9 @@ import { type RecordingTensors, readRecordings, stackRecordings } from "./exampl
 import { numbersOf } from "./rows.ts";
 import type { Fields, WeighedTask } from "./task.ts";
 
-// B recordings, T frames, K others of each, G codebooks of V codes each.
+// B recordings, T frames, K distractors of each, G codebooks of V codes each.
 
-/** A recording, of which nothing is written. */
+/** A recording without a text. */
 export interface BareRecording {
   readonly samples: Float32Array;
 }
@@ -16,18 +16,18 @@ export interface BareRecording {
 /** Recordings with masked frames. */
 export type MaskedRecordings = RecordingTensors & MaskedFrames;
 
-/** How far from the likeliest codes they are drawn, step by step: wav2vec 2's own. @see Baevski et al. 2020 §4.2 */
+/** Schedule of the temperature of drawing codes, wav2vec 2's: the lower, the likelier codes are drawn. @see Baevski et al. 2020 §4.2 */
 const TEMPERATURE = { first: 2, last: 0.5, decay: 0.999995 } as const;
 
 /**
- * Which of several frames is the one that was masked: wav2vec 2's pre-training, of recordings alone. Which frames are masked, and what each
- * is told from, is a pure function of the seed and of how many samples were read before, as config.json says (`mask_time_prob`,
- * `mask_time_length`, `mask_time_min_masks`, `num_negatives`); where it says nothing as the paper does. Losses are means over the masked frames: `contrastive`,
- * and `diversity` as `diversity_loss_weight` weighs it, which depends on the codes of a whole micro-batch. Scores: how
- * often the right frame is the likeliest, and the perplexity of the codes that masked frames have, summed over the codebooks.
+ * Pre-trains wav2vec 2 on recordings alone: tells the masked frame from distractors. Masks and distractors are functions of the seed
+ * and of the number of samples read before, with the options of config.json (`mask_time_prob`, `mask_time_length`,
+ * `mask_time_min_masks`, `num_negatives`; defaults as in the paper). Losses are means over the masked frames: `contrastive`, and
+ * `diversity`, weighted by `diversity_loss_weight`, which depends on the codes of the complete micro-batch. Scores: the share of
+ * masked frames that are the likeliest, and the perplexity of their codes, summed over the codebooks.
  *
- * Files: `.wav`, held out where `dev`, `valid` or `test` is in the name, and those of the Free Spoken Digit Dataset as it has them;
- * `.jsonl` with `path`, beside it.
+ * Files: `.wav`, held out if the name contains `dev`, `valid` or `test`; the Free Spoken Digit Dataset's; `.jsonl` with `path`,
+ * relative to the file.
  */
 export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = defineTask({
   task: "speech_pretraining",
@@ -90,7 +90,7 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = d
   },
 });
 
-/** What config.json says of the masks. */
+/** Options of masks in config.json. */
 function spansOf(config: Fields): Partial<FrameMaskOptions> {
   const names = ["mask_time_prob", "mask_time_length", "mask_time_min_masks", "num_negatives"] as const;
   return Object.fromEntries(
@@ -98,7 +98,7 @@ function spansOf(config: Fields): Partial<FrameMaskOptions> {
   );
 }
 
-/** How many masked frames of each recording have which code of which codebook: int64 [B, T], a digit a codebook → float32 [B, G · V]. */
+/** Counts each recording's masked frames by code: int64 [B, T], a digit per codebook → float32 [B, G · V]. */
 function useOf(
   codes: Tensor,
   masked: Tensor,
@@ -111,7 +111,7 @@ function useOf(
   return used.to("float32").reshape([used.shape[0] ?? 0, -1]);
 }
 
-/** @param use - of each codebook's codes, one behind the other @returns at most as many as there are codes */
+/** @param use - counts of all codebooks' codes, one codebook after the other @returns at most the number of codes */
 function codePerplexity(use: readonly number[], groups: number): number {
   const numCodes = use.length / groups;
   const books = Array.from({ length: groups }, (_, group) =>
@@ -120,14 +120,14 @@ function codePerplexity(use: readonly number[], groups: number): number {
   return books.reduce((sum, counts) => sum + Math.exp(entropyOf(counts)), 0);
 }
 
-/** Nats. */
+/** Entropy in nats. */
 function entropyOf(counts: readonly number[]): number {
   const total = counts.reduce((sum, count) => sum + count, 0);
   const shares = counts.filter((count) => count > 0).map((count) => count / total);
   return -shares.reduce((sum, share) => sum + share * Math.log(share), 0);
 }
 
-/** Of all recordings, column by column. */
+/** Sums a prediction over all recordings, by column. */
 function sumsOf(predicted: Parameters<typeof numbersOf>[0], name: string): number[] {
   const rows = numbersOf(predicted, name);
   return (rows[0] ?? []).map((_, column) => rows.reduce((sum, row) => sum + (row[column] ?? 0), 0));

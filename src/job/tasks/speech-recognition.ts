@@ -8,23 +8,23 @@ import { type RecordingTensors, readRecordings, stackRecordings } from "./exampl
 import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 
-/** A recording, and what is said in it. */
+/** A recording with its transcript. */
 export interface SpokenText {
   readonly samples: Float32Array;
   readonly text: string;
 }
 
-/** Recordings with what is said. */
+/** Recordings with their transcripts. */
 export type SpokenTexts = RecordingTensors & {
-  /** int64 [rows, most characters]; −100 behind the end. */
+  /** int64 [rows, most characters]; −100 at padding. */
   readonly labels: Tensor;
 };
 
 /**
- * What is said, written down in characters by CTC: the model's vocabulary must have room for the blank and every character.
- * Scores: error rates of words and characters, of the most likely path.
+ * Transcribes recordings to characters with CTC; the model's vocabulary needs an id for the blank and every character. Scores: error
+ * rates of words and characters, of the likeliest path.
  *
- * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, beside it, and `text`.
+ * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, relative to the file, and `text`.
  */
 export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = defineTask({
   task: "speech_recognition",
@@ -80,10 +80,10 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = define
   },
 });
 
-/** A frame behind a recording's end, which is no character's id. */
+/** Marks frames after a recording's end; not an id. */
 const SILENCE = -1;
 
-/** The character of each id: in their own order, around the blank. */
+/** The character of each id, sorted, skipping the blank's id. */
 function charactersOf(texts: readonly string[], vocabSize: number, blank: number): Map<number, string> {
   const found = [...new Set(texts.flatMap((text) => [...text]))].toSorted();
   if (found.length + 1 > vocabSize)
@@ -91,7 +91,7 @@ function charactersOf(texts: readonly string[], vocabSize: number, blank: number
   return new Map(found.map((character, index) => [index < blank ? index : index + 1, character]));
 }
 
-/** What a path says: repetitions once, blanks not at all. */
+/** The text of a path: repetitions collapse to one, blanks are dropped. */
 function textOf(path: readonly number[], characters: ReadonlyMap<number, string>, blank: number): string {
   return path
     .filter((id, place) => id !== blank && id !== path[place - 1])

@@ -8,7 +8,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** Examples by split: `train`, and the held-out ones such as `validation`. */
 export type Examples<E> = { readonly train: readonly E[] } & Readonly<Record<string, readonly E[]>>;
 
-/** What is known of a task's data before a model is built. Plain data. */
+/** Facts about a task's data, known before a model is built. Plain data. */
 export interface TaskFacts extends DatasetFacts {
   /** Fields of the model's config.json that the data determines, such as the names of labels. */
   readonly fields: Fields;
@@ -18,9 +18,9 @@ export interface TaskFacts extends DatasetFacts {
 
 /** How training avoids padding. */
 export interface DynamicShapes {
-  /** How many samples are sorted by length at a time, such as a step's batch: see `LengthBuckets`. */
+  /** Number of samples that are sorted by length at a time, such as a step's batch: see `LengthBuckets`. */
   readonly window: number;
-  /** Whether that is the batch of one step: see there. */
+  /** Whether the window is the batch of one step, see `LengthBuckets`. */
   readonly isStep?: boolean;
   /** Lengths are rounded up to a multiple of this, such as 8, or the number of ranks that share positions. */
   readonly multiple: number;
@@ -34,11 +34,11 @@ export interface TaskData {
   readonly source: string;
   /** The model folder's config.json: the family determines how texts are joined, the sizes how long they may be. */
   readonly config: Fields;
-  /** The model's, for tasks with texts. */
+  /** The model's tokenizer, for tasks with texts. */
   readonly tokenizer?: Tokenizer | undefined;
   /** Length of every row in tokens, or samples of a recording; longer ones are cut. Default: the longest example. */
   readonly length?: number | undefined;
-  /** Orders the examples of each epoch, and hides words where a task hides some. */
+  /** Seed of each epoch's order, and of masks. */
   readonly seed: number;
   /** Makes training rows only as long as the longest of their batch. Default: all as long as the longest example. */
   readonly dynamicShapes?: DynamicShapes | undefined;
@@ -59,12 +59,12 @@ export interface TaskDefinition<E, B extends Batch> {
   dataset(examples: Examples<E>, options: TaskData): Dataset<B, TaskFacts>;
   /** A mean over what {@link weigh} counts. */
   loss(model: TaskModel, batch: TensorsOf<B>, rank: Rank): Losses;
-  /** What the mean of a batch is taken over, if not its samples. */
+  /** The counts that a batch's mean is taken over. Default: its samples. */
   weigh?(batch: B): LossWeights;
   predict(model: TaskModel, batch: TensorsOf<B>): Rows;
 }
 
-/** One whose losses are means over something else than samples. */
+/** A task whose losses are means over something other than samples. */
 export interface WeighedTask<E, B extends Batch> extends TaskDefinition<E, B> {
   weigh(batch: B): LossWeights;
 }

@@ -10,46 +10,46 @@ import { familyOf, type TextForm } from "../../library/models/index.ts";
 import type { TokenList } from "./pack-texts.ts";
 import type { DynamicShapes, Fields, TaskData } from "./task.ts";
 
-/** A row of tokens, and what is known of each. */
+/** A row of tokens, with facts about each. */
 export interface TextRow {
   readonly ids: readonly number[];
-  /** 1 behind the joint of two texts. */
+  /** 1 in the second text of a pair, its end included. */
   readonly types: readonly number[];
-  /** Which word of the second text, or of the only one, a position is the beginning or a part of; −1 of all others. */
+  /** Index of the word, in the second or only text, that a position belongs to; −1 at others. */
   readonly words: readonly number[];
-  /** Which are of a text, and none of the family's own. */
+  /** Whether a token is of a text, and not added by the family. */
   readonly isText: readonly boolean[];
 }
 
-/** A row by its tokens alone. */
+/** The tokens of a row. */
 export interface TextTokens {
   readonly ids: TokenList;
 }
 
-/** What texts become as a batch. */
+/** Texts as a batch. */
 export type TextTensors = {
   readonly inputIds: Tensor;
-  /** 0 where a row is padded. */
+  /** 0 at padding. */
   readonly attentionMask: Tensor;
-  /** Of families that have types. */
+  /** For families with token types. */
   readonly tokenTypeIds?: Tensor;
-  /** int64 [n + 1], where the samples begin that share the one row, and where the last ends; where they do. */
+  /** int64 [n + 1], start of each packed sample, and end of the last; undefined unless packed. */
   readonly segments?: Tensor;
 };
 
 const none: TextForm = { begin: [], between: [], end: [] };
 
-/** Texts as rows of a family's tokens: one, or two joined, as transformers' tokenizers join them. */
+/** Converts texts to rows of a family's tokens; two texts are joined as in transformers' tokenizers. */
 export class TextRows {
   readonly padding: number;
   readonly #tokenizer: Tokenizer;
   readonly #joint: Readonly<Record<"begin" | "between" | "end", readonly number[]>>;
   readonly #hasTypes: boolean;
-  /** Positions that the family has, or fewer where a length is told. */
+  /** The family's number of positions, or a smaller given length. */
   readonly mostTokens: number;
   readonly #dynamic: DynamicShapes | undefined;
 
-  /** @throws {TroupeError} `DATA_OPTION` without a tokenizer, or for one that lacks a token of the family's */
+  /** @throws {TroupeError} `DATA_OPTION` without a tokenizer, or if it lacks a token that the family needs */
   constructor({
     config,
     tokenizer,
@@ -67,19 +67,19 @@ export class TextRows {
     this.mostTokens = Math.min(length ?? Number.POSITIVE_INFINITY, mostPositions(config));
   }
 
-  /** @returns the id of a token that texts do not hold. @throws {TroupeError} `DATA_OPTION` where it is none */
+  /** @returns the id of a special token. @throws {TroupeError} `DATA_OPTION` if the tokenizer lacks it */
   idOf(token: string): number {
     return idOf(this.#tokenizer, token);
   }
 
-  /** A text, or two: what is too long is cut, the longer of two first. */
+  /** Makes a row of one or two texts. If it is too long, the longer text is cut first. */
   join(first: string, second?: string): TextRow {
     const ids = [...this.#tokenizer.encode(first)];
     if (second === undefined) return this.#row([], ids.map(withoutWord));
     return this.#row(ids, [...this.#tokenizer.encode(second)].map(withoutWord), true);
   }
 
-  /** All tokens of a text, however long, a few bytes each. */
+  /** All tokens of a text of any length, in a few bytes each. */
   tokensOf(text: string): TokenArray {
     const { begin, end } = this.#joint;
     const encoded = this.#tokenizer.encode(text);
@@ -91,7 +91,7 @@ export class TextRows {
     return all;
   }
 
-  /** Words one by one, each with its place; a text before them, where there is one. */
+  /** Makes a row of words with their indices, optionally after a text. */
   joinWords(words: readonly string[], before?: string): TextRow {
     // A byte-level vocabulary spells a word with the space before it.
     const space = this.#tokenizer.legalCuts === "before-whitespace" ? " " : "";
@@ -103,8 +103,8 @@ export class TextRows {
   }
 
   /**
-   * Positions of a batch: with dynamic shapes those of its longest row, rounded up, where it is trained on; else `length`.
-   * @param length - of every other batch
+   * Width of a batch. With dynamic shapes, for training: that of its longest row, rounded up; else `length`.
+   * @param length - of all other batches
    */
   widthOf(rows: readonly TextTokens[], split: string, length: number): number {
     if (this.#dynamic === undefined || split !== "train") return length;
@@ -112,21 +112,21 @@ export class TextRows {
     return Math.min(length, Math.ceil(this.longest(rows) / multiple) * multiple);
   }
 
-  /** How `sampleDataset` brings rows of training together by length, where shapes are dynamic. */
+  /** With dynamic shapes: how `sampleDataset` groups training rows by length. */
   bucketsOf(train: readonly TextTokens[]): { readonly buckets?: LengthBuckets } {
     if (this.#dynamic === undefined || this.#dynamic.isPacked === true) return {};
     const { window, isStep = false } = this.#dynamic;
     return { buckets: { window, isStep, lengthOf: (index) => train[index]?.ids.length ?? 0 } };
   }
 
-  /** @returns the longest of rows */
+  /** @returns the length of the longest row */
   longest(rows: Iterable<TextTokens>): number {
     let most = 1;
     for (const { ids } of rows) most = Math.max(most, ids.length);
     return most;
   }
 
-  /** {@link stack}, to {@link widthOf} the batch; of samples that share a row, all behind each other. */
+  /** Calls {@link stack} with the batch's {@link widthOf}; packed samples are concatenated. */
   stackTo(rows: readonly TextRow[], split: string, length: number): TextTensors {
     if (!this.#isPacked(split)) return this.stack(rows, this.widthOf(rows, split, length));
     const row = { ids: rows.flatMap(({ ids }) => ids), types: rows.flatMap(({ types }) => types) };
@@ -135,13 +135,13 @@ export class TextRows {
     return { ...this.stack([row], this.#packedWidth(rows)), segments: tensor(bounds, { dtype: "int64" }) };
   }
 
-  /** How the samples of a split share a row; undefined where each has its own. */
+  /** How samples of a split are packed; undefined if each has its own row. */
   packingOf(split: string): { readonly multiple: number; readonly padding: number } | undefined {
     if (!this.#isPacked(split)) return undefined;
     return { multiple: this.#dynamic?.multiple ?? 1, padding: this.padding };
   }
 
-  /** Tokens of rows, or what is asked of each, laid out as {@link stackTo} lays out the tokens. int64 */
+  /** Lays out tokens, or a value for each, as {@link stackTo} lays out tokens. int64 */
   padTo(lists: readonly TokenList[], split: string, length: number, padding: number): Tensor {
     const rows = lists.map((ids) => ({ ids }));
     if (!this.#isPacked(split)) return this.pad(lists, this.widthOf(rows, split, length), padding);
@@ -180,7 +180,7 @@ export class TextRows {
     };
   }
 
-  /** int64 [rows, length] of lists that are no longer. */
+  /** Pads lists of at most `length` values: int64 [rows, length]. */
   pad(rows: readonly TokenList[], length: number, padding: number): Tensor {
     const values = BigInt64Array.from({ length: rows.length * length }, () => BigInt(padding));
     for (const [row, list] of rows.entries())
@@ -216,7 +216,7 @@ export class TextRows {
 
 const withoutWord = (id: number) => ({ id, word: -1 });
 
-/** How many tokens a row of a family may have. */
+/** Maximum number of tokens in a row of a family. */
 function mostPositions(config: Fields): number {
   const { max_position_embeddings: most, n_positions, text_config } = config;
   if (text_config !== undefined) return mostPositions(text_config as Fields);

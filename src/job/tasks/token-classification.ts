@@ -12,16 +12,16 @@ import { type TextRow, TextRows, type TextTensors } from "./text-rows.ts";
 
 /** Texts with a label on the first token of each word. */
 export type TaggedTexts = TextTensors & {
-  /** int64 [rows, length]; −100 counts for nothing. */
+  /** int64 [rows, length]; −100 is left out of the loss. */
   readonly labels: Tensor;
 };
 
 /**
- * What each word of a text is. Scores: accuracy over the words and the mean F1 of the tags; where these are `B-`, `I-` and `O`,
- * F1 of whole names too.
+ * Classifies each word of a text. Scores: accuracy over words and mean F1 of the tags; for tags `B-`, `I-` and `O` also F1 of
+ * complete names.
  *
- * Files: CoNLL-U, of which the universal parts of speech are read; `.jsonl` or `.parquet` with `words` and `tags`, or
- * `tokens` and `ner_tags`.
+ * Files: CoNLL-U, whose universal parts of speech are read; `.jsonl` or `.parquet` with `words` and `tags`, or `tokens` and
+ * `ner_tags`.
  */
 export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = defineTask({
   task: "token_classification",
@@ -97,7 +97,7 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = define
   }),
 });
 
-/** A word's label stands at its first token. */
+/** Puts each word's label at its first token. */
 function labelsOf({ words }: TextRow, tags: readonly number[]): number[] {
   return words.map((word, place) =>
     word < 0 || word === words[place - 1] ? IGNORE_INDEX : (tags[word] as number),

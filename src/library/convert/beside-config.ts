@@ -5,8 +5,8 @@ import { maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { type JsonObject, parseJsonObject } from "../checkpoint/index.ts";
 
 /**
- * The word in a file that names the latest step of a run; undefined where there is no such file.
- * @throws {TroupeError} `CONVERT` for one that cannot be read or is longer than a word
+ * Reads the file that names the latest step of a run; undefined if there is none.
+ * @throws {TroupeError} `CONVERT` if it cannot be read or is longer than a name
  */
 export async function latestWord(where: string, path: string): Promise<string | undefined> {
   if (!existsSync(path)) return undefined;
@@ -28,9 +28,9 @@ function unusable(where: string, path: string, expected: string, got: string): T
 }
 
 /**
- * The Hugging Face `config.json` of a model whose own files keep none: the first that lies in one of the folders.
- * @param where - whose files they are
- * @throws {TroupeError} `CONVERT` where there is none
+ * Finds the Hugging Face `config.json` of a model whose checkpoints have none: the first in one of the folders.
+ * @param where - owner of the folders, for the error
+ * @throws {TroupeError} `CONVERT` if there is none
  */
 export async function findConfig(where: string, folders: readonly string[]): Promise<JsonObject> {
   for (const folder of folders) {

@@ -1,7 +1,7 @@
 import type { Companions, JsonObject, TrainerState } from "../checkpoint/index.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 
-/** Something that holds a model, opened; its tensors by their Hugging Face names. Owns files until `close`. */
+/** An opened model, with Hugging Face's names of tensors. Owns files until `close`. */
 export interface ConvertSource {
   readonly kind:
     | "troupe"
@@ -13,18 +13,18 @@ export interface ConvertSource {
     | "safetensors"
     | "torch";
   readonly path: string;
-  /** The model's config.json, where it is known. */
+  /** The model's config.json, if known. */
   readonly config: JsonObject | undefined;
-  /** Its generation_config.json, where there is one. */
+  /** Its generation_config.json, if any. */
   readonly generationConfig?: JsonObject | undefined;
-  /** Its tokenizer, and what else other programs read beside the weights. */
+  /** Its tokenizer, and other files that programs read beside the weights. */
   readonly companions?: Companions | undefined;
-  /** Training steps done; 0 where that is not known. */
+  /** Training steps done; 0 if unknown. */
   readonly step: number;
-  /** Where the run stood, of a checkpoint of ours. */
+  /** The run's state, for a Troupe checkpoint. */
   readonly state?: TrainerState;
   readonly tensors: ReadonlyMap<string, LazyTensor>;
-  /** What an optimizer keeps; empty where that is not there, or in names that are not ours. */
+  /** Optimizer state; empty if missing or in another program's names. */
   readonly optimizer: ReadonlyMap<string, LazyTensor>;
   close(): Promise<void>;
 }

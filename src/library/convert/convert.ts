@@ -19,21 +19,21 @@ import type { MegatronLayout } from "./megatron/layout.ts";
 import { writeModelCenter } from "./model-center/folder.ts";
 import { openSource, type SourceHints } from "./source.ts";
 
-/** What a model can be converted to. */
+/** Formats that a model can be converted to. */
 export const convertKinds = ["hf", "megatron", "fairseq", "modelcenter", "safetensors", "troupe"] as const;
 
-/** How a model is to be written. */
+/** Options of {@link convert}. */
 export interface ConvertOptions extends SourceHints {
   readonly to: (typeof convertKinds)[number];
-  /** Largest file of a Hugging Face folder or a checkpoint, in bytes; 5 GiB by default. */
+  /** Largest file of a Hugging Face folder or a checkpoint, in bytes. Default: 5 GiB. */
   readonly maxFileBytes?: number | undefined;
-  /** How many ranks a Megatron-LM checkpoint is for, and its `checkpoint_version`. */
+  /** Ranks and `checkpoint_version` of a Megatron-LM checkpoint. */
   readonly megatron?: Partial<MegatronLayout> | undefined;
-  /** Whether a single file takes what the optimizer keeps, too. */
+  /** Whether a single file includes the optimizer state. */
   readonly optimizer?: boolean | undefined;
 }
 
-/** What was converted. */
+/** Summary of a conversion. */
 export interface Converted {
   readonly from: ConvertSource["kind"];
   readonly source: string;
@@ -43,10 +43,10 @@ export interface Converted {
 }
 
 /**
- * Writes the model that lies at `source` to `target` in another form. Every value keeps its bits: matrices are turned, fused
- * and cut, never computed with.
- * @param target - a folder, a file of safetensors, or for `troupe` the folder or bucket of a run; nothing may be there yet
- * @throws {TroupeError} `CONVERT` for what does not fit the form; what reading and writing throw. Nothing is left then
+ * Converts the model at `source` to another format at `target`. Every value keeps its bits: matrices are transposed, joined and cut
+ * without arithmetic.
+ * @param target - a folder, a safetensors file, or for `troupe` the folder or bucket of a run; it must not exist
+ * @throws {TroupeError} `CONVERT` if the model does not fit the format; errors of reading and writing. Then nothing is left behind
  */
 export async function convert(source: string, target: string, options: ConvertOptions): Promise<Converted> {
   const opened = await openSource(source, options);
@@ -62,7 +62,7 @@ export async function convert(source: string, target: string, options: ConvertOp
   }
 }
 
-/** Hints about what the source itself tells would be ignored: better refused. */
+/** Refuses hints about facts that the source itself contains: they would be ignored. */
 function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: ConvertOptions): void {
   const hasOwnConfig = kind !== "megatron" && config !== undefined && config !== hints.config;
   const unused = [
@@ -131,7 +131,7 @@ async function writeTroupe(
   await writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
 }
 
-/** Lets something be written beside `target` and puts it there when it is whole. */
+/** Writes to a temporary path beside `target`, and moves the complete result there. */
 async function writeBeside(target: string, write: (temporary: string) => Promise<void>): Promise<void> {
   const place = resolve(target);
   if (await isTaken(place)) throw taken(target);

@@ -5,15 +5,15 @@ type Form<Program extends keyof FamilyFormats> = Awaited<
   ReturnType<NonNullable<FamilyFormats[Program]>>
 >["default"];
 
-/** The families that a program and this library have both. */
+/** The families that both a program and this library have. */
 export function familiesWith(program: keyof FamilyFormats): Family[] {
   return families().filter(({ formats }) => formats?.[program] !== undefined);
 }
 
 /**
- * How a program names the model that a Hugging Face config.json describes.
- * @param where - of messages
- * @throws {TroupeError} `MODEL_CONFIG` for a family that the two do not have both
+ * Maps the model of a Hugging Face config.json to a program's format.
+ * @param where - for the error
+ * @throws {TroupeError} `MODEL_CONFIG` for a family that either lacks
  */
 export async function formOf<Program extends keyof FamilyFormats>(
   program: Program,
@@ -38,7 +38,7 @@ export async function formOf<Program extends keyof FamilyFormats>(
   );
 }
 
-/** The first of a config.json's architectures; empty where it names none. */
+/** The first of a config.json's architectures; empty if there are none. */
 export function architectureOf({ architectures: names }: Readonly<Record<string, unknown>>): string {
   const [first] = Array.isArray(names) ? (names as readonly unknown[]) : [];
   return typeof first === "string" ? first : "";

@@ -1,3 +1,3 @@
-/** Models from one form of checkpoint to another, bit by bit: Hugging Face, Megatron-LM, FairSeq, ModelCenter, safetensors, Troupe's own. */
+/** Converts models between formats, bit by bit: Hugging Face, Megatron-LM, FairSeq, ModelCenter, safetensors, Troupe. */
 export { type ConvertOptions, convert, convertKinds } from "./convert.ts";
 export { openSource } from "./source.ts";

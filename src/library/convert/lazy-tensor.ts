@@ -1,14 +1,14 @@
 import { TroupeError } from "../../errors/index.ts";
 import { type SafetensorsDType, tensorSizeBytes } from "../checkpoint/index.ts";
 
-/** A tensor whose bytes, row-major and little-endian, are fetched when they are needed. */
+/** A tensor whose bytes, row-major and little-endian, are read on demand. */
 export interface LazyTensor {
   readonly dtype: SafetensorsDType;
   readonly shape: readonly number[];
   read(): Promise<Uint8Array>;
 }
 
-/** A matrix the other way round. A vector stays as it is. */
+/** Transposes a matrix; a vector stays the same. */
 export function transposed(tensor: LazyTensor): LazyTensor {
   const [rows = 1, columns] = tensor.shape;
   if (columns === undefined) return tensor;
@@ -26,8 +26,8 @@ export function transposed(tensor: LazyTensor): LazyTensor {
 }
 
 /**
- * Tensors side by side along one dim.
- * @throws {TroupeError} `CONVERT` when they differ in dtype or in another dim
+ * Concatenates tensors along one dim.
+ * @throws {TroupeError} `CONVERT` if they differ in dtype or in another dim
  */
 export function joined(parts: readonly LazyTensor[], dim: 0 | 1, where: string): LazyTensor {
   const [first] = parts as [LazyTensor];
@@ -64,7 +64,7 @@ export function joined(parts: readonly LazyTensor[], dim: 0 | 1, where: string):
   return { dtype: first.dtype, shape, read };
 }
 
-/** Places `begin` to `end` of one dim. */
+/** Takes indices `begin` to before `end` of one dim. */
 export function cut(tensor: LazyTensor, dim: 0 | 1, begin: number, end: number): LazyTensor {
   const shape = tensor.shape.with(dim, end - begin);
   const read = async () => {
@@ -75,7 +75,7 @@ export function cut(tensor: LazyTensor, dim: 0 | 1, begin: number, end: number):
   return { dtype: tensor.dtype, shape, read };
 }
 
-/** The rows of a tensor in another order: row i of the result is row `order[i]`; those beyond the tensor are zeros. */
+/** Reorders rows: row i of the result is row `order[i]`; rows beyond the tensor are zeros. */
 export function withRows(tensor: LazyTensor, order: readonly number[]): LazyTensor {
   const [numRows = 0] = tensor.shape;
   const shape = tensor.shape.with(0, order.length);
@@ -91,7 +91,7 @@ export function withRows(tensor: LazyTensor, order: readonly number[]): LazyTens
   return { dtype: tensor.dtype, shape, read };
 }
 
-/** Copies what two tensors share when `from` is laid into `to`, `offset` places further along `dim`. */
+/** Copies the overlap of two tensors when `from` is placed in `to` at `offset` along `dim`. */
 function copyRuns(
   from: Uint8Array,
   source: Pick<LazyTensor, "dtype" | "shape">,
@@ -115,16 +115,16 @@ function copyRuns(
   }
 }
 
-/** The bits of a tensor, an array element each. @throws {TroupeError} `CONVERT` for dtypes of part of a byte */
+/** The bits of a tensor, one array element each. @throws {TroupeError} `CONVERT` for dtypes below a byte */
 function elements(dtype: SafetensorsDType, bytes: Uint8Array) {
   const arrays = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
   const array = arrays[tensorSizeBytes(dtype, [1]) as keyof typeof arrays];
   if (array === undefined) {
     throw new TroupeError("CONVERT", {
       where: "convert",
-      expected: "a dtype of whole bytes",
+      expected: "a dtype of at least one byte",
       got: dtype,
-      hint: "keep that tensor as it is",
+      hint: "leave that tensor unchanged",
     });
   }
   const aligned = bytes.byteOffset % array.BYTES_PER_ELEMENT === 0 ? bytes : bytes.slice();

@@ -21,10 +21,10 @@ import { modelCenterFiles, readModelCenter } from "./model-center/folder.ts";
 import { looksLikeModelCenter } from "./model-center/names.ts";
 import { looksLikeNeoX, openNeoX } from "./neox/folder.ts";
 
-/** How files of `torch.save` are called. */
+/** Names of files written by `torch.save`. */
 const torchFile = /\.(pt|pth|bin|ckpt)$/;
 
-/** What cannot be read off a source itself. */
+/** Facts that a source itself may lack. */
 export interface SourceHints {
   readonly config?: JsonObject | undefined;
   /** The `checkpoint_version` of a Megatron-LM checkpoint. */
@@ -32,10 +32,10 @@ export interface SourceHints {
 }
 
 /**
- * Opens what a path names: a checkpoint or the folder or bucket of a run, a Hugging Face model folder, a checkpoint of
- * Megatron-LM or GPT-NeoX, a model folder of ModelCenter, or one file of safetensors or of `torch.save`, of FairSeq's or ModelCenter's
- * names where a config.json says which model's.
- * @throws {TroupeError} `CONVERT` for what is none of them; what reading it throws
+ * Opens a model at a path: a checkpoint, a run's folder or bucket, a Hugging Face folder, a checkpoint of Megatron-LM or GPT-NeoX, a
+ * ModelCenter folder, or one file of safetensors or `torch.save`; in FairSeq's or ModelCenter's names if a config.json says which
+ * model it is.
+ * @throws {TroupeError} `CONVERT` for anything else; errors of reading
  */
 export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
   if (path.startsWith("s3://")) return fromCheckpoint(await openCheckpoint(path));
@@ -118,7 +118,7 @@ async function fromFile(path: string, { config }: SourceHints): Promise<ConvertS
   }
 }
 
-/** A file's tensors; of what training programs write with `torch.save` those below `model`. */
+/** A file's tensors; for training programs that use `torch.save`, those under `model`. */
 function modelIn(file: SafetensorsFile | TorchFile): Map<string, LazyTensor> {
   const part = file instanceof TorchFile && file.parts.has("model") ? "model." : "";
   const own = [...file.tensors.values()].filter(({ name }) => name.startsWith(part));

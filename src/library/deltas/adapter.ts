@@ -15,17 +15,17 @@ import { affineTargets, liesIn, type Target } from "./target.ts";
 /** Options of {@link adapter}. */
 export interface AdapterOptions {
   /**
-   * Which maps get an adapter behind them: "houlsby", the last map of every attention and feed-forward half, or "pfeiffer", of
-   * feed-forward halves only; the model's tensor plan says which maps these are. Default: "houlsby".
+   * Maps that get an adapter behind them: "houlsby", the last map of every attention and feed-forward block, or "pfeiffer", of
+   * feed-forward blocks only, as the model's tensor plan marks them. Default: "houlsby".
    */
   readonly kind?: "houlsby" | "pfeiffer";
-  /** The maps by name, instead of a kind. */
+  /** Names of the maps, instead of a kind. */
   readonly target?: Target;
   /** Bottleneck width. Default: 24. */
   readonly width?: number;
   /** Activation in the bottleneck. Default: gelu_new. */
   readonly activation?: ActivationName;
-  /** The model's own modules to train and save too. Default: the new head of the model's task. */
+  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
   /** A folder with initial values. */
   readonly folder?: string | undefined;
@@ -50,8 +50,8 @@ class Bottleneck extends Module {
 }
 
 /**
- * Bottleneck adapters behind the halves of a transformer's layers; only they are trained. peft has no such kind: they are saved
- * by its naming rules, for Troupe to read.
+ * Bottleneck adapters behind attention and feed-forward blocks; only they are trained. peft has no such kind: they are saved by its
+ * naming rules, but only Troupe reads them.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Houlsby et al. 2019, https://arxiv.org/abs/1902.00751; Pfeiffer et al. 2020, https://arxiv.org/abs/2005.00247
  */
@@ -74,7 +74,7 @@ export function adapter(options: AdapterOptions = {}): Delta {
         const bottleneck = new Bottleneck(weight.shape[outputDim] ?? 0, width, activation).train(
           map.training,
         );
-        Object.assign(map, { adapter: bottleneck }); // a module's name is its property's
+        Object.assign(map, { adapter: bottleneck }); // modules are named by their property
         map.behind = bottleneck;
       }
     },
@@ -93,7 +93,7 @@ export function adapter(options: AdapterOptions = {}): Delta {
   };
 }
 
-/** Names of the maps with which halves of layers end: those that a tensor plan splits by inputs. */
+/** Names of the last maps of attention and feed-forward blocks: those that a tensor plan splits by inputs. */
 function halfEnds(model: Module, kind: "houlsby" | "pfeiffer"): readonly string[] {
   const { tensorPlan = {} } = model as { readonly tensorPlan?: TensorPlan };
   const rows = Object.entries(tensorPlan).flatMap(([pattern, rule]) =>
@@ -103,7 +103,7 @@ function halfEnds(model: Module, kind: "houlsby" | "pfeiffer"): readonly string[
   const meant = kind === "houlsby" ? names : names.filter((name) => !/attn|attention/i.test(name));
   if (meant.length > 0) return meant;
   throw deltaTarget(
-    "a tensor plan that says where halves of layers end",
+    "a tensor plan that marks the last maps of blocks",
     `none, of ${model.constructor.name}`,
     "name the target",
   );

@@ -4,14 +4,14 @@ import { liesIn } from "./target.ts";
 
 /** Options of {@link bitFit}. */
 export interface BitFitOptions {
-  /** The model's own modules to train and save too. Default: the new head of the model's task. */
+  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
   /** A folder with initial values. */
   readonly folder?: string | undefined;
 }
 
 /**
- * Only the biases are trained, and nothing is added. peft has no such kind; they are saved by its naming rules.
+ * Trains only the biases; adds no parameters. peft has no such kind; they are saved by its naming rules.
  * @see Ben Zaken et al. 2021, https://arxiv.org/abs/2106.10199
  */
 export function bitFit({ modulesToSave, folder }: BitFitOptions = {}): Delta {

@@ -2,34 +2,34 @@ import { type Module, ModuleBuffer, type Parameter } from "../../compute/nn/inde
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 
-/** A few parameters to train instead of a model's own, added to it from outside. */
+/** A few parameters that are added to a model and trained instead of its own. */
 export interface Delta {
   /** The kind in `adapter_config.json`, such as `LORA`. */
   readonly peftType: string;
-  /** A peft folder with initial values. Default: drawn, and as the base has them. */
+  /** A peft folder with initial values. Default: random, or as in the base. */
   readonly folder?: string | undefined;
   /**
-   * Gives the model's modules what is tuned, as children of theirs.
-   * @param model - without memory; names and shapes of its own stay as they are
-   * @throws {TroupeError} `DELTA_TARGET` for a model that it cannot be put to
+   * Adds the trained parameters to the model's modules, as children.
+   * @param model - without memory; its own names and shapes do not change
+   * @throws {TroupeError} `DELTA_TARGET` for a model that the delta does not fit
    */
   attach(model: Module): void;
-  /** Whether a parameter of the model's own is trained beside. @param name - in the model */
+  /** Whether one of the model's own parameters is trained too. @param name - in the model */
   trains(name: string, model: Module): boolean;
-  /** What makes the vectors that peft writes in place of it, as `prompt_embeddings`: only while it is tuned it is kept itself. */
+  /** The module that computes the vectors which peft saves as `prompt_embeddings`. It is saved itself only during training. */
   encoder?(model: Module): VectorEncoder;
-  /** What a peft file calls a parameter, where it is not by its module. */
+  /** Name of a parameter in a peft file, if it does not follow from its module. */
   entryOf?(name: string): string;
-  /** What peft has to know of it beside the values: the fields of `adapter_config.json`. Plain data. */
+  /** The fields of `adapter_config.json`. Plain data. */
   configJson(model: Module): DeltaJson;
 }
 
-/** Makes the vectors of virtual positions, [n, D]. */
+/** Computes the vectors of virtual tokens, [n, D]. */
 export interface VectorEncoder extends Module {
   forward(): Tensor;
 }
 
-/** What stands in an `adapter_config.json`. */
+/** The contents of an `adapter_config.json`. */
 export type DeltaJson = Readonly<Record<string, JsonLike>>;
 type JsonLike =
   | string
@@ -42,15 +42,15 @@ type JsonLike =
 const deltas = new WeakMap<Module, Delta>();
 
 /**
- * Applies a delta to a model: from then on only the delta, and the modules of the model that it names, are trained and saved. All
- * else is the base: frozen, without master weights and optimizer state, and in no checkpoint. The runtime applies a job's own
- * delta; call this for a model with several.
+ * Applies a delta to a model: then only the delta, and the modules of the model that it names, are trained and saved. All else is
+ * the base: frozen, without master weights and optimizer state, and in no checkpoint. The runtime applies a job's delta; call this
+ * for a model with several.
  * @param model - without memory
  * @returns the model
  * @throws {TroupeError} `DELTA_TARGET` if it does not fit, or the model has one already
  */
 export function applyDelta<M extends Module>(model: M, delta: Delta): M {
-  if (deltas.has(model)) throw deltaTarget("a model without a delta", "one that has it already");
+  if (deltas.has(model)) throw deltaTarget("a model without a delta", "one that already has a delta");
   const own = new Map(model.namedState());
   delta.attach(model);
   for (const [name, parameter] of model.namedState())
@@ -71,7 +71,7 @@ export function tunedState(model: Module): Map<string, Parameter> {
   return new Map([...model.namedState()].filter(([, { role }]) => role !== "base"));
 }
 
-/** Whether a model, or some part of it, stands on a base. */
+/** Whether any part of a model is the frozen base of a delta. */
 export function hasBase(model: Module): boolean {
   return model
     .namedState()
@@ -79,18 +79,18 @@ export function hasBase(model: Module): boolean {
     .some(({ role }) => role === "base");
 }
 
-/** Floats that forward writes are no base: they change, and are saved. */
+/** Float buffers that forward writes are not base: they change, and are saved. */
 function roleOf(name: string, parameter: Parameter, delta: Delta, model: Module): Parameter["role"] {
   const isWritten = parameter instanceof ModuleBuffer && parameter.dtype.includes("float");
   return isWritten || delta.trains(name, model) ? "model" : "base";
 }
 
-/** A model that a delta does not fit. */
+/** The error for a model that a delta does not fit. */
 export function deltaTarget(expected: string, got: string, hint?: string): TroupeError {
   return new TroupeError("DELTA_TARGET", { where: "delta", expected, got, ...(hint && { hint }) });
 }
 
-/** An option of a delta out of its range. */
+/** The error for an option of a delta that is out of range. */
 export function deltaOption(option: string, expected: string, got: unknown): TroupeError {
   return new TroupeError(
     "DELTA_OPTION",

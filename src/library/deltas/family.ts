@@ -1,7 +1,7 @@
 import type { Module } from "../../compute/nn/index.ts";
 import { type FamilyDeltas, families, familyOf } from "../models/index.ts";
 
-/** What peft calls the tasks of architectures. */
+/** peft's names of the tasks of architectures. */
 const tasks: Readonly<Record<string, string>> = {
   ForSequenceClassification: "SEQ_CLS",
   ForTokenClassification: "TOKEN_CLS",
@@ -11,7 +11,7 @@ const tasks: Readonly<Record<string, string>> = {
   LMHeadModel: "CAUSAL_LM",
 };
 
-/** Heads that peft trains and saves beside, where a task begins with a new one. */
+/** Heads that peft trains and saves as well if they are new. */
 const heads: Readonly<Record<string, readonly string[]>> = {
   SEQ_CLS: ["classifier", "score"],
   TOKEN_CLS: ["classifier", "score"],
@@ -22,7 +22,7 @@ interface Described {
   readonly configJson?: { readonly model_type?: unknown; readonly architectures?: unknown };
 }
 
-/** What peft calls a model's task; null where its config.json does not tell. */
+/** peft's name of a model's task; null if its config.json does not tell. */
 export function peftTask(model: Module): string | null {
   const { architectures } = (model as Described).configJson ?? {};
   const [architecture] = Array.isArray(architectures) ? (architectures as string[]) : [];
@@ -32,18 +32,18 @@ export function peftTask(model: Module): string | null {
   return suffix === undefined ? null : (tasks[suffix] ?? null);
 }
 
-/** Names of the modules that a model's task begins with new values for. */
+/** Names of the modules that are new in a model's task. */
 export function headsOf(model: Module): readonly string[] {
   return heads[peftTask(model) ?? ""] ?? [];
 }
 
-/** How deltas fit a model of this family; nothing for a family that is not known. */
+/** How deltas fit a model's family; empty for an unknown family. */
 export function deltasOf(model: Module): FamilyDeltas {
   const { model_type } = (model as Described).configJson ?? {};
   return familyOf({ model_type })?.deltas ?? {};
 }
 
-/** The first family's answer about a model, whatever its config.json names: a model of the job's own may be made of a family's parts. */
+/** The first family's answer about a model, whatever its config.json says: a job's own model may use a family's modules. */
 export function amongFamilies<Answer>(
   answerOf: (deltas: FamilyDeltas) => Answer | undefined,
 ): Answer | undefined {

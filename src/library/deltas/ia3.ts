@@ -9,16 +9,16 @@ export interface Ia3Options {
   /** The affine maps to rescale. Default: peft's for the model's family. */
   readonly target?: Target | undefined;
   readonly exclude?: readonly string[] | RegExp | undefined;
-  /** Those of them whose inputs are rescaled instead of their outputs. Default: peft's for the family. */
+  /** Targets whose inputs are rescaled instead of their outputs. Default: peft's for the family. */
   readonly feedForward?: readonly string[] | RegExp | undefined;
-  /** The model's own modules to train and save too. Default: the new head of the model's task. */
+  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
   /** A peft folder with initial values. */
   readonly folder?: string | undefined;
 }
 
 /**
- * (IA)³: each output of a tuned map, or each input of a feed-forward one, is multiplied by a trained number, 1 at first. Nothing
+ * (IA)³: multiplies each output of a target map, or each input of a feed-forward one, by a trained number that starts at 1. Nothing
  * else is trained.
  * @throws {TroupeError} `DELTA_TARGET`
  * @see Liu et al. 2022, https://arxiv.org/abs/2205.05638
@@ -38,7 +38,7 @@ export function ia3(options: Ia3Options = {}): Delta {
           map.weight.shape[1 - map.outputDim],
         ];
         const factors = new Parameter(isFeedForward ? [1, numInputs] : [numOutputs, 1], ones);
-        Object.assign(map, { ia3_l: factors }); // a parameter's name is its property's
+        Object.assign(map, { ia3_l: factors }); // parameters are named by their property
         map.scale = { of: isFeedForward ? "inputs" : "outputs", factors };
       }
     },
@@ -47,7 +47,7 @@ export function ia3(options: Ia3Options = {}): Delta {
   };
 }
 
-/** Which maps, and which of them before the product. */
+/** The target maps, and those of them whose inputs are rescaled. */
 function meantOf(
   { target, feedForward }: Ia3Options,
   model: Module,
@@ -71,7 +71,7 @@ function tunedMaps(options: Ia3Options, model: Module): Map<string, Affine> {
 function ia3Json(options: Ia3Options, model: Module): DeltaJson {
   const saved = options.modulesToSave ?? headsOf(model);
   const { exclude } = options;
-  // Each map by itself: neither names that end alike nor another's own names leave a doubt.
+  // All names are listed in full: ends of names could match more maps.
   const foreign = foreignNames(model);
   const maps = [...tunedMaps(options, model)];
   const feedForward = maps.filter(([, { scale }]) => scale?.of === "inputs");

@@ -2,7 +2,7 @@ import { Affine, Dropout, Linear, type Module, normal, uniform, zeros } from "..
 import { type Delta, type DeltaJson, deltaOption, deltaTarget } from "./delta.ts";
 import { deltasOf, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";
-import { affineTargets, liesIn, type Target, wholePattern } from "./target.ts";
+import { affineTargets, fullPattern, liesIn, type Target } from "./target.ts";
 
 /** Options of {@link lora}; names and defaults are peft's. */
 export interface LoraOptions {
@@ -17,16 +17,16 @@ export interface LoraOptions {
   readonly exclude?: readonly string[] | RegExp | undefined;
   /** Indices of the layers to tune. Default: all. */
   readonly layers?: readonly number[] | undefined;
-  /** The name before a layer's place, such as `layer`, or several, of which the first that a name has counts. Default: any. */
+  /** Name in front of a layer's index, such as `layer`, or several, of which the first match counts. Default: any. */
   readonly layersPattern?: string | readonly string[] | undefined;
-  /** Other ranks and alphas for some maps, by the end of their names or a pattern of it. */
+  /** Other ranks and alphas for some maps, by a pattern of their names' end. */
   readonly rankPattern?: Readonly<Record<string, number>>;
   readonly alphaPattern?: Readonly<Record<string, number>>;
   /** Whether the product is scaled by alpha / √rank instead. @see Kalajdzievski 2023, https://arxiv.org/abs/2312.03732 */
   readonly rsLora?: boolean;
-  /** Which of the model's biases are trained too: none, all, or those of the tuned maps. Default: "none". */
+  /** Which of the model's biases are trained too: none, all, or those of the target maps. Default: "none". */
   readonly bias?: "none" | "all" | "lora_only";
-  /** The model's own modules to train and save too. Default: the new head of the model's task. */
+  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
   /** How matrix A starts: uniform in ±1/√in, or normal with deviation 1/rank. Matrix B starts at zero. */
   readonly init?: "uniform" | "gaussian";
@@ -57,7 +57,7 @@ export function lora(options: LoraOptions = {}): Delta {
   };
 }
 
-/** What is saved whole is not tuned. */
+/** The target maps, except modules that are trained completely. */
 function tunedMaps(options: LoraOptions, model: Module): Map<string, Affine> {
   const saved = options.modulesToSave ?? headsOf(model);
   return affineTargets(model, { ...options, target: targetOf(options, model), saved });
@@ -83,14 +83,14 @@ function addLora(module: Affine, name: string, options: LoraOptions): void {
   const before = dropout > 0 ? new Dropout(dropout) : undefined;
   const children = { ...(before && { lora_dropout: before }), lora_A: down, lora_B: up };
   for (const child of Object.values(children)) child.train(module.training);
-  Object.assign(module, children); // a module's name is its property's
+  Object.assign(module, children); // modules are named by their property
   module.added = { ...(before && { before }), down, up, scale: alpha / (rsLora ? Math.sqrt(rank) : rank) };
 }
 
-/** As peft: the first whose pattern is the name, or its end. */
+/** The value of the first pattern that matches a name or its end, as in peft. */
 function ofPattern(patterns: Readonly<Record<string, number>> = {}, name: string): number | undefined {
   const found = Object.keys(patterns).find((pattern) =>
-    wholePattern(new RegExp(`(?:.*\\.)?(?:${pattern})`)).test(name),
+    fullPattern(new RegExp(`(?:.*\\.)?(?:${pattern})`)).test(name),
   );
   return found === undefined ? undefined : patterns[found];
 }
@@ -129,7 +129,7 @@ function loraJson(options: LoraOptions, model: Module): DeltaJson {
   };
 }
 
-/** As peft finds the same: each map by itself where all are meant, or transformers has other names for some. */
+/** Names by which peft finds the same maps: all in full for `all-linear`, or if transformers' names differ. */
 function namesOf(target: readonly string[] | "all-linear", model: Module): readonly string[] {
   const foreign = foreignNames(model);
   const maps = tunedNames(model);

@@ -3,12 +3,12 @@ import { noGrad, scope, type Tensor } from "../../compute/tensor/index.ts";
 import { deltaTarget } from "./delta.ts";
 
 /**
- * Puts what low-rank maps and factors of a model come to into the weights that they stand beside, and takes it out again: what is
- * left has the base's names and shapes, and computes the same up to rounding, at the base's price.
+ * Merges a model's low-rank products and factors into the weights. The model then has the base's names and shapes, computes the same
+ * up to rounding, and costs as much as the base.
  * @param model - on one device, with memory
- * @returns takes the delta out again and puts it back beside: weights are the base's up to rounding
- * @throws {TroupeError} `DELTA_TARGET` for a delta that no weight can stand for, or of which a factor of 0 leaves nothing to take
- *   out again, before anything is changed
+ * @returns a function that takes the delta out again: the weights are then the base's up to rounding
+ * @throws {TroupeError} `DELTA_TARGET`, before any change, for a delta that cannot be merged, or with a factor of 0, which cannot be
+ *   taken out again
  */
 export function mergeDelta(model: Module): () => void {
   const maps = [...model.namedModules()].filter(
@@ -16,7 +16,7 @@ export function mergeDelta(model: Module): () => void {
   );
   for (const [name, { behind, scale }] of maps) {
     if (behind !== undefined)
-      throw deltaTarget("a delta that weights can stand for", `${behind.constructor.name} behind ${name}`);
+      throw deltaTarget("a delta that can be merged", `${behind.constructor.name} behind ${name}`);
     if (scale !== undefined && scope(() => scale.factors.tensor.eq(0).any().item()) !== 0)
       throw deltaTarget(`factors of ${name} that can be taken out again`, "one of 0");
   }
@@ -58,7 +58,7 @@ function addProduct(map: Affine, { down, up, scale }: NonNullable<Affine["added"
   );
 }
 
-/** Rows or columns of a weight, and outputs' biases, times their factors, or divided by them. */
+/** Multiplies or divides rows or columns of a weight, and the bias of rescaled outputs, by their factors. */
 function multiply(map: Affine, { of, factors }: FeatureScale, by: "mul_" | "div_"): void {
   noGrad(() =>
     scope(() => {

@@ -22,7 +22,7 @@ import { prefix } from "./prefix.ts";
 import type { PromptEncoderOptions } from "./prompt-encoder.ts";
 import { softPrompt } from "./soft-prompt.ts";
 
-/** What peft can be told of a LoRA that would change what it computes, and is not here: by field, what it must be. */
+/** Fields of peft's LoRA config that would change the result and are not supported, with the values that they must have. */
 const unsupported: Readonly<Record<string, readonly unknown[]>> = {
   alora_invocation_tokens: [null],
   arrow_config: [null],
@@ -39,9 +39,9 @@ const unsupported: Readonly<Record<string, readonly unknown[]>> = {
 };
 
 /**
- * The delta of a folder as peft writes it, to be put to a model of the base that it was tuned on; a run begins with its values.
+ * Reads the delta of a peft folder, to apply to a model of the same base; runs start from its values.
  * @param path - with `adapter_config.json` and `adapter_model.safetensors`, or `adapter_model.bin`
- * @throws {TroupeError} `DELTA_FOLDER` where a file is missing, or for what is not supported, by name
+ * @throws {TroupeError} `DELTA_FOLDER` for a missing file or an unsupported field
  */
 export function deltaFrom(path: string): Delta {
   const config = readConfig(path);
@@ -64,8 +64,8 @@ export function deltaFrom(path: string): Delta {
 }
 
 /**
- * Writes what is tuned of a model, on one device, as peft reads it: names, shapes and float types are peft's. Of vectors that an
- * encoder makes it has, as peft does, the vectors, and tuning them goes on from there.
+ * Writes a model's trained parameters, on one device, in peft's format: names, shapes and float types are peft's. A prompt encoder
+ * is saved, as in peft, as the vectors it computes, and further training trains these.
  * @throws {TroupeError} `DELTA_TARGET` for a model without a delta
  */
 export async function saveDelta(path: string, model: Module): Promise<void> {
@@ -92,19 +92,19 @@ export async function saveDelta(path: string, model: Module): Promise<void> {
 }
 
 /**
- * Reads the values of a folder that peft wrote into a model, on one device, that has its delta.
- * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes differ from the delta's, before anything is copied
+ * Reads the values of a peft folder into a model, on one device, that has its delta.
+ * @throws {TroupeError} `MODEL_WEIGHTS` if names or shapes differ from the delta's, before anything is copied
  */
 export async function loadDelta(path: string, model: Module): Promise<void> {
   await using file = await openWeights(path);
   await copyWeights(model, matchDelta(model, file), file);
 }
 
-/** Which entry of a peft file holds what of a model's delta. @throws {TroupeError} `MODEL_WEIGHTS` */
+/** Matches the entries of a peft file with the parameters of a model's delta. @throws {TroupeError} `MODEL_WEIGHTS` */
 export function matchDelta(model: Module, file: Pick<HuggingFaceFolder, "tensors">): WeightMatch[] {
   const tuned = tunedState(model);
   const own = new Map([...tuned.keys()].map((name) => [peftName(name, model), name]));
-  // Beside a head that is saved whole peft may write, with all biases, that of the head it stands for: nothing reads it.
+  // With bias "all" peft also writes the biases of the head that a trained one replaces: nothing reads them.
   const written = [...file.tensors].filter(([name]) => !name.includes(".original_module."));
   const entries = new Map(
     written.map(([name, entry]) => [own.get(name) ?? ownName(name), { ...entry, name }]),
@@ -113,16 +113,16 @@ export function matchDelta(model: Module, file: Pick<HuggingFaceFolder, "tensors
   return matched.map((match) => ({ ...match, entry: entries.get(match.entry)?.name ?? match.entry }));
 }
 
-/** Opens the values of a delta's folder. @throws {TroupeError} `DELTA_FOLDER` */
+/** Opens the weights of a delta's folder. @throws {TroupeError} `DELTA_FOLDER` */
 async function openWeights(path: string): Promise<HuggingFaceFolder> {
   return HuggingFaceFolder.open(path).catch((cause: unknown) => {
     throw deltaFolder(path, adapterWeightsName, (cause as Error).message, cause);
   });
 }
 
-/** What stands in the `adapter_config.json` of a model's delta. */
+/** The `adapter_config.json` of a model's delta. */
 export function adapterConfig(model: Module, delta: Delta, base: string | null = null): JsonObject {
-  // What an encoder makes is not there yet.
+  // A prompt encoder is written itself, without the vectors that it computes.
   const inference_mode = delta.encoder === undefined;
   return { base_model_name_or_path: base, inference_mode, ...delta.configJson(model) } as JsonObject;
 }
@@ -172,7 +172,7 @@ function ia3From(path: string, config: JsonObject): Delta {
   });
 }
 
-/** What peft itself writes has the vectors alone, and says so: they are read as they are. */
+/** Whether a folder has the encoder's weights; peft itself saves only the vectors that it computed, with `inference_mode`. */
 function isEncoded({ inference_mode: isDone }: JsonObject): boolean {
   return isDone === false;
 }
@@ -211,7 +211,7 @@ function bottleneckFrom(path: string, config: JsonObject): Delta {
   });
 }
 
-/** A text is a pattern of whole names, as Python has them. */
+/** A text is a pattern of complete names, in Python's syntax. */
 function targetIn(
   path: string,
   value: unknown,
@@ -224,7 +224,7 @@ function targetIn(
   return new RegExp(value, "u");
 }
 
-/** A stranger's pattern is matched in linear time, or not at all. */
+/** An untrusted pattern must match in linear time. */
 function checkPattern(path: string, pattern: string, field: string): void {
   try {
     new LinearPattern(pattern);
@@ -242,21 +242,21 @@ function namesIn(path: string, value: unknown, field: string): readonly string[]
   if (value === null || value === undefined) return undefined;
   if (typeof value === "string") return [value];
   if (isListOf(value, "string")) return value as readonly string[];
-  throw deltaFolder(path, `names as ${field}`, JSON.stringify(value).slice(0, 80));
+  throw deltaFolder(path, `names in ${field}`, JSON.stringify(value).slice(0, 80));
 }
 
 function placesIn(path: string, value: unknown, field: string): readonly number[] | undefined {
   if (value === null || value === undefined) return undefined;
   if (typeof value === "number") return [value];
   if (isListOf(value, "number")) return value as readonly number[];
-  throw deltaFolder(path, `places of layers as ${field}`, JSON.stringify(value).slice(0, 80));
+  throw deltaFolder(path, `indices of layers in ${field}`, JSON.stringify(value).slice(0, 80));
 }
 
-/** Numbers of modules, by patterns of their names. */
+/** Reads numbers by patterns of modules' names. */
 function numbersIn(path: string, value: unknown, field: string): Readonly<Record<string, number>> {
   const numbers = value ?? {};
   if (typeof numbers !== "object" || !isListOf(Object.values(numbers), "number"))
-    throw deltaFolder(path, `numbers by patterns as ${field}`, JSON.stringify(value).slice(0, 80));
+    throw deltaFolder(path, `numbers by patterns in ${field}`, JSON.stringify(value).slice(0, 80));
   for (const pattern of Object.keys(numbers)) checkPattern(path, pattern, field);
   return numbers as Readonly<Record<string, number>>;
 }

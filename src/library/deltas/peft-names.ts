@@ -2,20 +2,20 @@ import { Affine, type Module } from "../../compute/nn/index.ts";
 import { moduleName, type StateNaming } from "../models/index.ts";
 import { deltaOf } from "./delta.ts";
 
-/** What all of peft's names begin with; those beside a prompt with the first half. */
+/** Prefix of all names in peft files; beside a prompt only its first part. */
 const PREFIX = "base_model.model.";
 
-/** Names for one module's state that peft has beside the model's own. */
+/** Parts that peft adds to the names of a module's state. */
 const WRAPPERS = /\.(?:base_layer|modules_to_save|default)(?=\.|$)/g;
 
-/** @returns what transformers, and so peft, calls a module of a model, or its parameter */
+/** @returns transformers' name, and so peft's, of a module or parameter of a model */
 export function foreignNames(
   model: Module & { readonly stateNaming?: StateNaming },
 ): (name: string) => string {
   return moduleName(model.stateNaming ?? {});
 }
 
-/** @returns what a peft file calls a parameter of a model that a delta was put to */
+/** @returns the name of a model's parameter in a peft file */
 export function peftName(name: string, model: Module): string {
   const entry = deltaOf(model)?.entryOf?.(name);
   if (entry !== undefined) return entry;
@@ -26,13 +26,13 @@ export function peftName(name: string, model: Module): string {
   return PREFIX + (isWrapped ? foreign.replace(/\.(?=[^.]*$)/, ".base_layer.") : foreign);
 }
 
-/** What a file calls a parameter of a prompt or a prefix, whose module is called `prompt`: its vectors as peft does. */
+/** peft's name of a parameter in the module `prompt`. */
 export function promptEntry(name: string): string {
   const own = name.slice(name.lastIndexOf("prompt.") + "prompt.".length);
   return own === "prompt_embeddings" ? own : `prompt_encoder.${own}`;
 }
 
-/** @returns the model's own name for what a peft file, or peft itself, calls so */
+/** @returns the model's own name for a name in a peft file or of peft's */
 export function ownName(name: string): string {
   const prefix = [PREFIX, "base_model."].find((each) => name.startsWith(each)) ?? "";
   return name.slice(prefix.length).replaceAll(WRAPPERS, "");

@@ -21,22 +21,20 @@ import { promptEntry } from "./peft-names.ts";
 
 /** Options of {@link prefix} tuning. */
 export interface PrefixOptions {
-  /** Virtual positions in front of every row. Default: 8. */
+  /** Number of virtual tokens before every row. Default: 8. */
   readonly numTokens?: number;
   /**
-   * Computes keys and values from narrower trained vectors, by two layers with this many features between them. Default: null,
-   * keys and values are trained themselves.
+   * Computes keys and values from narrower trained vectors, by two layers with this many features between them. Default: null, which
+   * trains keys and values themselves.
    */
   readonly projection?: number | null;
-  /**
-   * Number of layers with keys and values. Default: the model's. For an encoder-decoder peft counts the encoder's layers.
-   */
+  /** Number of layers with keys and values. Default: the model's. For an encoder-decoder peft counts the encoder's layers. */
   readonly numLayers?: number | undefined;
   /** A peft folder with initial values. */
   readonly folder?: string | undefined;
 }
 
-/** The keys and values of the virtual positions in every layer. */
+/** Trained keys and values of the virtual tokens in every layer. */
 class PlainTable extends Module implements PrefixTable {
   readonly prompt_embeddings: Parameter;
 
@@ -54,7 +52,7 @@ class PlainTable extends Module implements PrefixTable {
   }
 }
 
-/** The same, made of a narrower table; parts are named as peft names them. */
+/** Keys and values computed from a narrower table; its parts have peft's names. */
 class ProjectedTable extends Module implements PrefixTable {
   readonly embedding: Embedding;
   readonly transform: Sequential;
@@ -77,7 +75,7 @@ class ProjectedTable extends Module implements PrefixTable {
     return this.transform.forward(this.embedding.weight.tensor);
   }
 
-  /** Only the layer's own outputs are computed: where a layer is recomputed, or on another stage, none of the others' are there. */
+  /** Computes the outputs of one layer only: other layers may be recomputed at other times or be on other stages. */
   part(layerIndex: number, width: number): Tensor {
     const inner = this.#inner.forward(this.embedding.weight.tensor).tanh(); // [n, inner]
     const [weight, bias] = [this.#outer.weight, this.#outer.bias as Parameter].map(({ tensor }) =>
@@ -87,12 +85,12 @@ class ProjectedTable extends Module implements PrefixTable {
   }
 }
 
-/** Most tokens, layers and features: a stranger's adapter_config.json may ask for any number. */
+/** Limit of tokens, layers and features: an untrusted adapter_config.json may contain any number. */
 const MAX_SIZE = 1 << 16;
 
 /**
- * Trained keys and values in front of every attention's own; the model is frozen. It fits the decoders whose family says so. Positions are
- * counted behind the prefix, as transformers does behind what it has seen.
+ * Trained keys and values before those of every attention; the model is frozen. For decoders whose family supports it. Positions
+ * count from the end of the prefix, as in transformers.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Li and Liang 2021, https://arxiv.org/abs/2101.00190
  */
@@ -113,7 +111,7 @@ export function prefix({ numTokens = 8, projection = null, numLayers, folder }: 
         projection === null
           ? new PlainTable(numTokens, outputs)
           : new ProjectedTable(numTokens, width, { inner: projection, outputs });
-      Object.assign(model, { prompt }); // a module's name is its property's
+      Object.assign(model, { prompt }); // modules are named by their property
       for (const [index, { attention, map }] of found.attentions.entries()) {
         map.prefix = new PrefixHeads(prompt, layers[index % layers.length] as number, numHeads, headWidth);
         setPrefix(attention, map.prefix);
@@ -153,7 +151,7 @@ export function prefix({ numTokens = 8, projection = null, numLayers, folder }: 
 type Forward = (...inputs: readonly unknown[]) => unknown;
 type Prefixed = { readonly prompt: VectorEncoder };
 
-/** A batch or a request with a mask sees the virtual positions too. */
+/** Extends the mask of a batch or a request to the virtual tokens. */
 function seen(given: unknown, maskName: string, numTokens: number): unknown {
   const mask = (given as Readonly<Record<string, unknown>> | undefined)?.[maskName];
   if (given instanceof Tensor || !(mask instanceof Tensor)) return given;
@@ -175,14 +173,14 @@ function checkLength(
     "MODEL_INPUT",
     {
       where: model.constructor.name,
-      expected: `at most ${maxPositions - numTokens} positions behind a prefix of ${numTokens}`,
+      expected: `at most ${maxPositions - numTokens} positions after a prefix of ${numTokens}`,
       got: `${length}`,
     },
     { fields: { length, numTokens, maxPositions } },
   );
 }
 
-/** @throws {TroupeError} `DELTA_TARGET` for a model without attentions that a prefix fits */
+/** @throws {TroupeError} `DELTA_TARGET` for a model whose attentions do not support a prefix */
 function stackOf(model: Module): PrefixedStack {
   const found = amongFamilies((deltas) => deltas.prefix?.(model));
   if (found !== undefined) return found;
@@ -193,7 +191,7 @@ function stackOf(model: Module): PrefixedStack {
   );
 }
 
-/** How many heads have keys, and whose part of the table each layer reads. */
+/** The number of heads with keys, and the index of each layer's part of the table. */
 function shapeOf(
   { attentions, stack }: PrefixedStack,
   model: Module,
@@ -204,7 +202,7 @@ function shapeOf(
     throw deltaTarget(`a prefix for each of ${attentions.length} layers`, `one for ${numLayers}`);
   const numOutputs = (map.weight.split?.logicalShape ?? map.weight.shape)[map.outputDim] ?? 0;
   const { headWidth } = attention;
-  // Beside each layer's pair of an encoder-decoder peft has one for the encoder's states, reads it nowhere, and begins again.
+  // For an encoder-decoder peft has a second pair in each layer, for the encoder's states, which it never reads.
   const step = stack === model ? 1 : 2;
   const layers = Array.from({ length: numLayers }, (_, index) => (step * index) % numLayers);
   return { numHeads: numOutputs / parts / headWidth, headWidth, layers };

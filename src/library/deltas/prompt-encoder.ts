@@ -15,7 +15,7 @@ import { deltaOption, type VectorEncoder } from "./delta.ts";
 export interface PromptEncoderOptions {
   /** Three layers, or a bidirectional LSTM followed by two layers. Default: "MLP". */
   readonly kind?: "MLP" | "LSTM";
-  /** Hidden features. Default: the vectors' width. */
+  /** Hidden features. Default: the width of the vectors. */
   readonly width?: number | undefined;
   /** Layers of the LSTM (default 2), and the dropout between them. */
   readonly numLayers?: number;
@@ -23,7 +23,7 @@ export interface PromptEncoderOptions {
 }
 
 /**
- * P-tuning: a prompt whose vectors are computed from others while it is trained. Its parts have peft's names.
+ * P-tuning: computes a prompt's vectors from others while it is trained. Its parts have peft's names.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Liu et al. 2021, https://arxiv.org/abs/2103.10385
  */
@@ -90,7 +90,7 @@ class ReadPrompt extends Module {
 }
 
 /**
- * Layers of two LSTMs each, one of which reads a row from its end, by torch's names. Word by word: a prompt has few.
+ * Layers of two LSTMs each, one of which reads the row backwards, with torch's names. Word by word: prompts are short.
  * @see Hochreiter and Schmidhuber 1997
  */
 class Lstm extends Module {
@@ -119,7 +119,7 @@ class Lstm extends Module {
           [`weight_hh_${place}`]: drawn(4 * width, width),
           [`bias_ih_${place}`]: drawn(4 * width),
           [`bias_hh_${place}`]: drawn(4 * width),
-        }); // a parameter's name is its property's
+        }); // parameters are named by their property
       }
     }
   }
@@ -135,7 +135,7 @@ class Lstm extends Module {
     return x;
   }
 
-  /** [n, in] → [n, width], from the first to the last. */
+  /** [n, in] → [n, width], from first to last. */
   #read(row: Tensor, place: string): Tensor {
     const own = this as unknown as Readonly<Record<string, Parameter>>;
     const of = (name: string) => (own[`${name}_${place}`] as Parameter).tensor;

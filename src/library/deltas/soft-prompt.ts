@@ -18,19 +18,19 @@ import { liesIn } from "./target.ts";
 
 /** Options of {@link softPrompt}. */
 export interface SoftPromptOptions {
-  /** Virtual tokens in front of every row. Default: 8. */
+  /** Number of virtual tokens before every row. Default: 8. */
   readonly numTokens?: number;
-  /** Computes the tokens' vectors by a network, as P-tuning does. Default: null, the vectors themselves are trained. */
+  /** Computes the tokens' vectors by a network, as in P-tuning. Default: null, which trains the vectors themselves. */
   readonly encoder?: PromptEncoderOptions | null;
-  /** The embedding that looks up tokens, by name. Default: the model's only one over its whole vocabulary. */
+  /** Name of the embedding that looks up tokens. Default: the model's only one over its complete vocabulary. */
   readonly embedding?: string;
-  /** The model's own modules to train and save too. Default: the new head of the model's task. */
+  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
   /** A peft folder with initial values. */
   readonly folder?: string | undefined;
 }
 
-/** The vectors themselves. */
+/** Trained vectors. */
 class Prompt extends Module {
   readonly prompt_embeddings: Parameter;
 
@@ -44,17 +44,17 @@ class Prompt extends Module {
   }
 }
 
-/** Puts the vectors of the virtual tokens in the place of what was looked up for the first positions. */
+/** Replaces the embeddings of the first positions by the vectors of the virtual tokens. */
 class InFront extends Module {
   readonly #prompt: VectorEncoder;
 
-  /** @param prompt - a child of another's */
+  /** @param prompt - a child of another module */
   constructor(prompt: VectorEncoder) {
     super();
     this.#prompt = prompt;
   }
 
-  /** @param rows - [B, n + T, D], of which the first n are in place of the prompt */
+  /** @param rows - [B, n + T, D], of which the first n are replaced */
   override forward(rows: Tensor): Tensor {
     const vectors = this.#prompt.forward();
     const [numTokens = 0] = vectors.shape;
@@ -69,8 +69,8 @@ function joined(vectors: Tensor, rows: Tensor): Tensor {
 }
 
 /**
- * Trained vectors in front of every row: prompt tuning, or P-tuning if an encoder computes them. The model itself is frozen. A
- * decoder has n more positions, without labels, and is refused by `generate`; an encoder-decoder reads them with its encoder.
+ * Trained vectors before every row: prompt tuning, or P-tuning if an encoder computes them. The model is frozen. A decoder has n more
+ * positions, without labels, and is refused by `generate`; an encoder-decoder reads them with its encoder.
  * @throws {TroupeError} `DELTA_OPTION`
  * @see Lester et al. 2021, https://arxiv.org/abs/2104.08691
  */
@@ -92,9 +92,9 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
       checkModel(model);
       const reader = readerOf(model);
       if (reader !== undefined) {
-        // peft has as many for the decoder, which nothing reads.
+        // peft has as many again for the decoder, which it never reads.
         const prompt = made(model, 2 * numTokens, reader.width);
-        Object.assign(model, { prompt }); // a module's name is its property's
+        Object.assign(model, { prompt }); // modules are named by their property
         wrapForward(reader.stack, (forward, inputs) => {
           const [words, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
           const vectors = prompt.forward().narrow(0, 0, numTokens);
@@ -114,18 +114,18 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
       Object.assign(embedding, { prompt });
       embedding.behind = new InFront(prompt);
       wrapForward(model, (forward, inputs) => {
-        // Kept keys and values are counted by tokens, of which these are none.
+        // The cache counts tokens, which virtual ones are not.
         if (isWriting())
           throw deltaTarget(
-            "a model that writes",
+            "a model that can generate",
             `a ${model.constructor.name} with a soft prompt`,
-            "prefix and lora write",
+            "use prefix or lora to generate",
           );
         return (forward as Forward)(...lengthened(inputs, numTokens)) as never;
       });
     },
     trains: (name, model) => liesIn(name, savedOf(model)),
-    // Of peft's models only those with low-rank maps stand one deeper.
+    // In peft, only models with low-rank maps are nested one level deeper.
     entryOf: (name) => (/(?:^|\.)prompt\./.test(name) ? promptEntry(name) : `base_model.${name}`),
     ...(encoder !== null && { encoder: (model: Module) => prompts.get(model) as VectorEncoder }),
     configJson: (model) => ({
@@ -156,7 +156,7 @@ function encoderJson(
 
 type Forward = (...inputs: readonly unknown[]) => unknown;
 
-/** What is asked of a text, by name, and what stands for the virtual tokens in it. */
+/** Values at virtual positions, by name of the input. */
 const prefixes: Readonly<Record<string, number>> = {
   inputIds: 0,
   attentionMask: 1,
@@ -165,7 +165,7 @@ const prefixes: Readonly<Record<string, number>> = {
   targets: IGNORE_INDEX,
 };
 
-/** A batch, or token ids and a request, with n positions more in front of whatever has a value for each position. */
+/** Extends a batch, or token ids and a request, by n positions at the start of every input with a value for each position. */
 function lengthened(inputs: readonly unknown[], numTokens: number): readonly unknown[] {
   const [first, request] = inputs;
   if (!(first instanceof Tensor)) return [longer(first as Named, numTokens), ...inputs.slice(1)];
@@ -195,13 +195,13 @@ function inFront(ids: Tensor, value: number, numTokens: number): Tensor {
   return ops.cat([prefix, ids], 1);
 }
 
-/** A batch whose mask of what is read has n positions more. */
+/** Extends the mask of an encoder's input by n positions. */
 function seen(given: unknown, numTokens: number): unknown {
   const { attentionMask: mask } = (given ?? {}) as Named;
   return mask instanceof Tensor ? { ...(given as Named), attentionMask: inFront(mask, 1, numTokens) } : given;
 }
 
-/** What reads the words of a model of two stacks. */
+/** The part of an encoder-decoder that reads words. */
 function readerOf(model: Module): Reader | undefined {
   return amongFamilies((deltas) => deltas.reader?.(model));
 }
@@ -212,10 +212,14 @@ function checkModel(model: Module): void {
   const reader = readerOf(model);
   const isTwoUnknown = isTwo === true && reader === undefined;
   if (isTwoUnknown || peftTask(model) === "QUESTION_ANS")
-    throw deltaTarget("a model whose positions nobody counts", model.constructor.name, "use lora");
-  // peft looks its words up in a table that nothing else reads.
+    throw deltaTarget("a model with extensible positions", model.constructor.name, "use lora");
+  // Here peft looks up words in a shared table that neither stack reads.
   if (reader?.sharesWords === false)
-    throw deltaTarget("a model whose stacks share their words", model.constructor.name, "use prefix or lora");
+    throw deltaTarget(
+      "a model whose stacks share their embedding",
+      model.constructor.name,
+      "use prefix or lora",
+    );
 }
 
 function widthOf(model: Module, { embedding }: SoftPromptOptions): number {
@@ -233,5 +237,5 @@ function tokenEmbedding(model: Module, name: string | undefined): Embedding {
         : each === name),
   );
   if (found.length === 1) return found[0]?.[1] as Embedding;
-  throw deltaTarget("the embedding of tokens", `${found.length} of them`, "name it: embedding");
+  throw deltaTarget("one embedding of tokens", `${found.length} of them`, "name it: embedding");
 }

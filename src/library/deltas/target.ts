@@ -4,30 +4,30 @@ import { deltaTarget } from "./delta.ts";
 import { foreignNames } from "./peft-names.ts";
 
 /**
- * Which modules of a model, by its own names or transformers': names, each the whole of a module's or its end (`query`, `attention.self.query`), a pattern of whole
- * names, or `all-linear`, every affine map but those of the head.
+ * Modules of a model, by its own names or transformers': complete names or their ends (`query`, `attention.self.query`), a pattern of
+ * complete names, or `all-linear`, every affine map except the head's.
  */
 export type Target = readonly string[] | RegExp | "all-linear";
 
-/** What else decides, as in peft. */
+/** Other conditions, as in peft. */
 export interface TargetOptions {
   readonly target: Target;
-  /** Modules that are not meant although `target` names them. */
+  /** Modules to leave out although `target` matches them. */
   readonly exclude?: readonly string[] | RegExp | undefined;
-  /** Modules that are trained whole: neither they nor what is in them. */
+  /** Modules that are trained completely: they and their children are left out. */
   readonly saved?: readonly string[];
-  /** The places of layers that are meant. Default: all. */
+  /** Indices of the layers to include. Default: all. */
   readonly layers?: readonly number[] | undefined;
-  /** The name before a layer's place, such as `layer`, or several, of which the first that a name has counts. Default: any. */
+  /** Name in front of a layer's index, such as `layer`, or several, of which the first match counts. Default: any. */
   readonly layersPattern?: string | readonly string[] | undefined;
 }
 
-/** Heads that `all-linear` leaves alone. */
+/** Heads that `all-linear` leaves out. */
 const HEADS = ["classifier", "score", "qa_outputs", "lm_head"];
 
 /**
- * The affine maps that are meant, by name.
- * @throws {TroupeError} `DELTA_TARGET` where none is, or a module that is meant is no affine map
+ * Finds the target maps, by name.
+ * @throws {TroupeError} `DELTA_TARGET` if there are none, or a target is not an affine map
  */
 export function affineTargets(model: Module, options: TargetOptions): Map<string, Affine> {
   const found = new Map<string, Affine>();
@@ -64,20 +64,20 @@ export function liesIn(parameter: string, modules: readonly string[]): boolean {
   return false;
 }
 
-/** A pattern of whole names, matched in linear time where that can be: always where it comes of a stranger's folder. */
-export function wholePattern({ source, flags }: RegExp): { test(name: string): boolean } {
+/** A pattern of complete names, matched in linear time if possible: always for patterns from untrusted folders. */
+export function fullPattern({ source, flags }: RegExp): { test(name: string): boolean } {
   const whole = `^(?:${source})$`;
   try {
     if (flags.replace(/[gu]/g, "") === "") return new LinearPattern(whole);
   } catch {
-    // A pattern of the job's own may be of any kind.
+    // A job's own pattern need not match in linear time.
   }
   return new RegExp(whole, flags.replace("g", ""));
 }
 
 /** Whether a module of this name is one of the target's. */
 export function isNamed(name: string, target: readonly string[] | RegExp): boolean {
-  return target instanceof RegExp ? wholePattern(target).test(name) : endsIn(name, target);
+  return target instanceof RegExp ? fullPattern(target).test(name) : endsIn(name, target);
 }
 
 function isMeant(name: string, module: Module, options: TargetOptions): boolean {
@@ -89,7 +89,7 @@ function isMeant(name: string, module: Module, options: TargetOptions): boolean 
   return isNamed(name, target) && (target instanceof RegExp || inLayers(name, options));
 }
 
-/** The first place in a name counts, of those behind the pattern's word. */
+/** Whether the first index in a name, after one of the pattern's words, is among `layers`. */
 function inLayers(name: string, { layers, layersPattern = [] }: TargetOptions): boolean {
   if (layers === undefined) return true;
   const parts = name.split(".");
@@ -99,7 +99,7 @@ function inLayers(name: string, { layers, layersPattern = [] }: TargetOptions): 
   return place !== undefined && layers.includes(Number(parts[place]));
 }
 
-/** @returns where the first number stands, behind `word` where one is told; −1 where none does */
+/** @returns the position of the first number in a name, after `word` if given; −1 if there is none */
 function placeBehind(parts: readonly string[], word?: string): number {
   return parts.findIndex((part, at) => /^\d+$/.test(part) && (word === undefined || parts[at - 1] === word));
 }

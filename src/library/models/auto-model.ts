@@ -5,7 +5,7 @@ import type { Task, TaskModel } from "./task-model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** How the names of architectures in a config.json end, and what they are for, where no family says otherwise. */
+/** Tasks by the end of an architecture's name, unless the family says otherwise. */
 const tasksBySuffix: Readonly<Record<string, Task>> = {
   ForPreTraining: "pretraining",
   ForMaskedLM: "masked_lm",
@@ -20,10 +20,10 @@ const tasksBySuffix: Readonly<Record<string, Task>> = {
 };
 
 /**
- * The model that a task needs of the family that a config.json describes, declared without memory.
- * @param task - in Rapidformer's words
+ * Declares a family's model for a task, without memory.
+ * @param task - as in Rapidformer
  * @param config - the parsed config.json of a model folder
- * @throws {TroupeError} `MODEL_TASK` for a family or a task that is not known, naming what is near; `MODEL_CONFIG`
+ * @throws {TroupeError} `MODEL_TASK` for an unknown family or task, with the nearest name; `MODEL_CONFIG`
  */
 export function autoModel(task: Task, config: Fields): TaskModel {
   const type = String(config.model_type);
@@ -40,10 +40,7 @@ export function autoModel(task: Task, config: Fields): TaskModel {
   return new Model(config);
 }
 
-/**
- * What the model of a folder was made for, by the first of its `architectures`; undefined where it says none, or one without
- * a head.
- */
+/** The task of a folder's model, by the first of its `architectures`; undefined if there is none, or it has no head. */
 export function taskOf(config: Fields): Task | undefined {
   const [architecture] = Array.isArray(config.architectures) ? (config.architectures as unknown[]) : [];
   if (typeof architecture !== "string") return undefined;
@@ -52,7 +49,7 @@ export function taskOf(config: Fields): Task | undefined {
   return all.find(([ending]) => architecture.endsWith(ending))?.[1];
 }
 
-/** Whether {@link autoModel} has a class for it. */
+/** Whether {@link autoModel} has a class for a task. */
 export function hasModel(task: Task, config: Fields): boolean {
   return ownValue(familyOf(config)?.heads ?? {}, task) !== undefined;
 }

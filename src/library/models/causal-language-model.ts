@@ -21,22 +21,22 @@ import type { ModelOutputs, TaskModel } from "./task-model.ts";
 import { targetsOf } from "./token-ids.ts";
 import type { NamedState, StateNaming } from "./weights.ts";
 
-/** What an output layer reads of a configuration. */
+/** The fields of a configuration that an output layer needs. */
 export interface CausalConfig {
   readonly vocab_size: number;
   /** Whether the output layer is the token embedding itself. */
   readonly tie_word_embeddings: boolean;
 }
 
-/** A family of causal stacks: how its files name one that has an output layer, and how it is split. */
+/** A family of causal stacks: names in files of its model with an output layer, and tensor-parallel plans. */
 export interface CausalFamily<Config extends CausalConfig> {
-  /** The name of the stack in a model with an output layer: `transformer`. */
+  /** Name of the stack in a model with an output layer: `transformer`. */
   readonly prefix: string;
   /** Longest context. */
   maxPositions(config: Config): number;
-  /** Of the stack. */
+  /** Plan of the stack. */
   plan(config: Config): TensorPlan;
-  /** @param withoutHead - whether an output layer that a file may hold is none of the model's parameters */
+  /** @param withoutHead - whether an output layer in a file is ignored because the model has none of its own */
   naming(withoutHead: boolean): StateNaming;
   configJson(config: Config): NamedState["configJson"];
 }
@@ -56,7 +56,7 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
     this.#family = family;
   }
 
-  /** Tokens it knows: ids lie below it. */
+  /** Size of the vocabulary: ids are below it. */
   get vocabSize(): number {
     return this.config.vocab_size;
   }
@@ -66,7 +66,7 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
     return this.#family.maxPositions(this.config);
   }
 
-  /** How Hugging Face's files name these parameters. */
+  /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
     return this.#family.naming(this.config.tie_word_embeddings);
   }
@@ -79,7 +79,7 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
     return { ...below(this.#family.prefix, this.#family.plan(this.config)), lm_head: vocabulary() };
   }
 
-  /** The output layer over the words of an embedding: as wide, begun alike, and the embedding itself where they are tied. */
+  /** An output layer of the shape and initialization of an embedding, or the embedding itself if they are tied. */
   protected headOver({ weight }: Embedding, options: { readonly bias?: boolean } = {}): VocabularyHead {
     const [numWords = 0, width = 0] = weight.shape;
     const head = new VocabularyHead(width, numWords, weight.init, options);
@@ -87,7 +87,7 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
     return head;
   }
 
-  /** What the output layer reads: [B, T] → [B, T, D]. @throws {TroupeError} `MODEL_INPUT` */
+  /** The input of the output layer: [B, T] → [B, T, D]. @throws {TroupeError} `MODEL_INPUT` */
   protected abstract states(inputIds: Tensor, places: TextPlaces): Tensor;
 
   override forward(inputIds: Tensor, asked: TextPlaces & TextTargets): Loss;
@@ -95,12 +95,12 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
   override forward(batch: CausalBatch): ModelOutputs;
   /**
    * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record
-   * @param asked.attentionMask, asked.segments, asked.positionIds - what stands where: {@link TextPlaces}
-   * @param asked.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
-   * @param asked.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
-   * @param asked.logitsToKeep - of the last positions only; default all
-   * @returns `loss` (float32 scalar, mean nats a token) where labels or targets are given, and then no logits, which
-   *   never exist as a whole; else `logits` [B, kept, V]
+   * @param asked.attentionMask, asked.segments, asked.positionIds - see {@link TextPlaces}
+   * @param asked.labels - [B, T], int64, the inputs themselves: position t predicts label t + 1
+   * @param asked.targets - [B, T], int64, already shifted: position t predicts target t; −100 is left out of the loss
+   * @param asked.logitsToKeep - number of last positions with logits; default all
+   * @returns `loss` (float32 scalar, mean nats per token) if there are labels or targets, without ever holding all logits; else
+   *   `logits` [B, kept, V]
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(input: Tensor | CausalBatch, asked?: TextRequest): Loss | Logits {

@@ -2,10 +2,10 @@ import { type ActivationName, activations } from "../../compute/nn/index.ts";
 import { TroupeError, whatWasMeant } from "../../errors/index.ts";
 import type { ConfigField } from "./weights.ts";
 
-/** One field of a model's configuration: what it is unless a config.json says otherwise, and what it may be. */
+/** A field of a model's configuration: its default, and a check of values. */
 export interface Field<T> {
   readonly default: T;
-  /** What it must be, in words. */
+  /** The valid values, in words. */
   readonly expected: string;
   holds(value: unknown): boolean;
 }
@@ -18,17 +18,17 @@ export type ConfigOf<F extends Fields> = {
   readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never;
 };
 
-/** Far more than any model has: a config.json with more is a mistake or an attack, and would fill the memory. */
+/** Limits of sizes and depths: a config.json above them is a mistake or an attack, and would fill memory. */
 const [MAX_SIZE, MAX_DEPTH] = [2 ** 27, 4_096];
-/** The classes that a head may tell apart. */
+/** Limit of a head's classes. */
 export const MAX_LABELS = 2 ** 18;
 
-/** A number of things, at least one. */
+/** A size, at least one. */
 export function size(value: number): Field<number> {
   return { default: value, expected: `a whole number from 1 to ${MAX_SIZE}`, holds: isSize };
 }
 
-/** A number of layers, each of which is made before any of its weights is looked for. */
+/** A number of layers, which are all built before any weight is read. */
 export function depth(value: number): Field<number> {
   return {
     default: value,
@@ -37,7 +37,7 @@ export function depth(value: number): Field<number> {
   };
 }
 
-/** A size, or null where it follows from others. */
+/** A size, or null if it follows from other fields. */
 export function sizeOrNull(): Field<number | null> {
   return {
     default: null,
@@ -55,7 +55,7 @@ export function sizeOrPair(value: number): Field<number | readonly [number, numb
   };
 }
 
-/** Sizes of layers in a row. */
+/** A list of layer sizes. */
 export function sizes(values: readonly number[]): Field<readonly number[]> {
   return {
     default: values,
@@ -64,7 +64,7 @@ export function sizes(values: readonly number[]): Field<readonly number[]> {
   };
 }
 
-/** A token's id, or null where there is none. */
+/** A token's id, or null for none. */
 export function tokenId(value: number | null): Field<number | null> {
   return {
     default: value,
@@ -73,7 +73,7 @@ export function tokenId(value: number | null): Field<number | null> {
   };
 }
 
-/** The probability of a dropout. */
+/** A dropout probability. */
 export function probability(value: number): Field<number> {
   return {
     default: value,
@@ -82,7 +82,7 @@ export function probability(value: number): Field<number> {
   };
 }
 
-/** The probability of a dropout, or null where another field's stands for it. */
+/** A dropout probability, or null to use another field's. */
 export function probabilityOrNull(): Field<number | null> {
   const { holds } = probability(0);
   return {
@@ -125,10 +125,10 @@ export function activation(value: ActivationName): Field<ActivationName> {
   return oneOf(value, Object.keys(activations) as ActivationName[]);
 }
 
-/** What a classifier's outputs are called, by their number. */
+/** Names of a classifier's outputs, by number. */
 export type LabelNames = Readonly<Record<string, string>>;
 
-/** The labels that a head tells apart: two unless the file names them. */
+/** Labels of a head: two unless the file names them. */
 export function labelNames(): Field<LabelNames> {
   return {
     default: { "0": "LABEL_0", "1": "LABEL_1" },
@@ -141,38 +141,37 @@ export function labelNames(): Field<LabelNames> {
   };
 }
 
-/** What a family's config.json may say of what this library does not compute. */
+/** Rules for the other fields of a family's config.json. */
 export interface ConfigRules {
-  /** Of messages: "BertConfig". */
+  /** Name in messages: "BertConfig". */
   readonly where: string;
   readonly modelType: string;
-  /** Switches that ask for another computation than ours, and so must be absent, null or false. */
+  /** Switches of computations that this library lacks: they must be absent, null or false. */
   readonly unsupported?: readonly string[];
-  /** Fields that are read elsewhere than among the family's own: older names, what is made of several. */
+  /** Fields that are read elsewhere: older names, or combinations of fields. */
   readonly alsoRead?: readonly string[];
-  /** That these fields lie within the config.json of another: whether that one is a file. Unless told, the fields themselves say. */
+  /** For fields nested in another config.json: whether that is a file. Default: decided by the fields themselves. */
   readonly inFile?: boolean;
 }
 
-/** Fields of every family, which change no computation, or are read by who names a model. */
+/** Fields of every family that change no computation, or are only read to find a model. */
 const general = [
   ...["model_type", "num_labels", "id2label", "label2id", "problem_type"],
   ...["bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "mask_token_id"],
 ];
 
-/** Marks fields as a file's. A symbol, so that a spread carries it along and no JSON has it. */
+/** Marks the fields of a file. A symbol is kept by spreads and never in JSON. */
 const ofFile = Symbol("fields of a config.json");
 
 /**
- * Says of fields that a file holds them, where many stand that nothing is computed by: what is made of them with `{ ...fields }`
- * is a file's too.
+ * Marks fields as those of a file, which may contain many that the model does not use; the mark is kept by `{ ...fields }`.
  * @param fields - the parsed config.json of a model folder
  */
 export function configOfFile<T extends Readonly<Record<string, unknown>>>(fields: T): T {
   return { ...fields, [ofFile]: true };
 }
 
-/** Whether fields are a file's: by {@link configOfFile}, or as transformers signs what it writes. */
+/** Whether fields are those of a file: marked by {@link configOfFile}, or with transformers' version. */
 export function isConfigFile(given: Readonly<Record<string, unknown>>): boolean {
   return (
     ofFile in given ||
@@ -181,8 +180,8 @@ export function isConfigFile(given: Readonly<Record<string, unknown>>): boolean 
 }
 
 /**
- * Refuses a field that no model of the family has, which would train another one than was meant without a word.
- * @param names - of all that is read
+ * Refuses a field that the family lacks, which would otherwise silently train a different model.
+ * @param names - of all fields that are read
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function refuseUnknownFields(
@@ -198,9 +197,9 @@ export function refuseUnknownFields(
 }
 
 /**
- * Completes given fields with a family's defaults and checks them. In a file's, fields that change neither the model nor its
- * training (library versions) may stand beside these; those that a job writes are all known. `num_labels` may stand for
- * `id2label`, or beside a file's for a head of another size, as in transformers' `from_pretrained(folder, num_labels=3)`.
+ * Completes fields with a family's defaults and checks them. A file may also have fields that change neither the model nor its
+ * training (library versions); a job's fields must all be known. `num_labels` may replace `id2label`, or override a file's for a head
+ * of another size, as in transformers' `from_pretrained(folder, num_labels=3)`.
  * @param given - some of the fields, or the parsed config.json of a model folder
  * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
  */
@@ -221,7 +220,7 @@ export function readConfig<F extends Fields>(
     named.model_type,
   );
   for (const name of unsupported) {
-    checkField(where, name, !named[name], "absent or false, this library has none", named[name]);
+    checkField(where, name, !named[name], "absent or false: this library lacks it", named[name]);
   }
   const config: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
@@ -248,7 +247,7 @@ export function checkField(
   );
 }
 
-/** The config.json of a folder that `transformers` reads as the model `architecture`. */
+/** The config.json with which `transformers` reads a folder as `architecture`. */
 export function configJsonOf(
   config: Readonly<Record<string, ConfigField>>,
   modelType: string,
@@ -266,7 +265,7 @@ export function configJsonOf(
   return { architectures: [architecture], model_type: modelType, ...readable(config), ...label2id };
 }
 
-/** transformers wants floats here, and JSON has but one kind of 1 and 0: its own defaults, which are these, stand for them. */
+/** Floats that JSON would write as integers, which transformers refuses: left out, since they are its defaults. */
 const wholeDefaults: Readonly<Record<string, number>> = {
   initializer_factor: 1,
   encoder_layerdrop: 0,
@@ -282,7 +281,7 @@ function readable(config: Readonly<Record<string, ConfigField>>): Readonly<Recor
   );
 }
 
-/** How many labels a configuration has. */
+/** Number of labels of a configuration. */
 export function numLabels({ id2label }: { readonly id2label: LabelNames }): number {
   return Object.keys(id2label).length;
 }

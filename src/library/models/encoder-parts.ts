@@ -15,11 +15,11 @@ import {
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { FirstPositions, type Reads } from "./heads/index.ts";
 
-// What the layers of BERT, Megatron's BERT and ViT are made of, wherever their norms stand.
-// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width. H, I and, within a layer's halves, T are
-// read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+// Parts of the layers of BERT, Megatron's BERT and ViT, independent of their norms' places.
+// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width. H, I and, in a layer's halves, T come from the
+// tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
 
-/** What attention reads of a configuration. */
+/** The fields of a configuration that attention needs. */
 export interface SelfAttentionConfig {
   readonly hidden_size: number;
   readonly num_attention_heads: number;
@@ -29,7 +29,7 @@ export interface SelfAttentionConfig {
   readonly qkv_bias?: boolean;
 }
 
-/** Attention to all positions, before the heads are mixed: of all, or of each sample's first. */
+/** Attention to all positions, before the output map: of all positions, or of each sample's first. */
 export class EncoderSelfAttention extends Module {
   readonly query: Linear;
   readonly key: Linear;
@@ -38,7 +38,7 @@ export class EncoderSelfAttention extends Module {
   readonly first: FirstPositions | null;
   readonly headWidth: number;
 
-  /** @param reads - which positions are read of what it answers */
+  /** @param reads - positions of the output that are read */
   constructor(config: SelfAttentionConfig, reads: Reads = "all") {
     super();
     const { hidden_size: width, qkv_bias: bias = true } = config;
@@ -51,31 +51,31 @@ export class EncoderSelfAttention extends Module {
     this.first = reads === "first" ? new FirstPositions() : null;
   }
 
-  /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be seen; or who shares the row */
+  /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be attended to; or the packed samples */
   override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     return selfAttention(this, this.dropout, x, mask);
   }
 
-  /** The positions of a stream beside it, [B, T, D], that it answers for. */
+  /** The positions of a stream [B, T, D] that the output has. */
   answered(stream: Tensor, mask?: Tensor | PackedRow): Tensor {
     return this.first?.forward(stream, mask) ?? stream;
   }
 }
 
-/** The maps of an attention whose queries, keys and values are one stream's. */
+/** The maps of self-attention. */
 export interface SelfAttentionMaps {
   readonly query: Linear;
   readonly key: Linear;
   readonly value: Linear;
   readonly headWidth: number;
-  /** Where queries are of first positions alone. */
+  /** Selects the positions of queries, if only first ones are read. */
   readonly first?: FirstPositions | null;
 }
 
 /**
- * Attention to all positions, before the heads are mixed: [B, T, D] → [B, T, H·K], or of the positions that have queries.
+ * Attention to all positions, before the output map: [B, T, D] → [B, T, H·K], or only positions with queries.
  * @param dropout - of the attention weights
- * @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be seen; or who shares the row
+ * @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be attended to; or the packed samples
  */
 export function selfAttention(
   { query, key, value, headWidth, first }: SelfAttentionMaps,
@@ -90,7 +90,7 @@ export function selfAttention(
   return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout }));
 }
 
-/** What the maps of a layer's halves read of a configuration. */
+/** The fields of a configuration that a layer's halves need. */
 export interface EncoderHalfConfig {
   readonly hidden_size: number;
   readonly intermediate_size: number;
@@ -118,7 +118,7 @@ export class EncoderIntermediate extends Module {
   }
 }
 
-/** The end of a half of a layer: back to the residual stream's width. What is done with the stream is a family's own. */
+/** The end of a half of a layer: maps to the residual stream's width. The family adds the stream. */
 export abstract class EncoderOutput extends Module {
   readonly dense: Linear;
   readonly dropout: Dropout;
@@ -134,19 +134,19 @@ export abstract class EncoderOutput extends Module {
   }
 }
 
-/** The same, of which a layer itself adds the answer to the stream. */
+/** An {@link EncoderOutput} whose layer adds the stream. */
 export class PlainOutput extends EncoderOutput {
   override forward(x: Tensor): Tensor {
     return this.narrowed(x);
   }
 }
 
-/** How weights begin. */
+/** Initializer of weights. */
 export function initOf({ initializer_range }: { readonly initializer_range: number }): Initializer {
   return normal(0, initializer_range);
 }
 
-/** An affine map that begins as BERT's do. */
+/** An affine map with BERT's initialization. */
 export function linear(
   numInputs: number,
   numOutputs: number,

@@ -1,5 +1,5 @@
-// The families that come with Troupe. Their order is that of lists in messages; a kind of pre-training that names no family takes the
-// first that learns so.
+// The families that come with Troupe, in the order of lists in messages; pre-training without a family takes the first with its
+// objective.
 import "./bert/family.ts";
 import "./roberta/family.ts";
 import "./data2vec-text/family.ts";

@@ -11,7 +11,7 @@ type Fields = Readonly<Record<string, unknown>>;
 type TaskModelClass = new (fields: Fields) => TaskModel;
 
 /**
- * All that Troupe knows of a family of models: one card, which lies in the family's folder. Everything else goes through the cards and
+ * Everything that Troupe knows about a family of models, in one card in the family's folder. All other code uses the cards and
  * names no family.
  */
 export interface Family<Config = unknown> {
@@ -21,31 +21,31 @@ export interface Family<Config = unknown> {
   config(given: Fields): Config;
   /** The class for each task. */
   readonly heads: Readonly<Partial<Record<Task, TaskModelClass>>>;
-  /** Tasks of architectures whose names say it otherwise than by `For` and a common end. */
+  /** Tasks of architectures whose names do not follow `For` and the usual end. */
   readonly architectures?: Readonly<Record<string, Task>>;
-  /** Names in its config.json of the sizes and rates that Rapidformer's flags may say. Default: those of encoders. */
+  /** Names in config.json of sizes and rates that Rapidformer's flags set. Default: those of encoders. */
   readonly sizes?: SizeNames;
-  /** How texts become rows of its tokens. Default: nothing stands around them. */
+  /** How texts become rows of tokens. Default: without tokens around them. */
   readonly texts?: TextForm;
-  /** Whether samples can share a row of it without attending to each other. Default: no. */
+  /** Whether samples can be packed into one row. Default: no. */
   readonly packs?: boolean;
-  /** Whether it is pre-trained on spans that sentinels stand for. Default: no. */
+  /** Whether it is pre-trained on spans that sentinels replace. Default: no. */
   readonly fillsSpans?: boolean;
-  /** Its causal model with experts in place of the feed-forward layers, if it has one. @throws {TroupeError} `MODEL_CONFIG` */
+  /** Its causal model with experts instead of feed-forward layers, if any. @throws {TroupeError} `MODEL_CONFIG` */
   withExperts?(fields: Fields, experts: ExpertConfig): Module;
-  /** How deltas fit it, as peft has it. */
+  /** How deltas fit it, as in peft. */
   readonly deltas?: FamilyDeltas;
-  /** How other programs name its weights. Each is imported when a model is converted, and no sooner. */
+  /** Names of its weights in other programs. Modules are imported only for a conversion. */
   readonly formats?: FamilyFormats<Config>;
 }
 
-/** Names of fields, several where one flag says all of them; none where a family has no such field. */
+/** Names of fields: several if one flag sets all of them, none if the family lacks the field. */
 export type SizeNames = Readonly<
   Partial<
     Record<
       | ("numLayers" | "hiddenSize" | "numAttentionHeads" | "maxPositionEmbeddings" | "ffnHiddenSize")
       | ("attentionDropout" | "hiddenDropout" | "layernormEpsilon" | "initMethodStd")
-      /** The width of a head, where it is a field: hiddenSize / numAttentionHeads unless the config.json says it. */
+      /** The width of a head, if it is a field. Default: hiddenSize / numAttentionHeads. */
       | "headWidth",
       readonly string[]
     >
@@ -57,9 +57,9 @@ export interface TextForm {
   readonly begin: readonly string[];
   readonly between: readonly string[];
   readonly end: readonly string[];
-  /** The token that hides another. Default: `[MASK]`. */
+  /** The token that masks another. Default: `[MASK]`. */
   readonly mask?: string;
-  /** How many tokens a row may have. @param positions - as its config.json says, or Infinity. Default: as many */
+  /** Maximum number of tokens in a row. @param positions - of config.json, or Infinity. Default: `positions` */
   maxTokens?(positions: number, config: Fields): number;
 }
 
@@ -68,55 +68,55 @@ export interface ExpertConfig {
   readonly numExperts: number;
   /** Weight of the auxiliary losses, summed over the layers, in the loss. Default: 0.01. */
   readonly auxiliaryWeight?: number;
-  /** Whether a dense layer answers beside the experts: residual MoE. Default: false. */
+  /** Whether a dense layer is added to the experts: residual MoE. Default: false. */
   readonly residual?: boolean;
-  /** How tokens are dealt. */
+  /** How tokens are routed. */
   readonly mixture?: Omit<MixtureOptions, "residual" | "init">;
 }
 
 /** How deltas fit a family. */
 export interface FamilyDeltas {
-  /** Names of the maps that LoRA tunes where nothing else is said. */
+  /** LoRA's default target maps. */
   readonly lora?: readonly string[];
-  /** Names of the maps that (IA)³ rescales where nothing else is said, and of those that it rescales before the product. */
+  /** (IA)³'s default target maps, and those whose inputs are rescaled. */
   readonly ia3?: { readonly target: readonly string[]; readonly feedForward: readonly string[] };
-  /** The attentions of a model that a prefix may stand in front of; undefined where it has none of this family's. */
+  /** The attentions of a model that can have a prefix; undefined if it has none of this family's. */
   prefix?(model: Module): PrefixedStack | undefined;
-  /** The part of a model of two stacks that reads the words; undefined where the model is none of this family's. */
+  /** The encoder of an encoder-decoder; undefined for a model of another family. */
   reader?(model: Module): Reader | undefined;
 }
 
-/** A stack in front of whose keys and values others may stand. */
+/** A stack whose keys and values can have a prefix. */
 export interface PrefixedStack {
-  /** Counts its positions from the prefix on. */
+  /** The module whose positions count from the end of the prefix. */
   readonly stack: Module;
-  /** The mask of its own rows, by its name in a batch. */
+  /** Name in a batch of the mask of its rows. */
   readonly maskName: string;
   readonly maxPositions: number;
-  /** One a layer. */
+  /** One per layer. */
   readonly attentions: readonly PrefixedAttention[];
 }
 
-/** An attention over its own stream, and the map that makes its keys, beside queries and values where `parts` is 3. */
+/** A self-attention and the map that computes its keys, together with queries and values if `parts` is 3. */
 export interface PrefixedAttention {
   readonly attention: Module & { readonly headWidth: number };
   readonly map: Affine;
   readonly parts: number;
 }
 
-/** The encoder of a model of two stacks. */
+/** The encoder of an encoder-decoder. */
 export interface Reader {
   readonly stack: Module;
   /** Features of a word. */
   readonly width: number;
-  /** Whether both stacks have the same words. */
+  /** Whether both stacks share one embedding. */
   readonly sharesWords: boolean;
 }
 
 /** The default export of a module of the family's folder. */
 type Later<Form> = () => Promise<{ readonly default: Form }>;
 
-/** Modules of the family's folder, by the program that they are about. */
+/** Modules of the family's folder, by program. */
 export interface FamilyFormats<Config = unknown> {
   readonly modelCenter?: Later<ModelCenterForm<Config>>;
   readonly megatron?: Later<MegatronForm>;
@@ -126,21 +126,21 @@ export interface FamilyFormats<Config = unknown> {
 
 const known = new Map<string, Family>();
 
-/** All families that are known, in the order of their definition; {@link defineFamily} adds to them. */
+/** All known families, in the order of definition; {@link defineFamily} adds to them. */
 export function families(): Family[] {
   return [...known.values()];
 }
 
 /**
- * Makes a family known in this thread: to `autoModel`, deltas, tasks, Rapidformer's jobs and conversions. A second card of a
- * `model_type` takes the place of the first.
+ * Makes a family known in this thread: to `autoModel`, deltas, tasks, Rapidformer's jobs and conversions. A second card for a
+ * `model_type` replaces the first.
  */
 export function defineFamily<Config>(card: Family<Config>): Family<Config> {
   known.set(card.modelType, card);
   return card;
 }
 
-/** The family that a config.json names; undefined for one that is not known. */
+/** The family of a config.json; undefined if it is unknown. */
 export function familyOf({ model_type: type }: Fields): Family | undefined {
   return typeof type === "string" ? known.get(type) : undefined;
 }

@@ -1,31 +1,31 @@
 import type { Module } from "../../compute/nn/index.ts";
 import { Tensor } from "../../compute/tensor/index.ts";
 
-/** What a language model is asked to predict. One of the two. */
+/** The targets of a language model, in one of two forms. */
 export type TextTargets =
   | { readonly labels: Tensor; readonly targets?: never }
   | { readonly targets: Tensor; readonly labels?: never };
 
-/** What stands where in the rows that a language model reads. */
+/** Masks and positions of the rows that a language model reads. */
 export type TextPlaces = {
-  /** [B, T], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
+  /** [B, T], int64 or bool: 0 at padding. Default: no padding. */
   readonly attentionMask?: Tensor | undefined;
-  /** [n + 1], int64, where the texts begin that share the one row, none of which sees another, and where the last ends. */
+  /** [n + 1], int64, start of each packed text, which do not attend to each other, and end of the last. */
   readonly segments?: Tensor | undefined;
-  /** [1, T], int64, of one row: where each token stands. Default: from the beginning of each text on. */
+  /** [1, T], int64, positions of the tokens of one row. Default: from 0 in each text. */
   readonly positionIds?: Tensor | undefined;
 };
 
-/** What is asked of a language model: to be scored against targets, or the logits of the last positions. */
+/** Options of a language model's forward: targets for the loss, or the number of last positions with logits. */
 export type TextRequest = Partial<TextTargets> & TextPlaces & { readonly logitsToKeep?: number };
 
-/** What a language model reads, as one record; labels are the inputs themselves, −100 where nothing is asked. */
+/** Input of a language model in one record; labels are the inputs themselves, −100 where they are left out of the loss. */
 export type CausalBatch = TextPlaces & {
   readonly inputIds: Tensor;
   readonly labels?: Tensor | undefined;
 };
 
-/** A record as the arguments that stand for it. */
+/** Splits a record into forward's arguments. */
 export function requestOf(
   input: Tensor | CausalBatch,
   request: TextRequest = {},
@@ -35,22 +35,22 @@ export function requestOf(
   return { inputIds, request: { attentionMask, segments, positionIds, ...(labels && { labels }) } };
 }
 
-/** The answer where targets are given. */
+/** The output with targets. */
 export type Loss = {
-  /** float32 scalar, mean nats over the tokens that count. */
+  /** float32 scalar, mean nats over the tokens in the loss. */
   readonly loss: Tensor;
 };
 
-/** The answer where none are given. */
+/** The output without targets. */
 export type Logits = {
   /** [B, T, V], of the model's compute dtype. */
   readonly logits: Tensor;
 };
 
-/** What text generation needs of a model. */
+/** A model that can generate text. */
 export interface LanguageModel extends Module {
   /** Longest context. */
   readonly maxPositions: number;
-  /** @param options.attentionMask - [B, S], of all positions so far: false where a row is padded */
+  /** @param options.attentionMask - [B, S], for all positions so far: false at padding */
   forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
 }

@@ -1,6 +1,6 @@
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A class of models whose family is known: made of the fields of a config.json alone. @throws {TroupeError} `MODEL_CONFIG` */
+/** Makes a class of models for one family, constructed from the fields of a config.json. @throws {TroupeError} `MODEL_CONFIG` */
 export function ofFamily<Family, Head extends object>(
   Model: abstract new (fields: Fields, family: Family) => Head,
   family: Family,

@@ -2,7 +2,7 @@ import type { Tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 
 /**
- * Checks pictures before any work is done with them.
+ * Checks the shape of pictures.
  * @param pixels - [B, channels, height, width], float
  * @throws {TroupeError} `MODEL_INPUT` for another shape than the model's
  */

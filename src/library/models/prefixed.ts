@@ -1,7 +1,7 @@
 import type { Affine, Module } from "../../compute/nn/index.ts";
 import type { PrefixedStack } from "./family.ts";
 
-/** The attentions of one class of a causal model, wherever they stand in it; undefined where it has none. */
+/** All attentions of one class in a causal model; undefined if there are none. */
 export function attentionsOf<A extends Module & { readonly headWidth: number }>(
   model: Module & { readonly maxPositions?: number },
   Attention: abstract new (...options: never[]) => A,

@@ -17,11 +17,11 @@ import {
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { column, row } from "./uneven.ts";
 
-/** Where keys and values come from, and which are seen. */
+/** Source of keys and values, and mask of an attention. */
 export interface AttentionRequest {
   /** [B, S, D]. Default: the queries' own positions. */
   readonly source?: Tensor | undefined;
-  /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. Or who shares the row. */
+  /** bool, true where a key may be attended to; broadcasts to [B, H, T, S]. Or the packed texts. */
   readonly mask?: Tensor | PackedRow | undefined;
   readonly causal?: boolean;
 }
@@ -29,9 +29,9 @@ export interface AttentionRequest {
 type Pair = [keys: Tensor, values: Tensor];
 
 /**
- * The keys and values of a call: while a text is written, a causal attention's with those before, and those of another stack made
- * once for all words.
- * @param keys - makes them of what is there now
+ * Returns the keys and values of a call. During generation, causal self-attention includes the cached ones, and cross-attention
+ * computes those of the encoder once.
+ * @param keys - computes keys and values of the current source
  */
 export function keysOf(
   attending: Module,
@@ -42,7 +42,7 @@ export function keysOf(
   return isOwn ? keys() : (madeOnce(attending, keys) as Pair);
 }
 
-/** Attention with a matrix before and behind it each, by the names of BART, OPT, CLIP and wav2vec 2. */
+/** Attention with input and output maps, by the names in BART, OPT, CLIP and wav2vec 2. */
 export class ProjectedAttention extends Module {
   readonly k_proj: Linear;
   readonly v_proj: Linear;
@@ -80,10 +80,9 @@ export class ProjectedAttention extends Module {
 }
 
 /**
- * How tensor parallelism splits it: by heads.
+ * The tensor-parallel plan of a {@link ProjectedAttention}: split by heads.
  * @param width - of all heads together
- * @param source - what each rank has of the positions that keys and values come from; as of the queries' unless told
- *   otherwise
+ * @param source - the part of the keys' and values' positions that each rank has. Default: that of the queries'
  */
 export function attentionPlan(width: number, numHeads: number, source?: "replicated"): TensorPlan {
   const unit = width / numHeads;

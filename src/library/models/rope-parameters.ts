@@ -8,47 +8,47 @@ import {
 } from "../../compute/nn/index.ts";
 import { checkField, type Field, type Fields, flag, positive } from "./config-fields.ts";
 
-/** How positions turn queries and keys, by the names of Hugging Face's `rope_parameters`. */
+/** Parameters of rotary positions, by the names of Hugging Face's `rope_parameters`. */
 export interface RopeParameters {
   readonly rope_theta: number;
   readonly rope_type: RotaryScaling["kind"];
-  /** Which part of a head's features is turned. Default: all. */
+  /** Share of a head's features that is rotated. Default: all. */
   readonly partial_rotary_factor?: number;
-  /** Of all kinds but the default one and longrope, which may leave it out. */
+  /** For all kinds but default; optional for longrope. */
   readonly factor?: number;
-  /** Of llama3. */
+  /** For llama3. */
   readonly low_freq_factor?: number;
   readonly high_freq_factor?: number;
-  /** Of llama3, yarn and longrope. */
+  /** For llama3, yarn and longrope. */
   readonly original_max_position_embeddings?: number;
-  /** Of yarn and longrope. Default: what follows from the others. */
+  /** For yarn and longrope. Default: computed from the others. */
   readonly attention_factor?: number;
-  /** Of yarn. */
+  /** For yarn. */
   readonly beta_fast?: number;
   readonly beta_slow?: number;
   readonly mscale?: number;
   readonly mscale_all_dim?: number;
   readonly truncate?: boolean;
-  /** Of longrope: a divisor for each pair of features. */
+  /** For longrope: a divisor for each pair of features. */
   readonly short_factor?: readonly number[];
   readonly long_factor?: readonly number[];
 }
 
-/** What of a configuration says how positions turn, and how far. */
+/** The fields of a configuration that decide rotary positions. */
 export interface RotaryConfig {
   readonly rope_parameters: RopeParameters;
   readonly max_position_embeddings: number;
 }
 
-/** What tells rotary positions, in every release's place. */
+/** Fields for rotary positions in any release of transformers. */
 export const ropeNames = [
   ...["rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor"],
   "original_max_position_embeddings",
 ];
 
 /**
- * The angles of the positions of this pass.
- * @param width - R, features of a head that are turned @param length - T, positions of this pass
+ * Computes the angles of the current positions.
+ * @param width - R, rotated features of a head @param length - T, current positions
  */
 export function ropeAngles(config: RotaryConfig, width: number, length: number): RotaryAngles {
   const scaling = scalingOf(config);
@@ -57,7 +57,7 @@ export function ropeAngles(config: RotaryConfig, width: number, length: number):
   return rotaryAngles(frequencies, length, past, attentionFactorOf(scaling));
 }
 
-/** The rotary scaling that a configuration asks for. */
+/** The rotary scaling of a configuration. */
 export function scalingOf({
   rope_parameters: rope,
   max_position_embeddings: maxPositions,
@@ -88,7 +88,7 @@ export function scalingOf({
   }
 }
 
-/** Positions up to which a configuration's rotary angles are meant: a dynamic scaling is for what lies beyond its own. */
+/** Number of positions that a configuration's angles are made for; dynamic scaling applies beyond it. */
 export function longestContext({
   rope_parameters: rope,
   max_position_embeddings: maxPositions,
@@ -96,7 +96,7 @@ export function longestContext({
   return rope.rope_type === "dynamic" ? Math.ceil(maxPositions * (rope.factor ?? 1)) : maxPositions;
 }
 
-/** What a rope's parameters must be beside the base, by its kind. */
+/** Fields of each kind of rope besides the base. */
 const ropeFields: Readonly<Record<RotaryScaling["kind"], Fields>> = {
   default: {},
   linear: { factor: positiveNumber() },
@@ -127,8 +127,8 @@ const ropeFields: Readonly<Record<RotaryScaling["kind"], Fields>> = {
 };
 
 /**
- * What turns positions, told as releases 4 (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`) of transformers do.
- * @param model.headWidth - K @param model.partial - the part of them that a family turns unless told otherwise, if one may be told
+ * Reads rotary positions as given in transformers 4 (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`).
+ * @param model.headWidth - K @param model.partial - the family's default share of rotated features, if the share may vary
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function ropeOf(
@@ -157,7 +157,7 @@ export function ropeOf(
     ...(usual !== undefined && { partial_rotary_factor: part }),
   };
   for (const [name, field] of Object.entries(ropeFields[type])) {
-    // Phi and its kin tell it beside the rope's own parameters.
+    // Phi and similar models have it outside the rope's own parameters.
     const beside = name === "original_max_position_embeddings" ? given[name] : undefined;
     const value = told[name] ?? beside ?? undefined;
     checkField(where, name, field.holds(value), field.expected, value);
@@ -174,7 +174,7 @@ export function ropeOf(
   return { ...(needs && { original_max_position_embeddings: maxPositions }), ...rope } as RopeParameters;
 }
 
-// As transformers' `_compute_yarn_parameters`.
+// As in transformers' `_compute_yarn_parameters`.
 function sharpness(factor: number, { mscale, mscale_all_dim }: RopeParameters): number {
   const of = (scale: number) => (factor <= 1 ? 1 : 0.1 * scale * Math.log(factor) + 1);
   return mscale === undefined || mscale_all_dim === undefined ? of(1) : of(mscale) / of(mscale_all_dim);

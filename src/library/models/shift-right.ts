@@ -2,7 +2,7 @@ import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { full, ops, type Tensor } from "../../compute/tensor/index.ts";
 
 /**
- * What a decoder reads while it is asked for labels: a start token, then all labels but the last. Ignored ones become padding.
+ * Makes a decoder's input from its labels: a start token, then all labels but the last. Ignored labels become padding.
  * @param labels - [B, T], int64
  * @returns [B, T], int64
  */

@@ -1,6 +1,6 @@
 import type { SizeNames } from "./family.ts";
 
-/** Names of sizes and rates in the config.json of an encoder, and of a family that names none. */
+/** Names of sizes and rates in an encoder's config.json, the default of families. */
 export const encoderSizes = {
   numLayers: ["num_hidden_layers"],
   hiddenSize: ["hidden_size"],

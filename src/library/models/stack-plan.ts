@@ -1,22 +1,22 @@
 import { below, sequence, type TensorPlan, unshared } from "../../compute/nn/index.ts";
 import type { Reads } from "./heads/index.ts";
 
-/** Of a stack of layers, what its plan depends on. */
+/** Properties of a stack that its plan depends on. */
 export interface StackShape {
   readonly numLayers: number;
-  /** What is read of the last of them. */
+  /** Positions read of the last layer. */
   readonly reads: Reads;
-  /** Where a layer's `FirstPositions` stands, if it has one. */
+  /** Name of the layer's `FirstPositions`, if it has one. */
   readonly first: string;
-  /** What of a layer reads all positions even so. */
+  /** Parts of the last layer that read all positions even so. */
   readonly ofAll: readonly string[];
 }
 
 /**
- * The plan of a stack of like layers. Where tensor-parallel ranks share the positions and the first alone is read of the last
- * layer, it leaves them there: every rank has the one position, as if none were shared.
- * @param list - the name of the layers' list
- * @param layer - of one layer
+ * The plan of a stack of equal layers. If tensor-parallel ranks split the positions and only the first is read of the last layer, the
+ * split ends there: every rank has that position.
+ * @param list - name of the list of layers
+ * @param layer - plan of one layer
  */
 export function stackPlan(
   list: string,

@@ -2,7 +2,7 @@ import type { Module, TensorSplittable } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import type { NamedState } from "./weights.ts";
 
-/** What a model is trained for, in the words of Rapidformer's `--task`. */
+/** A task, as in Rapidformer's `--task`. */
 export type Task =
   | "pretraining"
   | "speech_pretraining"
@@ -17,32 +17,32 @@ export type Task =
   | "speech_recognition"
   | "audio_classification";
 
-/** A batch by the names of Hugging Face's inputs in camel case: `inputIds`, `attentionMask`, `labels`, `pixelValues`, … */
+/** A batch, by Hugging Face's names of inputs in camel case: `inputIds`, `attentionMask`, `labels`, `pixelValues`, … */
 export type ModelBatch = Readonly<Record<string, Tensor | undefined>>;
 
-/** What a model answers, by the names of Hugging Face's outputs in camel case: `loss`, `logits`, … */
+/** Outputs of a model, by Hugging Face's names in camel case: `loss`, `logits`, … */
 export type ModelOutputs = Readonly<Record<string, Tensor>>;
 
-/** A model with the head of a task, its names those of Hugging Face, splittable by tensor parallelism. */
+/** A model with the head of a task, with Hugging Face's names, that tensor parallelism can split. */
 export interface TaskModel extends Module, NamedState, TensorSplittable {
-  /** @returns `loss`, a float32 scalar and a mean over the batch, where the batch has labels; else the task's outputs */
+  /** @returns `loss`, a float32 scalar and a mean over the batch, if the batch has labels; else the task's outputs */
   forward(batch: ModelBatch): ModelOutputs;
 }
 
-/** What a text encoder reads. B rows, T positions. */
+/** Input of a text encoder. B rows, T positions. */
 export type EncoderBatch = {
   /** [B, T], int64. */
   readonly inputIds: Tensor;
-  /** [B, T], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
+  /** [B, T], int64 or bool: 0 at padding. Default: no padding. */
   readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64, which of two texts a position belongs to. Default: the first. */
+  /** [B, T], int64, 0 in the first text and 1 in the second. Default: 0. */
   readonly tokenTypeIds?: Tensor | undefined;
-  /** [n + 1], int64, where the samples begin that share the one row, and where the last ends. Families of BERT. */
+  /** [n + 1], int64, start of each packed sample, and end of the last. For families like BERT. */
   readonly segments?: Tensor | undefined;
 };
 
-/** The same with what each position, or each row, is asked for. */
+/** The same with labels for each position, or each row. */
 export type LabelledText = EncoderBatch & {
-  /** int64 (float for a regression); what counts for nothing is −100. */
+  /** int64 (float for a regression); −100 is left out of the loss. */
   readonly labels?: Tensor | undefined;
 };

@@ -11,9 +11,9 @@ import { type ErrorSentence, TroupeError } from "../../errors/index.ts";
 import type { TextPlaces, TextRequest } from "./language-model.ts";
 
 /**
- * Checks token ids before any work is done with them.
+ * Checks token ids.
  * @param ids - [B, T], int64
- * @param length - positions of the longest sample, where several share a row; default T
+ * @param length - positions of the longest packed sample; default T
  * @throws `MODEL_INPUT` for another rank, dtype or length, or an id outside [0, vocabSize)
  */
 export function checkTokenIds(
@@ -44,7 +44,7 @@ export function checkTokenIds(
       { length, maxPositions },
     );
   }
-  // On a GPU reading the ids back would wait for it; its embedding kernel asserts instead.
+  // Reading ids back from a GPU would wait for it; its embedding kernel asserts instead.
   if (ids.device !== "cpu" || ids.numel === 0) return;
   const [lowest, highest] = extremes(ids);
   if (lowest < 0 || highest >= vocabSize) {
@@ -60,17 +60,17 @@ export function checkTokenIds(
   }
 }
 
-/** What stands where in rows of ids [B, T]. */
+/** Masks and positions of rows of ids [B, T]. */
 export interface PlacedIds {
-  /** Positions that are counted up to: T, or those of the longest of the texts that share the row. */
+  /** Number of positions: T, or that of the longest packed text. */
   readonly length: number;
-  /** bool [B, 1, 1, T], which positions are no padding; or who shares the row. Undefined where nothing is hidden. */
+  /** bool [B, 1, 1, T], false at padding; or the packed texts. Undefined if nothing is masked. */
   readonly mask: Tensor | PackedRow | undefined;
-  /** int64 [1, T], where they are not those of rows without a past. */
+  /** int64 [1, T], unless they count from 0 without a cache. */
   readonly positions: Tensor | undefined;
 }
 
-/** @throws `MODEL_INPUT` for a mask beside segments, or segments or positions that do not fit one row */
+/** @throws `MODEL_INPUT` for a mask with segments, or segments or positions that do not fit one row */
 export function placesIn(
   where: string,
   ids: Tensor,
@@ -85,8 +85,8 @@ export function placesIn(
       {
         where,
         expected: `segments and positions, int64 [1, ${length}], of one row, without a mask`,
-        got: attentionMask ? "a mask beside them" : `ids [${ids.shape}], positions [${positionIds?.shape}]`,
-        hint: "texts behind each other in one row need no padding",
+        got: attentionMask ? "a mask with them" : `ids [${ids.shape}], positions [${positionIds?.shape}]`,
+        hint: "packed texts need no padding",
       },
       { shape: ids.shape },
     );
@@ -98,7 +98,7 @@ export function placesIn(
 }
 
 /**
- * What each position is asked for, labels shifted to it; none where logits are wanted.
+ * The target of each position, labels shifted; undefined if logits are requested.
  * @throws `MODEL_INPUT` unless the targets are int64 of the inputs' shape
  */
 export function targetsOf(where: string, ids: Tensor, { labels, targets }: TextRequest): Tensor | undefined {

@@ -2,31 +2,31 @@ import { type Module, ModuleBuffer, type Parameter } from "../../compute/nn/inde
 import { type DType, noGrad, scope, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 
-/** How the names in a model folder's files relate to a model's own. */
+/** Maps names in a model folder's files to the model's own. */
 export interface StateNaming {
-  /** What the names of some files begin with and those of others do not, such as `transformer.`. */
+  /** Prefix that names have in some files and not in others, such as `transformer.`. */
   readonly prefix: string;
-  /** Names, without the prefix, of entries that are no parameters of this model. */
+  /** Names, without the prefix, of entries that are not parameters of this model. */
   readonly ignored: readonly RegExp[];
-  /** Other spellings of names, as old or new releases have them: what is found becomes what it is followed by. */
+  /** Other spellings of names, in old or new releases: each pattern with its replacement. */
   readonly renamed?: readonly (readonly [pattern: RegExp, replacement: string])[];
-  /** What transformers calls its modules, which adapters are named by, where files call them otherwise: of the model's own names. */
+  /** transformers' names of modules, which adapters use, if they differ from the model's: patterns of the model's names. */
   readonly modules?: readonly (readonly [pattern: RegExp, replacement: string])[];
   /**
-   * What a pretrained folder may lack, which is then drawn from its initializer, and may hold in vain: names without the
-   * prefix. What lies outside the prefix is a head, where `head` is "outside the prefix". Default: nothing.
+   * Names, without the prefix, of a head: a pretrained folder may lack it, which initializes it, or have another, which is ignored. With
+   * `outsidePrefix` all names without the prefix are a head. Default: none.
    */
   readonly head?: { readonly outsidePrefix: boolean; readonly names: readonly RegExp[] };
 }
 
-/** A model whose weights are exchanged with Hugging Face. */
+/** A model whose weights are stored in Hugging Face's format. */
 export interface NamedState extends Module {
   readonly stateNaming: StateNaming;
-  /** The config.json of a folder that `transformers` reads as this model. */
+  /** The config.json with which `transformers` reads a folder as this model. */
   readonly configJson: Readonly<Record<string, ConfigField>>;
 }
 
-/** What a field of a config.json may hold. */
+/** The value of a field of config.json. */
 export type ConfigField =
   | string
   | number
@@ -35,13 +35,13 @@ export type ConfigField =
   | readonly ConfigField[]
   | { readonly [name: string]: ConfigField };
 
-/** What a weight file says of one tensor. */
+/** A weight file's description of a tensor. */
 export interface StateEntry {
   readonly dtype: string;
   readonly shape: readonly number[];
 }
 
-/** One parameter or buffer and the entry of the file that holds its values. */
+/** A parameter or buffer, and the entry of a file with its values. */
 export interface WeightMatch {
   /** The parameter's full name in the model. */
   readonly name: string;
@@ -51,16 +51,16 @@ export interface WeightMatch {
 }
 
 /**
- * Finds for each parameter and buffer of a model the entry of a weight file, with and without the family's prefix. Shapes are
- * compared; dtypes are the reader's to convert. Nothing is read.
- * @returns one match a parameter, in the order of `namedState`
+ * Matches each parameter and buffer of a model with an entry of a weight file, with or without the family's prefix. Shapes must be
+ * equal; the reader converts dtypes. Reads no values.
+ * @returns one match per parameter, in the order of `namedState`
  * @throws `MODEL_WEIGHTS` naming every entry that is missing, unexpected or of another shape
  */
 export function matchWeights(model: NamedState, entries: ReadonlyMap<string, StateEntry>): WeightMatch[] {
   return matchState(model, model.namedState(), entries);
 }
 
-/** The same for some of a model's state, which is all that the file is to hold. */
+/** The same for a part of a model's state, in a file with nothing else. */
 export function matchState(
   model: Module & Partial<Pick<NamedState, "stateNaming">>,
   state: ReadonlyMap<string, Parameter>,
@@ -72,18 +72,17 @@ export function matchState(
   return matched;
 }
 
-/** What a pretrained folder gives a model, and what it does not. */
+/** The matches of a pretrained folder, and the differences of its head. */
 export interface PretrainedWeights {
   readonly matched: readonly WeightMatch[];
-  /** Parameters of the head that the folder lacks, or has in another shape: drawn from their initializers. */
+  /** Parameters of the head that the folder lacks, or has in another shape: they are initialized. */
   readonly fresh: readonly string[];
-  /** Entries of the folder that belong to another head. */
+  /** Entries of another head in the folder. */
   readonly dropped: readonly string[];
 }
 
 /**
- * The same for a folder that a run begins with: its head may be another one, of another task or number of labels. All else
- * must fit.
+ * The same for initial weights of a run: the folder's head may be of another task or number of labels. Everything else must match.
  * @throws `MODEL_WEIGHTS` naming every entry outside the head that is missing, unexpected or of another shape
  */
 export function pretrained(model: NamedState, entries: ReadonlyMap<string, StateEntry>): PretrainedWeights {
@@ -95,13 +94,13 @@ export function pretrained(model: NamedState, entries: ReadonlyMap<string, State
     head !== undefined &&
     ((head.outsidePrefix && prefixed && !name.startsWith(prefix)) ||
       head.names.some((pattern) => pattern.test(bare(name))));
-  // A file of the stack alone has no prefix, and nothing in it is a head.
+  // A file of the stack alone has no prefix, and no head.
   const filePrefixed = [...entries.keys()].some((name) => name.startsWith(prefix));
   const of = <T>(all: readonly T[], test: (one: T) => boolean) => ({
     yes: all.filter(test),
     no: all.filter((one) => !test(one)),
   });
-  // A delta is what its base lacks.
+  // Parameters of a delta are not in its base's files.
   const ofModel = missing.filter((name) => state.get(name)?.role !== "delta");
   const lacking = of(ofModel, (name) => isHead(name, true));
   const superfluous = of(unexpected, (entry) => isHead(entry, filePrefixed));
@@ -118,7 +117,7 @@ export function pretrained(model: NamedState, entries: ReadonlyMap<string, State
   };
 }
 
-/** @returns the name in a model's own words, without its prefix, of what a file calls `name` */
+/** @returns the model's own name, without its prefix, for a name in a file */
 export function bareName({ prefix, renamed = [] }: StateNaming): (name: string) => string {
   return (name) => {
     const bare = name.startsWith(prefix) ? name.slice(prefix.length) : name;
@@ -126,7 +125,7 @@ export function bareName({ prefix, renamed = [] }: StateNaming): (name: string) 
   };
 }
 
-/** @returns what transformers calls the module, or its parameter, that the model calls `name` */
+/** @returns transformers' name of the model's module or parameter `name` */
 export function moduleName({ modules = [] }: Pick<StateNaming, "modules">): (name: string) => string {
   return (name) => modules.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), name);
 }
@@ -176,7 +175,7 @@ function describeMismatch({ name, expected, got }: Mismatch): string {
   return `${name} [${expected}]: [${got}]`;
 }
 
-/** Where the values of named tensors come from; a `HuggingFaceFolder` is one. */
+/** Source of named tensors, such as a `HuggingFaceFolder`. */
 export interface WeightSource {
   readonly names: readonly string[];
   entry(name: string): StateEntry;
@@ -184,7 +183,7 @@ export interface WeightSource {
   read(name: string): Promise<Uint8Array>;
 }
 
-/** A parameter as a weight file takes it. */
+/** A parameter to write to a weight file. */
 export interface WeightBytes {
   readonly name: string;
   readonly dtype: keyof typeof weightDTypes;
@@ -192,7 +191,7 @@ export interface WeightBytes {
   read(): Uint8Array;
 }
 
-// Weights are floats: how files spell their dtypes, how tensors do, and the array that holds the bits.
+// Weights are floats: dtype in files, dtype of tensors, and array of the bits.
 const weightDTypes = {
   F64: { dtype: "float64", array: Float64Array },
   F32: { dtype: "float32", array: Float32Array },
@@ -200,19 +199,19 @@ const weightDTypes = {
   F16: { dtype: "float16", array: Uint16Array },
 } as const;
 
-/** What torch counts in, in its buffers. */
+/** Type of counters in torch's buffers. */
 const counted = { dtype: "int64", array: BigInt64Array } as const;
 
 /**
  * Copies a source's values into the bound parameters of a model on one device, converting dtypes.
- * @throws `MODEL_WEIGHTS` before anything is copied, also for a weight that is no float
+ * @throws `MODEL_WEIGHTS`, before anything is copied, also for a weight that is not a float
  */
 export async function loadWeights(model: NamedState, source: WeightSource): Promise<void> {
   const entries = new Map(source.names.map((name) => [name, source.entry(name)]));
   await copyWeights(model, matchWeights(model, entries), source);
 }
 
-/** The same for what was matched already. @throws `MODEL_WEIGHTS` for a weight that is no float, before anything is copied */
+/** The same for given matches. @throws `MODEL_WEIGHTS`, before anything is copied, for a weight that is not a float */
 export async function copyWeights(
   model: Module,
   matched: readonly WeightMatch[],
@@ -227,14 +226,14 @@ export async function copyWeights(
 }
 
 /**
- * The bound parameters and buffers of a model on one device, for `saveHuggingFaceFolder`; tied ones once. Nothing is copied
- * before a parameter is read.
+ * The bound parameters and buffers of a model on one device, for `saveHuggingFaceFolder`; tied ones once. A parameter is copied only
+ * when it is read.
  */
 export function weightBytes(model: Module): WeightBytes[] {
   return [...model.namedState()].map(([name, { tensor }]) => tensorBytes(name, tensor));
 }
 
-/** One tensor, contiguous, as a weight file takes it. Nothing is copied before it is read. */
+/** A contiguous tensor to write to a weight file; copied only when it is read. */
 export function tensorBytes(name: string, tensor: Tensor): WeightBytes {
   return {
     name,
@@ -297,7 +296,7 @@ function refuseProblems(model: Module, wrong: WeightProblems): void {
       where: model.constructor.name,
       expected: "weights of exactly the model's names and shapes",
       got: summary,
-      hint: `is it the same architecture and config.json?${wrong.missing.length > 0 ? " what is to be drawn is named by stateNaming's head" : ""}`,
+      hint: `is it the same architecture and config.json?${wrong.missing.length > 0 ? " stateNaming's head names parameters that may be missing" : ""}`,
     },
     { fields: { ...wrong } },
   );

@@ -1,45 +1,45 @@
 import type { Server, Socket } from "node:net";
 
-/** Unauthenticated callers at one door at once, and how long each may take for its first request, TLS's handshake included. */
+/** Limits per server: unauthenticated callers at once, and the time of each for its first request, including a TLS handshake. */
 const MOST_UNAUTHENTICATED = 64;
 const FIRST_REQUEST_MS = 5_000;
 
 /** A caller that has not been admitted. */
 interface Waiting {
-  /** The TCP connection itself: under TLS it is there before the handshake, and without one. */
+  /** The TCP connection; under TLS it exists before the handshake. */
   readonly connection: Socket;
   readonly timer: NodeJS.Timeout;
 }
 
 /**
- * Counts the callers of a server from their connection on, before the first byte and before TLS's handshake, until they are admitted. So
- * unauthenticated callers can neither take the descriptors that files need nor keep others out: if there are more than 64, the one that has
- * waited longest is hung up on, and each has five seconds for its first complete request. Every server of Troupe has one.
+ * Limits the unauthenticated callers of a server, counted from the connection, before the first byte and any TLS handshake. So they
+ * can neither use up file descriptors nor lock others out: of more than 64, the one that has waited longest is disconnected, and
+ * each has five seconds for its first complete request. Every server of Troupe has one.
  */
 export class Callers {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #waiting = new Map<string | Socket, Waiting>();
 
   /** @param server - of TCP, TLS, HTTP or a Unix socket; before it listens */
   constructor(server: Server) {
     server.on("connection", (connection: Socket) => this.#take(connection));
-    // An HTTP server's: Node itself times the requests that follow on the same connection.
+    // For HTTP: Node itself limits the time of later requests on the same connection.
     for (const event of ["request", "checkContinue"])
       server.on(event, ({ socket }: { readonly socket: Socket }) => this.heard(socket));
   }
 
-  /** Stops a caller's clock after its first request. It counts until it is admitted. */
+  /** Stops a caller's time limit after its first request; it still counts until it is admitted. */
   heard(caller: Socket): void {
     clearTimeout(this.#waiting.get(keyOf(caller))?.timer);
   }
 
-  /** Admits a caller, which then counts no more. */
+  /** Admits a caller, which no longer counts. */
   admit(caller: Socket): void {
     this.heard(caller);
     this.#waiting.delete(keyOf(caller));
   }
 
-  /** Hangs up on all that have not been admitted. */
+  /** Disconnects all callers that were not admitted. */
   close(): void {
     for (const { connection } of this.#waiting.values()) connection.destroy();
   }
@@ -62,12 +62,12 @@ export class Callers {
   }
 }
 
-/** A TLS socket is another object than the connection under it; the far end of both is the same. A Unix socket has no name of its own. */
+/** A TLS socket and the connection under it are different objects with the same remote address. Unix sockets have no address. */
 function keyOf(socket: Socket): string | Socket {
   return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
-/** How long an HTTP caller may take for the head of a request, and how often that is checked: by default Node checks twice a minute. */
+/** Time for the head of an HTTP request, and the interval of checks, which in Node is 30 s by default. */
 export const callerLimits = {
   maxHeaderSize: 8192,
   headersTimeout: FIRST_REQUEST_MS,

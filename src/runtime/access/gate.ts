@@ -2,17 +2,17 @@ import type { IncomingMessage } from "node:http";
 import { hostname, networkInterfaces } from "node:os";
 import { sameToken } from "./token.ts";
 
-/** What a gate knows. */
+/** Options of a {@link Gate}. */
 export interface GateOptions {
-  /** The address that is listened on; undefined for a Unix socket, whose callers are on this machine and call no name. */
+  /** The address to listen on; undefined for a Unix socket, whose callers are local and use no host name. */
   readonly host?: string | undefined;
-  /** What {@link Gate.refuseUnauthenticated} asks for; undefined lets everyone in who is not refused otherwise. */
+  /** The token that {@link Gate.refuseUnauthenticated} requires; undefined: none. */
   readonly token?: string | undefined;
-  /** Methods that are served at all: GET and HEAD, unless told. */
+  /** Methods that are served. Default: GET and HEAD. */
   readonly methods?: readonly string[];
 }
 
-/** Why a request is not served. */
+/** Why a request is refused. */
 export interface Refusal {
   readonly status: 400 | 401 | 403 | 405;
   readonly reason: string;
@@ -22,14 +22,14 @@ export interface Refusal {
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * Decides who may come in to an HTTP server. A page of another site can make a browser send requests here, also under a
- * name of its own that it points at this machine (DNS rebinding): so the method, the name that was called (`Host`) and the
- * page that calls (`Origin`) are looked at before anything else, for every path. The port does not matter, since an SSH
- * tunnel changes it. The token comes in a header, not in a cookie, which a browser would send along for other pages too.
+ * Decides which requests an HTTP server accepts. A page of another site can make a browser send requests here, even under its own
+ * host name that it points at this machine (DNS rebinding). So the method, the host name (`Host`) and the calling page (`Origin`) are
+ * checked first, for every path. Ports are ignored, since an SSH tunnel changes them. The token is sent in a header: browsers would
+ * add a cookie to requests of other pages too.
  */
 export class Gate {
   readonly #methods: readonly string[];
-  /** Undefined: any. */
+  /** Allowed host names; undefined: any. */
   readonly #hosts: ReadonlySet<string> | undefined;
   readonly #token: string | undefined;
 
@@ -42,7 +42,7 @@ export class Gate {
     this.#token = token;
   }
 
-  /** @returns why a request is refused on any path, token or not; undefined where it is not */
+  /** @returns why a request is refused on any path, with or without the token; undefined if it is not */
   refuse({ method = "", headers, headersDistinct }: IncomingMessage): Refusal | undefined {
     if (!this.#methods.includes(method)) {
       const allow = this.#methods.join(", ");
@@ -54,7 +54,7 @@ export class Gate {
       return { status: 403, reason: "this server is not known by that name (Host)" };
     }
     const origins = headersDistinct.origin ?? [];
-    // No page reaches a Unix socket: what calls itself one is refused there.
+    // Pages cannot reach a Unix socket: any request with an Origin is refused.
     const own = this.#hosts === undefined ? [] : [`http://${host}`, `https://${host}`];
     if (!origins.every((origin) => own.includes(origin))) {
       return { status: 403, reason: "pages of other sites are not served (Origin)" };
@@ -62,7 +62,7 @@ export class Gate {
     return undefined;
   }
 
-  /** @returns why a request, not refused otherwise, may not have what the token guards; undefined where it may */
+  /** @returns why a request lacks access to what the token protects; undefined if it has access */
   refuseUnauthenticated({ headers }: IncomingMessage): Refusal | undefined {
     if (this.#token === undefined) return undefined;
     const [, given = ""] = /^Bearer (\S+)$/i.exec(headers.authorization ?? "") ?? [];
@@ -71,17 +71,17 @@ export class Gate {
   }
 }
 
-/** Whether an address can be reached from this machine only. */
+/** Whether only this machine can reach an address. */
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** An address as it stands in a URL: one with colons in brackets. */
+/** An address in a URL: IPv6 in brackets. */
 export function inUrl(address: string): string {
   return address.includes(":") ? `[${address}]` : address;
 }
 
-/** By which names an address that was opened to others may be called: as it was given, and the machine's own. */
+/** Host names for an address that other machines can reach: the address as given, and this machine's own names. */
 function namesOf(host: string): string[] {
   const isAny = host === "0.0.0.0" || host === "::";
   const interfaces = isAny ? Object.values(networkInterfaces()).flatMap((addresses = []) => addresses) : [];

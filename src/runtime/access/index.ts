@@ -1,4 +1,4 @@
-/** Callers of the ports that this program opens: how many may wait, which are let in, and the token that they are asked for. */
+/** Access to the ports that Troupe opens: limits of callers, checks of requests, and tokens. */
 export { Callers, callerLimits } from "./callers.ts";
 export { Gate, type GateOptions, inUrl, type Refusal } from "./gate.ts";
 export { keepToken, makeToken, sameToken } from "./token.ts";

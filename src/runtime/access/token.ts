@@ -12,16 +12,16 @@ export function makeToken(): string {
   return randomBytes(32).toString("hex");
 }
 
-/** Whether two tokens are equal, in a time that tells nothing of where they differ or how long they are. */
+/** Compares two tokens in a time that does not reveal where they differ or how long they are. */
 export function sameToken(given: string, expected: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }
 
 /**
- * The token kept in a file that its owner alone can read, made where there is none: who has it from one run comes in to
- * the next one of the same folder too.
- * @throws {TroupeError} `ACCESS_TOKEN` where the file is a link, another user's, readable by others, or holds no token
+ * Returns the token in a file that only its owner can read; creates it if missing. A caller with the token of one run has access to
+ * the next run of the same folder.
+ * @throws {TroupeError} `ACCESS_TOKEN` if the file is a link, another user's, readable by others, or has no token
  */
 export async function keepToken(path: string): Promise<string> {
   const token = makeToken();
@@ -34,7 +34,7 @@ export async function keepToken(path: string): Promise<string> {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw unusable(path, error);
   }
   try {
-    // Nor is a writer waited for, where it is a pipe.
+    // O_NONBLOCK: opening a pipe must not wait for a writer.
     await using file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     return await readToken(file, path);
   } catch (error) {
@@ -44,11 +44,11 @@ export async function keepToken(path: string): Promise<string> {
 
 async function readToken(file: FileHandle, path: string): Promise<string> {
   const found = await file.stat();
-  if (!found.isFile()) throw unusable(path, "one that is no regular file");
+  if (!found.isFile()) throw unusable(path, "one that is not a regular file");
   const reason = whyForeign(found, { secret: true });
   if (reason !== undefined) throw unusable(path, reason);
   const text = found.size > 100 ? "" : (await file.readFile("utf8")).trim();
-  if (!tokenPattern.test(text)) throw unusable(path, "one that holds no token");
+  if (!tokenPattern.test(text)) throw unusable(path, "one without a token");
   return text;
 }
 
@@ -58,9 +58,9 @@ function unusable(path: string, cause: unknown): TroupeError {
     "ACCESS_TOKEN",
     {
       where: "access",
-      expected: `a file of our own for the token at ${path}`,
+      expected: `the token file ${path} to be this user's own`,
       got,
-      hint: "remove it, and a new one is made",
+      hint: "remove it: a new one is then made",
     },
     cause instanceof Error ? { cause } : {},
   );

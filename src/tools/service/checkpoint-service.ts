@@ -27,7 +27,7 @@ import {
 import { StagedSave } from "./staged-save.ts";
 import { StagingMemory } from "./staging.ts";
 
-/** What to save. */
+/** Contents of a save. */
 export interface SaveRequest {
   readonly step: number;
   /** The model's tensors by name. */
@@ -66,8 +66,8 @@ export class CheckpointService implements AsyncDisposable {
   }
 
   /**
-   * Locks the place, starts the writer's thread, and removes unfinished saves of earlier processes.
-   * @throws {TroupeError} `OPTION`; `CHECKPOINT_LOCKED` where another process writes there; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE` or `S3_FAILED` for a place that cannot be used
+   * Locks the folder or bucket, starts the writer's thread, and removes unfinished saves of earlier processes.
+   * @throws {TroupeError} `OPTION`; `CHECKPOINT_LOCKED` if another process writes there; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE` or `S3_FAILED` if it cannot be used
    */
   static async open(options: CheckpointServiceOptions): Promise<CheckpointService> {
     const settings = settle(options);
@@ -84,12 +84,12 @@ export class CheckpointService implements AsyncDisposable {
     }
   }
 
-  /** Where the checkpoints are. */
+  /** Address of the checkpoints. */
   get location(): string {
     return this.#storage.location;
   }
 
-  /** What happens: `checkpoint.started`, `.progressed`, `.saved`, `.failed` and `.skipped`. */
+  /** Events of saves: `checkpoint.started`, `.progressed`, `.saved`, `.failed` and `.skipped`. */
   get events$(): Observable<TroupeEvent> {
     return this.#hub.events$;
   }
@@ -106,8 +106,8 @@ export class CheckpointService implements AsyncDisposable {
 
   /**
    * Copies tensors, then writes the copies in the background. When it returns, the tensors may change.
-   * @throws {TroupeError} `CHECKPOINT_STAGING` if there is no room for them; `CHECKPOINT_SLICE` for what is not a tensor;
-   * `CHECKPOINT_INCOMPLETE` for slices that do not make up the whole
+   * @throws {TroupeError} `CHECKPOINT_STAGING` if there is no room for them; `CHECKPOINT_SLICE` for a value that is not a tensor;
+   * `CHECKPOINT_INCOMPLETE` for slices that do not cover their tensor
    */
   save({ step, tensors, optimizer = {}, metadata, config }: SaveRequest): Save {
     if (this.#queue.skips) return this.#queue.skip(step);
@@ -138,7 +138,7 @@ export class CheckpointService implements AsyncDisposable {
     { metadata = {}, config = {} }: Pick<SaveRequest, "metadata" | "config"> = {},
   ): Save {
     const { step, area } = staged;
-    const tensors = staged.whole();
+    const tensors = staged.complete();
     if (this.#closing !== undefined) throw closed();
     if (this.#queue.skips) {
       area.release();
@@ -147,7 +147,7 @@ export class CheckpointService implements AsyncDisposable {
     return this.#queue.add({ step, area, tensors, metadata, config });
   }
 
-  /** Resolves when nothing is being written and nothing waits. */
+  /** Resolves when no save is running or waiting. */
   async idle(): Promise<void> {
     await this.#queue.idle();
   }
@@ -191,7 +191,7 @@ export class CheckpointService implements AsyncDisposable {
         where: "checkpoint service",
         expected: `a checkpoint of step ${step} in ${this.location}`,
         got: "none",
-        hint: "see which there are with list()",
+        hint: "list() returns those that exist",
       },
       { fields: { path: this.location, step } },
     );
@@ -208,7 +208,7 @@ function closed(): TroupeError {
   return new TroupeError("SYSTEM_STOPPED", {
     where: "checkpoint service",
     expected: "an open service",
-    got: "one that was closed",
+    got: "a closed one",
     hint: "open another",
   });
 }

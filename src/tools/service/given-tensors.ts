@@ -5,12 +5,12 @@ import type { StagedSave, TensorGroup } from "./staged-save.ts";
 
 /** The bytes of a tensor, or of a slice of it: row-major and little-endian. */
 export interface RawTensor {
-  /** As safetensors spells it: `F32`, `BF16`, `I64`, … */
+  /** Dtype in safetensors' spelling: `F32`, `BF16`, `I64`, … */
   readonly dtype: SafetensorsDType;
-  /** Of the whole tensor. */
+  /** Shape of the complete tensor. */
   readonly shape: readonly number[];
   readonly bytes: Uint8Array;
-  /** Which part of the tensor `bytes` holds. Default: all of it. */
+  /** The part of the tensor in `bytes`. Default: all of it. */
   readonly slice?: Box;
 }
 
@@ -29,12 +29,12 @@ const arrayDTypes = {
   Uint8ClampedArray: "U8",
 } as const satisfies Readonly<Record<string, SafetensorsDType>>;
 
-/** A tensor, an array of numbers (1-D, its kind the dtype), raw bytes, or slices that make up one tensor. */
+/** A tensor, an array of numbers (1-D, with its kind as dtype), raw bytes, or the slices of one tensor. */
 export type GivenTensor = Tensor | NodeJS.TypedArray | RawTensor | readonly RawTensor[];
 
 /**
  * Copies tensors into a save.
- * @throws {TroupeError} `CHECKPOINT_SLICE` for what is no tensor or does not fit together; `CHECKPOINT_STAGING`
+ * @throws {TroupeError} `CHECKPOINT_SLICE` for a value that is not a tensor or slices that do not fit; `CHECKPOINT_STAGING`
  */
 export function stageAll(
   save: StagedSave,

@@ -1,4 +1,4 @@
-/** Saving checkpoints for any program: in a script of one's own, or for others over HTTP. */
+/** Saves checkpoints of any program: from its own script, or over HTTP. */
 export { CheckpointService, type SaveRequest } from "./checkpoint-service.ts";
 export type { GivenTensor, RawTensor } from "./given-tensors.ts";
 export { CheckpointServer, type ServeOptions } from "./http/checkpoint-server.ts";

@@ -7,7 +7,7 @@ import type { StagedTensor } from "./staged-save.ts";
 import type { StagingArea } from "./staging.ts";
 import type { WriteOrder, WriteProgress, WriterInit, WriterProtocol, Written } from "./writer.ts";
 
-/** Tensors that are whole, and the memory in which they wait. */
+/** Complete tensors, and the memory that holds them. */
 export interface QueuedSave {
   readonly step: number;
   readonly area: StagingArea;
@@ -17,15 +17,15 @@ export interface QueuedSave {
 }
 
 /**
- * Lets saves be written one after the other, in the order in which they came, by a writer on a thread of its own, and tells
- * what becomes of them. A writer that dies fails the save it was at; the next has a new one.
+ * Writes saves one after the other, in order, on a writer's own thread, and emits events about them. If the writer dies, its save
+ * fails and the next one gets a new writer.
  */
 export class SaveQueue {
   readonly #settings: ServiceSettings;
   readonly #hub: EventHub;
   readonly #system: ActorSystem;
   #writer: ActorRef<WriterProtocol> | undefined;
-  /** The save that is being written, and those that wait, in order. */
+  /** The running save, then the waiting ones, in order. */
   readonly #saves: Save[] = [];
   #last: Promise<unknown> = Promise.resolve();
   #numSkipped = 0;
@@ -36,7 +36,7 @@ export class SaveQueue {
     this.#system = new ActorSystem({ name: "checkpoint service", onEvent: (event) => this.#hear(event) });
   }
 
-  /** Starts the writer's thread; it removes what saves of an earlier process left unfinished. @param hold - of the place's lock */
+  /** Starts the writer's thread, which removes unfinished saves of earlier processes. @param hold - proof of the lock on the storage */
   async start(hold: string): Promise<void> {
     const { location, keep, verify } = this.#settings;
     const supervisor = await this.#system.supervise({
@@ -50,18 +50,18 @@ export class SaveQueue {
           init: (): WriterInit => ({ location, hold, keep, verify }),
         },
       ],
-      // Given up: every further save fails and says so.
+      // No more restarts: every further save fails with that error.
       onEscalate: () => {},
     });
     this.#writer = supervisor.ref<WriterProtocol>("checkpoint-writer");
   }
 
-  /** Whether one more save is to be left out, because another is being written. */
+  /** Whether the next save is skipped because another is running. */
   get skips(): boolean {
     return this.#settings.whenBusy === "skip" && this.#saves.length > 0;
   }
 
-  /** Leaves a save out, and tells. */
+  /** Skips a save and emits that. */
   skip(step: number): Save {
     this.#numSkipped += 1;
     const reason = `step ${this.#saves[0]?.step} is being written`;
@@ -69,7 +69,7 @@ export class SaveQueue {
     return new Save(step, Promise.resolve(undefined));
   }
 
-  /** Has a save written after those before it, and gives its memory back then. */
+  /** Queues a save; its memory is released after it was written. */
   add({ area, ...content }: QueuedSave): Save {
     const work = this.#last
       .then(() => this.#write(content))
@@ -79,7 +79,7 @@ export class SaveQueue {
           return written;
         },
         (error: unknown) => {
-          // A writer that is only late still reads the memory: it is never given to another save.
+          // After a timeout the writer may still read the memory, so no other save may get it.
           if (!(error instanceof AskTimeout)) area.release();
           throw error;
         },
@@ -93,12 +93,12 @@ export class SaveQueue {
     return save;
   }
 
-  /** Resolves when nothing is being written and nothing waits. */
+  /** Resolves when no save is running or waiting. */
   async idle(): Promise<void> {
     await this.#last;
   }
 
-  /** Ends the writer's thread once nothing waits, or at once. */
+  /** Ends the writer's thread, after all waiting saves or at once. */
   async stop(options: { readonly drain: boolean } = { drain: true }): Promise<void> {
     if (options.drain) await this.#last;
     await this.#system.stop(options);
@@ -107,7 +107,7 @@ export class SaveQueue {
   async #write(order: WriteOrder): Promise<Written> {
     const { step, tensors } = order;
     const stagedBytes = tensors.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-    // Nobody stands still for a save: what waits is a copy.
+    // The caller never waits: the save uses copies.
     this.#hub.emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs: 0 });
     try {
       const writer = this.#writer as ActorRef<WriterProtocol>;
@@ -128,7 +128,7 @@ export class SaveQueue {
     if (progress.kind === "checkpoint.progressed") this.#progress(progress);
   }
 
-  /** Passes progress on, once: what an actor emits may come later than its answer. */
+  /** Emits progress unless it is not new: an actor's event may arrive after its answer. */
   #progress({ step, writtenBytes, totalBytes }: Omit<WriteProgress, "kind">): void {
     const [writing] = this.#saves;
     if (writing?.step !== step || writing.writtenBytes >= writtenBytes) return;

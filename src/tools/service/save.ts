@@ -2,13 +2,13 @@ import type { Observable } from "rxjs";
 import { ReplaySubject } from "rxjs/internal/ReplaySubject";
 import type { WriteProgress, Written } from "./writer.ts";
 
-/** How much of a save is durable so far. */
+/** Bytes that are durable so far. */
 export type SaveProgress = Pick<WriteProgress, "writtenBytes" | "totalBytes">;
 
 /** A checkpoint that is being written. Its tensors were copied, so the originals may change. */
 export class Save {
   readonly step: number;
-  /** How much is written; completes with the save, whether it succeeds or not. */
+  /** Bytes written; completes when the save ends, with or without success. */
   readonly progress$: Observable<SaveProgress>;
   /**
    * Resolves when the checkpoint is durable and, with `verify`, has been read back; with undefined if it was skipped because
@@ -18,17 +18,17 @@ export class Save {
   readonly #progress = new ReplaySubject<SaveProgress>(1);
   #writtenBytes = 0;
 
-  /** Made by the service: `work` writes it. */
+  /** Created by the service. @param work - settles when the save has ended */
   constructor(step: number, work: Promise<Written | undefined>) {
     this.step = step;
     this.progress$ = this.#progress.asObservable();
     this.durable = work;
     const end = () => this.#progress.complete();
-    // Whoever does not wait for it learns of a failure from the events.
+    // Without this, a failure of a save that no caller awaits would be an unhandled rejection; events report it.
     work.then(end, end);
   }
 
-  /** Bytes that are written so far. */
+  /** Bytes written so far. */
   get writtenBytes(): number {
     return this.#writtenBytes;
   }

@@ -11,11 +11,11 @@ export interface CheckpointServiceOptions {
   readonly keepLast?: number;
   /** Also keep those whose step is a multiple of this; requires `keepLast`. */
   readonly keepEvery?: number;
-  /** The most memory for tensors that wait for the disk, in bytes, allocated when needed. Default: 4 GiB. */
+  /** Maximum memory for tensors that wait to be written, in bytes, allocated when needed. Default: 4 GiB. */
   readonly stagingBytes?: number;
   /**
-   * What happens to a save while another is being written: it waits with its tensors copied, as far as `stagingBytes` allows,
-   * or it is skipped and counted. Default: "wait".
+   * Whether a save waits while another is running, with its tensors copied, within `stagingBytes`, or is skipped and reported.
+   * Default: "wait".
    */
   readonly whenBusy?: "wait" | "skip";
   /** Whether each checkpoint is read back, byte for byte, before it counts as saved. Default: true. */
@@ -38,7 +38,7 @@ const NAMES: NamesOf<CheckpointServiceOptions> = {
 const defaultStagingBytes = 4 * 2 ** 30;
 const defaultDeadlineMs = 3_600_000;
 
-/** The same, checked, with nothing left out. */
+/** Checked options, with defaults. */
 export interface ServiceSettings {
   readonly location: string;
   readonly keep: WriterInit["keep"];
@@ -80,7 +80,7 @@ export function settle(options: CheckpointServiceOptions): ServiceSettings {
   return { location, keep, stagingBytes, whenBusy, verify, saveDeadlineMs };
 }
 
-/** An option that is out of its range. */
+/** The error for an option that is out of range. */
 export function wrongOption(name: string, expected: string, got: unknown): TroupeError {
   return new TroupeError(
     "OPTION",

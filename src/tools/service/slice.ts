@@ -2,12 +2,12 @@ import { numelOf } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { type Box, liesIn } from "../../library/checkpoint/index.ts";
 
-/** The whole of a tensor. */
-export function wholeOf(shape: readonly number[]): Box {
+/** The box of a complete tensor. */
+export function fullBox(shape: readonly number[]): Box {
   return { offset: shape.map(() => 0), shape };
 }
 
-/** Whether two boxes of one tensor have an element in common. */
+/** Whether two boxes of one tensor share an element. */
 export function overlap(a: Box, b: Box): boolean {
   return a.offset.every((begin, dim) => {
     const other = b.offset[dim] as number;
@@ -16,7 +16,7 @@ export function overlap(a: Box, b: Box): boolean {
 }
 
 /**
- * Refuses a box that does not lie in a tensor.
+ * Refuses a box that is not within its tensor.
  * @throws {TroupeError} `CHECKPOINT_SLICE`
  */
 export function checkSlice(name: string, shape: readonly number[], slice: Box): void {
@@ -34,18 +34,16 @@ export function checkSlice(name: string, shape: readonly number[], slice: Box): 
   );
 }
 
-/**
- * Lays the bytes of a box, row-major, into those of its tensor, as they come: a part may end anywhere.
- */
+/** Copies the bytes of a box, row-major, into its tensor as they arrive, in parts of any length. */
 export class SliceWriter {
   readonly #target: Uint8Array;
-  /** Bytes that lie side by side in both, and where each such run begins in the tensor. */
+  /** Bytes of a run that is contiguous in both, and the start of each run in the tensor. */
   readonly #runBytes: number;
   readonly #runBegin: (run: number) => number;
   readonly #sizeBytes: number;
   #written = 0;
 
-  /** @param target - the bytes of the whole tensor of `shape` */
+  /** @param target - the bytes of the complete tensor of `shape` */
   constructor(target: Uint8Array, shape: readonly number[], slice: Box, elementBytes: number) {
     const { numRuns, runElements, runBegin } = runsOf(shape, slice);
     this.#target = target;
@@ -54,12 +52,12 @@ export class SliceWriter {
     this.#sizeBytes = numRuns * this.#runBytes;
   }
 
-  /** Bytes that are still to come. */
+  /** Bytes that have not arrived. */
   get missingBytes(): number {
     return this.#sizeBytes - this.#written;
   }
 
-  /** Takes the next bytes; there must be no more than are missing. */
+  /** Appends the next bytes, at most as many as are missing. */
   append(bytes: Uint8Array): void {
     if (bytes.length > this.missingBytes) throw new RangeError("more bytes than the slice has");
     let taken = 0;
@@ -74,11 +72,11 @@ export class SliceWriter {
   }
 }
 
-/** How a box lies in its tensor: runs of elements side by side, one for each index of the dims outside them. */
+/** The contiguous runs of a box in its tensor: one for each index of the outer dims. */
 function runsOf(shape: readonly number[], { offset, shape: extent }: Box) {
   let inner = shape.length;
   let runElements = 1;
-  // Inner dims that are taken whole are side by side with the next one out.
+  // Inner dims that the box spans completely are contiguous with the next outer dim.
   while (inner > 0) {
     inner -= 1;
     runElements *= extent[inner] as number;

@@ -1,13 +1,13 @@
 import { numelOf } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { type Box, isDType, type SafetensorsDType, tensorSizeBytes } from "../../library/checkpoint/index.ts";
-import { checkSlice, overlap, SliceWriter, wholeOf } from "./slice.ts";
+import { checkSlice, fullBox, overlap, SliceWriter } from "./slice.ts";
 import type { StagingArea } from "./staging.ts";
 
-/** Which file of a checkpoint a tensor goes to: the model's own, or that of what its optimizer keeps. */
+/** The file of a checkpoint that a tensor is written to: model weights, or optimizer state. */
 export type TensorGroup = "weights" | "optimizer";
 
-/** A tensor that waits, whole, for the disk. Plain data; its bytes lie in `memory`, which others may share, from `begin` on. */
+/** A complete tensor that waits to be written. Plain data; its bytes start at `begin` in `memory`, which other tensors may share. */
 export interface StagedTensor {
   readonly group: TensorGroup;
   readonly name: string;
@@ -18,22 +18,22 @@ export interface StagedTensor {
   readonly sizeBytes: number;
 }
 
-/** What a tensor is, whoever sends it. */
+/** Description of a tensor, from any sender. */
 export type TensorFacts = Pick<StagedTensor, "group" | "name" | "dtype" | "shape">;
 
 interface Entry extends StagedTensor {
-  /** Slices that have come or are coming; no two have an element in common. */
+  /** Slices that have arrived or are arriving; they do not overlap. */
   readonly slices: Set<Box>;
-  /** Elements that have come. */
+  /** Number of elements that have arrived. */
   numFilled: number;
 }
 
-/** A slice on its way in: give it all its bytes, then call `end`; without that it never was. */
+/** A slice that is arriving: append all its bytes, then call `end`; without it the slice does not count. */
 export interface ComingSlice {
   readonly missingBytes: number;
   append(bytes: Uint8Array): void;
   end(): void;
-  /** Forgets it, so that it can be sent again. */
+  /** Drops the slice, so that it can be sent again. */
   abandon(): void;
 }
 
@@ -42,7 +42,7 @@ const maxRank = 16;
 const maxNumSlices = 4096;
 const maxNameLength = 512;
 
-/** Tensors of one step as they come in, whole or in slices, from one sender or from several. */
+/** Tensors of one step as they arrive, complete or in slices, from one or several senders. */
 export class StagedSave {
   readonly step: number;
   readonly area: StagingArea;
@@ -54,14 +54,13 @@ export class StagedSave {
   }
 
   /**
-   * Begins to take in a slice of a tensor, once everything that is told of it was found good; the first one takes memory
-   * for the whole tensor.
-   * @param sizeBytes - how many bytes will come
-   * @param slice - the whole by default
-   * @throws {TroupeError} `CHECKPOINT_SLICE` where it is no tensor, not as it was said to be before, of another size, or
-   * came already in part; `CHECKPOINT_STAGING` where there is no room
+   * Starts receiving a slice of a tensor, after checking its description; the first slice allocates the complete tensor.
+   * @param sizeBytes - number of bytes that will arrive
+   * @param slice - default: the complete tensor
+   * @throws {TroupeError} `CHECKPOINT_SLICE` if it is not a tensor, differs from earlier descriptions, has another size, or overlaps
+   *   an earlier slice; `CHECKPOINT_STAGING` if there is no room
    */
-  receive(facts: TensorFacts, sizeBytes: number, slice: Box = wholeOf(facts.shape)): ComingSlice {
+  receive(facts: TensorFacts, sizeBytes: number, slice: Box = fullBox(facts.shape)): ComingSlice {
     const { name, dtype, shape } = facts;
     const itemBytes = this.#check(facts);
     checkSlice(name, shape, slice);
@@ -105,14 +104,14 @@ export class StagedSave {
     };
   }
 
-  /** Takes in a slice whose bytes are all there. @throws {TroupeError} as {@link receive} */
+  /** Adds a slice with all its bytes. @throws {TroupeError} as {@link receive} */
   put(facts: TensorFacts, bytes: Uint8Array, slice?: Box): void {
     const coming = this.receive(facts, bytes.length, slice);
     coming.append(bytes);
     coming.end();
   }
 
-  /** Takes in a whole tensor that `write` lays into memory. @throws {TroupeError} as {@link receive} */
+  /** Adds a complete tensor, which `write` copies into memory. @throws {TroupeError} as {@link receive} */
   fill(facts: TensorFacts, write: (buffer: SharedArrayBuffer, byteOffset: number) => void): void {
     const coming = this.receive(facts, tensorSizeBytes(facts.dtype, facts.shape) ?? 0);
     const { memory, begin } = this.#entries.get(facts.name) as Entry;
@@ -120,11 +119,8 @@ export class StagedSave {
     coming.end();
   }
 
-  /**
-   * The tensors, once all are whole.
-   * @throws {TroupeError} `CHECKPOINT_INCOMPLETE` naming those that are not
-   */
-  whole(): StagedTensor[] {
+  /** Returns the tensors. @throws {TroupeError} `CHECKPOINT_INCOMPLETE` naming incomplete ones */
+  complete(): StagedTensor[] {
     const entries = [...this.#entries.values()];
     const incomplete = entries
       .filter(({ shape, numFilled }) => numFilled < numelOf(shape))
@@ -137,7 +133,7 @@ export class StagedSave {
           where: "checkpoint service",
           expected: `every element of every tensor of step ${this.step}`,
           got: `${some}${incomplete.length > 0 ? ` in part, ${incomplete.length} in all` : ""}`,
-          hint: "send the slices that are missing",
+          hint: "send the missing slices",
         },
         { fields: { step: this.step, tensors: incomplete.slice(0, 100) } },
       );
@@ -153,7 +149,7 @@ export class StagedSave {
     }));
   }
 
-  /** @returns bytes of one element @throws {TroupeError} `CHECKPOINT_SLICE` for what is no tensor, or another than before */
+  /** @returns bytes of one element @throws {TroupeError} `CHECKPOINT_SLICE` for a description that is invalid or differs from earlier ones */
   #check(facts: TensorFacts): number {
     const { name, dtype, shape } = facts;
     checkName(name);
@@ -163,7 +159,7 @@ export class StagedSave {
     if (sizeBytes === undefined || itemBytes === undefined) {
       throw refusal(
         name,
-        "a dtype of whole bytes and a shape of at most 16 counts",
+        "a dtype of at least one byte and a shape of at most 16 counts",
         describe(facts),
         "F32 and 4,8 for instance",
       );
@@ -174,7 +170,7 @@ export class StagedSave {
       name,
       `${describe(known)}, as before`,
       describe(facts),
-      "all its slices tell of one tensor",
+      "the same dtype and shape in all its slices",
     );
   }
 

@@ -1,24 +1,23 @@
 import { TroupeError } from "../../errors/index.ts";
 
 const alignment = 64;
-/** Tensors smaller than this lie together in buffers of this size; a larger one has a buffer to itself. */
+/** Tensors smaller than this share buffers of this size; a larger one has its own. */
 const sharedBytes = 1 << 20;
 
-/** Where a tensor lies. */
+/** Location of a tensor in memory. */
 export interface Stretch {
   readonly buffer: SharedArrayBuffer;
-  /** A multiple of 64 bytes. */
+  /** Offset in bytes, a multiple of 64. */
   readonly begin: number;
 }
 
 /**
- * The memory in which tensors wait for the disk: never more than was declared. It is shared with the writer's thread. A
- * buffer is used again by a tensor of the same size, so that a process that saves the same often does not grow; what nobody
- * uses makes room for what does.
+ * Memory for tensors that wait to be written, limited to `limitBytes` and shared with the writer's thread. Buffers are reused by
+ * tensors of the same size, so that repeated saves do not allocate; unused ones are freed to make room.
  */
 export class StagingMemory {
   readonly limitBytes: number;
-  /** By size, in bytes. */
+  /** Free buffers by size in bytes. */
   readonly #free = new Map<number, SharedArrayBuffer[]>();
   #heldBytes = 0;
 
@@ -26,12 +25,12 @@ export class StagingMemory {
     this.limitBytes = limitBytes;
   }
 
-  /** Memory for one save, empty. */
+  /** Opens an empty area for one save. */
   open(): StagingArea {
     return new StagingArea(this);
   }
 
-  /** @throws {TroupeError} `CHECKPOINT_STAGING` where that is more than was declared, what others hold counted */
+  /** @throws {TroupeError} `CHECKPOINT_STAGING` if all areas together would exceed the limit */
   take(sizeBytes: number): SharedArrayBuffer {
     const reused = this.#free.get(sizeBytes)?.pop();
     if (reused !== undefined) return reused;
@@ -39,24 +38,24 @@ export class StagingMemory {
     return new SharedArrayBuffer(sizeBytes);
   }
 
-  /** Makes a buffer of several tensors longer. @throws {TroupeError} as {@link take} */
+  /** Grows a shared buffer. @throws {TroupeError} as {@link take} */
   grow(buffer: SharedArrayBuffer, sizeBytes: number): void {
     if (sizeBytes <= buffer.byteLength) return;
     this.#makeRoom(sizeBytes - buffer.byteLength);
     buffer.grow(sizeBytes);
   }
 
-  /** Takes memory back. */
+  /** Takes buffers back. */
   release(buffers: readonly SharedArrayBuffer[]): void {
     for (const buffer of buffers) {
       const { byteLength } = buffer;
-      // One that is not full is of no other's size.
+      // A shared buffer that has not grown fully fits no other use.
       if (byteLength < sharedBytes) this.#heldBytes -= byteLength;
       else this.#free.set(byteLength, [...(this.#free.get(byteLength) ?? []), buffer]);
     }
   }
 
-  /** A full buffer of several tensors that nobody uses, where there is one. */
+  /** Returns a free shared buffer of full size, if any. */
   takeShared(): SharedArrayBuffer | undefined {
     return this.#free.get(sharedBytes)?.pop();
   }
@@ -76,9 +75,9 @@ export class StagingMemory {
       "CHECKPOINT_STAGING",
       {
         where: "checkpoint service",
-        expected: `at most ${this.limitBytes} bytes of tensors to wait at once`,
+        expected: `at most ${this.limitBytes} bytes of waiting tensors`,
         got: `${this.#heldBytes} and ${moreBytes} more`,
-        hint: "await the saves before, or declare more as stagingBytes",
+        hint: "await earlier saves, or raise stagingBytes",
       },
       { fields: { limitBytes: this.limitBytes, heldBytes: this.#heldBytes, moreBytes } },
     );
@@ -89,7 +88,7 @@ export class StagingMemory {
 export class StagingArea {
   readonly #memory: StagingMemory;
   readonly #buffers: SharedArrayBuffer[] = [];
-  /** The one that small tensors go to now. */
+  /** The buffer of the next small tensors. */
   #shared: SharedArrayBuffer | undefined;
   #usedBytes = 0;
   #released = false;
@@ -98,10 +97,7 @@ export class StagingArea {
     this.#memory = memory;
   }
 
-  /**
-   * Memory for a tensor.
-   * @throws {TroupeError} `CHECKPOINT_STAGING`
-   */
+  /** Allocates memory for a tensor. @throws {TroupeError} `CHECKPOINT_STAGING` */
   take(sizeBytes: number): Stretch {
     if (sizeBytes >= sharedBytes) {
       const buffer = this.#memory.take(sizeBytes);
@@ -119,14 +115,14 @@ export class StagingArea {
     return { buffer, begin };
   }
 
-  /** Gives the memory back; a second time does nothing. */
+  /** Releases the memory; further calls do nothing. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
     this.#memory.release(this.#buffers);
   }
 
-  /** The first one of a save grows with what is in it: a small save is not to hold what a large one could use. */
+  /** The first shared buffer of a save grows as needed, so that a small save does not hold a full one. */
   #another(): SharedArrayBuffer {
     const reused = this.#shared === undefined ? undefined : this.#memory.takeShared();
     this.#shared = reused ?? new SharedArrayBuffer(0, { maxByteLength: sharedBytes });

@@ -12,26 +12,26 @@ import {
 import { type ActorContext, defineActor } from "../../runtime/index.ts";
 import type { StagedTensor, TensorGroup } from "./staged-save.ts";
 
-/** A checkpoint to be written, its tensors' bytes in memory that both threads see. Plain data. */
+/** A checkpoint to write; the bytes of its tensors are in memory shared by both threads. Plain data. */
 export interface WriteOrder {
   readonly step: number;
   readonly tensors: readonly StagedTensor[];
-  /** What a program wants kept beside tensors. */
+  /** The program's own data, as JSON. */
   readonly metadata: JsonObject;
   /** The model's config.json. */
   readonly config: JsonObject;
 }
 
-/** A checkpoint that is durable. */
+/** A durable checkpoint. */
 export interface Written {
   readonly path: string;
   readonly sizeBytes: number;
   readonly durationMs: number;
-  /** Whether it was read again and compared. */
+  /** Whether it was read back and compared. */
   readonly verified: boolean;
 }
 
-/** How much of a checkpoint is written; emitted a few times in a second. Plain data. */
+/** Progress of a checkpoint, emitted a few times per second. Plain data. */
 export interface WriteProgress {
   readonly kind: "checkpoint.progressed";
   readonly step: number;
@@ -39,18 +39,18 @@ export interface WriteProgress {
   readonly totalBytes: number;
 }
 
-/** Writes one checkpoint at a time; what fails leaves nothing, and the writer ready for the next. */
+/** Writes one checkpoint at a time. A failed save leaves no files, and the writer is ready for the next. */
 export type WriterProtocol = {
   write: { in: WriteOrder; out: Written };
 };
 
-/** The data that a writer starts with. */
+/** Initial data of a writer. */
 export interface WriterInit {
   readonly location: string;
-  /** The word of the service's lock on it. */
+  /** Proof of the service's lock on the storage. */
   readonly hold: string;
   readonly keep: KeepRule | undefined;
-  /** Whether each checkpoint is read again before it counts as saved. */
+  /** Whether each checkpoint is read back before it counts as saved. */
   readonly verify: boolean;
 }
 
@@ -104,7 +104,7 @@ async function write(
   return { path, sizeBytes };
 }
 
-/** Reports how far a save is, not more often than somebody could read it. */
+/** Reports a save's progress, at most ten times per second. */
 class ProgressReporter {
   readonly #context: ActorContext<WriterProtocol>;
   readonly #step: number;
@@ -131,7 +131,7 @@ class ProgressReporter {
   }
 }
 
-/** A checkpoint that does not read as it was written is no checkpoint: better none than one that lies. */
+/** Removes a checkpoint that does not read back as written: none is better than a damaged one. */
 async function refuseDamaged(
   storage: CheckpointStorage,
   step: number,

@@ -1,11 +1,11 @@
 import { figuresOf, fillIn, type TroupeEvent } from "../../job/events/index.ts";
 
-/** A point of a curve over steps, which an event adds. */
+/** A point that an event adds to a curve over steps. */
 export interface Point {
-  /** Such as "loss", "speed", "time_ms"; "loss_SPLIT" and "metrics_SPLIT" for what a job or a dataset names. */
+  /** The curve's group, such as "loss", "speed", "time_ms"; "loss_SPLIT" and "metrics_SPLIT" for names of a job or a dataset. */
   readonly group: string;
   readonly name: string;
-  /** The rank that it is a figure of, if it is one of a rank. */
+  /** The rank, for a curve of one rank. */
   readonly rank: number | undefined;
   readonly value: number;
 }

@@ -1,4 +1,4 @@
-/** Where events are written for other programs: TensorBoard, Prometheus, OpenTelemetry, trace viewers. */
+/** Sinks that write events for other programs: TensorBoard, Prometheus, OpenTelemetry, trace viewers. */
 
 export { type OpenTelemetryOptions, openTelemetrySink } from "./opentelemetry/sink.ts";
 export { type PrometheusOptions, type PrometheusSink, prometheusSink } from "./prometheus/sink.ts";

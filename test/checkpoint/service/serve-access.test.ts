@@ -94,7 +94,7 @@ describe("who may come in", () => {
     const file = `${socket}.txt`;
     await writeFile(file, "mine");
     expect((await refusal(() => CheckpointServer.listen(service, { socket: file }))).message).toContain(
-      "no socket",
+      "not a socket",
     );
     await server.close();
     expect(await lstat(socket).catch(() => undefined)).toBeUndefined();

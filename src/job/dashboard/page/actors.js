@@ -1,11 +1,11 @@
 /** @import { ActorPart, ActorStatus, BoardFrame } from "../frame.ts" */
-import { duration, whole } from "./figures.js";
+import { duration, integer } from "./figures.js";
 import { kinds, Lane } from "./lanes.js";
 import { byId } from "./panels.js";
 
-/** Rows that are shown; of more, those that are stuck come first. */
+/** Most rows that are shown; stuck actors come first. */
 const maxRows = 64;
-/** An actor that shows no progress for this long stands out. */
+/** An actor without progress for this long is marked. */
 const leastStuckMs = 5000;
 
 /**
@@ -29,7 +29,7 @@ export class Actors {
   /** @type {number | undefined} */
   #heldAtMs;
   #latestSpanMs = Number.NaN;
-  /** How long a step takes, in which an actor may be at one thing. */
+  /** Duration of a step, within which one activity is normal. */
   stepMs = Number.NaN;
 
   constructor() {
@@ -57,7 +57,7 @@ export class Actors {
     document.addEventListener("theme", () => this.#draw());
   }
 
-  /** What became of each actor, by the events. @param {readonly ActorPart[]} roll */
+  /** Sets each actor's last known state, from events. @param {readonly ActorPart[]} roll */
   called(roll) {
     this.#roll = roll;
     if (this.#board === undefined) this.#show();
@@ -76,7 +76,7 @@ export class Actors {
     this.#draw();
   }
 
-  /** Actors that are at one thing for too long: those that work before those that wait for them. */
+  /** Actors that have been at one thing for too long: working ones before those that wait for them. */
   stuck() {
     return (this.#board ?? [])
       .filter((status) => isStuck(status, this.#stuckMs()))
@@ -87,7 +87,7 @@ export class Actors {
     return Math.max(leastStuckMs, 10 * (this.stepMs || 0));
   }
 
-  /** The end of what is shown: now, or where nobody looks at the board, the end of what was told. */
+  /** The right end of the lanes: now, or without a status board the end of the last span. */
   #nowMs() {
     return this.#heldAtMs ?? (this.#board === undefined ? this.#latestSpanMs : this.#boardAtMs);
   }
@@ -113,8 +113,8 @@ export class Actors {
     byId("no-actors").hidden = shown.length > 0;
     byId("no-actors").textContent =
       shown.length < names.length
-        ? `${whole(names.length - shown.length)} more`
-        : "No actor has told of itself yet.";
+        ? `${integer(names.length - shown.length)} more`
+        : "No actor has reported yet.";
   }
 
   /** @param {readonly HTMLElement[]} cells @param {string} name */
@@ -175,10 +175,10 @@ function describe(cells, status, lane) {
   write(cells, [
     nameOf(actor, incarnation),
     whatItDoes(status),
-    // One that starts has not begun anything.
+    // A starting actor has begun nothing yet.
     state === "starting" ? "" : age(ageMs),
-    numQueued === 0 ? "" : whole(numQueued),
-    Number.isFinite(rate) && rate > 0 ? `${whole(Math.round(rate))}\u202f/s` : "",
+    numQueued === 0 ? "" : integer(numQueued),
+    Number.isFinite(rate) && rate > 0 ? `${integer(Math.round(rate))}\u202f/s` : "",
   ]);
   if (cells[1]) cells[1].dataset.state = state;
 }

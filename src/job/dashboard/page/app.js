@@ -7,9 +7,9 @@ import { byId, setText, showCheckpoints, showIncidents, showRun, showSample } fr
 import { listen } from "./stream.js";
 import { replaceEnd } from "./tables.js";
 
-/** More often is not seen, and costs. */
+/** Time between redraws. */
 const drawMs = 250;
-/** No step for this long, or for ten times what one takes, is said. */
+/** Without a step for this long, or for ten times a step's duration, an alarm is shown. */
 const leastQuietMs = 10_000;
 
 const tables = {
@@ -23,7 +23,7 @@ let run;
 let checkpoints;
 /** @type {readonly Incident[]} */
 let incidents = [];
-/** What the server's clock is ahead of this browser's. */
+/** The server's clock minus this browser's. */
 let aheadMs = 0;
 let isConnected = false;
 /** @type {number | undefined} */
@@ -75,7 +75,7 @@ function draw() {
   tick();
 }
 
-/** What changes by time alone. */
+/** Redraws the parts that depend on time alone. */
 function tick() {
   const nowMs = Date.now() + aheadMs;
   if (run !== undefined) showRun(run, nowMs);
@@ -83,7 +83,7 @@ function tick() {
   showAlarm(nowMs);
 }
 
-/** Why a run failed; or that it makes no steps, and who is at what. @param {number} nowMs */
+/** Shows why a run failed, or that it makes no steps and which actors are stuck. @param {number} nowMs */
 function showAlarm(nowMs) {
   const quietMs = nowMs - (run?.progressAtMs ?? Number.NaN);
   const isQuiet =
@@ -93,7 +93,7 @@ function showAlarm(nowMs) {
   const stuck = isQuiet ? actors.stuck().slice(0, 8) : [];
   const culprits = stuck.map((status) => `${status.actor} ${whatItDoes(status)}`).join("; ");
   byId("alarm").hidden = !isQuiet && run?.error === undefined;
-  // A screen reader hears who is stuck, and not every second for how long.
+  // A screen reader announces who is stuck, but not every second for how long.
   setText("alarm-since", isQuiet ? `No step for ${duration(quietMs)}.` : "");
   setText("alarm-text", run?.error ?? culprits);
 }
@@ -103,7 +103,7 @@ function openDoor() {
   if (!door.open) door.showModal();
 }
 
-/** Out of the address, where it does not stay; kept for this tab, so that it may be loaded again. */
+/** Takes the token out of the address and keeps it for this tab, so that the page can be reloaded. */
 function takeToken() {
   const given = /^#token=([0-9a-f]+)$/.exec(location.hash)?.[1];
   if (given !== undefined) {
@@ -114,6 +114,6 @@ function takeToken() {
 }
 
 setInterval(tick, 1000);
-// Another run's address pasted over this one changes the fragment only.
+// Pasting another run's address changes only the fragment, which does not reload.
 addEventListener("hashchange", () => location.reload());
 await listen(takeToken(), { frame: hearFrame, board: hearBoard, link: hearLink });

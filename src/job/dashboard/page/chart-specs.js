@@ -2,7 +2,7 @@
 import { bytes, count, loss, milliseconds, percent, significant } from "./figures.js";
 
 /**
- * What one chart shows. A series is a column, or is made of columns; `stack` puts those of its kind on top of each other.
+ * One chart. A series is a column, or computed from columns; `stack` draws its series on top of each other.
  * @typedef {object} Series
  * @property {string} label
  * @property {string} colour name of a colour of the style sheet
@@ -22,20 +22,20 @@ import { bytes, count, loss, milliseconds, percent, significant } from "./figure
  * @property {string} id
  * @property {string} title
  * @property {(tables: Tables) => string} [unit] behind the figure
- * @property {boolean} [isRare] most runs have nothing of it: it is not there then
+ * @property {boolean} [isRare] most runs lack it: it is then left out
  * @property {keyof Tables} table whose steps are the x axis
  * @property {(tables: Tables) => readonly Series[]} series the first gives the figure, or the sum of a stack
  * @property {(value: number) => string} format
  * @property {boolean} [fromZero]
  * @property {number} [upTo]
- * @property {boolean} [isSteady] few values far above the others are no news, and run out of the picture
+ * @property {boolean} [isSteady] a few values far above the others are unimportant and may be cut off
  */
 
 const column =
   (/** @type {keyof Tables} */ table, /** @type {string} */ name) => /** @param {Tables} tables */ (tables) =>
     tables[table][name] ?? [];
 
-/** Colours of kinds of memory, the same in every run, from the bottom up; a kind that is not here is grey, and lowest. */
+/** Colours of kinds of memory, the same in every run, from the bottom up; other kinds are grey and lowest. */
 const memoryColours = /** @type {Record<string, string>} */ ({
   parameters: "blue",
   master: "sky",
@@ -48,7 +48,7 @@ const memoryColours = /** @type {Record<string, string>} */ ({
 });
 const memoryOrder = Object.keys(memoryColours);
 
-/** The charts, in the order in which they stand. @type {readonly ChartSpec[]} */
+/** The charts, in order. @type {readonly ChartSpec[]} */
 export const chartSpecs = [
   {
     id: "loss",
@@ -152,7 +152,7 @@ export const chartSpecs = [
   },
 ];
 
-/** What of a step was neither waiting for other ranks nor for data, smoothed. @param {Tables} tables */
+/** Time of a step not spent waiting for other ranks or for data, smoothed. @param {Tables} tables */
 function computing(tables) {
   const [duration = [], exposed = [], data = []] = ["durationMs", "exposedMs", "dataMs"].map((field) =>
     smoothed(field)(tables),
@@ -163,10 +163,10 @@ function computing(tables) {
 /** @param {Tables} tables */
 const countsTokens = ({ steps }) => steps.tokensPerSecond !== undefined;
 
-/** The column that tells how fast a run is. @param {Tables} tables */
+/** The column with the speed of a run. @param {Tables} tables */
 const rateOf = (tables) => (countsTokens(tables) ? "tokensPerSecond" : "samplesPerSecond");
 
-/** Of what has names of the job's or the dataset's own, in turn. */
+/** Colours of series named by the job or the dataset, in turn. */
 const nameColours = ["blue", "vermilion", "green", "ochre", "purple", "teal", "rose", "sky"];
 
 /**
@@ -190,7 +190,7 @@ function named(tables, kind) {
   }));
 }
 
-/** Work over time, both smoothed: one step that was told late does not make the next one fast. @param {Tables} tables */
+/** Work over time, both smoothed: a step that is reported late does not make the next one look fast. @param {Tables} tables */
 function throughput(tables) {
   const { durationMs = [] } = tables.steps;
   const rates = tables.steps[rateOf(tables)] ?? [];
@@ -209,8 +209,8 @@ const smoothed =
     smooth(steps, steps[field] ?? []);
 
 /**
- * A mean that follows within a hundredth of what is shown, faster at the beginning, where much changes; by steps and not
- * by rows, which may be thinned.
+ * A running mean over a hundredth of the range shown, shorter at the start, where much changes; weighted by steps and not by
+ * rows, which may be thinned.
  * @param {Columns} steps
  * @param {readonly number[]} values
  */

@@ -1,7 +1,7 @@
 /** @import { ChartSpec, Series, Tables } from "./chart-specs.js" */
 /** @import { Plot } from "./plot.js" */
 import { colour } from "./colours.js";
-import { whole } from "./figures.js";
+import { integer } from "./figures.js";
 import { align, drawPlot, fitPlot, isStack, pointAt, sumsOf } from "./plot.js";
 
 /** One chart with its figures and keys. */
@@ -10,9 +10,9 @@ export class Chart {
   #shown;
   /** @type {readonly Series[]} */
   #series = [];
-  /** Rows of each series as they were told, not stacked. @type {(number | null | undefined)[][]} */
+  /** Rows of each series, not stacked. @type {(number | null | undefined)[][]} */
   #values = [];
-  /** Of each series, also where it is no number. @type {readonly number[]} */
+  /** The latest value of each series, NaN included. @type {readonly number[]} */
   #latest = [];
   /** @type {readonly number[]} */
   #marks = [];
@@ -106,12 +106,12 @@ export class Chart {
     const value = this.#plot === undefined ? Number.NaN : main;
     this.#value.value = String(value);
     this.#value.textContent = format(value);
-    this.#at.textContent = at === undefined ? "" : `step ${whole(at)}`;
+    this.#at.textContent = at === undefined ? "" : `step ${integer(at)}`;
     const keyed = this.#series.map((series, index) => ({ ...series, value: shown[index] ?? Number.NaN }));
     this.#tellKeys(keyed.length > 1 ? keyed.filter((key) => !Number.isNaN(key.value)) : []);
     const latest = `${this.#spec.title}: ${format(value)} ${this.#unit.textContent}`;
     this.#place.ariaLabel =
-      at === undefined ? `${latest}. Arrow keys look back.` : `${latest}, step ${whole(at)}`;
+      at === undefined ? `${latest}. Arrow keys look back.` : `${latest}, step ${integer(at)}`;
   }
 
   /** @param {readonly (Series & { readonly value: number })[]} keyed */
@@ -146,7 +146,7 @@ export class Chart {
 }
 
 /**
- * The value of a row, or the last one there is before it; NaN where there is none.
+ * The value of a row, or the last one before it; NaN if there is none.
  * @param {(number | null | undefined)[]} rows
  * @param {number} row
  */

@@ -2,7 +2,7 @@
 import { Chart } from "./chart.js";
 import { chartSpecs } from "./chart-specs.js";
 
-/** All the charts, with one cursor for all. */
+/** All charts, with one common cursor. */
 export class Charts {
   #charts;
   #shown = { from: 0, to: 1 };

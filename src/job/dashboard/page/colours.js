@@ -1,7 +1,7 @@
 /** @type {Map<string, string>} */
 const colours = new Map();
 
-/** A colour of the style sheet, in the theme that is shown. @param {string} name */
+/** A colour of the style sheet, in the current theme. @param {string} name */
 export function colour(name) {
   let value = colours.get(name);
   if (value === undefined) {
@@ -11,5 +11,5 @@ export function colour(name) {
   return value;
 }
 
-// This module is loaded before those that draw, so that they hear of a new theme after it.
+// This module loads before those that draw, so its listener clears the colours first.
 document.addEventListener("theme", () => colours.clear());

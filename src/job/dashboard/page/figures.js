@@ -1,4 +1,4 @@
-/** Numbers as a person reads them: three digits that matter, and their unit. */
+/** Formats numbers for people: three significant digits and a unit. */
 
 /** Between a number and its unit. */
 const thin = "\u202f";
@@ -10,7 +10,7 @@ export function count(value) {
   const letters = ["", "k", "M", "G", "T", "P"];
   let scaled = value;
   let power = 0;
-  // As it will be printed: 999,999 is 1.00M.
+  // Compares the rounded value: 999,999 is 1.00M.
   while (Math.abs(scaled) >= 999.5 && power < letters.length - 1) {
     scaled /= 1000;
     power++;
@@ -49,16 +49,16 @@ export function percent(value) {
 }
 
 /** @param {number} value @returns {string} 12345 → "12,345" */
-export function whole(value) {
+export function integer(value) {
   return Number.isFinite(value) ? value.toLocaleString("en") : unusual(value);
 }
 
-/** @param {number} value @returns {string} with four decimals, as the console has a loss; NaN too, since that is news */
+/** @param {number} value @returns {string} four decimals, as on the console; NaN is shown */
 export function loss(value) {
   return Number.isFinite(value) ? value.toFixed(4) : Number.isNaN(value) ? "NaN" : unusual(value);
 }
 
-/** @param {number} value @returns {string} three digits that matter; far from 1 with a power of ten */
+/** @param {number} value @returns {string} three significant digits; a power of ten far from 1 */
 export function significant(value) {
   if (!Number.isFinite(value)) return unusual(value);
   if (value === 0) return "0";

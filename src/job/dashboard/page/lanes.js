@@ -1,7 +1,7 @@
 /** @import { ActorStatus, Span } from "../frame.ts" */
 import { colour } from "./colours.js";
 
-/** What actors do, in a few kinds, each of a colour, and how it is called. @type {readonly (readonly [kind: string, label: string])[]} */
+/** Kinds of work, with a colour and a label for each. @type {readonly (readonly [kind: string, label: string])[]} */
 export const kinds = [
   ["compute", "computing"],
   ["backward", "backward"],
@@ -23,7 +23,7 @@ const colourOf = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * A stretch of a lane, seen from outside (a glance at the board, five a second) or told by the actor (a span).
+ * A stretch of a lane: sampled from the board five times a second, or reported by the actor (a span).
  * @typedef {object} Stretch
  * @property {number} beginMs
  * @property {number} endMs
@@ -35,21 +35,21 @@ const colourOf = /** @type {Record<string, string>} */ ({
 
 const keptMs = 31_000;
 const maxStretches = 3000;
-/** Of work that was under way while the actor was free for other. */
+/** Height of work that was in progress while the actor was free for other work. */
 const awaitedHeight = 0.6;
-/** Of waiting, and of what lies around more telling stretches. */
+/** Height of waiting, and of stretches around more detailed ones. */
 const lowHeight = 0.15;
 
-/** What one actor did lately, and its picture. */
+/** The recent work of one actor, and its picture. */
 export class Lane {
   canvas = document.createElement("canvas");
-  /** Of its actor, such as "rank"; "" until that is known. */
+  /** The actor's role, such as "rank"; "" until it is known. */
   role = "";
-  /** Messages handled per second since the last look, NaN where that is not known. */
+  /** Messages handled per second since the last sample; NaN if unknown. */
   messagesPerSecond = Number.NaN;
   /** @type {Stretch[]} */
   #stretches = [];
-  /** What it was at when it was last looked at. @type {Stretch | undefined} */
+  /** The last sample. @type {Stretch | undefined} */
   #seen;
   #seenAtMs = Number.NaN;
   #numHandled = Number.NaN;
@@ -66,7 +66,7 @@ export class Lane {
     const glance = glanceOf(this.role, status, numNew);
     if (elapsedMs > 0 && elapsedMs < 3000) {
       this.messagesPerSecond = numNew >= 0 ? (1000 * numNew) / elapsedMs : Number.NaN;
-      // What it is still at is one stretch, however often it is looked at.
+      // Unbroken work is one stretch, however many samples it spans.
       if (this.#seen?.label === glance.label && this.#seen.height === glance.height)
         this.#seen.endMs = timeMs;
       else this.#see({ ...glance, beginMs: this.#seenAtMs, endMs: timeMs, told: false });
@@ -103,7 +103,7 @@ export class Lane {
     context.clearRect(0, 0, width, height);
     const x = (/** @type {number} */ timeMs) => ((timeMs - fromMs) / (toMs - fromMs)) * width;
     this.#shown = { fromMs, toMs };
-    // Where the actor itself has told most, what was merely glimpsed steps back.
+    // Where the actor itself has reported most of the time, samples are faint.
     const glimpsed = this.#toldMs(fromMs, toMs) > (toMs - fromMs) / 5 ? 0.2 : 1;
     for (const { beginMs, endMs, kind, height: share, told } of this.#stretches.toSorted(longestFirst)) {
       if (endMs < fromMs || beginMs > toMs) continue;
@@ -131,7 +131,7 @@ export class Lane {
     const under = this.#stretches.filter(
       ({ beginMs, endMs }) => beginMs - slackMs <= timeMs && timeMs <= endMs + slackMs,
     );
-    // The shortest is what was meant: others lie around it.
+    // The shortest is the one that the user points at: others lie around it.
     const one = under.toSorted((a, b) => a.endMs - a.beginMs - (b.endMs - b.beginMs))[0];
     const length = one?.told ? `, ${(one.endMs - one.beginMs).toFixed(2)} ms` : "";
     this.canvas.title = one === undefined ? "idle" : `${one.label}${length}`;
@@ -158,7 +158,7 @@ export class Lane {
 }
 
 /**
- * What a look at the board says of the time since the last one.
+ * The stretch that a sample of the board gives for the time since the last one.
  * @param {string} role @param {ActorStatus} status @param {number} numNew messages handled meanwhile
  */
 function glanceOf(role, { state, handling, waitingFor, op }, numNew) {
@@ -169,7 +169,7 @@ function glanceOf(role, { state, handling, waitingFor, op }, numNew) {
     const work = op?.name ?? handling;
     return { kind: kindOf(role, handling), label: `${work}${at}`, height: 1 };
   }
-  // Idle when it was looked at; but it did something in between.
+  // Idle when it was sampled, but it handled messages in between.
   if (numNew > 0) {
     const height = Math.min(1, 0.25 + Math.log2(1 + numNew) / 10);
     return {
@@ -181,12 +181,12 @@ function glanceOf(role, { state, handling, waitingFor, op }, numNew) {
   return { kind: "waiting", label: "idle", height: 0 };
 }
 
-/** What lies within another stretch is painted over it. @param {Stretch} a @param {Stretch} b */
+/** Orders stretches so that inner ones are painted over outer ones. @param {Stretch} a @param {Stretch} b */
 function longestFirst(a, b) {
   return Number(a.told) - Number(b.told) || b.endMs - b.beginMs - (a.endMs - a.beginMs);
 }
 
-/** Whether a message of a rank is all of a step, of which the rank also tells the parts. @param {string} role @param {string} work */
+/** Whether a rank's message covers a complete step, whose parts the rank also reports. @param {string} role @param {string} work */
 function isAround(role, work) {
   return role === "rank" && (work === "step" || work === "evaluate");
 }

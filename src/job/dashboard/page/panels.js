@@ -1,5 +1,5 @@
 /** @import { CheckpointPart, CheckpointsPart, Frame, Incident, RunPart } from "../frame.ts" */
-import { bytes, count, duration, loss, milliseconds, whole } from "./figures.js";
+import { bytes, count, duration, integer, loss, milliseconds } from "./figures.js";
 
 /** An element of the page. @param {string} id @returns {HTMLElement} */
 export function byId(id) {
@@ -8,7 +8,7 @@ export function byId(id) {
   return found;
 }
 
-/** What the run is and where it stands. @param {RunPart} run @param {number} nowMs the server's clock */
+/** Shows a run and its progress. @param {RunPart} run @param {number} nowMs the server's clock */
 export function showRun(run, nowMs) {
   const { facts, state, step } = run;
   const steps = facts?.steps ?? 0;
@@ -23,9 +23,9 @@ export function showRun(run, nowMs) {
         : state,
   );
   byId("state").dataset.state = state;
-  byId("step").textContent = facts === undefined ? "–" : whole(step);
+  byId("step").textContent = facts === undefined ? "–" : integer(step);
   /** @type {HTMLDataElement} */ (byId("step")).value = String(step);
-  setText("of", facts === undefined ? "" : ` of ${whole(steps)} steps`);
+  setText("of", facts === undefined ? "" : ` of ${integer(steps)} steps`);
   const bar = byId("bar");
   bar.ariaValueMax = String(steps);
   bar.ariaValueNow = String(step);
@@ -35,7 +35,7 @@ export function showRun(run, nowMs) {
   setText("elapsed", duration((run.endedAtMs ?? nowMs) - run.startedAtMs));
   setText("amount", run.numTokens > 0 ? "tokens" : "samples");
   setText("tokens", facts === undefined ? "–" : count(run.numTokens > 0 ? run.numTokens : run.numSamples));
-  setText("restarts", whole(run.numRestarts));
+  setText("restarts", integer(run.numRestarts));
   document.title = [
     steps === 0 ? "" : `${Math.floor((100 * step) / steps)} %`,
     Number.isNaN(run.stepMs) ? "" : loss(run.lossNats),
@@ -62,7 +62,7 @@ function describeFacts(facts) {
     precision,
     placement === "process" ? "a process each" : "threads",
     `seed ${seed}`,
-    firstStep > 0 ? `from step ${whole(firstStep)}` : "",
+    firstStep > 0 ? `from step ${integer(firstStep)}` : "",
   ]
     .filter((fact) => fact !== "")
     .join(" · ");
@@ -73,9 +73,9 @@ export function showCheckpoints({ numSaved, numFailed, numSkipped, latest }, ste
   setText(
     "checkpoints-sum",
     [
-      numSaved > 0 ? `${whole(numSaved)} saved` : "",
-      numSkipped > 0 ? `${whole(numSkipped)} left out` : "",
-      numFailed > 0 ? `${whole(numFailed)} failed` : "",
+      numSaved > 0 ? `${integer(numSaved)} saved` : "",
+      numSkipped > 0 ? `${integer(numSkipped)} skipped` : "",
+      numFailed > 0 ? `${integer(numFailed)} failed` : "",
     ]
       .filter((part) => part !== "")
       .join(", "),
@@ -92,7 +92,7 @@ export function showCheckpoints({ numSaved, numFailed, numSkipped, latest }, ste
       const tick = document.createElement("i");
       tick.className = "tick";
       tick.style.left = `${(100 * step) / steps}%`;
-      tick.title = `checkpoint of step ${whole(step)}`;
+      tick.title = `checkpoint of step ${integer(step)}`;
       return tick;
     }),
   );
@@ -103,7 +103,7 @@ function showSaving({ step, writtenBytes, totalBytes, startedAtMs }, nowMs) {
   const far = totalBytes === undefined ? "" : `, ${bytes(writtenBytes ?? 0)} of ${bytes(totalBytes)}`;
   setText(
     "saving-text",
-    `saving step ${whole(step)}${far}, ${milliseconds(Math.max(0, nowMs - startedAtMs))}`,
+    `saving step ${integer(step)}${far}, ${milliseconds(Math.max(0, nowMs - startedAtMs))}`,
   );
   const bar = /** @type {HTMLProgressElement} */ (byId("saving-bar"));
   if (totalBytes === undefined) bar.removeAttribute("value");
@@ -119,7 +119,7 @@ function checkpointRow({ step, state, totalBytes, durationMs, path, reason, star
     state === "saved"
       ? [bytes(totalBytes ?? Number.NaN), milliseconds(durationMs ?? Number.NaN)]
       : [state === "failed" ? "failed" : "left out", reason ?? ""];
-  const cells = [`step ${whole(step)}`, ...facts, `${duration(nowMs - startedAtMs)} ago`];
+  const cells = [`step ${integer(step)}`, ...facts, `${duration(nowMs - startedAtMs)} ago`];
   row.append(
     ...cells.map((text, index) => {
       const cell = document.createElement(index === 0 ? "th" : "td");
@@ -133,7 +133,7 @@ function checkpointRow({ step, state, totalBytes, durationMs, path, reason, star
 /** @param {readonly Incident[]} incidents */
 export function showIncidents(incidents) {
   byId("no-incidents").hidden = incidents.length > 0;
-  setText("incidents-sum", incidents.length === 0 ? "" : whole(incidents.length));
+  setText("incidents-sum", incidents.length === 0 ? "" : integer(incidents.length));
   byId("incident-list").replaceChildren(
     ...incidents.toReversed().map(({ timeMs, step, tone, text, count: times }) => {
       const entry = document.createElement("li");
@@ -142,9 +142,9 @@ export function showIncidents(incidents) {
       when.dateTime = new Date(timeMs).toISOString();
       when.textContent = new Date(timeMs).toLocaleTimeString("en-GB");
       const where = document.createElement("span");
-      where.textContent = `step ${whole(step)}`;
+      where.textContent = `step ${integer(step)}`;
       const what = document.createElement("p");
-      what.textContent = times > 1 ? `${text} (${whole(times)} times)` : text;
+      what.textContent = times > 1 ? `${text} (${integer(times)} times)` : text;
       entry.append(when, where, what);
       return entry;
     }),
@@ -154,11 +154,11 @@ export function showIncidents(incidents) {
 /** @param {Frame["sample"]} sample */
 export function showSample(sample) {
   byId("sample").hidden = !sample;
-  setText("sample-step", sample ? `after step ${whole(sample.step)}` : "");
+  setText("sample-step", sample ? `after step ${integer(sample.step)}` : "");
   setText("sample-text", sample?.text ?? "");
 }
 
-/** Leaves alone what is there already, which a reader may be selecting or a screen reader reading. @param {string} id @param {string} text */
+/** Leaves equal text untouched: a user may be selecting it, or a screen reader reading it. @param {string} id @param {string} text */
 export function setText(id, text) {
   const place = byId(id);
   if (place.textContent !== text) place.textContent = text;

@@ -1,12 +1,12 @@
 /** @import { ChartSpec, Series, Tables } from "./chart-specs.js" */
 import { colour } from "./colours.js";
-import { whole } from "./figures.js";
+import { integer } from "./figures.js";
 import uPlot from "./uplot.js";
 
 /** @typedef {import("uplot")} Plot */
 
 /**
- * What a plot asks for while it is drawn.
+ * The surroundings of a plot, read while it is drawn.
  * @typedef {object} Surroundings
  * @property {() => { from: number; to: number }} steps that all charts show
  * @property {() => readonly number[]} marks steps where a line stands
@@ -14,7 +14,7 @@ import uPlot from "./uplot.js";
  */
 
 const height = 148;
-/** Right of the newest point; and of a label's digits, in pixels. */
+/** Space to the right of the newest point, and width of a label's digit, in pixels. */
 const rightRoom = 8;
 const digitWidth = 6;
 const cursors = uPlot.sync("step");
@@ -81,7 +81,7 @@ export function isStack(series) {
 }
 
 /**
- * What a stack is painted by: sums, the topmost first, so that those under it are painted over it.
+ * The sums that a stack is painted with, the topmost first, so that lower ones are painted over it.
  * @param {readonly (number | null | undefined)[][]} values
  */
 export function sumsOf(values) {
@@ -95,7 +95,7 @@ export function sumsOf(values) {
 }
 
 /**
- * Moves the cursor, and that of the other charts with it, which uPlot's own types do not tell of.
+ * Moves the cursor, and with it that of the other charts; uPlot's types lack this.
  * @param {Plot} plot
  * @param {number} left
  * @param {number} top
@@ -106,7 +106,7 @@ export function pointAt(plot, left, top) {
 }
 
 /**
- * Series over one x axis; of those that come from another table, the steps are added to it.
+ * Series over one x axis; the steps of series from another table are added to it.
  * @param {Tables} tables
  * @param {keyof Tables} table
  * @param {readonly Series[]} series
@@ -174,23 +174,23 @@ function yRange(min, max, fromZero, upTo) {
   return [fromZero ? low : low - room, upTo ?? max + room];
 }
 
-/** A label at the right end that would be cut off is left out. @param {Plot} u @param {readonly number[]} steps */
+/** Labels of the x axis; a label that would be cut off at the right end is left out. @param {Plot} u @param {readonly number[]} steps */
 function stepLabels(u, steps) {
   return steps.map((step) => {
-    const label = whole(step);
+    const label = integer(step);
     const end = u.valToPos(step, "x") + (label.length * digitWidth) / 2;
     return end > u.over.clientWidth + rightRoom ? "" : label;
   });
 }
 
-/** Above the greatest of all values but a fiftieth. @param {import("uplot").AlignedData} data */
+/** A limit above all values but the greatest fiftieth. @param {import("uplot").AlignedData} data */
 function usual(data) {
   const values = data.slice(1).flatMap((rows) => Array.from(rows).filter((value) => value != null));
   const sorted = values.toSorted((a, b) => a - b);
   return 1.1 * (sorted[Math.floor(0.98 * (sorted.length - 1))] ?? 1);
 }
 
-/** Without zeros at the end: 4.0000 → 4, 5.00e−4 → 5e−4. @param {string} figure */
+/** Drops trailing zeros: 4.0000 → 4, 5.00e−4 → 5e−4. @param {string} figure */
 function brief(figure) {
   return figure.replace(/\.(\d*?)0+(?!\d)/, (_, digits) => (digits === "" ? "" : `.${digits}`));
 }

@@ -1,7 +1,7 @@
 /** @import { BoardFrame, Frame } from "../frame.ts" */
 
 /**
- * Who hears what the server tells.
+ * Receives the server's messages.
  * @typedef {object} Hearer
  * @property {(frame: Frame) => void} frame
  * @property {(board: BoardFrame) => void} board
@@ -10,12 +10,12 @@
 
 const firstPauseMs = 500;
 const maxPauseMs = 5000;
-/** The server says something every ten seconds. */
+/** The server sends something every ten seconds. */
 const silenceMs = 25_000;
 
 /**
- * Listens to the server's events, and when the connection ends, again, from where it was. Not by `EventSource`, which
- * cannot send the token in a header.
+ * Listens to the server's events, and reconnects from the last one when the connection ends. `EventSource` cannot send the token in
+ * a header.
  * @param {string} token
  * @param {Hearer} hearer
  * @returns {Promise<void>} ends only when the token is refused
@@ -41,7 +41,7 @@ export async function listen(token, hearer) {
         if (id !== "") lastId = id;
       }
     } catch {
-      // Whatever ended it: it is tried again.
+      // Reconnect after any failure.
     }
     silence.end();
     hearer.link("lost");
@@ -50,7 +50,7 @@ export async function listen(token, hearer) {
   }
 }
 
-/** Ends a connection on which nothing is heard. */
+/** Ends a silent connection. */
 class Silence {
   #abort = new AbortController();
   #timer = setTimeout(() => this.#abort.abort(), silenceMs);
@@ -71,7 +71,7 @@ class Silence {
 }
 
 /**
- * The messages of a stream of server-sent events, as far as this server writes them: each field on one line.
+ * Yields the messages of a stream of server-sent events as this server writes them: each field on one line.
  * @param {ReadableStream<Uint8Array<ArrayBuffer>>} body
  * @param {Silence} silence
  */

@@ -3,8 +3,7 @@
 /** A table by columns, all of one length. @typedef {Record<string, number[]>} Columns */
 
 /**
- * Replaces the end of a table: its first `numKept` rows stay, the change's come behind them. A field that one of them
- * lacks is no number there.
+ * Replaces the end of a table: its first `numKept` rows stay, the change's follow. Fields that either side lacks become NaN.
  * @param {Columns} table
  * @param {TableChange} change
  */

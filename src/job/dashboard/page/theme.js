@@ -1,5 +1,5 @@
-// Light or dark: as the system has it, until the button says otherwise; that is kept in the browser. No module, and before
-// the page is drawn, so that it never flashes. Tells others by a "theme" event on the document.
+// Light or dark: the system's theme, until the button sets another, which the browser keeps. Not a module, and run before the page is
+// drawn, so that the page never flashes. Dispatches a "theme" event on the document.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -8,7 +8,7 @@
     try {
       return localStorage.getItem("troupe-theme");
     } catch {
-      return null; // A browser that keeps nothing.
+      return null; // The browser blocks storage.
     }
   }
 
@@ -22,7 +22,7 @@
     try {
       localStorage.setItem("troupe-theme", theme);
     } catch {
-      // It is not kept, but it holds for now.
+      // Not stored, but in effect for now.
     }
     root.dataset.theme = theme;
     document.dispatchEvent(new Event("theme"));

@@ -1,4 +1,4 @@
-// The server has the package's own module at this address.
+// The server serves the package's own module at this address.
 import uPlot from "uplot";
 
 export default uPlot;

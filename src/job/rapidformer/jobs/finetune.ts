@@ -1,4 +1,4 @@
-// The job of `troupe finetune` without a script: a task, by name, on data and a model that were found by theirs.
+// The job of `troupe finetune` without a script: a task on data and a model, all found by name.
 
 import { Tensor } from "../../../compute/tensor/index.ts";
 import {
@@ -39,7 +39,7 @@ function configOf(given: Arguments) {
   return withArchitecture(readModelConfig(folder), given);
 }
 
-/** Tasks whose samples are pictures or recordings. */
+/** Tasks without texts: their samples are pictures or recordings. */
 const withoutTexts: ReadonlySet<string> = new Set([
   "image_classification",
   "audio_classification",
@@ -47,15 +47,15 @@ const withoutTexts: ReadonlySet<string> = new Set([
   "speech_recognition",
 ]);
 
-/** What a mean over samples is over. */
+/** Number of samples in a batch, over which its mean is taken. */
 function numRows(batch: Batch): number {
-  // Samples that share a row are as many as their beginnings.
+  // A packed row has one segment per sample.
   if (batch.segments instanceof Tensor) return (batch.segments.shape[0] ?? 1) - 1;
   const [first] = tensorsIn(batch);
   return first?.shape[0] ?? 1;
 }
 
-/** Tasks whose rows are texts of unequal length. */
+/** Tasks whose rows are texts of different lengths. */
 const withLengths: ReadonlySet<string> = new Set([
   "causal_lm",
   "sequence_classification",
@@ -65,7 +65,7 @@ const withLengths: ReadonlySet<string> = new Set([
   "seq2seq_lm",
 ]);
 
-/** Tasks whose samples can share a row, of a family that reads such rows. */
+/** Tasks whose samples can be packed, if the model's family supports it. */
 const packable: readonly Task[] = [
   "sequence_classification",
   "token_classification",
@@ -74,7 +74,7 @@ const packable: readonly Task[] = [
   "causal_lm",
 ];
 
-/** Sorted within the step: each has the samples that it has anyway. */
+/** Samples are sorted within the step only, so each step keeps its samples. */
 function shapesOf(given: Arguments): DynamicShapes {
   const multiple = Math.max(1, given.padToMultipleOf);
   const config = configOf(given);
@@ -99,7 +99,7 @@ function shapesOf(given: Arguments): DynamicShapes {
   return { ...stepWindow(given), multiple };
 }
 
-/** What pre-training and templates read. */
+/** Settings read by pre-training and templates only. */
 const unread = [
   ...["tokenizerType", "vocabFile", "mergeFile", "vocabExtraIds", "makeVocabSizeDivisibleBy"],
   ...["dataImpl", "split", "maskProb", "shortSeqProb", "bertBinaryHead", "decoderSeqLength"],
@@ -107,7 +107,7 @@ const unread = [
   ...ofExperts,
 ];
 
-/** @throws {TroupeError} `ARGUMENTS` for a flag that no task reads, or not this way */
+/** @throws {TroupeError} `ARGUMENTS` for a flag that the task would not read */
 function refuseOthers(given: Arguments): void {
   refuseUnread(given, unread, "with a task's name alone", "pre-training and templates read it");
   if (!given.dynamicShapes && !given.packing)
@@ -116,7 +116,7 @@ function refuseOthers(given: Arguments): void {
     throw argumentError("one of --data-path and --data-dir", "both");
 }
 
-// Tasks infer what their batches are; here any may stand.
+// Each task has its own type of batch; here any may occur.
 type AnyDataset = Dataset<Batch, TaskFacts>;
 
 export default defineJob({

@@ -1,5 +1,5 @@
-// The job of `troupe pretrain` without a script: BERT on masked sentences and their order, T5 on spans that sentinels stand for, or
-// a causal model on what comes next.
+// The job of `troupe pretrain` without a script: BERT on masked sentences and their order, T5 on masked spans, or a causal model on the
+// next token.
 
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import {
@@ -49,7 +49,7 @@ import { evaluationOf, numSamplesOf } from "../trainer.ts";
 type Fields = Readonly<Record<string, unknown>>;
 const args = (config: Readonly<Record<string, string | number | boolean>>) => config as Arguments;
 
-/** The sizes alone do not say which model: the tokenizer says what it learns, and the first family that learns so is taken. */
+/** Sizes do not determine a family: the first family with the training objective of the tokenizer is taken. */
 function fieldsOf(given: Arguments): Fields {
   const { pretrainedModelNameOrPath: folder, tokenizerType } = given;
   if (folder !== "") return withArchitecture(readModelConfig(folder), given);
@@ -65,7 +65,7 @@ function fieldsOf(given: Arguments): Fields {
   return withArchitecture({ model_type: families().find(isOf)?.modelType }, given);
 }
 
-/** The loss, and its parts for a model with experts. */
+/** The loss, and its parts if the model has experts. */
 interface CausalLoss {
   readonly loss: Tensor;
   readonly losses?: Readonly<Record<string, Tensor>>;
@@ -73,33 +73,33 @@ interface CausalLoss {
 
 const inParts = ({ loss, losses }: CausalLoss) => losses ?? loss;
 
-/** What all models that say which token comes next have in common. */
+/** The common type of all causal models. */
 interface CausalModel {
   forward(inputIds: Tensor, asked: TextPlaces & { readonly targets: Tensor }): CausalLoss;
 }
 
 const causal = (model: TaskModel) => model as unknown as CausalModel;
 
-/** Rows of `length` + 1 tokens as one, whose documents are told apart. */
+/** Rows of `length` + 1 tokens as one row, with separate documents. */
 function documentsIn(text: Tensor, ends: DocumentEnds): Batch {
   const length = (text.shape[1] ?? 1) - 1;
   const { lossMask: _, ...row } = leftToRightRows(text.narrow(1, 0, length).contiguous(), ends);
   return { ...row, targets: text.narrow(1, 1, length).reshape([1, -1]) };
 }
 
-/** Whether documents of a row are told apart: by whom they see, or where they stand. */
+/** Whether documents of a row are separated, by attention or by positions. */
 const tellsApart = ({ resetPositionIds, resetAttentionMask }: Arguments) =>
   resetPositionIds || resetAttentionMask;
 
-/** Whether sentences are masked, rather than continued. */
+/** Whether the model predicts masked tokens and not the next ones. */
 const isMasked = (fields: Fields) => hasModel("pretraining", fields);
 
-/** Whether spans are told apart by sentinels. */
+/** Whether the model predicts masked spans, marked by sentinels. */
 const fillsSpans = (fields: Fields) => familyOf(fields)?.fillsSpans === true;
 
 const [ofMasks, ofBert, ofT5] = [["maskProb", "shortSeqProb"], ["bertBinaryHead"], ["decoderSeqLength"]];
 
-/** What the samples of a model are not made by. */
+/** Settings that the samples of a model do not depend on. */
 function unreadFor(fields: Fields): readonly string[] {
   if (fillsSpans(fields)) return ["eodMaskLoss", ...ofBert];
   if (isMasked(fields)) return ["eodMaskLoss", ...ofT5];
@@ -111,9 +111,9 @@ interface Facts {
   readonly vocabSize: number;
   readonly numTrain: number;
   readonly numSamples: Readonly<Record<string, number>>;
-  /** Of documents, where it is to count for nothing. */
+  /** Id of the token that is left out of the loss, the end of documents; −1: none. */
   readonly ignored: number;
-  /** With what T5's decoder begins, and what pads its rows; BERT's tokens, where its vocabulary is. */
+  /** Fields of T5's config.json that its vocabulary decides; null for other models. */
   readonly ofT5: {
     readonly decoder_start_token_id: number;
     readonly eos_token_id: number;
@@ -158,7 +158,7 @@ export default defineJob({
       resetPositions: given.resetPositionIds,
       resetAttention: given.resetAttentionMask,
     };
-    // A model without a config.json has Megatron's vocabulary: what its tokenizer adds to the file, too.
+    // Without a config.json the vocabulary is Megatron's: it includes the tokens that the tokenizer adds to the file.
     const ownSize =
       isMasked(fields) && fields.vocab_size === undefined
         ? t5Vocabulary(tokenizer, given.vocabExtraIds).size

@@ -1,7 +1,7 @@
 import { exampleError, type JsonRecord } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 
-/** @returns the error that an example is not of the form that is expected */
+/** @returns the error for an example of a wrong form */
 export const example = exampleError;
 
 /** @returns the text under the first of `names` that a record has. @throws {TroupeError} `DATA_EXAMPLE` */
@@ -11,7 +11,7 @@ export function textIn(record: JsonRecord, names: readonly string[], place: stri
   throw exampleError(place, `a text under ${names.join(" or ")}`, typeof found);
 }
 
-/** @returns the same of every split */
+/** Applies `map` to every split. */
 export function mapSplits<E, T>(
   examples: Examples<E>,
   map: (split: readonly E[]) => readonly T[],
@@ -20,7 +20,7 @@ export function mapSplits<E, T>(
   return Object.fromEntries(splits) as Examples<T>;
 }
 
-/** @returns the same of every example of every split */
+/** Applies `map` to every example of every split. */
 export function mapExamples<E, T>(examples: Examples<E>, map: (example: E, index: number) => T): Examples<T> {
   return mapSplits(examples, (split) => split.map(map));
 }

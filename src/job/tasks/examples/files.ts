@@ -2,17 +2,17 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 
-/** Paths of files, by the split that each is of. */
+/** Paths of files by split. */
 export type SplitFiles = { readonly train: string } & Readonly<Record<string, string>>;
 
-/** How the names of files tell the splits. */
+/** Patterns in names of files that identify splits. */
 const splits = { train: /train/i, validation: /(dev|valid)/i, test: /test/i } as const;
 
 /**
- * The files below `path`, or `path` itself, whose names end as told: what has "train" in its name is trained on, "dev" or
- * "valid" held out, and "test" beside it. Where there is no "train" it is what comes first of the others, and where nothing is
- * held out by the name of validation, the test is.
- * @throws {TroupeError} `DATA_MISSING` where none is there
+ * Assigns files below `path`, or `path` itself, to splits by their names: "train", "dev" or "valid", and "test". Without a "train"
+ * the first remaining file is trained on; without a validation file the test file is held out.
+ * @param ending - pattern of the end of a name
+ * @throws {TroupeError} `DATA_MISSING` if no file matches
  */
 export async function splitFiles(path: string, ending: RegExp): Promise<SplitFiles> {
   const files = (await filesAt(path)).filter((file) => ending.test(file));
@@ -31,7 +31,7 @@ export async function splitFiles(path: string, ending: RegExp): Promise<SplitFil
   return test === undefined || test === train ? { train } : { train, validation: test };
 }
 
-/** @returns the paths of the files in a folder, sorted, or that of the one file. @throws {TroupeError} `DATA_MISSING` */
+/** @returns sorted paths of the files in a folder, or the path of a single file. @throws {TroupeError} `DATA_MISSING` */
 export async function filesAt(path: string): Promise<string[]> {
   const found = await stat(path).catch((cause: unknown) => {
     throw missing(path, "a file or a folder", cause);
@@ -40,7 +40,7 @@ export async function filesAt(path: string): Promise<string[]> {
   return (await readdir(path)).toSorted().map((name) => join(path, name));
 }
 
-/** @returns the same of each split */
+/** Reads every split. */
 export async function eachSplit<T, E>(
   splits: { readonly train: T } & Readonly<Record<string, T>>,
   read: (of: T) => Promise<E>,
@@ -51,7 +51,7 @@ export async function eachSplit<T, E>(
   return Object.fromEntries(entries) as { readonly train: E } & Readonly<Record<string, E>>;
 }
 
-/** A split in several files, of which one alone would be read. */
+/** The error for a split in several files, of which only one would be read. */
 function severed(path: string, shard: string): TroupeError {
   return new TroupeError(
     "DATA_MISSING",

@@ -1,23 +1,23 @@
 import { type Task, taskOf } from "../../../library/models/index.ts";
 import type { Fields } from "../task.ts";
 
-/** The labels of the head in a model's folder, and how labels of the data are matched to them. */
+/** Labels of the head in a model's folder, and how those of the data match them. */
 export interface FolderLabels {
   readonly task: Task;
   /** The folder's config.json. */
   readonly config: Fields;
-  /** Whether a number stands for the folder's label of that number, whatever its name. Default: only where it has no names. */
+  /** Whether a number means the folder's label with that number, even if labels have names. Default: only if they have none. */
   readonly areNumbersKnown?: boolean;
 }
 
-/** The names of classes, and the number that each one is. */
+/** Names of classes and their numbers. */
 export class Labels {
   readonly names: readonly string[];
   readonly #ids: ReadonlyMap<string, number>;
 
   /**
-   * The folder's own labels where it has a head for the task and knows every label that is given; else those that are given:
-   * whole numbers from 0 on stand for themselves, other labels are numbered in the order of their names.
+   * Takes the folder's labels if it has a head for the task and knows every given label; else the given ones: whole numbers from 0
+   * keep their values, other labels are numbered in order of their names.
    */
   constructor(labels: Iterable<string | number>, folder: FolderLabels) {
     const given = new Set(labels);
@@ -28,18 +28,18 @@ export class Labels {
       ? Array.from({ length: Math.max(-1, ...numbers) + 1 }, (_, id) => String(id))
       : [...given].map(String).toSorted();
     this.names = known ?? ofData;
-    // A number that is no name is the index of a label.
+    // Unless all labels are names, they are indices.
     const places = this.names.map((_, id) => [String(id), id] as const);
     const isByName = [...given].every((label) => this.names.includes(String(label)));
     this.#ids = new Map(isByName ? this.names.map((name, id) => [name, id]) : places);
   }
 
-  /** @returns its number; −100, which counts for nothing, of a label that is not known */
+  /** @returns the label's number; −100, which is left out of the loss, for an unknown label */
   idOf(label: string | number): number {
     return this.#ids.get(String(label)) ?? -100;
   }
 
-  /** What they decide of a config.json. */
+  /** The fields of config.json that the labels decide. */
   get fields(): Fields {
     return {
       id2label: Object.fromEntries(this.names.map((name, id) => [String(id), name])),
@@ -48,7 +48,7 @@ export class Labels {
   }
 }
 
-/** The names that a folder's head has, where it has one that knows all labels; undefined where a new head is needed. */
+/** Labels of a folder's head, if it knows all given labels; undefined if a new head is needed. */
 function knownLabels(
   given: ReadonlySet<string | number>,
   { task, config, areNumbersKnown = false }: FolderLabels,

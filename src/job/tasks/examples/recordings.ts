@@ -7,19 +7,19 @@ import { eachSplit, filesAt, splitFiles } from "./files.ts";
 
 const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 
-/** Of the Free Spoken Digit Dataset's recordings those that are held out: the first of each speaker and digit. */
+/** Held-out recordings of each speaker and digit in the Free Spoken Digit Dataset: the first ones. */
 const NUM_HELD_OUT = 5;
 
 /** A recording's name in that dataset. */
 const digitFile = /^(\d)_(\w+)_(\d+)\.wav$/;
 
-/** Recordings that are held out, where nothing but their names tells. */
+/** Names of held-out recordings in other folders. */
 const heldOut = /(dev|valid|test)/i;
 
 /**
- * The recordings below a path: the Free Spoken Digit Dataset's `digit_speaker_index.wav`, `.jsonl` that name them by `path`, or other `.wav`
- * of which nothing is written.
- * @param exampleOf - makes an example of samples and what is written of them; a digit's word stands under `text` and `label`
+ * Reads the recordings below a path: the Free Spoken Digit Dataset's `digit_speaker_index.wav`, `.jsonl` with their `path`, or other
+ * `.wav` without texts.
+ * @param exampleOf - makes an example of samples and their record; a digit's word is its `text` and `label`
  */
 export async function readRecordings<E>(
   path: string,
@@ -64,15 +64,15 @@ function isHeldOut(file: string): boolean {
   return heldOut.test(basename(file));
 }
 
-/** Recordings as a model reads them. */
+/** Recordings as input of a model. */
 export type RecordingTensors = {
-  /** float32 [rows, length], each of mean 0 and deviation 1, 0 behind the end. */
+  /** float32 [rows, length], each with mean 0 and deviation 1; 0 after the end. */
   readonly inputValues: Tensor;
-  /** int64 [rows, length]: 0 behind the end. */
+  /** int64 [rows, length]: 1 in the recording, 0 after its end. */
   readonly attentionMask: Tensor;
 };
 
-/** Recordings side by side, each cut to `length` samples. The caller's to dispose. */
+/** Stacks recordings, cut to `length` samples. The caller disposes of them. */
 export function stackRecordings(
   recordings: readonly { readonly samples: Float32Array }[],
   length: number,
@@ -88,7 +88,7 @@ export function stackRecordings(
   return { inputValues: tensor(values, { shape }), attentionMask: tensor(present, { shape }) };
 }
 
-/** As transformers' feature extractor: mean 0, deviation 1, in which 1e-7 keeps silence finite. */
+/** Normalizes to mean 0 and deviation 1, as transformers' feature extractor; 1e-7 keeps silence finite. */
 function normalised(samples: Float32Array): Float32Array {
   const count = Math.max(1, samples.length);
   let sum = 0;

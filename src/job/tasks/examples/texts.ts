@@ -4,12 +4,12 @@ import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
 
-/** The share of a text that is held out where nothing else is: its end. */
+/** Share of the texts, or of a single text, that is held out at the end without a validation file. */
 const HELD_OUT = 0.1;
 
 /**
- * Texts to learn a language from: `.jsonl` or `.parquet` with `text`, each record one of them, or `.txt`, each file one. Of texts that lie in one
- * file alone the last tenth is held out.
+ * Reads texts for language modelling: `.jsonl` or `.parquet` with `text`, a text per record, or `.txt`, a text per file. Without a
+ * validation file the last tenth is held out.
  */
 export async function readTexts(path: string): Promise<Examples<string>> {
   const examples = await eachSplit(await splitFiles(path, /\.(jsonl|parquet|txt)$/), async (file) =>
@@ -32,7 +32,7 @@ function parted(texts: readonly string[]): Examples<string> {
   return { train: [text.slice(0, end)], validation: [text.slice(end)] };
 }
 
-/** A text's tokens side by side in windows of `length`; what is left at the end is too short for one, unless it is the only one. */
+/** Cuts a text's tokens into windows of `length`; a shorter rest is dropped, unless it is the only window. */
 export function windowsOf(tokens: TokenArray, length: number): TokenArray[] {
   const count = Math.max(1, Math.floor(tokens.length / length));
   return Array.from({ length: count }, (_, index) => tokens.subarray(index * length, (index + 1) * length));

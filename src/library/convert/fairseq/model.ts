@@ -3,8 +3,8 @@ import type { FairseqModel } from "../../models/index.ts";
 import { architectureOf, formOf } from "../form-of.ts";
 
 /**
- * How FairSeq names the model that a Hugging Face config.json describes.
- * @throws {TroupeError} `MODEL_CONFIG` for another family, and for output layers of their own
+ * Maps the model of a Hugging Face config.json to FairSeq's names.
+ * @throws {TroupeError} `MODEL_CONFIG` for another family, or for an untied output layer
  */
 export async function fairseqModel(config: Readonly<Record<string, unknown>>): Promise<FairseqModel> {
   const form = await formOf("fairseq", "fairseq", config);

@@ -5,7 +5,7 @@ import { cut, type LazyTensor } from "../lazy-tensor.ts";
 
 type NamedTensors = ReadonlyMap<string, LazyTensor>;
 
-/** Whether tensors of these names are those of a FairSeq model. Hugging Face's have a shared table of words, a prefix, or other names. */
+/** Whether these names are of a FairSeq model. Hugging Face's models have a shared embedding, a prefix, or other names. */
 export function looksLikeFairseq(names: Iterable<string>): boolean {
   const signs = [
     /^((encoder|decoder)\.sentence_encoder|w2v_encoder|post_extract_proj|(model\.)?encoder\.embed_tokens)\./,
@@ -20,8 +20,8 @@ export function looksLikeFairseq(names: Iterable<string>): boolean {
 }
 
 /**
- * A FairSeq model's tensors by Hugging Face's names.
- * @throws {TroupeError} `CONVERT` for names that the model has none of, or that stand for the same twice
+ * Renames a FairSeq model's tensors to Hugging Face's names.
+ * @throws {TroupeError} `CONVERT` for names that are not the model's, or for two names of one tensor
  */
 export function fromFairseq(tensors: NamedTensors, model: FairseqModel): Map<string, LazyTensor> {
   const found = new Map<string, LazyTensor>();
@@ -48,8 +48,8 @@ export function fromFairseq(tensors: NamedTensors, model: FairseqModel): Map<str
 }
 
 /**
- * A model's tensors by FairSeq's names, copies included.
- * @throws {TroupeError} `CONVERT` for what FairSeq's model has no place for, also where it is not zero
+ * Renames a model's tensors to FairSeq's names, copies included.
+ * @throws {TroupeError} `CONVERT` for tensors that FairSeq's model lacks, unless they are zero
  */
 export async function toFairseq(
   tensors: NamedTensors,
@@ -72,7 +72,7 @@ export async function toFairseq(
   return found;
 }
 
-/** The name here that the first row gives a name there, or gives one that differs in the place in a list; undefined where none does. */
+/** The new name by the first row that changes the name or an index in it; undefined if none does. */
 function renamedBy(rows: FairseqModel["rows"], name: string): string | undefined {
   for (const { there, here } of rows) {
     const pattern = there.replaceAll(".", "\\.").replace("*", "(\\d+)");
@@ -82,7 +82,7 @@ function renamedBy(rows: FairseqModel["rows"], name: string): string | undefined
   return undefined;
 }
 
-/** Old releases of FairSeq have queries, keys and values in one matrix; metaseq has keys, values and queries. */
+/** Splits fused matrices: old releases of FairSeq join queries, keys and values; metaseq joins keys, values and queries. */
 function separated([name, tensor]: [string, LazyTensor]): [string, LazyTensor][] {
   const [, attention, form, kind] = /^(.*)\.(in_proj_|qkv_proj\.)(weight|bias)$/.exec(name) ?? [];
   if (attention === undefined) return [[name, tensor]];
@@ -105,7 +105,7 @@ function unexpected(names: readonly string[]): TroupeError {
     "CONVERT",
     {
       where: "convert",
-      expected: "names that FairSeq's model and Hugging Face's have both",
+      expected: "names that FairSeq's model and Hugging Face's share",
       got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
       hint: "does config.json describe this model, its head among its architectures?",
     },

@@ -22,17 +22,17 @@ const torchFileName = "model_optim_rng.pt";
 const newestVersion = 3;
 const rankFolder = /^mp_rank_(\d{2,4})(?:_(\d{3}))?$/;
 
-/** Whether a folder with these entries is one of Megatron-LM's, of a run or of one iteration. */
+/** Whether a folder with these entries is Megatron-LM's, of a run or of one iteration. */
 export function looksLikeMegatron(entries: readonly string[]): boolean {
   return entries.includes(latestName) || entries.some((entry) => rankFolder.test(entry));
 }
 
 /**
- * Opens a checkpoint of Megatron-LM: of each rank its own `model_optim_rng.pt`, or the same as safetensors,
- * `model_optim_rng.safetensors` or `model.safetensors`, where that lies beside it.
- * @param path - the run's folder, or that of an iteration; there or above it lies a Hugging Face `config.json`
- * @param given - the model's config.json and the checkpoint's version, where the folder does not tell them
- * @throws {TroupeError} `CONVERT` for what is missing or does not fit together
+ * Opens a checkpoint of Megatron-LM: each rank's `model_optim_rng.pt`, or, if it is beside that, the same as safetensors,
+ * `model_optim_rng.safetensors` or `model.safetensors`.
+ * @param path - the folder of a run or of an iteration; it or one above has a Hugging Face `config.json`
+ * @param given - the model's config.json and the checkpoint's version, if the folder lacks them
+ * @throws {TroupeError} `CONVERT` for files that are missing or do not fit together
  */
 export async function openMegatron(
   path: string,
@@ -73,8 +73,8 @@ export async function openMegatron(
 }
 
 /**
- * Writes a model as Megatron-LM lays it out, for `tp` × `pp` ranks, with its config.json beside.
- * @param path - an empty folder, the caller's to make durable
+ * Writes a model as a Megatron-LM checkpoint for `tp` × `pp` ranks, with its config.json.
+ * @param path - an empty folder; the caller makes it durable
  */
 export async function writeMegatron(
   path: string,
@@ -129,14 +129,14 @@ async function openRankFile(folder: string): Promise<SafetensorsFile | TorchFile
   throw refusal(torchFileName, folder, "none", `or write ${rankFileName} beside it`);
 }
 
-/** NaN where the file does not tell. */
+/** The checkpoint's version; NaN if the file lacks it. */
 function versionOf(file: SafetensorsFile | TorchFile): number {
   const values: ReadonlyMap<string, string | number> =
     file instanceof TorchFile ? file.values : file.metadata;
   return Number(values.get("checkpoint_version") ?? Number.NaN);
 }
 
-/** The model's tensors of a rank's file, by their names of 2022. */
+/** The model's tensors in a rank's file, by their names of 2022. */
 function tensorsOf(file: TensorFile): Map<string, LazyTensor> {
   const names = [...file.tensors.keys()];
   const prefix = names.some((name) => name.startsWith("model.")) ? "model." : "";
@@ -150,7 +150,7 @@ function tensorsOf(file: TensorFile): Map<string, LazyTensor> {
   );
 }
 
-/** Before 2021 the encoder was called transformer, and its self-attention attention. */
+/** Renames parts: before 2021 the encoder was called transformer, and its self-attention attention. */
 function presentName(name: string): string {
   return name
     .replace("language_model.transformer.", "language_model.encoder.")
@@ -175,7 +175,7 @@ function layoutOf(
       "give the folder of a Megatron-LM checkpoint",
     );
   if (distinct.size !== tp * pp || shards.length !== tp * pp)
-    throw refusal(`${tp} × ${pp} ranks`, folder, String(shards.length), "fetch those that are missing");
+    throw refusal(`${tp} × ${pp} ranks`, folder, String(shards.length), "fetch the missing ones");
   const [version, ...others] = versions;
   if (version === undefined || others.length > 0)
     throw refusal(

@@ -5,18 +5,18 @@ import { cut, joined, type LazyTensor, transposed, withRows } from "../lazy-tens
 /** Tensors by name. */
 export type NamedTensors = ReadonlyMap<string, LazyTensor>;
 
-/** How a Megatron-LM checkpoint is spread over files and how old it is. */
+/** The ranks of a Megatron-LM checkpoint, and its version. */
 export interface MegatronLayout {
   readonly tp: number;
   readonly pp: number;
-  /** Its `checkpoint_version`, which tells the order of the rows of queries, keys and values. */
+  /** The `checkpoint_version`, which decides the order of rows of queries, keys and values. */
   readonly version: number;
 }
 
 /** Megatron-LM rounds a vocabulary up to a multiple of this for each tensor-parallel rank. */
 const tokensDivisibleBy = 128;
 
-/** What one rank's file holds. */
+/** The contents of one rank's file. */
 export interface MegatronShard {
   readonly tp: number;
   readonly pp: number;
@@ -24,8 +24,8 @@ export interface MegatronShard {
 }
 
 /**
- * Cuts a model in Hugging Face names into the files of Megatron-LM's ranks. Nothing is read yet.
- * @throws {TroupeError} `CONVERT` for a layout the model does not divide into, or a tensor that is missing
+ * Splits a model, by Hugging Face's names, into the files of Megatron-LM's ranks. Reads nothing yet.
+ * @throws {TroupeError} `CONVERT` for a layout that does not divide the model, or a missing tensor
  */
 export function splitForMegatron(
   weights: NamedTensors,
@@ -52,8 +52,8 @@ export function splitForMegatron(
 }
 
 /**
- * Puts a model together from the files of Megatron-LM's ranks, in Hugging Face names. Nothing is read yet.
- * @throws {TroupeError} `CONVERT` for a tensor that a rank lacks or one that no model of that configuration has
+ * Joins the files of Megatron-LM's ranks into a model with Hugging Face's names. Reads nothing yet.
+ * @throws {TroupeError} `CONVERT` for a tensor that is missing in a rank or that the configured model lacks
  */
 export function joinFromMegatron(
   shards: readonly MegatronShard[],
@@ -75,7 +75,7 @@ export function joinFromMegatron(
   }
   for (const { pp, tensors } of shards) {
     for (const name of tensors.keys()) {
-      // With pipeline stages the last keeps a copy of the embedding, for its output layer.
+      // The last pipeline stage has a copy of the embedding, for its output layer.
       if (known.has(`${pp} ${name}`) || name.startsWith("word_embeddings_for_head.")) continue;
       throw new TroupeError(
         "CONVERT",
@@ -92,13 +92,13 @@ export function joinFromMegatron(
   return result;
 }
 
-/** Tokens that a vocabulary counts once Megatron-LM has rounded it up. */
+/** Size of a vocabulary after Megatron-LM's rounding. */
 function paddedVocabSize(vocabSize: number, tp: number): number {
   const multiple = tokensDivisibleBy * tp;
   return Math.ceil(vocabSize / multiple) * multiple;
 }
 
-/** The whole tensor as Megatron-LM has it, but for the order of fused rows: queries, keys, values. */
+/** The complete tensor in Megatron-LM's form, except for the order of fused rows: queries, keys, values. */
 function toMegatron(
   weights: NamedTensors,
   tensor: MegatronTensor,
@@ -159,7 +159,7 @@ function* fromMegatron(
   }
 }
 
-/** A tensor that must hold what its copy holds: looked at when it is read. */
+/** Checks, when a tensor is read, that it equals its copy. */
 function asIn(tensor: LazyTensor, copy: LazyTensor | undefined, name: string): LazyTensor {
   const read = async () => {
     const [bytes, others] = await Promise.all([
@@ -171,7 +171,7 @@ function asIn(tensor: LazyTensor, copy: LazyTensor | undefined, name: string): L
       "CONVERT",
       {
         where: "convert",
-        expected: `${name} to hold what the other stack's does, since Megatron-LM has both in one`,
+        expected: `${name} to equal the other stack's, since Megatron-LM shares one`,
         got: "other values",
         hint: "write it as hf",
       },
@@ -182,8 +182,8 @@ function asIn(tensor: LazyTensor, copy: LazyTensor | undefined, name: string): L
 }
 
 /**
- * The rows of [n, heads, width] that one rank holds, in the order of a checkpoint's version: 0 keeps [n, heads, width],
- * 1 has [heads, width, n], later ones [heads, n, width], each over the heads of that rank. n is 3: queries, keys, values; or 2.
+ * The rows of [n, heads, width] on one rank, in the order of a checkpoint's version: 0 keeps [n, heads, width], 1 has [heads, width,
+ * n], later ones [heads, n, width], over the rank's own heads. n is 3 for queries, keys, values, or 2.
  */
 function fusedRows(
   value: LazyTensor,
@@ -209,7 +209,7 @@ function stageOf({ place }: MegatronTensor, { numLayers }: MegatronModel, { pp }
   return place === "last" ? pp - 1 : Math.floor(place / (numLayers / pp));
 }
 
-/** What a tensor is called in the files of a stage, which count their layers from 0; undefined where it is not there. */
+/** Name of a tensor in a stage's files, which count its layers from 0; undefined if the stage lacks it. */
 function nameOnStage(tensor: MegatronTensor, model: MegatronModel, layout: MegatronLayout, stage: number) {
   if (stageOf(tensor, model, layout) !== stage) return undefined;
   if (typeof tensor.place !== "number") return tensor.there;
@@ -217,7 +217,7 @@ function nameOnStage(tensor: MegatronTensor, model: MegatronModel, layout: Megat
   return tensor.there.replace(`.layers.${tensor.place}.`, `.layers.${index}.`);
 }
 
-/** Some folders name a GPT-2's tensors without what stands before the stack. */
+/** Some folders omit the prefix before GPT-2's stack. */
 function withoutPrefix(name: string): string {
   return name.replace(/^transformer\./, "");
 }
@@ -258,7 +258,7 @@ function refuseStages(pp: number): never {
     "CONVERT",
     {
       where: "convert",
-      expected: "one pipeline stage for a model of two stacks",
+      expected: "one pipeline stage for an encoder-decoder",
       got: `pp ${pp}`,
       hint: "use pp 1, with as many tp as divide the heads",
     },
@@ -272,7 +272,7 @@ function checkRows(value: LazyTensor, { there: name }: MegatronTensor, vocabSize
     "CONVERT",
     {
       where: "convert",
-      expected: `at least ${vocabSize} rows in ${name}, a token each`,
+      expected: `at least ${vocabSize} rows in ${name}, one per token`,
       got: `${value.shape[0]}`,
       hint: "does config.json describe this model?",
     },

@@ -15,15 +15,15 @@ import { architectureOf, familiesWith, formOf } from "../form-of.ts";
 
 const where = "model-center";
 
-/** Whether fields are those of a ModelCenter config.json. */
+/** Whether a config.json is ModelCenter's. */
 export function isModelCenterConfig(config: Readonly<Record<string, unknown>>): boolean {
   return "dim_model" in config;
 }
 
 /**
- * Hugging Face's config.json of the model that ModelCenter's describes.
- * @param names - of the model's tensors, which tell its family
- * @throws {TroupeError} `MODEL_CONFIG` for what Hugging Face's model does not have
+ * Converts ModelCenter's config.json to Hugging Face's.
+ * @param names - of the model's tensors, which identify its family
+ * @throws {TroupeError} `MODEL_CONFIG` for settings that Hugging Face's model lacks
  */
 export async function fromModelCenterConfig(names: readonly string[], config: Json): Promise<Json> {
   const { type, form } = await familyByNames(names, config);
@@ -43,7 +43,7 @@ export async function fromModelCenterConfig(names: readonly string[], config: Js
   }
   const numLabels = typeof config.cls_head === "number" && config.cls_head > 0 ? config.cls_head : undefined;
   const mayLabel = numLabels === undefined || form.hasLabels === true;
-  checkField(where, "cls_head", mayLabel, "none beside a decoder", config.cls_head);
+  checkField(where, "cls_head", mayLabel, "none in a decoder", config.cls_head);
   const [name, head] = form.architecture;
   return {
     ...Object.fromEntries(fields),
@@ -55,8 +55,8 @@ export async function fromModelCenterConfig(names: readonly string[], config: Js
 }
 
 /**
- * ModelCenter's config.json of the model that Hugging Face's describes, and its names.
- * @throws {TroupeError} `MODEL_CONFIG` for another family, and for what ModelCenter's model does not have
+ * Converts Hugging Face's config.json to ModelCenter's, and maps the names.
+ * @throws {TroupeError} `MODEL_CONFIG` for another family, or for settings that ModelCenter's model lacks
  */
 export async function toModelCenter(
   given: Json,
@@ -69,7 +69,7 @@ export async function toModelCenter(
   return { config, model: form.model(own, head) };
 }
 
-/** @param config - with all of Hugging Face's fields, defaults included */
+/** @param config - with all of Hugging Face's fields, including defaults */
 function toConfig(form: ModelCenterForm, config: Json, architecture: string): Json {
   for (const [field, expected] of Object.entries(form.fixedHere)) {
     const holds = isDeepStrictEqual(config[field], expected);
@@ -99,7 +99,7 @@ function toConfig(form: ModelCenterForm, config: Json, architecture: string): Js
   };
 }
 
-/** The family that a model of ModelCenter's is of, by its tensors' names, and by its config.json where two have the same. */
+/** The family of a ModelCenter model, by its tensors' names, and by its config.json if two families have the same names. */
 async function familyByNames(
   names: readonly string[],
   config: Json,
@@ -117,7 +117,7 @@ async function familyByNames(
   return found as NonNullable<typeof found>;
 }
 
-/** A value by the other side's word for it. */
+/** Translates a value to the other side's spelling. */
 function respelt(field: string, value: ConfigField, spellings?: readonly Spelling[]): ConfigField {
   if (spellings === undefined) return value;
   const known = spellings.find(([from]) => from === value);

@@ -6,13 +6,13 @@ import type { LazyTensor } from "../lazy-tensor.ts";
 import { fromModelCenterConfig, isModelCenterConfig, toModelCenter } from "./config.ts";
 import { fromModelCenterNames, toModelCenterNames } from "./names.ts";
 
-/** Files of weights in a folder of ModelCenter's: its own, and what is written here, for `torch.save(load_file(…))`. */
+/** Weights in a ModelCenter folder: its own file, or as written here, for `torch.save(load_file(…))`. */
 export const modelCenterFiles = ["pytorch_model.safetensors", "pytorch_model.pt"] as const;
 
 /**
- * A model of ModelCenter's by Hugging Face's names and fields.
+ * Reads a ModelCenter model by Hugging Face's names and fields.
  * @param config - ModelCenter's config.json, or Hugging Face's
- * @throws {TroupeError} `MODEL_CONFIG`, `CONVERT` for what Hugging Face's model does not have
+ * @throws {TroupeError} `MODEL_CONFIG`, `CONVERT` for settings and tensors that Hugging Face's model lacks
  */
 export async function readModelCenter(
   tensors: ReadonlyMap<string, LazyTensor>,
@@ -26,8 +26,8 @@ export async function readModelCenter(
 }
 
 /**
- * Writes a model as ModelCenter's folders have it, its weights as safetensors.
- * @param path - an empty folder, the caller's to make durable
+ * Writes a model as a ModelCenter folder, with weights as safetensors.
+ * @param path - an empty folder; the caller makes it durable
  */
 export async function writeModelCenter(
   path: string,

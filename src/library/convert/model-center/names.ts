@@ -4,14 +4,14 @@ import { cut, joined, type LazyTensor, transposed } from "../lazy-tensor.ts";
 
 type NamedTensors = ReadonlyMap<string, LazyTensor>;
 
-/** Whether tensors of these names are those of a model of ModelCenter. */
+/** Whether these names are of a ModelCenter model. */
 export function looksLikeModelCenter(names: Iterable<string>): boolean {
   return [...names].some((name) => name.endsWith(".self_att.self_attention.project_q.weight"));
 }
 
 /**
- * A model of ModelCenter's by Hugging Face's names.
- * @throws {TroupeError} `CONVERT` for names that are missing or that the model has none of; while reading, for copies that differ
+ * Renames a ModelCenter model's tensors to Hugging Face's names.
+ * @throws {TroupeError} `CONVERT` for names that are missing or not the model's; while reading, for copies that differ
  */
 export function fromModelCenterNames(
   tensors: NamedTensors,
@@ -46,8 +46,8 @@ export function fromModelCenterNames(
 }
 
 /**
- * A model's tensors by ModelCenter's names, copies included.
- * @throws {TroupeError} `CONVERT` for what ModelCenter's model has no place for, and for what is missing
+ * Renames a model's tensors to ModelCenter's names, copies included.
+ * @throws {TroupeError} `CONVERT` for tensors that ModelCenter's model lacks, and for missing ones
  */
 export function toModelCenterNames(tensors: NamedTensors, model: ModelCenterModel): Map<string, LazyTensor> {
   const isExpected = new Set(model.tensors.map(({ here }) => here));
@@ -66,7 +66,7 @@ export function toModelCenterNames(tensors: NamedTensors, model: ModelCenterMode
   );
 }
 
-/** A tensor that another must equal, which is found out when it is read. */
+/** Checks, when a tensor is read, that it equals its copy. */
 function agreeing(tensor: LazyTensor, copy: LazyTensor, name: string): LazyTensor {
   const read = async () => {
     const [bytes, again] = [await tensor.read(), await copy.read()];
@@ -75,9 +75,9 @@ function agreeing(tensor: LazyTensor, copy: LazyTensor, name: string): LazyTenso
       "CONVERT",
       {
         where: "convert",
-        expected: `${name} to equal what Hugging Face has once`,
+        expected: `${name} to equal its copy, as Hugging Face's model shares one tensor`,
         got: "other values",
-        hint: "the two were trained apart, and the model is none of Hugging Face's",
+        hint: "the two were trained separately, which Hugging Face's model cannot represent",
       },
       { fields: { tensor: name } },
     );
@@ -92,7 +92,7 @@ function refuse(names: readonly string[]): void {
     "CONVERT",
     {
       where: "convert",
-      expected: "exactly the tensors that ModelCenter's model and Hugging Face's have both",
+      expected: "exactly the tensors that ModelCenter's model and Hugging Face's share",
       got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
       hint: "does config.json describe this model, its head among its architectures?",
     },

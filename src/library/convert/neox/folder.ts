@@ -8,22 +8,22 @@ import type { ConvertSource } from "../convert-source.ts";
 import { familiesWith, formOf } from "../form-of.ts";
 import type { LazyTensor } from "../lazy-tensor.ts";
 
-/** One layer of the pipeline, or, without a pipeline, all of them, of one model-parallel rank. */
+/** A file of one model-parallel rank: one layer of the pipeline, or, without a pipeline, all layers. */
 const rankFile = /^(?:layer_(?<layer>\d+)-model_(?<rank>\d+)-|mp_rank_(?<all>\d+)_)model_states\.pt$/;
 const stepFolder = /^global_step(\d+)$/;
 const latestName = "latest";
 
-/** Whether a folder with these entries is one of GPT-NeoX's, of a run or of one step. */
+/** Whether a folder with these entries is GPT-NeoX's, of a run or of one step. */
 export function looksLikeNeoX(entries: readonly string[]): boolean {
   const isRun = entries.includes(latestName) && entries.some((entry) => stepFolder.test(entry));
   return isRun || entries.some((entry) => rankFile.test(entry));
 }
 
 /**
- * Opens a checkpoint of GPT-NeoX: of one model-parallel rank a file for each layer of its pipeline, or one for all.
- * @param path - the run's folder, or that of a step; there or above it lies a Hugging Face `config.json`
- * @throws {TroupeError} `CONVERT` for what is missing or does not fit together, and for several model-parallel ranks: each has biases
- *   of its own that are added up, which is more than a change of form
+ * Opens a checkpoint of GPT-NeoX with one model-parallel rank: a file for each layer of the pipeline, or one for all.
+ * @param path - the folder of a run or of a step; it or one above has a Hugging Face `config.json`
+ * @throws {TroupeError} `CONVERT` for files that are missing or do not fit together, and for several model-parallel ranks: their
+ *   biases would have to be added, which is more than a change of format
  */
 export async function openNeoX(path: string, given: JsonObject | undefined): Promise<ConvertSource> {
   const { folder, step } = await stepOf(path);
@@ -33,7 +33,7 @@ export async function openNeoX(path: string, given: JsonObject | undefined): Pro
     return rank === undefined && all === undefined ? [] : [{ name, layer, rank: Number(rank ?? all) }];
   });
   const ofLayers = entries.filter(({ layer }) => layer !== undefined);
-  // Beside layers' files stand those of the optimizer's ranks, with none of the weights.
+  // Beside files of layers there are those of the optimizer's ranks, without weights.
   const holding = ofLayers.length > 0 ? ofLayers : entries;
   if (holding.some(({ rank }) => rank > 0))
     throw refusal(
@@ -49,7 +49,7 @@ export async function openNeoX(path: string, given: JsonObject | undefined): Pro
     for (const { name, dtype, shape } of opened.tensors.values()) {
       const own =
         layer === undefined ? name.replace(/^module\.sequential\./, "") : `${Number(layer)}.${name}`;
-      if (layer === undefined && own === name) continue; // what the optimizer keeps
+      if (layer === undefined && own === name) continue; // optimizer state
       found.set(own, { dtype, shape, read: () => opened.read(name) });
     }
   }
@@ -84,7 +84,7 @@ function renamed(
 
 async function stepOf(path: string): Promise<{ folder: string; step: number }> {
   const latest = await latestWord("gpt-neox", join(path, latestName));
-  // A stranger's word must not lead out of the run's folder.
+  // An untrusted name must not lead out of the run's folder.
   if (latest !== undefined && !stepFolder.test(latest))
     throw refusal(
       "global_step and a number",

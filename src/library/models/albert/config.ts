@@ -3,9 +3,9 @@ import { type ConfigOf, checkField, depth, probability, readConfig, size } from 
 
 const albertFields = {
   ...encoderFields,
-  /** Width of the embeddings, which a matrix makes as wide as the layers. */
+  /** Width of the embeddings, which a matrix maps to the layers' width. */
   embedding_size: size(128),
-  /** Groups of layers; a group's layers have the same parameters wherever it stands. */
+  /** Groups of layers; all layers of a group use the same parameters. */
   num_hidden_groups: depth(1),
   /** Layers of one group. */
   inner_group_num: depth(1),

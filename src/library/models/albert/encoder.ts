@@ -70,7 +70,7 @@ class AlbertLayer extends Module {
   }
 }
 
-/** Layers that stand in several places of the stack with the same parameters. */
+/** A group of layers whose parameters are used at several places of the stack. */
 class AlbertLayerGroup extends Module {
   readonly albert_layers: ModuleList<AlbertLayer>;
 
@@ -91,7 +91,7 @@ class AlbertLayerGroup extends Module {
 class AlbertTransformer extends Module {
   readonly embedding_hidden_mapping_in: Linear;
   readonly albert_layer_groups: ModuleList<AlbertLayerGroup>;
-  /** Where the residual stream ends. */
+  /** Marks the end of the residual stream. */
   readonly end: Identity;
   readonly #numLayers: number;
 
@@ -151,7 +151,7 @@ export class AlbertModel extends Module {
     return this.encoder.forward(this.embeddings.forward(batch, positionsFromZero(inputIds)), mask);
   }
 
-  /** [B, T, D] → [B, D]. The last layer makes all positions: its parameters stand in the places of others too, split as there. */
+  /** [B, T, D] → [B, D]. The last layer computes all positions: its parameters are used by other layers too, which are split alike. */
   first(hidden: Tensor): Tensor {
     return firstOf(hidden);
   }

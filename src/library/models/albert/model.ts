@@ -29,7 +29,7 @@ const albert: TextEncoderFamily<AlbertConfig> = {
   configJson: (config, architecture) => configJsonOf(config, "albert", architecture),
 };
 
-/** ALBERT's masked words, as wide as the embeddings before the output layer. */
+/** ALBERT's output layer for masked words; its features have the width of the embeddings. */
 class AlbertPredictions extends WordHead {
   readonly LayerNorm: LayerNorm;
   readonly dense: Linear;
@@ -46,7 +46,7 @@ class AlbertPredictions extends WordHead {
   }
 }
 
-/** ALBERT that fills gaps. */
+/** ALBERT for masked language modelling. */
 export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
   readonly predictions: AlbertPredictions;
 
@@ -65,11 +65,11 @@ export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
   }
 }
 
-/** ALBERT that tells what a row is about. */
+/** ALBERT for sequence classification. */
 export class AlbertForSequenceClassification extends ofFamily(SequenceClassifier<AlbertConfig>, albert) {}
 
-/** ALBERT that tells what each position is. */
+/** ALBERT for token classification. */
 export class AlbertForTokenClassification extends ofFamily(TokenClassifier<AlbertConfig>, albert) {}
 
-/** ALBERT that finds the answer to a question. */
+/** ALBERT for question answering. */
 export class AlbertForQuestionAnswering extends ofFamily(QuestionAnswerer<AlbertConfig>, albert) {}

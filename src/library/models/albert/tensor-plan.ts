@@ -2,7 +2,7 @@ import { below, mask, sequence, type TensorPlan, vocabulary } from "../../../com
 import { column, row } from "../uneven.ts";
 import type { AlbertConfig } from "./config.ts";
 
-/** How tensor parallelism splits ALBERT: as BERT, every group once, wherever it stands. */
+/** ALBERT's tensor-parallel plan: like BERT's, with one entry per group. */
 export function albertPlan({ hidden_size, num_attention_heads }: AlbertConfig): TensorPlan {
   const unit = hidden_size / num_attention_heads;
   return {

@@ -13,7 +13,7 @@ import {
 
 const bartFields = {
   vocab_size: size(50265),
-  /** Longest row; two more rows of positions stand before the first. */
+  /** Longest row; the table of positions has two more rows at its start. */
   max_position_embeddings: size(1024),
   d_model: size(1024),
   encoder_layers: depth(12),
@@ -26,7 +26,7 @@ const bartFields = {
   dropout: probability(0.1),
   attention_dropout: probability(0),
   activation_dropout: probability(0),
-  /** With what probability a layer is left out while training. */
+  /** Probability that training skips a layer. */
   encoder_layerdrop: probability(0),
   decoder_layerdrop: probability(0),
   init_std: positive(0.02),
@@ -34,11 +34,11 @@ const bartFields = {
   scale_embedding: flag(false),
   pad_token_id: tokenId(1),
   decoder_start_token_id: tokenId(2),
-  /** Whether both stacks read the shared words and the output layer is these; else each has words of its own. */
+  /** Whether both stacks and the output layer share one embedding; else each has its own. */
   tie_word_embeddings: flag(true),
 } as const;
 
-/** What Blenderbot's 3B has otherwise, as transformers has it. */
+/** Blenderbot 3B's defaults where they differ, as in transformers. */
 const blenderbotDefaults = {
   vocab_size: 8008,
   max_position_embeddings: 128,

@@ -18,7 +18,7 @@ const stack = (name: string, inner: readonly WeightRow[]): WeightRow[] =>
     ...below("layers.*", "layers.*", inner),
   ]);
 
-/** BART: FairSeq's names below `model.`, its words once for each stack and the output layer. What is added to the logits is zero. */
+/** BART in FairSeq: names below `model.`, with an embedding for each stack and the output layer. The bias of the logits is zero. */
 const form: FairseqForm = ({ vocab_size }) => ({
   rows: [
     ...weights({

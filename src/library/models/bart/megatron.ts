@@ -3,13 +3,12 @@ import { checkMegatron, type MegatronForm, type MegatronTensor, megatronLayer } 
 import { biases, modules, tensors, weights } from "../formats/weight-map.ts";
 import { bartConfig } from "./config.ts";
 
-/** All of it: its layers cannot lie on several stages. */
+/** The first stage: an encoder-decoder cannot be pipelined. */
 const place = "first";
 
 /**
- * Megatron-LM's T5, whose positions are learned and whose norms stand in front of the halves of a layer: Hugging Face's
- * `blenderbot`, not its `t5`. Both stacks read one table of positions, of which Hugging Face's model has two; what is added to
- * the logits is trained there.
+ * Megatron-LM's T5, which has learned positions and norms before each half of a layer: Hugging Face's `blenderbot`, not `t5`. Both
+ * stacks share one table of positions, of which Hugging Face's model has two; the bias of the logits is trained there.
  */
 const form: MegatronForm = (given) => {
   const config = bartConfig(configOfFile(given));
@@ -52,7 +51,7 @@ function stack(name: "encoder" | "decoder", numLayers: number): MegatronTensor[]
       index,
       `model.${name}.layers.${index}`,
       {
-        // Behind self-attention stands the norm of what comes next.
+        // The norm after self-attention belongs to the next half.
         norms: ["self_attn_layer_norm", name === "encoder" ? "final_layer_norm" : "encoder_attn_layer_norm"],
         attention: ["q_proj", "k_proj", "v_proj"].map((part) => `self_attn.${part}`),
         attentionOut: "self_attn.out_proj",

@@ -20,22 +20,22 @@ import { BartDecoder, BartEncoder, wordsOf } from "./stacks.ts";
 import { bartConfigJson, bartNaming } from "./state-dict-adapter.ts";
 import { bartPlan } from "./tensor-plan.ts";
 
-/** Rows to read, and those to write. */
+/** Rows to read, and their targets. */
 export type Seq2SeqBatch = {
   /** [B, S], int64. */
   readonly inputIds: Tensor;
-  /** [B, S], 0 where a row is padded. */
+  /** [B, S], 0 at padding. */
   readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64: what is written, −100 where nothing is asked. */
+  /** [B, T], int64: targets; −100 is left out of the loss. */
   readonly labels?: Tensor | undefined;
-  /** [B, T], int64: what has been written before each position. Default: the labels, one later. */
+  /** [B, T], int64: the decoder's input. Default: the labels, shifted by one. */
   readonly decoderInputIds?: Tensor | undefined;
-  /** [B, T], 0 where what is written is padded. */
+  /** [B, T], 0 at the decoder's padding. */
   readonly decoderAttentionMask?: Tensor | undefined;
 };
 
 class BartModel extends Module {
-  /** Read by nobody where the stacks have words of their own, and kept for files. */
+  /** Unused if the stacks have their own embeddings; kept for files. */
   readonly shared: Embedding;
   readonly encoder: BartEncoder;
   readonly decoder: BartDecoder;
@@ -66,8 +66,8 @@ class BartModel extends Module {
 }
 
 /**
- * BART that writes a text about another, or Blenderbot, the same with norms in front of the halves of its layers and positions
- * from 0 on: what Megatron-LM calls T5.
+ * BART for text generation from a text; or Blenderbot, which has norms before the halves of its layers, and positions from 0:
+ * Megatron-LM's T5.
  * @see Lewis et al. 2019, https://arxiv.org/abs/1910.13461
  * @see Roller et al. 2020, https://arxiv.org/abs/2004.13637
  */
@@ -103,7 +103,7 @@ export class BartForConditionalGeneration extends Module implements TaskModel {
   }
 
   /**
-   * @returns `loss`, nats a label, where labels are given, else `logits` [B, T, V]
+   * @returns `loss`, mean nats per label, if there are labels, else `logits` [B, T, V]
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(batch: Seq2SeqBatch): ModelOutputs {
@@ -122,7 +122,7 @@ export class BartForConditionalGeneration extends Module implements TaskModel {
       where: "BartForConditionalGeneration",
       expected: "labels or decoderInputIds",
       got: "neither",
-      hint: "generation begins with decoder_start_token_id",
+      hint: "generation starts with decoder_start_token_id",
     });
   }
 }

@@ -17,10 +17,10 @@ import type { BartConfig } from "./config.ts";
 
 // B rows, T positions of the decoder, S of the encoder, D width.
 
-/** Rows of positions that stand before the first: BART's, since fairseq counted its special tokens. */
+/** Rows of the table before the first position: BART has two, for fairseq's special tokens. */
 const firstPositions = { bart: 2, blenderbot: 0 } as const;
 
-/** Whether norms stand in front of the halves of a layer, and behind the last of them; else behind each half and the words. */
+/** Whether norms come before the halves of a layer, and after the last layer; else after each half and the embedding. */
 function normsFirst({ model_type }: BartConfig): boolean {
   return model_type === "blenderbot";
 }
@@ -31,7 +31,7 @@ interface BartLayerShape {
   readonly layerdrop: number;
 }
 
-/** What both kinds of layers have: attention of a stack to itself, and a feed-forward half. */
+/** Common base of both kinds of layers: self-attention and a feed-forward half. */
 abstract class BartLayer extends Module {
   readonly self_attn: ProjectedAttention;
   readonly self_attn_layer_norm: LayerNorm;
@@ -58,7 +58,7 @@ abstract class BartLayer extends Module {
     this.#normsFirst = normsFirst(config);
   }
 
-  /** The stream with what a half of the layer makes of it, normed behind the sum or in front of the half. */
+  /** Adds a half's output to the stream, with the norm after the sum or before the half. */
   protected half(x: Tensor, norm: LayerNorm, compute: (x: Tensor) => Tensor): Tensor {
     if (this.#normsFirst) return this.dropout.forward(compute(norm.forward(x))).add(x);
     return norm.forward(this.dropout.forward(compute(x)).add(x));
@@ -87,13 +87,13 @@ class BartEncoderLayer extends BartLayer {
   }
 }
 
-/** What a decoder sees: bool, of its own positions [B, 1, 1, T] beside the causal rule, and of the encoder's [B, 1, 1, S]. */
+/** Masks of a decoder: bool, of its own positions [B, 1, 1, T], in addition to the causal mask, and of the encoder's [B, 1, 1, S]. */
 export interface BartMasks {
   readonly own: Tensor | undefined;
   readonly source: Tensor | undefined;
 }
 
-/** A layer of the decoder, which sees the encoder's states between its halves. */
+/** A layer of the decoder, with cross-attention between its halves. */
 class BartDecoderLayer extends BartLayer {
   readonly encoder_attn: ProjectedAttention;
   readonly encoder_attn_layer_norm: LayerNorm;
@@ -124,17 +124,17 @@ class BartDecoderLayer extends BartLayer {
   }
 }
 
-/** Positions added to words; words that both stacks share come from outside. */
+/** A stack with positions; a shared embedding is passed in from outside. */
 abstract class BartStack<Layer extends Module> extends Module {
-  /** Words of its own; null where both share theirs. */
+  /** The stack's own embedding; null if it is shared. */
   readonly embed_tokens: Embedding | null;
   readonly embed_positions: Embedding;
   readonly layers: ModuleList<Layer>;
   readonly layernorm_embedding: LayerNorm | null;
-  /** Behind all layers, where norms stand in front of their halves. */
+  /** After all layers, if norms come before the halves. */
   readonly layer_norm: LayerNorm | null;
   readonly dropout: Dropout;
-  /** Where the residual stream ends. */
+  /** Marks the end of the residual stream. */
   readonly end: Identity;
   readonly #firstPosition: number;
 
@@ -167,7 +167,7 @@ abstract class BartStack<Layer extends Module> extends Module {
   }
 }
 
-/** Reads a row both ways. */
+/** Encodes a row, attending in both directions. */
 export class BartEncoder extends BartStack<BartEncoderLayer> {
   constructor(config: BartConfig) {
     super(
@@ -184,7 +184,7 @@ export class BartEncoder extends BartStack<BartEncoderLayer> {
   }
 }
 
-/** Writes a row, position by position, beside what the encoder has read. */
+/** Decodes a row from left to right, attending to the encoder's states. */
 export class BartDecoder extends BartStack<BartDecoderLayer> {
   constructor(config: BartConfig) {
     super(
@@ -201,7 +201,7 @@ export class BartDecoder extends BartStack<BartDecoderLayer> {
   }
 }
 
-/** A table of words. */
+/** An embedding of words. */
 export function wordsOf({ vocab_size, d_model, init_std, pad_token_id }: BartConfig): Embedding {
   return new Embedding(vocab_size, d_model, normal(0, init_std), pad_token_id ?? undefined);
 }

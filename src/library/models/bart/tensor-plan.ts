@@ -4,8 +4,8 @@ import { column, row } from "../uneven.ts";
 import type { BartConfig } from "./config.ts";
 
 /**
- * How tensor parallelism splits BART: attention by heads, the feed-forward halves by inner features, the shared embedding by
- * words; every rank gets all of the encoder's states.
+ * BART's tensor-parallel plan: attention is split by heads, feed-forward halves by inner features, the shared embedding by words;
+ * every rank has all of the encoder's states.
  */
 export function bartPlan(config: BartConfig): TensorPlan {
   const { d_model: width, encoder_attention_heads, decoder_attention_heads } = config;

@@ -16,7 +16,7 @@ import {
 } from "../config-fields.ts";
 import type { ProblemType } from "../heads/index.ts";
 
-/** What all encoders of BERT's kind have, by Hugging Face's names; the values are BERT base's. */
+/** Common fields of all encoders like BERT, by Hugging Face's names, with BERT base's values. */
 export const encoderFields = {
   vocab_size: size(30522),
   hidden_size: size(768),
@@ -43,19 +43,19 @@ export const encoderFields = {
 
 const bertFields = {
   ...encoderFields,
-  /** Of the classification heads; null: the hidden states' dropout. */
+  /** Dropout of classification heads; null: that of the hidden states. */
   classifier_dropout: probabilityOrNull(),
 } as const;
 
 /** A BERT by the field names of Hugging Face's config.json. */
 export type BertConfig = ConfigOf<typeof bertFields>;
 
-/** Switches of Hugging Face's encoders that ask for a decoder. */
+/** Hugging Face's switches that turn an encoder into a decoder. */
 export const decoderSwitches = ["is_decoder", "add_cross_attention"] as const;
 
 /**
  * Completes given fields with BERT base's and checks them.
- * @param rules - of a family that has the same fields; default BERT
+ * @param rules - of a family with the same fields; default BERT
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function bertConfig(
@@ -75,7 +75,7 @@ export function bertConfig(
   return config;
 }
 
-/** @throws {TroupeError} `MODEL_CONFIG` where heads do not divide the width */
+/** @throws {TroupeError} `MODEL_CONFIG` unless the heads divide the width */
 export function checkHeads(
   where: string,
   config: { readonly hidden_size: number; readonly num_attention_heads: number },

@@ -20,10 +20,10 @@ import type { BertConfig } from "./config.ts";
 
 // B batch, T positions, D width, I inner width.
 
-/** @returns the positions, int64 [1, T] or [B, T], of token ids [B, T], from the beginning of each sample where some share the row */
+/** @returns the positions, int64 [1, T] or [B, T], of token ids [B, T]; packed samples count from their own start */
 export type PositionsOf = (inputIds: Tensor, segments: PackedRow | undefined) => Tensor;
 
-/** Words, positions and which of two texts they belong to, added. */
+/** Adds the embeddings of words, positions and token types. */
 export class EncoderEmbeddings extends Module {
   readonly word_embeddings: Embedding;
   readonly position_embeddings: Embedding;
@@ -32,7 +32,7 @@ export class EncoderEmbeddings extends Module {
 
   /**
    * @param width - of the embeddings
-   * @param options.paddedPositions - the row of positions that stands for padding, if one does
+   * @param options.paddedPositions - the position of padding, if it has one
    */
   constructor(
     config: Omit<BertConfig, "hidden_size" | "classifier_dropout">,
@@ -65,11 +65,11 @@ export class EncoderEmbeddings extends Module {
   }
 }
 
-/** The same, normed. */
+/** The sum of embeddings, normalized. */
 export class BertEmbeddings extends EncoderEmbeddings {
   readonly LayerNorm: LayerNorm;
 
-  /** As of {@link EncoderEmbeddings}. */
+  /** Takes the arguments of {@link EncoderEmbeddings}. */
   constructor(...given: ConstructorParameters<typeof EncoderEmbeddings>) {
     super(...given);
     const [config, width] = given;
@@ -81,7 +81,7 @@ export class BertEmbeddings extends EncoderEmbeddings {
   }
 }
 
-/** The end of each half of a layer: back to the residual stream's width, added to it, and normed. */
+/** The end of a half of a layer: maps to the residual stream's width, adds the stream, and normalizes. */
 class BertOutput extends EncoderOutput {
   readonly LayerNorm: LayerNorm;
 
@@ -110,7 +110,7 @@ class BertAttention extends Module {
   }
 }
 
-/** One layer: attention and feed-forward, each added to the residual stream and then normed. */
+/** One layer: attention and feed-forward, each added to the residual stream and then normalized. */
 class BertLayer extends Module {
   readonly attention: BertAttention;
   readonly intermediate: EncoderIntermediate;
@@ -123,22 +123,22 @@ class BertLayer extends Module {
     this.output = new BertOutput(config.intermediate_size, config);
   }
 
-  /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be seen; or who shares the row */
+  /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be attended to; or the packed samples */
   override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const attended = this.attention.forward(x, mask);
     return this.output.forward(this.intermediate.forward(attended), attended); // [B, T, D]
   }
 }
 
-/** What a stack of layers is to the model around it. */
+/** A stack of layers in a model. */
 export interface EncoderLayers extends Module {
-  /** @param mask - bool, broadcast to [B, 1, 1, T] @returns [B, T, D], or what is read of it */
+  /** @param mask - bool, broadcast to [B, 1, 1, T] @returns [B, T, D], or the positions that are read */
   forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor;
 }
 
 class BertEncoder extends Module implements EncoderLayers {
   readonly layer: ModuleList<BertLayer>;
-  /** Where the residual stream ends. */
+  /** Marks the end of the residual stream. */
   readonly end: Identity;
 
   constructor(config: BertConfig, reads: Reads) {
@@ -156,17 +156,17 @@ class BertEncoder extends Module implements EncoderLayers {
   }
 }
 
-/** How an encoder differs from BERT's own. */
+/** Differences of an encoder from BERT's. */
 export interface EncoderOptions {
-  /** Which positions are read of it. */
+  /** Positions of the output that are read. */
   readonly reads: Reads;
   /** Whether the first position is pooled for a head. */
   readonly pooled: boolean;
-  /** Where positions are counted otherwise than from 0 on. */
+  /** Positions of tokens. Default: from 0. */
   readonly positionsOf?: PositionsOf;
-  /** The row of positions that stands for padding. */
+  /** The position of padding. */
   readonly paddedPositions?: number;
-  /** Where norms stand elsewhere than BERT's. */
+  /** Parts with norms at other places than BERT's. */
   readonly parts?: { readonly embeddings: EncoderEmbeddings; readonly encoder: EncoderLayers };
 }
 
@@ -196,7 +196,7 @@ export class BertModel extends Module {
   }
 
   /**
-   * @returns hidden states [B, T, D], or of first positions alone [B, 1, D], and [1, n, D] of n samples that share a row
+   * @returns hidden states [B, T, D], or only first positions [B, 1, D], for n packed samples [1, n, D]
    * @throws {TroupeError} `MODEL_INPUT` for ids outside the vocabulary or rows that are too long
    */
   override forward(batch: EncoderBatch): Tensor {
@@ -208,14 +208,14 @@ export class BertModel extends Module {
     return this.encoder.forward(this.embeddings.forward(batch, this.#positionsOf(inputIds, segments)), mask);
   }
 
-  /** The first position of what forward returned: [B, D]; of each sample where some share the row. */
+  /** The first position of forward's output: [B, D]; for packed samples one row each. */
   first(hidden: Tensor, { segments, inputIds }: EncoderBatch): Tensor {
     if (this.#reads === "first") return hidden.flatten(0, 1);
     return firstOf(hidden, segments && packedRow(segments, inputIds));
   }
 }
 
-/** 0, 1, 2, … for each row, or sample of one: int64 [1, T]. */
+/** 0, 1, 2, … for each row or packed sample: int64 [1, T]. */
 export function positionsFromZero(inputIds: Tensor, segments?: PackedRow): Tensor {
   if (segments !== undefined) return positionsIn(segments);
   return arange(inputIds.shape[1] ?? 0, { dtype: "int64" }).unsqueeze(0);

@@ -41,23 +41,23 @@ class Predictions extends WordHead {
   }
 }
 
-/** BERT's masked words: what stood at each position. */
+/** BERT's head for masked words. */
 export class MaskedWords extends Module {
   readonly predictions: Predictions;
 
-  /** @param embedding - of the words, which the output layer is tied to */
+  /** @param embedding - of words; the output layer is tied to it */
   constructor(config: WordHeadConfig, embedding: Parameter) {
     super();
     this.predictions = new Predictions(config, embedding);
   }
 
-  /** @returns the loss where labels [B, T] are given, else logits [B, T, V] */
+  /** @returns the loss if there are labels [B, T], else logits [B, T, V] */
   override forward(hidden: Tensor, labels: Tensor | undefined): Tensor {
     return this.predictions.forward(hidden, labels);
   }
 }
 
-/** Masked words, and whether the second text follows the first. */
+/** Heads for masked words, and for whether the second text follows the first. */
 export class PretrainingHeads extends MaskedWords {
   readonly seq_relationship: Linear;
 

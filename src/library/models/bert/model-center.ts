@@ -2,7 +2,7 @@ import { encoder, type ModelCenterForm, type ModelCenterTensor } from "../format
 import { below, modules, tensors, weights } from "../formats/weight-map.ts";
 import type { BertConfig } from "./config.ts";
 
-/** How a family of BERT's names its head over the words. */
+/** Names of a family's head for words. */
 interface WordHead {
   readonly dense: string;
   readonly norm: string;
@@ -34,12 +34,12 @@ const form: ModelCenterForm<BertConfig> = {
 };
 export default form;
 
-/** Whether names are those of ModelCenter's BERT, or of a family that is the same. */
+/** Whether these names are of ModelCenter's BERT, or of a family like it. */
 export function isEncoder(has: (part: string) => boolean): boolean {
   return has("encoder.layers.") && has("token_type_embedding.") && !has("position_bias_enc.");
 }
 
-/** The fields that such families have both. */
+/** Fields common to such families. */
 export function encoderFields(vocabulary: number, width: number, heads: number, layers: number) {
   return {
     vocab_size: [vocabulary, "vocab_size"],
@@ -54,11 +54,11 @@ export function encoderFields(vocabulary: number, width: number, heads: number, 
 }
 
 /**
- * An encoder of BERT's kind. ModelCenter normalises the input of a half of a layer, sum included, Hugging Face its output: each norm
- * stands one place further on.
+ * Maps an encoder like BERT. ModelCenter normalizes the input of each half of a layer after the sum, Hugging Face the output: each
+ * norm moves one place on.
  * @param prefix - of Hugging Face's names
- * @param head - the part behind `For` in the architecture's name, empty for the stack alone
- * @param own.pooler - of the stack alone
+ * @param head - the architecture's name after `For`, empty without a head
+ * @param own.pooler - name of the pooler, without a head
  */
 export function encoderModel(
   prefix: string,

@@ -29,7 +29,7 @@ const bert: TextEncoderFamily<BertConfig> = {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** BERT that fills gaps, or a family with the same head. */
+/** BERT, or a family with the same head, for masked language modelling. */
 export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
   readonly cls: MaskedWords;
 
@@ -48,13 +48,13 @@ export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
   }
 }
 
-/** What BERT's pre-training reads. */
+/** Input of BERT's pre-training. */
 export type PretrainingBatch = LabelledText & {
   /** [B], int64: 0 where the second text follows the first, 1 where it does not. */
   readonly nextSentenceLabel?: Tensor | undefined;
 };
 
-/** BERT, or a family with the same heads, that fills gaps and tells whether one text follows another: the sum of both losses. */
+/** BERT, or a family with the same heads, for pre-training: the sum of the losses of masked words and of whether one text follows another. */
 export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   readonly cls: PretrainingHeads;
 
@@ -64,7 +64,7 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
     this.cls = new PretrainingHeads(this.config, this.wordEmbedding);
   }
 
-  /** @returns `loss` where both labels are given, else `predictionLogits` [B, T, V] and `seqRelationshipLogits` [B, 2] */
+  /** @returns `loss` if both labels are given, else `predictionLogits` [B, T, V] and `seqRelationshipLogits` [B, 2] */
   override forward({ labels, nextSentenceLabel, ...batch }: PretrainingBatch): ModelOutputs {
     const hidden = this.encode(batch); // [B, T, D]
     const follows = this.cls.seq_relationship.forward(this.pool(hidden, batch)); // [B, 2]
@@ -80,11 +80,11 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   }
 }
 
-/** BERT that tells what a row is about. */
+/** BERT for sequence classification. */
 export class BertForSequenceClassification extends ofFamily(SequenceClassifier<BertConfig>, bert) {}
 
-/** BERT that tells what each position is. */
+/** BERT for token classification. */
 export class BertForTokenClassification extends ofFamily(TokenClassifier<BertConfig>, bert) {}
 
-/** BERT that finds the answer to a question. */
+/** BERT for question answering. */
 export class BertForQuestionAnswering extends ofFamily(QuestionAnswerer<BertConfig>, bert) {}

@@ -3,8 +3,8 @@ import type { NamedState, StateNaming } from "../weights.ts";
 import type { BertConfig } from "./config.ts";
 
 /**
- * How the files of BERT's families name their parameters. Old ones hold the positions as a buffer, the output layer
- * although it is the embedding, and norms as `gamma` and `beta`.
+ * Names of parameters in files of BERT's families. Old files have positions as a buffer, a tied output layer, and norms as `gamma`
+ * and `beta`.
  * @param prefix - of the encoder: "bert."
  * @param tied - names of output layers that are the embedding
  */
@@ -20,7 +20,7 @@ export function encoderNaming(prefix: string, tied: readonly string[]): StateNam
   };
 }
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function encoderConfigJson(
   config: Omit<BertConfig, "classifier_dropout">,
   modelType: string,

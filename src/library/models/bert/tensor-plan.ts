@@ -3,7 +3,7 @@ import type { Reads } from "../heads/index.ts";
 import { stackPlan } from "../stack-plan.ts";
 import { column, row } from "../uneven.ts";
 
-/** What of a configuration the plan depends on. */
+/** The fields of a configuration that the plan depends on. */
 export interface EncoderShape {
   readonly hidden_size: number;
   readonly num_attention_heads: number;
@@ -11,8 +11,8 @@ export interface EncoderShape {
 }
 
 /**
- * How tensor parallelism splits an encoder of BERT's kind: attention by heads, the feed-forward half by inner features, the
- * embedding by words; two reductions a layer in each direction. Heads get all positions that they read.
+ * Tensor-parallel plan of an encoder like BERT: attention is split by heads, the feed-forward half by inner features, the embedding
+ * by words; two reductions per layer in each direction. Heads get all positions that they read.
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
 export function encoderPlan(config: EncoderShape, reads: Reads): TensorPlan {

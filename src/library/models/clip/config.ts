@@ -27,7 +27,7 @@ const textFields = {
   intermediate_size: size(2048),
   num_attention_heads: size(8),
   max_position_embeddings: size(77),
-  /** The token at whose first place a text is read; 2 stands for the largest id in it, as in the first releases. */
+  /** The token that ends a text; the text's vector is read at its first occurrence. 2 means the largest id, as in the first releases. */
   eos_token_id: number(49407),
 } as const;
 
@@ -42,7 +42,7 @@ const visionFields = {
 } as const;
 
 const clipFields = {
-  /** Width in which pictures and texts are compared. */
+  /** Width of the vectors in which pictures and texts are compared. */
   projection_dim: size(512),
   /** Natural logarithm of the first scale of the similarities. */
   logit_scale_init_value: number(2.6592),
@@ -55,7 +55,7 @@ export type ClipTextConfig = ConfigOf<typeof textFields>;
 /** CLIP's picture tower. */
 export type ClipVisionConfig = ConfigOf<typeof visionFields>;
 
-/** What both towers have. */
+/** Fields common to both towers. */
 export type ClipTowerConfig = ConfigOf<typeof towerFields> &
   Pick<ClipTextConfig, "hidden_size" | "intermediate_size" | "num_attention_heads">;
 

@@ -33,7 +33,7 @@ import {
 } from "./config.ts";
 import { clipPlan } from "./tensor-plan.ts";
 
-// B pictures and texts, T positions, P patches, D width, E common width.
+// B pictures and texts, T positions, P patches, D width, E width of the common space.
 
 class ClipMLP extends Module {
   readonly fc1: Linear;
@@ -52,7 +52,7 @@ class ClipMLP extends Module {
   }
 }
 
-/** What a tower's layers hand on: their stream, and what the other tower has made. */
+/** Output of a tower's layer: its stream, and the other tower's result. */
 interface Carrying {
   readonly hidden: Tensor;
   readonly carried: Tensor | undefined;
@@ -76,7 +76,7 @@ class ClipEncoderLayer extends Module {
     this.layer_norm2 = new LayerNorm(width, layer_norm_eps);
   }
 
-  /** @param carried - returned as it is, for those behind: what goes from stage to stage of a pipeline goes through its layers */
+  /** @param carried - returned unchanged: in a pipeline, tensors for later stages pass through all layers */
   override forward(x: Tensor, seen: AttentionRequest, carried?: Tensor): Carrying {
     const attended = this.self_attn.forward(this.layer_norm1.forward(x), seen); // [B, T, D]
     const [sum, normed] = this.layer_norm2.addThenNorm(attended, x);
@@ -85,7 +85,7 @@ class ClipEncoderLayer extends Module {
 }
 
 class ClipEncoder extends Module {
-  /** Where the residual stream begins. */
+  /** Marks the start of the residual stream. */
   readonly start: Identity;
   readonly layers: ModuleList<ClipEncoderLayer>;
 
@@ -196,8 +196,8 @@ class ClipVisionModel extends Module {
   }
 
   /**
-   * @param carried - of the other tower
-   * @returns [B, D], and what is carried
+   * @param carried - the other tower's result
+   * @returns [B, D], and `carried`
    */
   override forward(pixels: Tensor, carried: Tensor): { readonly pooled: Tensor; readonly carried: Tensor } {
     checkPixels("CLIPVisionModel", pixels, this.#pictures);
@@ -210,13 +210,13 @@ class ClipVisionModel extends Module {
   }
 }
 
-/** Pictures and the texts that go with them, row by row. */
+/** Pictures with their texts, row by row. */
 export type PicturesWithTexts = {
   /** [B, T], int64. */
   readonly inputIds: Tensor;
   /** [B, channels, height, width], float. */
   readonly pixelValues: Tensor;
-  /** [B, T], 0 where a text is padded. */
+  /** [B, T], 0 at padding. */
   readonly attentionMask?: Tensor | undefined;
 };
 
@@ -279,8 +279,8 @@ export class CLIPModel extends Module implements TaskModel {
   /**
    * The loss is the mean of both cross entropies: of each picture among the texts, and of each text among the pictures of
    * this batch, or of the batches of all replicas, R of them.
-   * @param replicas - ranks that compute this at once, each on its batch of B: their losses' mean is that of one rank with all
-   *   batches in one. In a job's loss `rank.axes.dp`
+   * @param replicas - ranks that compute this together, each on its batch of B: the mean of their losses is that of one rank with all
+   *   batches. In a job's loss: `rank.axes.dp`
    * @returns `loss`, `logitsPerImage` and `logitsPerText` [B, R·B], `imageEmbeds` and `textEmbeds` [B, E], of length 1
    */
   override forward(
@@ -294,7 +294,7 @@ export class CLIPModel extends Module implements TaskModel {
     const among = (rows: Tensor, others: Tensor) =>
       rows.matmul(replicas.allGather(others).transpose(0, 1)).mul(scale); // [B, R·B]
     const logitsPerText = among(textEmbeds, imageEmbeds);
-    // Of one replica the one is the other's transpose, with the same bits.
+    // With one replica one is the transpose of the other, with the same bits.
     const logitsPerImage =
       replicas.size === 1 ? logitsPerText.transpose(0, 1) : among(imageEmbeds, textEmbeds);
     const numRows = inputIds.shape[0] ?? 0;
@@ -306,12 +306,12 @@ export class CLIPModel extends Module implements TaskModel {
   }
 }
 
-/** What CLIP's loss asks of the ranks that train copies of it: a job's `rank.axes.dp` is one. */
+/** The ranks among which CLIP's loss compares: a job's `rank.axes.dp`. */
 export interface Replicas {
-  /** This rank's place, from 0. */
+  /** This rank's index, from 0. */
   readonly index: number;
   readonly size: number;
-  /** All replicas' rows along dim 0, in their order, on each of them; differentiable. */
+  /** All replicas' rows along dim 0, in order, on each of them; differentiable. */
   allGather(rows: Tensor): Tensor;
 }
 

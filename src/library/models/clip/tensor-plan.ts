@@ -3,7 +3,7 @@ import { attentionPlan } from "../projected-attention.ts";
 import { column, row } from "../uneven.ts";
 import type { ClipTowerConfig } from "./config.ts";
 
-/** How tensor parallelism splits one of CLIP's towers: attention by heads, the feed-forward half by inner features. */
+/** Tensor-parallel plan of a CLIP tower: attention is split by heads, the feed-forward half by inner features. */
 export function clipPlan(
   { hidden_size, num_attention_heads }: ClipTowerConfig,
   tower: "text" | "vision",

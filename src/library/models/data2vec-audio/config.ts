@@ -4,13 +4,13 @@ import type { NamedState } from "../weights.ts";
 
 const data2vecAudioFields = {
   ...speechFields,
-  /** Places that a convolution of positions sees. */
+  /** Kernel size of each positional convolution. */
   conv_pos_kernel_size: size(19),
-  /** Such convolutions, one behind the other. */
+  /** Number of positional convolutions in sequence. */
   num_conv_pos_embeddings: depth(5),
 } as const;
 
-/** A data2vec model of speech by the field names of Hugging Face's config.json; every convolution is normed, halves of layers behind. */
+/** A data2vec audio model, by the field names of Hugging Face's config.json. All convolutions have norms; the halves of layers end in one. */
 export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechConfig;
 
 /**
@@ -19,14 +19,14 @@ export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechC
  */
 export function data2vecAudioConfig(given: Readonly<Record<string, unknown>> = {}): Data2VecAudioConfig {
   const where = "Data2VecAudioConfig";
-  const alsoRead = [NUM_CONVOLUTIONS, "feat_extract_norm", "do_stable_layer_norm"]; // these two as they are returned
+  const alsoRead = [NUM_CONVOLUTIONS, "feat_extract_norm", "do_stable_layer_norm"]; // the last two have fixed values
   const rules = { where, modelType: "data2vec-audio", alsoRead };
   const config = readConfig(rules, data2vecAudioFields, given);
   checkSpeech(where, config, given[NUM_CONVOLUTIONS]);
   return { ...config, feat_extract_norm: "layer", do_stable_layer_norm: false };
 }
 
-/** The config.json that goes with its files. */
+/** The config.json for its files. */
 export function data2vecAudioConfigJson(
   config: Data2VecAudioConfig,
   architecture: string,

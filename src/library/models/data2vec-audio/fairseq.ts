@@ -2,7 +2,7 @@ import type { FairseqForm } from "../formats/fairseq.ts";
 import { modules } from "../formats/weight-map.ts";
 import { fairseqSpeech } from "../wav2vec2/fairseq.ts";
 
-/** data2vec's model of speech: plain convolutions of positions in a row. */
+/** data2vec's audio model: a sequence of plain positional convolutions. */
 const form: FairseqForm = () =>
   fairseqSpeech({
     prefix: "data2vec_audio",

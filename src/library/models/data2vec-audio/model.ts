@@ -13,12 +13,12 @@ const data2vecAudio: SpeechFamily<Data2VecAudioConfig> = {
 };
 
 /**
- * data2vec's model of speech that writes down what is said: wav2vec 2's layers, with convolutions of positions of its own.
+ * data2vec's audio model for speech recognition: wav2vec 2's layers with its own positional convolutions.
  * @see Baevski et al. 2022, https://arxiv.org/abs/2202.03555
  */
 export class Data2VecAudioForCTC extends ofFamily(SpeechForCTC<Data2VecAudioConfig>, data2vecAudio) {}
 
-/** The same that says of a whole recording what it is. */
+/** data2vec's audio model for classification of recordings. */
 export class Data2VecAudioForSequenceClassification extends ofFamily(
   SpeechForSequenceClassification<Data2VecAudioConfig>,
   data2vecAudio,

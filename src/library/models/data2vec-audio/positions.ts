@@ -23,13 +23,13 @@ class PositionalConvolution extends Module {
   /** [B, D, T] → [B, D, T]. */
   override forward(x: Tensor): Tensor {
     const [, width = 0, length = 0] = x.shape;
-    const convolved = this.conv.forward(x).narrow(2, 0, length); // an even kernel makes one more
+    const convolved = this.conv.forward(x).narrow(2, 0, length); // an even kernel adds a frame
     const normed = ops.layerNorm(convolved.transpose(1, 2), [width]); // without weight and bias
     return this.#activation(normed.transpose(1, 2));
   }
 }
 
-/** What frames tell of where they stand: convolutions of their neighbours, one behind the other. */
+/** Positions of frames by a sequence of convolutions. */
 export class StackedPositions extends Module {
   readonly layers: ModuleList<PositionalConvolution>;
 

@@ -4,7 +4,7 @@ import { RobertaForMaskedLM, RobertaForSequenceClassification, robertaFamily } f
 import { QuestionAnswerer, TokenClassifier } from "../text-encoder/index.ts";
 
 /**
- * RoBERTa's architecture, pre-trained otherwise.
+ * RoBERTa's architecture with other pre-training.
  * @see Baevski et al. 2022, https://arxiv.org/abs/2202.03555
  */
 export const data2vecText = robertaFamily({
@@ -13,22 +13,22 @@ export const data2vecText = robertaFamily({
   modelType: "data2vec-text",
 });
 
-/** data2vec's text encoder that fills gaps. */
+/** data2vec's text encoder for masked language modelling. */
 export class Data2VecTextForMaskedLM extends ofFamily(RobertaForMaskedLM, data2vecText) {}
 
-/** data2vec's text encoder that tells what a row is about. */
+/** data2vec's text encoder for sequence classification. */
 export class Data2VecTextForSequenceClassification extends ofFamily(
   RobertaForSequenceClassification,
   data2vecText,
 ) {}
 
-/** data2vec's text encoder that tells what each position is. */
+/** data2vec's text encoder for token classification. */
 export class Data2VecTextForTokenClassification extends ofFamily(
   TokenClassifier<RobertaConfig>,
   data2vecText,
 ) {}
 
-/** data2vec's text encoder that finds the answer to a question. */
+/** data2vec's text encoder for question answering. */
 export class Data2VecTextForQuestionAnswering extends ofFamily(
   QuestionAnswerer<RobertaConfig>,
   data2vecText,

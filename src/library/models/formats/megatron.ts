@@ -1,59 +1,59 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { biases, modules, type WeightRow, weights } from "./weight-map.ts";
 
-/** How Megatron-LM's ranks share a tensor, and how it lies there. */
+/** Layout of a tensor in Megatron-LM, and how its ranks split it. */
 interface Form {
-  /** Whether a part lies the other way round there: [in, out] instead of [out, in]. */
+  /** Whether Hugging Face's matrices are transposed there: [in, out] instead of [out, in]. */
   readonly transposed?: boolean;
-  /** How many maps' rows lie in it, head by head, in the order of the checkpoint's version: queries, keys and values; 0 for none. */
+  /** Number of maps whose rows are interleaved by head, in the order of the checkpoint's version: queries, keys and values; 0: none. */
   readonly fused?: 0 | 2 | 3;
-  /** The dim that tensor-parallel ranks split; undefined where each holds all of it. */
+  /** The dim that tensor-parallel ranks split; undefined if each has all of it. */
   readonly splitDim?: 0 | 1 | undefined;
-  /** Whether its rows are tokens of the vocabulary, to which Megatron adds rows that mean nothing. */
+  /** Whether its rows are tokens of the vocabulary, which Megatron pads. */
   readonly perToken?: boolean;
-  /** Whether Hugging Face has it as the one row of a matrix. */
+  /** Whether Hugging Face has it as a matrix of one row. */
   readonly asRow?: boolean;
-  /** Hugging Face tensors that hold the same once more: of what Megatron's model uses in two places. */
+  /** Hugging Face's copies of it, where Megatron's model uses one tensor twice. */
   readonly copies?: readonly string[];
-  /** The layer it belongs to; else the pipeline stage. */
+  /** Its layer, else the first or last pipeline stage. */
   readonly place: number | "first" | "last";
 }
 
 /**
- * A tensor of a Megatron-LM model: the Hugging Face tensors that lie in it, one below the other, and how its ranks share it. Names are
- * those below `model.` of the release of 2022, layers numbered through all stages.
+ * A tensor of a Megatron-LM model: the Hugging Face tensors that it stacks, and how ranks split it. Names are those below `model.` in
+ * the release of 2022, with layers numbered across all stages.
  */
 export type MegatronTensor = WeightRow<Form, readonly string[]>;
 
-/** A model as Megatron-LM names it. */
+/** A model in Megatron-LM's names. */
 export interface MegatronModel {
   readonly numLayers: number;
   readonly numHeads: number;
   readonly vocabSize: number;
-  /** Whether its layers can lie on several stages. */
+  /** Whether several stages can split its layers. */
   readonly isPipelined: boolean;
   readonly tensors: readonly MegatronTensor[];
 }
 
 /**
- * How Megatron-LM names the model that a Hugging Face config.json describes.
- * @throws {TroupeError} `MODEL_CONFIG` for sizes that are none, and for what Megatron-LM does not have
+ * Maps the model of a Hugging Face config.json to Megatron-LM's names.
+ * @throws {TroupeError} `MODEL_CONFIG` for invalid sizes, and for settings that Megatron-LM lacks
  */
 export type MegatronForm = (config: Readonly<Record<string, unknown>>) => MegatronModel;
 
-/** How the layers of a family hold what both families have. */
+/** Hugging Face's names in the layers of a family. */
 export interface LayerNames {
-  /** The layer norm before attention, and the one before the feed-forward half. */
+  /** The norm before attention, and the one before the feed-forward half. */
   readonly norms: readonly [string, string];
   /** Queries, keys and values: one matrix, or three. */
   readonly attention: readonly string[];
   readonly attentionOut: string;
   readonly feedForward: readonly [string, string];
-  /** Whether matrices lie as [in, out]. */
+  /** Whether matrices are [in, out]. */
   readonly transposed: boolean;
 }
 
-/** The twelve tensors of layer `index` of a stack. @param here - the layer's name with Hugging Face, before the names of its parts */
+/** The twelve tensors of layer `index` of a stack. @param here - Hugging Face's name of the layer, before those of its parts */
 export function megatronLayer(
   index: number,
   here: string,

@@ -4,71 +4,71 @@ import type { WeightRow } from "./weight-map.ts";
 /** The fields of a config.json. */
 export type Json = Readonly<Record<string, ConfigField>>;
 
-/** The value of a field in ModelCenter's words and in Hugging Face's, null where the latter have none. */
+/** A field's value in ModelCenter's spelling and in Hugging Face's, null if the latter has none. */
 export type Spelling = readonly [theirs: ConfigField, huggingFace: ConfigField];
 
-/** A tensor of a model of ModelCenter, and Hugging Face's that holds the same. */
+/** A tensor of a ModelCenter model, and Hugging Face's equal tensor. */
 export type ModelCenterTensor = WeightRow<{
-  /** Which of the three maps in one matrix it is: queries, keys or values; undefined where it is all of `here`. */
+  /** Its index among the three maps of one matrix: queries, keys and values; undefined if it is all of `here`. */
   readonly third?: number;
-  /** Whether Hugging Face has the matrix the other way round. */
+  /** Whether Hugging Face has the matrix transposed. */
   readonly transposed?: boolean;
   /**
-   * That another tensor of ModelCenter's stands for `here` as well: `equal`, where both are used and must hold the same; `unread`,
-   * where this one is of no use to its model, whatever it holds.
+   * Set if another ModelCenter tensor maps to `here` too: `equal`, if both are used and must have the same values; `unread`, if the
+   * model does not use this one.
    */
   readonly copy?: "equal" | "unread";
 }>;
 
-/** A model as ModelCenter names it. */
+/** A model in ModelCenter's names. */
 export interface ModelCenterModel {
   readonly tensors: readonly ModelCenterTensor[];
-  /** Names there of heads that Hugging Face's model has none of. */
+  /** Names of heads that Hugging Face's model lacks. */
   readonly ignored: readonly RegExp[];
-  /** Names with Hugging Face of what is a copy, or no parameter. */
+  /** Hugging Face's names of copies, and of entries that are not parameters. */
   readonly ignoredHere: readonly RegExp[];
 }
 
-/** How ModelCenter's configuration and weights of a family correspond to Hugging Face's. */
+/** Maps ModelCenter's configuration and weights of a family to Hugging Face's. */
 export interface ModelCenterForm<Config = unknown> {
-  /** Hugging Face's architecture: its family's name, and the head of the model that ModelCenter has. */
+  /** Hugging Face's architecture: the family's name, and the head of ModelCenter's model. */
   readonly architecture: readonly [family: string, head: string];
-  /** Whether its model may label positions instead. */
+  /** Whether the model may have a head for token labels instead. */
   readonly hasLabels?: boolean;
   /** By ModelCenter's name: the default of its class, and Hugging Face's fields of the same meaning. */
   readonly fields: Readonly<Record<string, readonly [standard: ConfigField, ...names: readonly string[]]>>;
-  /** Fields whose values are spelt differently; values that are not listed are unknown, unless they are numbers. */
+  /** Fields with other spellings of values; unlisted values are refused, unless they are numbers. */
   readonly spellings?: Readonly<Record<string, readonly Spelling[]>>;
-  /** Required values of ModelCenter's other fields for the model to be Hugging Face's; also their values in a file without them. */
+  /** Values of ModelCenter's other fields that Hugging Face's model requires; also their defaults. */
   readonly fixed: Json;
-  /** Required values of Hugging Face's other fields for ModelCenter to have the model. */
+  /** Values of Hugging Face's other fields that ModelCenter requires. */
   readonly fixedHere: Json;
-  /** Fields of Hugging Face's that must equal others of its. */
+  /** Hugging Face's fields that must equal others of its own. */
   readonly equalHere?: Readonly<Record<string, string>>;
-  /** Whether a model of ModelCenter's is of this family. @param has - whether a tensor's name has this part @param config - its own */
+  /** Whether a ModelCenter model is of this family. @param has - whether a tensor's name has this part @param config - ModelCenter's */
   matches(has: (part: string) => boolean, config: Readonly<Record<string, unknown>>): boolean;
-  /** All of Hugging Face's fields, with those that it leaves out. Default: as they are. */
+  /** Adds Hugging Face's omitted fields. Default: none. */
   complete?(config: Config): object;
-  /** @param head - the part behind `For` in the architecture's name; empty for the stack alone */
+  /** @param head - the architecture's name after `For`; empty without a head */
   model(config: Config, head: string): ModelCenterModel;
 }
 
-/** Fields of every ModelCenter model, with the only values that Hugging Face's models correspond to. */
+/** Fields of every ModelCenter model, with the only values that Hugging Face's models allow. */
 export const everywhere = { length_scale: false, int8: false };
 const withBiases = { ...everywhere, norm_bias: true, att_bias: true, ffn_bias: true, attn_scale: true };
-/** The same of its encoders. */
+/** The same for its encoders. */
 export const encoder = { ...withBiases, pos_bias_type: "none", post_layer_norm: true, tied: true };
-/** The same of its decoders. */
+/** The same for its decoders. */
 export const decoder = { ...withBiases, pos_bias_type: "none", post_layer_norm: false };
 
-/** Hugging Face leaves the inner width of some families to be four times the outer one. */
+/** Fills in the inner width, which Hugging Face leaves null for four times the width. */
 export function withInnerWidth<Config extends { n_inner: number | null; n_embd: number }>(
   config: Config,
 ): Config {
   return { ...config, n_inner: config.n_inner ?? 4 * config.n_embd };
 }
 
-/** Names that none of Hugging Face's decoders has a parameter for, and copies of the words. */
+/** Names that Hugging Face's decoders lack, and copies of the embedding. */
 export function ignoring(isTied: boolean): Pick<ModelCenterModel, "ignored" | "ignoredHere"> {
   return {
     ignored: [/^cls_projection\./],

@@ -1,22 +1,21 @@
-// How a family says in which tensors of another program its weights lie: a list of rows, read from either side. Names that come in
-// layers are said once.
+// Maps a family's weights to another program's tensors: a list of rows, used in both directions. Names in layers are given once.
 
-/** A tensor of another program, and Hugging Face's that holds the same: a name, or several that lie in it one below the other. */
+/** A tensor of another program, and Hugging Face's equal tensor: a name, or several that it stacks. */
 export type WeightRow<Form = unknown, Here = string> = {
-  /** Its name in the other program. */
+  /** Name in the other program. */
   readonly there: string;
-  /** Hugging Face's. */
+  /** Hugging Face's name. */
   readonly here: Here;
 } & Form;
 
 type Names<Here> = Readonly<Record<string, Here>>;
 
-/** Names that are the same on both sides. */
+/** Names that are the same in both. */
 export function same(...names: readonly string[]): Names<string> {
   return Object.fromEntries(names.map((name) => [name, name]));
 }
 
-/** A row a tensor. @param names - there: here @param form - what else is true of each */
+/** One row per tensor. @param names - there: here @param form - other facts about each */
 export function tensors<Here extends string | readonly string[], const Form extends object = object>(
   names: Names<Here>,
   form?: Form,
@@ -51,12 +50,12 @@ export function modules<Here extends string | readonly string[], const Form exte
   ]);
 }
 
-/** The same rows below a name on each side; in both, `*` stands for the place in a list. */
+/** The rows with a prefix on each side; in both, `*` stands for a list index. */
 export function below<Row extends WeightRow>(there: string, here: string, rows: readonly Row[]): Row[] {
   return rows.map((row) => ({ ...row, there: `${there}.${row.there}`, here: `${here}.${row.here}` }));
 }
 
-/** The same rows for each of `count` layers, by their places behind both names. */
+/** The rows for each of `count` layers, with the index after both prefixes. */
 export function eachLayer<Row extends WeightRow>(
   count: number,
   there: string,

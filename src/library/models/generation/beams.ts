@@ -2,9 +2,9 @@ import { ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.t
 import type { Settled } from "./options.ts";
 import type { Writer } from "./writer.ts";
 
-// As transformers 5 has it (generation/utils.py, `_beam_search`), score by score in float32, so that ties fall alike.
+// As in transformers 5 (generation/utils.py, `_beam_search`), with the same float32 scores, so that ties resolve alike.
 
-/** A text with the sum of its tokens' log-probabilities, or what is made of it. */
+/** A text with its score: the sum of its tokens' log-probabilities, or a function of it. */
 interface Beam {
   readonly text: readonly number[];
   readonly score: number;
@@ -12,13 +12,13 @@ interface Beam {
 
 /** A continuation of a beam. */
 interface Candidate extends Beam {
-  /** Of the beam it goes on from, among those of its prompt. */
+  /** Index of the beam that it continues, within its prompt. */
   readonly beam: number;
-  /** Whether it has come to an end. */
+  /** Whether it ends here. */
   readonly ends: boolean;
 }
 
-/** Below every score: a place that no text has. */
+/** Below every score: marks a place without a text. */
 const NOBODY = -1e9;
 
 /** The beams of one prompt. */
@@ -33,7 +33,7 @@ class PromptBeams {
     const { numBeams } = options;
     this.#options = options;
     this.#begun = begun.length;
-    // All start alike: only the first may go on, or all would say the same.
+    // Only the first beam starts with a score: equal beams would all give the same text.
     this.running = Array.from({ length: numBeams }, (_, beam) => ({
       text: begun,
       score: beam === 0 ? 0 : NOBODY,
@@ -46,7 +46,7 @@ class PromptBeams {
     return this.#finished[0]?.text ?? [];
   }
 
-  /** Whether it could still come to a better end; false once as many have ended as there are beams, where that is to be enough. */
+  /** Whether a better text could still end; with early stopping false once as many have ended as there are beams. */
   get mayImprove(): boolean {
     return this.#mayImprove;
   }
@@ -56,8 +56,8 @@ class PromptBeams {
   }
 
   /**
-   * Takes the likeliest continuations, best first: those that end into the finished, and of the others as many as there are beams.
-   * @returns of each beam that runs on the one it goes on from
+   * Takes the likeliest continuations, best first: moves ended ones to the finished texts and continues as many others as there are beams.
+   * @returns for each running beam the index of the one it continues
    */
   take(candidates: readonly Candidate[]): number[] {
     const { numBeams, lengthPenalty, earlyStopping } = this.#options;
@@ -67,7 +67,7 @@ class PromptBeams {
     );
     const length = (candidates[0]?.text.length ?? 0) - this.#begun;
     const isClosed = (this.isFull && earlyStopping === true) || !this.#mayImprove;
-    // Those behind the first ones stand by, so that enough run on; they may not end.
+    // Candidates after the first ones are spare, so that enough beams continue; they may not end.
     const ended = candidates.map(({ text, score, ends }, place) => {
       const isWhole = ends && place < numBeams;
       const averaged = Math.fround(score / Math.fround(length ** lengthPenalty));
@@ -78,7 +78,7 @@ class PromptBeams {
     return next.map(({ beam }) => beam);
   }
 
-  /** @param mostTokens - that may be added in all @see `_check_early_stop_heuristic` */
+  /** @param mostTokens - maximum number of added tokens @see `_check_early_stop_heuristic` */
   lookAhead(mostTokens: number): void {
     const { lengthPenalty, earlyStopping } = this.#options;
     const length =
@@ -93,10 +93,10 @@ class PromptBeams {
 }
 
 /**
- * The likeliest text of each prompt, of several that are pursued at once.
- * @param writer - of rows in groups of `numBeams`, one group a prompt
- * @param adjust - changes the log-probabilities of a row in place, by its text
- * @returns what each prompt began with and what was written, its end included
+ * Beam search: finds the likeliest text of each prompt among several that are continued in parallel.
+ * @param writer - with groups of `numBeams` rows, one group per prompt
+ * @param adjust - changes the log-probabilities of a row in place, depending on its text
+ * @returns each prompt's beginning and generated tokens, its end included
  */
 export function searchBeams(
   writer: Writer,
@@ -132,7 +132,7 @@ export function searchBeams(
   return prompts.map(({ best: text }) => [...text]);
 }
 
-/** Of each prompt the `count` likeliest continuations of its beams, best first. */
+/** The `count` likeliest continuations of each prompt's beams, best first. */
 function likeliest(
   logits: Tensor,
   prompts: readonly PromptBeams[],
@@ -174,12 +174,12 @@ function adjustedBy(
   return tensor(values, { shape });
 }
 
-/** The `count` of the highest score, the first of equal ones first. */
+/** The `count` best, in order; equal scores keep their order. */
 function best<T extends { readonly score: number }>(of: readonly T[], count: number): T[] {
   return of.toSorted((a, b) => b.score - a.score).slice(0, count);
 }
 
-/** A score that nothing of worth has, where it is to count no more. */
+/** Replaces the score by one below all others if `isOut`. */
 function lowered(score: number, isOut: boolean): number {
   return isOut ? Math.fround(score + NOBODY) : score;
 }

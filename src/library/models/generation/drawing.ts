@@ -2,19 +2,19 @@ import { streamOf } from "../../../compute/nn/index.ts";
 import { empty, ops, scope } from "../../../compute/tensor/index.ts";
 import type { Settled } from "./options.ts";
 
-/** Which tokens may be drawn. */
+/** The tokens that may be sampled. */
 export type Restriction = Pick<Settled, "temperature" | "topK" | "topP">;
 
-/** Element `index` of the uniform stream of a row, in [0, 1): the same however many rows there are. */
+/** Element `index` of a row's uniform stream, in [0, 1): independent of the number of rows. */
 export function uniformAt(seed: number, row: number, index: number): number {
   const stream = streamOf(row === 0 ? "generate" : `generate ${row}`);
   return scope(() => ops.troupe.philoxUniform_(empty([1]), 0, 1, seed, stream, index).item());
 }
 
 /**
- * The token at which the cumulative probability, in the order of the vocabulary, of those that may be drawn passes `uniform`.
- * As in transformers the temperature comes first, then the `topK` most likely, and of those the fewest that together reach
- * `topP`; what is as likely as the last one that is kept is kept.
+ * Samples a token: the first, in order of the vocabulary, at which the cumulative probability of the allowed tokens passes `uniform`.
+ * As in transformers, the temperature applies first, then `topK`, then the fewest of these that together reach `topP`; tokens as
+ * likely as the last one kept are kept too.
  */
 export function draw(
   logits: Float32Array,
@@ -35,17 +35,17 @@ export function draw(
     remaining -= weight;
     if (remaining < 0) return token;
   }
-  return last; // rounding left a sliver beyond the last weight
+  return last; // rounding may leave a rest after the last weight
 }
 
-/** The most likely token, the first of several. */
+/** The most likely token, the first of equal ones. */
 export function indexOfMax(logits: Float32Array): number {
   let best = 0;
   for (const [index, logit] of logits.entries()) if (logit > (logits[best] ?? 0)) best = index;
   return best;
 }
 
-/** Makes tokens that were there less likely, in place. */
+/** Makes tokens that occur in the text less likely, in place. */
 export function penalise(logits: Float32Array, text: Iterable<number>, penalty: number): void {
   for (const token of new Set(text)) {
     const logit = logits[token] ?? 0;
@@ -53,7 +53,7 @@ export function penalise(logits: Float32Array, text: Iterable<number>, penalty: 
   }
 }
 
-/** Leaves of the weights the fewest that together reach a share of all. Holtzman et al. 2019, https://arxiv.org/abs/1904.09751 */
+/** Keeps the fewest weights that together reach a share of all. Holtzman et al. 2019, https://arxiv.org/abs/1904.09751 */
 function keepNucleus(weights: Float64Array, share: number): void {
   const sorted = weights.toSorted();
   const wanted = share * sorted.reduce((a, b) => a + b, 0);

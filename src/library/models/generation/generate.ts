@@ -7,17 +7,17 @@ import { draw, indexOfMax, penalise, uniformAt } from "./drawing.ts";
 import { type GenerateOptions, type Settled, settle } from "./options.ts";
 import { Continuation, Reply, type Seq2SeqModel, type Writer } from "./writer.ts";
 
-/** A model that writes: it continues a text, or replies to one. */
+/** A model that generates text: a continuation, or an encoder-decoder's reply. */
 export type GenerativeModel = LanguageModel | Seq2SeqModel;
 
 /**
- * Writes text: continues prompts, or, of an encoder-decoder, replies to them. Every token costs one pass over one position; keys
- * and values of those before are kept, in memory that is taken once. Only beyond a model's context, which slides over a longer
- * text, is all of it read again for each token. Several prompts are written side by side, and each as if alone but for rounding.
- * The model is in evaluation mode meanwhile. At temperature 0 and with beams the tokens are those of transformers' `generate`.
+ * Generates text: continues prompts, or replies to them with an encoder-decoder. Each token computes one position; keys and values of
+ * earlier ones are cached in memory that is allocated once. Only beyond the model's context, which slides over longer texts, is the
+ * context computed again for each token. Several prompts run in one batch, with the results of separate runs up to rounding. The model
+ * is in evaluation mode meanwhile. At temperature 0 and with beams the tokens equal those of transformers' `generate`.
  * @param prompts - the tokens of one text, or of several; at least one each
- * @returns of each text its prompt and continuation, or an encoder-decoder's reply behind its first token; with the stop token
- *   that ended it
+ * @returns each prompt with its continuation, or an encoder-decoder's reply after its first token; including the stop token that ended
+ *   it
  * @throws {TroupeError} `GENERATE_OPTION`; `MODEL_INPUT` for ids outside the vocabulary
  */
 export function generate(
@@ -61,7 +61,7 @@ function write(
   });
 }
 
-/** Token by token, the most likely or a drawn one. */
+/** Generates token by token, the most likely or a sampled one. */
 function writeOne(writer: Writer, options: Settled): number[][] {
   const { maxNewTokens, temperature, seed, stopTokens, padToken } = options;
   const texts = writer.begun.map((begun) => [...begun]);
@@ -86,7 +86,7 @@ function writeOne(writer: Writer, options: Settled): number[][] {
   return texts.map((text, row) => endedAt(text, writer.begun[row]?.length ?? 0, stopTokens));
 }
 
-/** What is done to the logits of a row before a token is chosen; undefined where nothing is. */
+/** A function that changes a row's logits before a token is chosen; undefined if there is no change. */
 function adjusting(
   { begun }: Writer,
   { repetitionPenalty, forcedFirstToken, forcedLastToken, maxNewTokens }: Settled,
@@ -108,7 +108,7 @@ function adjusting(
   };
 }
 
-/** A text without what stands behind its end. */
+/** Cuts a text after its end. */
 function endedAt(text: readonly number[], begun: number, stopTokens: readonly number[]): number[] {
   const end = text.findIndex((token, place) => place >= begun && stopTokens.includes(token));
   return end < 0 ? [...text] : text.slice(0, end + 1);

@@ -3,7 +3,7 @@ import { hold, noGrad, scope, type Tensor, tensor } from "../../../compute/tenso
 import type { LanguageModel, Logits } from "../language-model.ts";
 import type { NamedState } from "../weights.ts";
 
-/** What reads a text and writes another: T5, BART. */
+/** An encoder-decoder that generates text: T5, BART. */
 export interface Seq2SeqModel extends Module, NamedState {
   forward(batch: {
     readonly inputIds: Tensor;
@@ -12,23 +12,23 @@ export interface Seq2SeqModel extends Module, NamedState {
   }): Readonly<Record<string, Tensor>>;
 }
 
-/** Texts that are written side by side, token by token, of which the model computes each position once. */
+/** A batch of texts in generation, which computes each position once. */
 export interface Writer extends Disposable {
-  /** What stands before what is written, a list for each row: the prompt, or an encoder-decoder's first token. */
+  /** Tokens before the generated ones, for each row: the prompt, or an encoder-decoder's first token. */
   readonly begun: readonly (readonly number[])[];
   /**
-   * @param texts - all rows' tokens so far, as they began and one longer each time
-   * @returns logits of what comes next, [B, V], in the caller's scope
+   * @param texts - all rows' tokens so far, one longer on each call
+   * @returns logits of the next tokens, [B, V], in the caller's scope
    */
   next(texts: readonly (readonly number[])[]): Tensor;
-  /** Row b is from now on what row `rows[b]` was. */
+  /** Replaces row b by the former row `rows[b]`. */
   select(rows: readonly number[]): void;
 }
 
-/** Rows of unequal length as one: their tokens, and where there are any. */
+/** Rows padded to one length, and a mask. */
 export interface PaddedRows {
   readonly ids: Tensor;
-  /** Undefined where nothing is padded. */
+  /** Undefined if nothing is padded. */
   readonly present: Tensor | undefined;
 }
 
@@ -53,7 +53,7 @@ function padRows(rows: readonly (readonly number[])[], padToken: number, side: "
   return { ids, present: tensor(present, { dtype: "bool" }) };
 }
 
-/** Continues prompts, padded on the left. Beyond the model's context its last positions are read anew for each token. */
+/** Continues prompts, padded on the left. Beyond the model's context the last positions are computed again for each token. */
 export class Continuation implements Writer {
   readonly begun: readonly (readonly number[])[];
   readonly #model: LanguageModel;
@@ -105,7 +105,7 @@ export class Continuation implements Writer {
     });
   }
 
-  /** The window that fits, without a past. */
+  /** Computes the last positions that fit the context, without a cache. */
   #slid(texts: readonly (readonly number[])[]): Tensor {
     const windows = texts.map((text) => text.slice(-this.#model.maxPositions));
     return scope(() => {
@@ -115,7 +115,7 @@ export class Continuation implements Writer {
     });
   }
 
-  /** Every position that is written is present; of prompts those behind the padding. */
+  /** The mask of all positions: generated ones, and those of prompts without padding. */
   #presentOf(capacity: number): Tensor | undefined {
     if (this.begun.every(({ length }) => length === this.#longest)) return undefined;
     const rows = this.begun.map(({ length }) =>
@@ -125,7 +125,7 @@ export class Continuation implements Writer {
   }
 }
 
-/** Writes a text for each of others, which are read once, padded on the right. */
+/** Generates a text for each input, which is encoded once, padded on the right. */
 export class Reply implements Writer {
   readonly begun: readonly (readonly number[])[];
   readonly #model: Seq2SeqModel;
@@ -167,7 +167,7 @@ export class Reply implements Writer {
   }
 }
 
-/** [B, T, V] → [B, V], of the last position, in float32. */
+/** [B, T, V] → [B, V], logits of the last position, in float32. */
 function logitsOf({ logits }: Logits): Tensor {
   const { shape } = logits;
   return noGrad(() => logits.select(1, (shape[1] ?? 1) - 1).to("float32"));

@@ -11,7 +11,7 @@ import {
   sizeOrNull,
 } from "../config-fields.ts";
 
-/** Widths: D n_embd, H heads, K = D / H, R turned features of each, I inner. Defaults are the 6B model's. */
+/** Sizes: D n_embd, H heads, K = D / H, R rotated features of each, I inner. Defaults are the 6B model's. */
 const gptJFields = {
   vocab_size: size(50400),
   /** Longest context. */
@@ -29,7 +29,7 @@ const gptJFields = {
   attn_pdrop: probability(0),
   layer_norm_epsilon: positive(1e-5),
   initializer_range: positive(0.02),
-  /** Whether the output layer is the token embedding itself, with a bias of its own. */
+  /** Whether the output layer is the token embedding, with a bias of its own. */
   tie_word_embeddings: flag(false),
 } as const;
 

@@ -2,7 +2,7 @@ import { decoder, ignoring, type ModelCenterForm, withInnerWidth } from "../form
 import { below, eachLayer, modules, weights } from "../formats/weight-map.ts";
 import type { GPTJConfig } from "./config.ts";
 
-/** ModelCenter's GPT-J: both halves of a layer have a norm there, of the same values; its model uses the attention's and the feed-forward's. */
+/** ModelCenter's GPT-J: each half of a layer has its own norm there, with equal values. */
 const form: ModelCenterForm<GPTJConfig> = {
   architecture: ["GPTJ", "ForCausalLM"],
   fields: {

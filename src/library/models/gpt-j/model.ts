@@ -27,13 +27,13 @@ import { type GPTJConfig, gptJConfig } from "./config.ts";
 import { gptJConfigJson, gptJNaming } from "./state-dict-adapter.ts";
 import { gptJStackPlan } from "./tensor-plan.ts";
 
-// B batch, T positions, D width, H heads, K head width (D = H·K), R turned features of a head, I inner width, V vocabulary. H, I
-// and, within a layer's halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+// B batch, T positions, D width, H heads, K head width (D = H·K), R rotated features of a head, I inner width, V vocabulary. H, I
+// and, in a layer's halves, T come from the tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
 
-/** The base of the angles of GPT-J's positions. */
+/** The base of rotary angles. */
 const THETA = 10_000;
 
-/** Causal self-attention of one layer; the first features of each head turn with their position, neighbours together. */
+/** Causal self-attention of one layer; the first features of each head are rotated by position, in pairs of neighbours. */
 class GPTJAttention extends Module {
   readonly k_proj: Linear;
   readonly v_proj: Linear;
@@ -89,7 +89,7 @@ class GPTJMLP extends Module {
   }
 }
 
-/** One layer: attention and feed-forward beside each other, behind one norm. */
+/** One layer: attention and feed-forward in parallel, after one norm. */
 class GPTJBlock extends Module {
   readonly ln_1: LayerNorm;
   readonly attn: GPTJAttention;
@@ -146,7 +146,7 @@ const gptJ: CausalFamily<GPTJConfig> = {
 };
 
 /**
- * GPT-J that predicts the next token.
+ * GPT-J for causal language modelling.
  * @see Wang and Komatsuzaki 2021, "GPT-J-6B", https://github.com/kingoflolz/mesh-transformer-jax
  */
 export class GPTJForCausalLM extends CausalLanguageModel<GPTJConfig> {
@@ -166,8 +166,8 @@ export class GPTJForCausalLM extends CausalLanguageModel<GPTJConfig> {
 }
 
 /**
- * The first `width` features of each head, of neighbouring pairs those with even numbers in front: pairs lie half of them apart, as
- * `rotate` turns them. Scores do not see the order, which is that of queries and keys alike. [B, H, T, K] → [B, H, T, K]
+ * Takes the first `width` features of each head and puts even ones before odd ones: pairs are then half of them apart, as `rotate`
+ * needs. Queries and keys have the same order, so scores do not change. [B, H, T, K] → [B, H, T, K]
  */
 function evenFirst(x: Tensor, width: number): Tensor {
   const [rows = 0, numHeads = 0, length = 0, headWidth = 0] = x.shape;

@@ -2,7 +2,7 @@ import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn
 import { column, row } from "../uneven.ts";
 import type { GPTJConfig } from "./config.ts";
 
-/** How tensor parallelism splits GPT-J's stack: attention by heads, the feed-forward halves by inner features, the words by themselves. */
+/** Tensor-parallel plan of GPT-J's stack: attention is split by heads, feed-forward halves by inner features, the embedding by words. */
 export function gptJStackPlan({ n_embd, n_head }: GPTJConfig): TensorPlan {
   const unit = n_embd / n_head;
   const heads = column({ unit });

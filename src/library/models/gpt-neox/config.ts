@@ -12,7 +12,7 @@ import {
 } from "../config-fields.ts";
 import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
 
-/** Widths: D hidden, H heads, K = D / H, I inner. Defaults are the 20B model's. */
+/** Sizes: D hidden, H heads, K = D / H, I inner. Defaults are the 20B model's. */
 const neoxFields = {
   vocab_size: size(50432),
   hidden_size: size(6144),
@@ -25,7 +25,7 @@ const neoxFields = {
   hidden_dropout: probability(0),
   initializer_range: positive(0.02),
   layer_norm_eps: positive(1e-5),
-  /** Whether both halves of a layer read the same stream, and are added to it together; else one after the other. */
+  /** Whether both halves of a layer read the same stream and are added together; else one after the other. */
   use_parallel_residual: flag(true),
   /** Whether the projections of attention have biases. */
   attention_bias: flag(true),
@@ -37,11 +37,11 @@ const neoxFields = {
 /** A GPT-NeoX, by the field names of Hugging Face's config.json. */
 export type GPTNeoXConfig = ConfigOf<typeof neoxFields> & { readonly rope_parameters: RopeParameters };
 
-/** What a release 4 of transformers calls the part of a head that turns, and the base of its angles. */
+/** Names in transformers 4 of the rotated part of a head, and of the base of angles. */
 const oldNames = ["rotary_pct", "rotary_emb_base"];
 
 /**
- * Completes given fields with those of the 20B model, where a quarter of each head turns, and checks them.
+ * Completes given fields with those of the 20B model, which rotates a quarter of each head, and checks them.
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GPTNeoXConfig {
@@ -65,7 +65,7 @@ export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GP
   return { ...read, rope_parameters };
 }
 
-/** How many features of a head turn with their position. */
+/** Number of rotated features in a head. */
 export function rotaryWidth({ hidden_size, num_attention_heads, rope_parameters }: GPTNeoXConfig): number {
   return Math.floor((hidden_size / num_attention_heads) * (rope_parameters.partial_rotary_factor ?? 1));
 }

@@ -29,14 +29,14 @@ import { type GPTNeoXConfig, gptNeoXConfig, rotaryWidth } from "./config.ts";
 import { gptNeoXConfigJson, gptNeoXNaming } from "./state-dict-adapter.ts";
 import { gptNeoXStackPlan } from "./tensor-plan.ts";
 
-// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, within a layer's
-// halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, in a layer's halves, T come
+// from the tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Causal self-attention of one layer; the first features of each head turn with their position. */
+/** Causal self-attention of one layer; the first features of each head are rotated by position. */
 class GPTNeoXAttention extends Module {
-  /** Of each head its query, key and value behind one another. */
+  /** Each head's query, key and value, one after the other. */
   readonly query_key_value: Linear;
   readonly dense: Linear;
   readonly attention_dropout: Dropout;
@@ -78,7 +78,7 @@ class GPTNeoXMLP extends Module {
   }
 }
 
-/** One layer: attention and feed-forward, each behind a norm, beside each other or one after the other. */
+/** One layer: attention and feed-forward, each after a norm, in parallel or one after the other. */
 class GPTNeoXLayer extends Module {
   readonly input_layernorm: LayerNorm;
   readonly post_attention_layernorm: LayerNorm;
@@ -136,7 +136,7 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
     this.final_layer_norm = new LayerNorm(hidden_size, config.layer_norm_eps);
   }
 
-  /** How Hugging Face's files name these parameters. */
+  /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
     return gptNeoXNaming(true);
   }
@@ -151,14 +151,14 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, each in [0, vocab_size)
-   * @param places - see {@link TextPlaces}; positions are counted over padding too
+   * @param places - see {@link TextPlaces}; padding counts in positions
    * @returns [B, T, D], the normed residual stream
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const placed = placesIn("GPTNeoXModel", inputIds, places);
     const { length } = placed;
-    checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles go on
+    checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles are unlimited
     const context = rotaryContext(ropeAngles(this.config, rotaryWidth(this.config), length), placed);
     let x = this.emb_dropout.forward(this.embed_in.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
@@ -174,7 +174,7 @@ const gptNeoX: CausalFamily<GPTNeoXConfig> = {
   configJson: (config) => gptNeoXConfigJson(config, "ForCausalLM"),
 };
 
-/** GPT-NeoX that predicts the next token. */
+/** GPT-NeoX for causal language modelling. */
 export class GPTNeoXForCausalLM extends CausalLanguageModel<GPTNeoXConfig> {
   readonly gpt_neox: GPTNeoXModel;
   override readonly lm_head: VocabularyHead;

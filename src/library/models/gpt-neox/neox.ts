@@ -3,10 +3,10 @@ import type { NeoXForm } from "../formats/neox.ts";
 import { below, biases, modules, same, weights } from "../formats/weight-map.ts";
 import { gptNeoXConfig } from "./config.ts";
 
-/** Layers of GPT-NeoX's pipeline that stand before the first of its stack: the words, and a change of dims. */
+/** Layers of GPT-NeoX's pipeline before the stack: the embedding, and a transposition. */
 const NUM_BEFORE = 2;
 
-/** A GPT-NeoX by the names of its own checkpoints. */
+/** GPT-NeoX in the names of its own checkpoints. */
 const form: NeoXForm = (given) => {
   const {
     num_hidden_layers: numLayers,
@@ -23,7 +23,7 @@ const form: NeoXForm = (given) => {
   const layers = Array.from({ length: numLayers }, (_, index) =>
     below(`${NUM_BEFORE + index}`, `gpt_neox.layers.${index}`, layer),
   );
-  const behind = NUM_BEFORE + numLayers + 1; // one that changes dims back lies between
+  const behind = NUM_BEFORE + numLayers + 1; // after another transposition
   return {
     rows: [
       ...weights({ "0.word_embeddings": "gpt_neox.embed_in" }),

@@ -2,7 +2,7 @@ import { configJsonOf } from "../config-fields.ts";
 import type { ConfigField, NamedState, StateNaming } from "../weights.ts";
 import type { GPTNeoXConfig } from "./config.ts";
 
-/** How GPT-NeoX's files name its parameters. Old ones hold masks and frequencies as buffers, and call the output layer `embed_out`. */
+/** Names of GPT-NeoX's parameters in files. Old files have masks and frequencies as buffers, and an output layer `embed_out`. */
 export function gptNeoXNaming(withoutHead: boolean): StateNaming {
   const buffers = [/\.attention\.(bias|masked_bias)$/, /rotary_emb\.inv_freq$/];
   return {
@@ -12,7 +12,7 @@ export function gptNeoXNaming(withoutHead: boolean): StateNaming {
   };
 }
 
-/** The config.json that goes with such a file, by the names of transformers' releases 4 and 5. */
+/** The config.json for such a file, in the fields of transformers 4 and 5. */
 export function gptNeoXConfigJson(
   config: GPTNeoXConfig,
   suffix: "Model" | "ForCausalLM",

@@ -3,8 +3,8 @@ import { column, row } from "../uneven.ts";
 import type { GPTNeoXConfig } from "./config.ts";
 
 /**
- * How tensor parallelism splits GPT-NeoX's stack: attention by heads, whose queries, keys and values stand together in the fused
- * map, the feed-forward layer by inner features, the embedding by words.
+ * Tensor-parallel plan of GPT-NeoX's stack: attention is split by heads, each with its queries, keys and values in the fused map, the
+ * feed-forward layer by inner features, the embedding by words.
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
 export function gptNeoXStackPlan({ hidden_size, num_attention_heads }: GPTNeoXConfig): TensorPlan {

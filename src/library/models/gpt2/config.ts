@@ -4,7 +4,7 @@ import { depth, isConfigFile, refuseUnknownFields } from "../config-fields.ts";
 
 /**
  * A GPT-2, by the field names of Hugging Face's config.json, so that a model folder's file is the configuration.
- * In a file's, fields that change neither the model nor its training (library versions) may stand beside these.
+ * A file may also have fields that change neither the model nor its training (library versions).
  */
 export interface GPT2Config {
   readonly vocab_size: number;
@@ -27,9 +27,9 @@ export interface GPT2Config {
   readonly scale_attn_weights: boolean;
   /** Whether layer i divides its scores by i + 1 as well. */
   readonly scale_attn_by_inverse_layer_idx: boolean;
-  /** Whether the output layer is the token embedding itself. */
+  /** Whether the output layer is the token embedding. */
   readonly tie_word_embeddings: boolean;
-  /** Which token begins a text and which ends it, null for none: for who generates. Left out: GPT-2's own, where the vocabulary has it. */
+  /** Tokens that begin and end a text, for generation; null: none. Default: GPT-2's own, if the vocabulary has it. */
   readonly bos_token_id?: number | null;
   readonly eos_token_id?: number | null;
 }
@@ -58,10 +58,10 @@ const probabilities = ["resid_pdrop", "embd_pdrop", "attn_pdrop"] as const;
 const positives = ["layer_norm_epsilon", "initializer_range"] as const;
 const flags = ["scale_attn_weights", "scale_attn_by_inverse_layer_idx", "tie_word_embeddings"] as const;
 
-/** Switches of Hugging Face's GPT-2 that ask for another computation than ours. */
+/** Switches of computations that this GPT-2 lacks. */
 const unsupported = ["add_cross_attention"] as const;
 
-/** Asks for scores in float32, which those of the kernels are whatever the dtype. */
+/** Accepted without effect: it asks for scores in float32, as they always are. */
 const asItIs = ["reorder_and_upcast_attn"] as const;
 
 /**
@@ -99,7 +99,7 @@ export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
   check("model_type", [undefined, "gpt2"].includes(given.model_type as string), '"gpt2"', given.model_type);
   for (const name of unsupported)
     check(name, !given[name], "absent or false, this GPT-2 has none", given[name]);
-  // Who shrinks a vocabulary often leaves the ids of the old one in config.json.
+  // A config.json with a reduced vocabulary often keeps ids of the old one.
   const isToken = (id: unknown) =>
     id === null || (Number.isSafeInteger(id) && (id as number) < config.vocab_size);
   const tokens = ["bos_token_id", "eos_token_id"].filter((name) => isToken(given[name]));

@@ -4,7 +4,7 @@ import { gpt2Config } from "./config.ts";
 import { GPT2Attention, GPT2LMHeadModel } from "./model.ts";
 import { GPT2MoELMHeadModel } from "./moe.ts";
 
-/** The names of the older GPTs. */
+/** Names of fields in the older GPTs. */
 export const gptSizes: SizeNames = {
   numLayers: ["n_layer"],
   hiddenSize: ["n_embd"],

@@ -3,7 +3,7 @@ import { checkMegatron, type MegatronForm, megatronLayer } from "../formats/mega
 import { modules, weights } from "../formats/weight-map.ts";
 import { gpt2Config } from "./config.ts";
 
-/** A GPT-2 as Megatron-LM names it. Its matrices lie as [out, in] there, as [in, out] with Hugging Face. */
+/** GPT-2 in Megatron-LM. Its matrices are [out, in] there, and [in, out] in Hugging Face. */
 const form: MegatronForm = (given) => {
   const { n_layer, n_head, vocab_size, tie_word_embeddings: isTied } = gpt2Config(configOfFile(given));
   checkMegatron("tie_word_embeddings", isTied, "true, as in Megatron-LM", false);

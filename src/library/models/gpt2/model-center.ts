@@ -2,7 +2,7 @@ import { decoder, ignoring, type ModelCenterForm, withInnerWidth } from "../form
 import { eachLayer, modules, weights } from "../formats/weight-map.ts";
 import type { GPT2Config } from "./config.ts";
 
-/** ModelCenter's GPT-2: one matrix, the other way round, is three maps there. */
+/** ModelCenter's GPT-2: it has three maps where Hugging Face has one transposed matrix. */
 const form: ModelCenterForm<GPT2Config> = {
   architecture: ["GPT2", "LMHeadModel"],
   fields: {

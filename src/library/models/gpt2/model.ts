@@ -27,8 +27,8 @@ import { type GPT2Config, gpt2Config } from "./config.ts";
 import { gpt2ConfigJson, gpt2Naming } from "./state-dict-adapter.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
 
-// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, within a layer's
-// halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, in a layer's halves, T come
+// from the tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
 
 /** Causal self-attention of one layer. */
 export class GPT2Attention extends Module {
@@ -88,7 +88,7 @@ export class GPT2MLP extends Module {
   }
 }
 
-/** One layer: attention and feed-forward, each behind a layer norm and added to the residual stream. */
+/** One layer: attention and feed-forward, each after a layer norm and added to the residual stream. */
 export class GPT2Block extends Module {
   readonly ln_1: LayerNorm;
   readonly attn: GPT2Attention;
@@ -103,7 +103,7 @@ export class GPT2Block extends Module {
     this.mlp = new GPT2MLP(config);
   }
 
-  /** @param mask - bool, broadcast to [B, H, T, T]: which positions may be seen beside the causal rule; or who shares the row */
+  /** @param mask - bool, broadcast to [B, H, T, T], combined with the causal mask; or the packed texts */
   override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const attended = this.attn.forward(this.ln_1.forward(x), mask); // [B, T, D]
     const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
@@ -135,7 +135,7 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
     this.ln_f = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
   }
 
-  /** How Hugging Face's files name these parameters. */
+  /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
     return gpt2Naming(true);
   }
@@ -150,7 +150,7 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, T ≤ n_positions, each in [0, vocab_size)
-   * @param places.attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
+   * @param places.attentionMask - [B, T], with cached positions [B, S], 0 at padding, which counts in positions
    * @param places - see {@link TextPlaces}
    * @returns [B, T, D], the normed residual stream
    * @throws `MODEL_INPUT`
@@ -174,7 +174,7 @@ const gpt2: CausalFamily<GPT2Config> = {
   configJson: (config) => gpt2ConfigJson(config, "GPT2LMHeadModel"),
 };
 
-/** GPT-2 that predicts the next token. */
+/** GPT-2 for causal language modelling. */
 export class GPT2LMHeadModel extends CausalLanguageModel<GPT2Config> {
   readonly transformer: GPT2Model;
   override readonly lm_head: VocabularyHead;

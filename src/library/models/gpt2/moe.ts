@@ -30,15 +30,15 @@ const expertNames: NamesOf<ExpertConfig> = {
   ...{ numExperts: true, auxiliaryWeight: true, residual: true, mixture: true },
 };
 
-/** The loss, and of what it was made. */
+/** The loss and its parts. */
 export interface MixtureLoss extends Loss {
-  /** float32 scalar: the auxiliary losses of all layers, not weighted; as many as there are layers at best. */
+  /** float32 scalar: sum of the layers' auxiliary losses, unweighted; at best the number of layers. */
   readonly auxiliaryLoss: Tensor;
-  /** The two that `loss` is the sum of, to be told each by its name: the auxiliary losses are weighted here. */
+  /** The terms of `loss`, to be reported by name; the auxiliary one is weighted. */
   readonly losses: { readonly crossEntropy: Tensor; readonly auxiliary: Tensor };
 }
 
-/** One layer: attention, and a mixture of experts in place of the feed-forward half. */
+/** One layer: attention, and a mixture of experts instead of the feed-forward half. */
 class GPT2MoEBlock extends Module {
   readonly ln_1: LayerNorm;
   readonly attn: GPT2Attention;
@@ -67,8 +67,8 @@ class GPT2MoEBlock extends Module {
 
   /**
    * @param x - [B, T, D]
-   * @param auxiliary - scalar: the auxiliary losses of the layers before
-   * @param mask - as of GPT-2's layer
+   * @param auxiliary - scalar: sum of earlier layers' auxiliary losses
+   * @param mask - as in GPT-2's layer
    */
   override forward(x: Tensor, auxiliary: Tensor, mask?: Tensor | PackedRow): [x: Tensor, auxiliary: Tensor] {
     const attended = this.attn.forward(this.ln_1.forward(x), mask); // [B, T, D]
@@ -78,7 +78,7 @@ class GPT2MoEBlock extends Module {
   }
 }
 
-/** GPT-2 with experts in every layer, predicting the next token. */
+/** GPT-2 with experts in every layer, for causal language modelling. */
 export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorSplittable {
   readonly config: GPT2Config;
   readonly auxiliaryWeight: number;
@@ -117,7 +117,7 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
     if (config.tie_word_embeddings) this.lm_head.weight = this.wte.weight;
   }
 
-  /** Attention and vocabulary are split; every tensor-parallel rank has the experts whole, and all positions of their tokens. */
+  /** Attention and vocabulary are split; every tensor-parallel rank has all experts, and all positions of their tokens. */
   get tensorPlan(): TensorPlan {
     const stack = Object.entries(gpt2StackPlan(this.config)).filter(([name]) => !name.startsWith("h.*.mlp."));
     return {
@@ -128,7 +128,7 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
     };
   }
 
-  /** Tokens it knows: ids lie below it. */
+  /** Size of the vocabulary: ids are below it. */
   get vocabSize(): number {
     return this.config.vocab_size;
   }
@@ -141,8 +141,8 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
   override forward(inputIds: Tensor, options?: TextPlaces & { readonly logitsToKeep?: number }): Logits;
   /**
    * @param inputIds - [B, T], int64
-   * @param request - as GPT-2 takes them
-   * @returns `loss` with the weighted auxiliary loss in it, or `logits` [B, kept, V]
+   * @param request - as in GPT-2
+   * @returns `loss`, including the weighted auxiliary loss, or `logits` [B, kept, V]
    * @throws `MODEL_INPUT`
    */
   override forward(inputIds: Tensor, request: TextRequest = {}): MixtureLoss | Logits {

@@ -3,8 +3,8 @@ import { column, row } from "../uneven.ts";
 import type { GPT2Config } from "./config.ts";
 
 /**
- * How tensor parallelism splits GPT-2's stack: attention by heads, the feed-forward layer by inner features, the embedding
- * by words; two reductions a layer in each direction.
+ * Tensor-parallel plan of GPT-2's stack: attention is split by heads, the feed-forward layer by inner features, the embedding by
+ * words; two reductions per layer in each direction.
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
 export function gpt2StackPlan({ n_embd, n_head }: GPT2Config): TensorPlan {

@@ -2,19 +2,19 @@ import { firstPositions, Identity, Module, type PackedRow } from "../../../compu
 import { Tensor } from "../../../compute/tensor/index.ts";
 
 /**
- * Which positions of a stack's answer are read: all, or of each sample the first alone. A last layer whose first position alone is
- * read makes keys and values of all positions, and everything else of that one: the same numbers and gradients for less work.
+ * Positions of a stack's output that are read: all, or only the first of each sample. The last layer then computes keys and values of
+ * all positions, and everything else for the first: the same numbers and gradients for less work.
  */
 export type Reads = "all" | "first";
 
-/** What is read of each of so many layers: of all but the last one everything, by the next. */
+/** Positions read of each layer: of the last as given, of all others all, by the next layer. */
 export function readOfEach(numLayers: number, ofLast: Reads): Reads[] {
   return Array.from({ length: numLayers }, (_, index) => (index === numLayers - 1 ? ofLast : "all"));
 }
 
-/** From here on a stream has the first position of each sample alone. */
+/** Reduces a stream to the first position of each sample. */
 export class FirstPositions extends Module {
-  /** All positions, where tensor-parallel ranks share them. */
+  /** All positions; marks where tensor-parallel ranks gather them. */
   readonly all: Identity;
 
   constructor() {
@@ -24,8 +24,8 @@ export class FirstPositions extends Module {
 
   /**
    * @param x - [B, T, D]
-   * @param seen - by attention: who shares the row, or whatever mask
-   * @returns [B, 1, D]; of n samples that share a row [1, n, D]
+   * @param seen - attention's mask, or the packed samples
+   * @returns [B, 1, D]; for n packed samples [1, n, D]
    */
   override forward(x: Tensor, seen?: Tensor | PackedRow): Tensor {
     const all = this.all.forward(x);
@@ -33,7 +33,7 @@ export class FirstPositions extends Module {
   }
 }
 
-/** [B, T, D] → [B, D]; of n samples that share a row [n, D]. */
+/** [B, T, D] → [B, D]; for n packed samples [n, D]. */
 export function firstOf(hidden: Tensor, packed?: PackedRow): Tensor {
   return packed === undefined ? hidden.select(1, 0) : firstPositions(hidden, packed);
 }

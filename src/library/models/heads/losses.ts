@@ -2,12 +2,12 @@ import { crossEntropy } from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 
-/** What a classifier's labels are, by the names of config.json's `problem_type`; null: told by the labels. */
+/** Kind of a classifier's labels, as `problem_type` in config.json; null: decided by the labels. */
 export type ProblemType = "regression" | "single_label_classification" | "multi_label_classification" | null;
 
 /**
- * The loss of one answer a row: a class (cross entropy), several that may hold at once (binary cross entropies), or numbers
- * (squared error). Without a problem type one output is a regression, int64 labels are classes, and others are several.
+ * The loss of one prediction per row: a class (cross entropy), several classes at once (binary cross entropies), or numbers (squared
+ * error). Without a problem type a single output is a regression, int64 labels are classes, and others are several classes at once.
  * @param logits - [B, C]
  * @param labels - [B], or [B, C] for several at once and for C numbers
  * @returns float32 scalar, a mean
@@ -44,7 +44,7 @@ export function rowLoss(logits: Tensor, labels: Tensor, problemType: ProblemType
 }
 
 /**
- * The loss of where an answer begins and ends, a mean of both cross entropies. A place beyond the row counts for nothing.
+ * The loss of an answer's start and end: the mean of both cross entropies. Positions beyond the row are left out.
  * @param starts - logits [B, T], as `ends`
  * @param startPositions - int64 [B], as `endPositions`
  * @returns float32 scalar

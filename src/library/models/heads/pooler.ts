@@ -1,7 +1,7 @@
 import { type Initializer, Linear, Module, zeros } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 
-/** What stands for a whole row: its first position, through an affine map and tanh. */
+/** Makes one vector per row: its first position, through an affine map and tanh. */
 export class Pooler extends Module {
   readonly dense: Linear;
 

@@ -17,14 +17,14 @@ import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
 /** The families of this folder, by the `model_type` of their config.json. */
 export type LlamaType = "llama" | "mistral" | "qwen2";
 
-/** What the three families have in common. Widths: D hidden, H heads, G key/value heads, K head width, I inner. */
+/** Common fields of the three families. Sizes: D hidden, H heads, G key/value heads, K head width, I inner. */
 const stack = {
   vocab_size: size(32000),
   hidden_size: size(4096),
   intermediate_size: size(11008),
   num_hidden_layers: depth(32),
   num_attention_heads: size(32),
-  /** G; null for as many as there are heads. */
+  /** G; null for the number of heads. */
   num_key_value_heads: sizeOrNull(),
   /** K; null for hidden_size / num_attention_heads. */
   head_dim: sizeOrNull(),
@@ -33,13 +33,13 @@ const stack = {
   initializer_range: positive(0.02),
   rms_norm_eps: positive(1e-6),
   attention_dropout: probability(0),
-  /** Whether the output layer is the token embedding itself. */
+  /** Whether the output layer is the token embedding. */
   tie_word_embeddings: flag(false),
   /** The row of the embedding that is not trained. */
   pad_token_id: tokenId(null),
 };
 
-/** Layers of two kinds by name, or null where other fields say which are which. */
+/** Kinds of all layers by name, or null if other fields decide. */
 const layerTypes: Field<readonly string[] | null> = {
   default: null,
   expected: "null or a list of full_attention and sliding_attention",
@@ -85,20 +85,20 @@ export type LlamaConfig = ConfigOf<typeof stack> & {
   readonly num_key_value_heads: number;
   readonly head_dim: number;
   readonly rope_parameters: RopeParameters;
-  /** LLaMA's: biases of the projections of attention, its output included, and of the feed-forward layer. */
+  /** LLaMA's: whether the maps of attention, its output included, have biases; likewise those of the feed-forward layer. */
   readonly attention_bias?: boolean;
   readonly mlp_bias?: boolean;
-  /** Mistral's and Qwen2's: keys that a query sees, its own among them. */
+  /** Mistral's and Qwen2's: number of keys that a query attends to, its own included. */
   readonly sliding_window?: number | null;
-  /** Qwen2's: whether its layers from max_window_layers on have the window, unless layer_types names them. */
+  /** Qwen2's: whether layers from max_window_layers on have the window, unless layer_types says. */
   readonly use_sliding_window?: boolean;
   readonly max_window_layers?: number;
   readonly layer_types?: readonly string[] | null;
 };
 
 /**
- * Completes given fields with the family's defaults and checks them. Rotary positions may be told as releases 4
- * (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`) of transformers do.
+ * Completes given fields with the family's defaults and checks them. Rotary positions may be given as in transformers 4
+ * (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`).
  * @param given - some of the fields, or the parsed config.json of a model folder
  * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
  */
@@ -146,7 +146,7 @@ export function llamaConfig(given: Readonly<Record<string, unknown>> = {}): Llam
   };
 }
 
-/** Which biases there are. */
+/** Which maps have biases. */
 export function biasesOf(config: LlamaConfig): {
   readonly qkv: boolean;
   readonly out: boolean;
@@ -156,7 +156,7 @@ export function biasesOf(config: LlamaConfig): {
   return { qkv: model_type === "qwen2" || attention_bias, out: attention_bias, feedForward: mlp_bias };
 }
 
-/** How many keys a query of that layer sees; undefined for all before it. */
+/** Number of keys that a query of a layer attends to; undefined: all before it. */
 export function windowOf(config: LlamaConfig, layer: number): number | undefined {
   const { model_type, sliding_window, use_sliding_window, max_window_layers = 0, layer_types } = config;
   if (sliding_window == null || (model_type === "qwen2" && !use_sliding_window)) return undefined;

@@ -31,12 +31,12 @@ import { biasesOf, type LlamaConfig, llamaConfig, windowOf } from "./config.ts";
 import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
 import { llamaStackPlan } from "./tensor-plan.ts";
 
-// B batch, T positions, D width, H heads, G key/value heads, K head width, I inner width, V vocabulary. H, G, I and, within
-// a layer's halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+// B batch, T positions, D width, H heads, G key/value heads, K head width, I inner width, V vocabulary. H, G, I and, in a layer's
+// halves, T come from the tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Causal self-attention of one layer: grouped heads, rotary positions, a window where the family has one. */
+/** Causal self-attention of one layer: grouped heads, rotary positions, and the family's window, if any. */
 export class LlamaAttention extends Module {
   readonly q_proj: Linear;
   readonly k_proj: Linear;
@@ -93,7 +93,7 @@ class LlamaMLP extends Module {
   }
 }
 
-/** One layer: attention and feed-forward, each behind a norm and added to the residual stream. */
+/** One layer: attention and feed-forward, each after a norm and added to the residual stream. */
 class LlamaDecoderLayer extends Module {
   readonly self_attn: LlamaAttention;
   readonly mlp: LlamaMLP;
@@ -123,7 +123,7 @@ class LlamaDecoderLayer extends Module {
 export class LlamaModel extends Module implements NamedState, TensorSplittable {
   readonly config: LlamaConfig;
   readonly embed_tokens: Embedding;
-  /** Where the layers begin. */
+  /** Marks the start of the layers. */
   readonly start: Identity;
   readonly layers: ModuleList<LlamaDecoderLayer>;
   readonly norm: RMSNorm;
@@ -143,7 +143,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
     this.norm = new RMSNorm(hidden_size, config.rms_norm_eps);
   }
 
-  /** How Hugging Face's files name these parameters. */
+  /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
     return llamaNaming(true);
   }
@@ -158,7 +158,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, each in [0, vocab_size)
-   * @param places.attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
+   * @param places.attentionMask - [B, T], with cached positions [B, S], 0 at padding, which counts in positions
    * @param places - see {@link TextPlaces}
    * @returns [B, T, D], the normed residual stream
    * @throws {TroupeError} `MODEL_INPUT`
@@ -166,7 +166,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const placed = placesIn("LlamaModel", inputIds, places);
     const { length } = placed;
-    checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles go on
+    checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles are unlimited
     const context = rotaryContext(ropeAngles(this.config, this.config.head_dim, length), placed);
     let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
@@ -182,7 +182,7 @@ const llama: CausalFamily<LlamaConfig> = {
   configJson: (config) => llamaConfigJson(config, "ForCausalLM"),
 };
 
-/** LLaMA, Mistral or Qwen2 that predicts the next token. */
+/** LLaMA, Mistral or Qwen2 for causal language modelling. */
 export class LlamaForCausalLM extends CausalLanguageModel<LlamaConfig> {
   readonly model: LlamaModel;
   override readonly lm_head: VocabularyHead;

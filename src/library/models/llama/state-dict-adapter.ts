@@ -3,13 +3,13 @@ import type { LlamaConfig, LlamaType } from "./config.ts";
 
 const prefixes: Readonly<Record<LlamaType, string>> = { llama: "Llama", mistral: "Mistral", qwen2: "Qwen2" };
 
-/** How Hugging Face's files name the parameters. Old ones hold frequencies as buffers, some the output layer although it is tied. */
+/** Names of the parameters in Hugging Face's files. Old files have frequencies as buffers, some have a tied output layer. */
 export function llamaNaming(withoutHead: boolean): StateNaming {
   const buffers = /rotary_emb\.inv_freq$/;
   return { prefix: "model.", ignored: withoutHead ? [buffers, /^lm_head\.weight$/] : [buffers] };
 }
 
-/** The config.json of a folder that `transformers` reads as this model, by the names of its releases 4 and 5. */
+/** The config.json with which `transformers` reads a folder as this model, in the fields of its releases 4 and 5. */
 export function llamaConfigJson(
   config: LlamaConfig,
   suffix: "Model" | "ForCausalLM",

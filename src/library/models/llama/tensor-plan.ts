@@ -3,9 +3,8 @@ import { column, row } from "../uneven.ts";
 import type { LlamaConfig } from "./config.ts";
 
 /**
- * How tensor parallelism splits LLaMA's stack: attention by query heads, which key/value heads follow (those that several
- * ranks read, each of these has), the feed-forward layer by inner features, the embedding by words; two reductions a layer
- * in each direction.
+ * Tensor-parallel plan of LLaMA's stack: attention is split by query heads, with their key/value heads (copied to all ranks that need
+ * them), the feed-forward layer by inner features, the embedding by words; two reductions per layer in each direction.
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
 export function llamaStackPlan(config: LlamaConfig): TensorPlan {

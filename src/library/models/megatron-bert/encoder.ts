@@ -25,7 +25,7 @@ class MegatronBertAttention extends Module {
   }
 }
 
-/** One layer: attention and feed-forward, each behind a norm and added to the residual stream. */
+/** One layer: attention and feed-forward, each after a norm and added to the residual stream. */
 class MegatronBertLayer extends Module {
   readonly attention: MegatronBertAttention;
   readonly ln: LayerNorm;
@@ -68,7 +68,7 @@ class MegatronBertEncoder extends Module implements EncoderLayers {
 }
 
 /**
- * Megatron-LM's BERT, whose norms stand before the halves of a layer, without a head.
+ * Megatron-LM's BERT, with norms before the halves of a layer, without a head.
  * @see Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053, section 5.3
  */
 export function megatronBertModel(config: MegatronBertConfig, needs: HeadNeeds): BertModel {

@@ -2,8 +2,8 @@ import { checkMegatron, type MegatronForm, megatronLayer } from "../formats/mega
 import { modules, tensors, weights } from "../formats/weight-map.ts";
 
 /**
- * Megatron-LM's BERT with both heads of its pre-training. It normalises before each half of a layer, so Hugging Face keeps
- * it as `megatron-bert`, not as `bert`, whose weights mean something else.
+ * Megatron-LM's BERT with both heads of its pre-training. Its norms come before each half of a layer, so Hugging Face's equal model is
+ * `megatron-bert`, not `bert`.
  */
 const form: MegatronForm = (given) => {
   const size = (field: string): number => {

@@ -22,25 +22,25 @@ const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
   configJson: megatronBertConfigJson,
 };
 
-/** Megatron's BERT that fills gaps. */
+/** Megatron's BERT for masked language modelling. */
 export class MegatronBertForMaskedLM extends ofFamily(BertForMaskedLM, megatronBert) {}
 
-/** Megatron's BERT that fills gaps and tells whether one text follows another. */
+/** Megatron's BERT for pre-training: masked words, and whether one text follows another. */
 export class MegatronBertForPreTraining extends ofFamily(BertForPreTraining, megatronBert) {}
 
-/** Megatron's BERT that tells what a row is about. */
+/** Megatron's BERT for sequence classification. */
 export class MegatronBertForSequenceClassification extends ofFamily(
   SequenceClassifier<MegatronBertConfig>,
   megatronBert,
 ) {}
 
-/** Megatron's BERT that tells what each position is. */
+/** Megatron's BERT for token classification. */
 export class MegatronBertForTokenClassification extends ofFamily(
   TokenClassifier<MegatronBertConfig>,
   megatronBert,
 ) {}
 
-/** Megatron's BERT that finds the answer to a question. */
+/** Megatron's BERT for question answering. */
 export class MegatronBertForQuestionAnswering extends ofFamily(
   QuestionAnswerer<MegatronBertConfig>,
   megatronBert,

@@ -2,12 +2,12 @@ import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts"
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { MegatronBertConfig } from "./config.ts";
 
-/** How Hugging Face's files name the parameters: as BERT's. @param tied - names of output layers that are the embedding */
+/** Names of the parameters in Hugging Face's files: as BERT's. @param tied - names of tied output layers */
 export function megatronBertNaming(tied: readonly string[]): StateNaming {
   return encoderNaming("bert.", tied);
 }
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function megatronBertConfigJson(
   { classifier_dropout: _, ...config }: MegatronBertConfig,
   architecture: string,

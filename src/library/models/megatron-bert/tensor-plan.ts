@@ -4,7 +4,7 @@ import type { Reads } from "../heads/index.ts";
 import { stackPlan } from "../stack-plan.ts";
 import { column, row } from "../uneven.ts";
 
-/** How tensor parallelism splits Megatron's BERT: as BERT, its norms where they stand. */
+/** Tensor-parallel plan of Megatron's BERT: as BERT's, with its own places of norms. */
 export function megatronBertPlan(
   { hidden_size, num_attention_heads, num_hidden_layers }: EncoderShape,
   reads: Reads,

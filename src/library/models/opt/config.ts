@@ -12,7 +12,7 @@ import {
   tokenId,
 } from "../config-fields.ts";
 
-/** Widths: D hidden, H heads, I inner, E of the words. Defaults are those of the 125M model. */
+/** Sizes: D hidden, H heads, I inner, E embedding. Defaults are those of the 125M model. */
 const optFields = {
   vocab_size: size(50272),
   hidden_size: size(768),
@@ -26,20 +26,20 @@ const optFields = {
   activation_function: activation("relu"),
   dropout: probability(0.1),
   attention_dropout: probability(0),
-  /** With what probability a layer is left out while training. */
+  /** Probability that training skips a layer. */
   layerdrop: probability(0),
   init_std: positive(0.02),
-  /** Whether norms stand in front of the halves of a layer; else behind their sums. */
+  /** Whether norms come before the halves of a layer; else after their sums. */
   do_layer_norm_before: flag(true),
-  /** Whether the last norm of those in front is left out, as in files of before July 2022. */
+  /** Whether the last norm is left out, as in files from before July 2022. */
   _remove_final_layer_norm: flag(false),
   /** Whether the maps of a layer have biases. */
   enable_bias: flag(true),
-  /** Whether norms scale and shift what they have normed. */
+  /** Whether norms have weights and biases. */
   layer_norm_elementwise_affine: flag(true),
-  /** Whether the output layer is the token embedding itself. */
+  /** Whether the output layer is the token embedding. */
   tie_word_embeddings: flag(true),
-  /** The row of the embedding that looking up does not train. */
+  /** The row of the embedding that lookups do not train. */
   pad_token_id: tokenId(1),
 } as const;
 
@@ -64,7 +64,7 @@ export function optConfig(given: Readonly<Record<string, unknown>> = {}): OPTCon
   return { ...read, word_embed_proj_dim: read.word_embed_proj_dim ?? width };
 }
 
-/** Whether a norm stands behind all layers. */
+/** Whether there is a norm after all layers. */
 export function hasLastNorm({ do_layer_norm_before, _remove_final_layer_norm }: OPTConfig): boolean {
   return do_layer_norm_before && !_remove_final_layer_norm;
 }

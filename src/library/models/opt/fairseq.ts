@@ -1,7 +1,7 @@
 import { bookkeeping, type FairseqForm } from "../formats/fairseq.ts";
 import { below, modules, same, weights } from "../formats/weight-map.ts";
 
-/** OPT as metaseq, FairSeq's sibling, names it: its words once more for the output layer. */
+/** OPT in metaseq, FairSeq's sibling: the output layer has a copy of the embedding. */
 const form: FairseqForm = () => ({
   rows: below("decoder", "model.decoder", [
     ...weights({

@@ -2,7 +2,7 @@ import { decoder, ignoring, type ModelCenterForm } from "../formats/model-center
 import { below, eachLayer, modules, weights } from "../formats/weight-map.ts";
 import type { OPTConfig } from "./config.ts";
 
-/** ModelCenter's OPT, with norms in front of the halves of a layer. */
+/** ModelCenter's OPT, with norms before the halves of a layer. */
 const form: ModelCenterForm<OPTConfig> = {
   architecture: ["OPT", "ForCausalLM"],
   fields: {

@@ -24,16 +24,16 @@ import { hasLastNorm, type OPTConfig, optConfig } from "./config.ts";
 import { optConfigJson, optNaming } from "./state-dict-adapter.ts";
 import { optStackPlan } from "./tensor-plan.ts";
 
-// B batch, T positions of a pass, S positions so far, D width, E width of the words, I inner width, V vocabulary.
+// B batch, T new positions, S positions so far, D width, E embedding width, I inner width, V vocabulary.
 
-/** Rows of positions that stand before the first, since fairseq counted its special tokens; padding reads the second of them. */
+/** Rows of the table before the first position, for fairseq's special tokens; padding uses the second. */
 const FIRST_POSITION = 2;
 
 function normOf({ hidden_size: width, layer_norm_elementwise_affine }: OPTConfig): LayerNorm | BareLayerNorm {
   return layer_norm_elementwise_affine ? new LayerNorm(width) : new BareLayerNorm();
 }
 
-/** One layer: attention and feed-forward, each behind a norm, or with one behind its sum. */
+/** One layer: attention and feed-forward, each after a norm, or with a norm after its sum. */
 class OPTDecoderLayer extends Module {
   readonly self_attn: ProjectedAttention;
   readonly self_attn_layer_norm: LayerNorm | BareLayerNorm;
@@ -59,7 +59,7 @@ class OPTDecoderLayer extends Module {
     this.#normsFirst = config.do_layer_norm_before;
   }
 
-  /** @param mask - bool [B, 1, 1, S], which positions are no padding; or who shares the row */
+  /** @param mask - bool [B, 1, 1, S], false at padding; or the packed texts */
   override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
     const attend = (own: Tensor) => this.self_attn.forward(own, { causal: true, mask });
     if (!this.#normsFirst) {
@@ -81,10 +81,10 @@ class OPTDecoderLayer extends Module {
 class OPTDecoder extends Module {
   readonly embed_tokens: Embedding;
   readonly embed_positions: Embedding;
-  /** Widens the words, and narrows what is read for them; null where they are as wide as the stream. */
+  /** Maps embeddings to the stream's width, and back; null if the widths are equal. */
   readonly project_in: Linear | null;
   readonly project_out: Linear | null;
-  /** Where the layers begin. */
+  /** Marks the start of the layers. */
   readonly start: Identity;
   readonly layers: ModuleList<OPTDecoderLayer>;
   readonly final_layer_norm: LayerNorm | BareLayerNorm | null;
@@ -146,7 +146,7 @@ const opt: CausalFamily<OPTConfig> = {
 };
 
 /**
- * OPT that predicts the next token. Its positions are counted over what is no padding.
+ * OPT for causal language modelling. Padding does not count in positions.
  * @see Zhang et al. 2022, https://arxiv.org/abs/2205.01068
  */
 export class OPTForCausalLM extends CausalLanguageModel<OPTConfig> {
@@ -165,7 +165,7 @@ export class OPTForCausalLM extends CausalLanguageModel<OPTConfig> {
   }
 }
 
-/** Counted over what is no padding, from 0; −1 at padding: [B, S] → [B, T]. */
+/** Positions without padding, from 0; −1 at padding: [B, S] → [B, T]. */
 function positionsAmong(attentionMask: Tensor, length: number): Tensor {
   const present = attentionMask.to("int64");
   const counted = present.cumsum(1).mul(present).sub(1);

@@ -3,7 +3,7 @@ import { attentionPlan } from "../projected-attention.ts";
 import { column, row } from "../uneven.ts";
 import { hasLastNorm, type OPTConfig } from "./config.ts";
 
-/** How tensor parallelism splits OPT's stack: attention by heads, the feed-forward halves by inner features, the words by themselves. */
+/** Tensor-parallel plan of OPT's stack: attention is split by heads, feed-forward halves by inner features, the embedding by words. */
 export function optStackPlan(config: OPTConfig): TensorPlan {
   const { hidden_size, num_attention_heads, word_embed_proj_dim } = config;
   return below("decoder", {

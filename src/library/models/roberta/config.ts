@@ -1,12 +1,12 @@
 import { type BertConfig, bertConfig } from "../bert/config.ts";
 import { checkField } from "../config-fields.ts";
 
-/** The same fields as BERT's; positions are counted from the padding token's id on. */
+/** The same fields as BERT's; positions count from the padding token's id. */
 export type RobertaConfig = BertConfig & { readonly pad_token_id: number };
 
 /**
  * Completes given fields with RoBERTa base's and checks them.
- * @param rules - of a family that is the same by another name
+ * @param rules - of an equal family with another name
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function robertaConfig(
@@ -20,6 +20,6 @@ export function robertaConfig(
     pad_token_id: 1,
   });
   const { pad_token_id: padding } = config;
-  checkField(rules.where, "pad_token_id", padding !== null, "a token's id, which positions need", padding);
+  checkField(rules.where, "pad_token_id", padding !== null, "a token's id: positions depend on it", padding);
   return config as RobertaConfig;
 }

@@ -13,8 +13,7 @@ const layer: readonly WeightRow[] = modules({
 });
 
 /**
- * RoBERTa, or a family that is the same, with its head over the words or over labels. FairSeq's has no token types: Hugging Face's
- * are zeros.
+ * RoBERTa, or an equal family, with its head for masked words or labels. FairSeq's model has no token types: Hugging Face's are zeros.
  * @param prefix - of Hugging Face's names: "roberta"
  */
 export function fairseqEncoder(prefix: string): FairseqForm {

@@ -2,7 +2,7 @@ import { defineFamily, type TextForm } from "../family.ts";
 import { robertaConfig } from "./config.ts";
 import * as roberta from "./model.ts";
 
-/** Rows of the byte-level vocabulary; positions begin behind that of the padding. */
+/** Rows of the byte-level vocabulary; positions start after the padding token's. */
 export const robertaTexts = {
   begin: ["<s>"],
   between: ["</s>", "</s>"],

@@ -4,12 +4,12 @@ import { numLabels } from "../config-fields.ts";
 import { initOf, linear } from "../encoder-parts.ts";
 import { type HeadConfig, WordHead } from "../text-encoder/index.ts";
 
-/** RoBERTa's masked words: what stood at each position. */
+/** RoBERTa's head for masked words. */
 export class RobertaLMHead extends WordHead {
   readonly dense: Linear;
   readonly layer_norm: LayerNorm;
 
-  /** @param embedding - of the words, which the output layer is tied to */
+  /** @param embedding - of words; the output layer is tied to it */
   constructor(config: HeadConfig, embedding: Parameter) {
     const { hidden_size: width, layer_norm_eps } = config;
     super(config, width, embedding);
@@ -22,7 +22,7 @@ export class RobertaLMHead extends WordHead {
   }
 }
 
-/** RoBERTa's classifier of rows, with a layer of its own in place of a pooler. */
+/** RoBERTa's classifier of rows, with its own layer instead of a pooler. */
 export class RobertaClassificationHead extends Module {
   readonly dense: Linear;
   readonly dropout: Dropout;

@@ -2,7 +2,7 @@ import { encoderFields, encoderModel, isEncoder } from "../bert/model-center.ts"
 import { encoder, type ModelCenterForm } from "../formats/model-center.ts";
 import type { RobertaConfig } from "./config.ts";
 
-/** ModelCenter's RoBERTa, which it tells from BERT by a field alone. */
+/** ModelCenter's RoBERTa; a field of config.json distinguishes it from BERT. */
 const form: ModelCenterForm<RobertaConfig> = {
   architecture: ["Roberta", "ForMaskedLM"],
   hasLabels: true,

@@ -16,14 +16,14 @@ import {
 import { type RobertaConfig, robertaConfig } from "./config.ts";
 import { RobertaClassificationHead, RobertaLMHead } from "./heads.ts";
 
-/** Names under which RoBERTa's architecture goes. */
+/** Names of a family with RoBERTa's architecture. */
 interface RobertaNames {
   readonly prefix: string;
   readonly architecture: string;
   readonly modelType: string;
 }
 
-/** RoBERTa, or a family that is the same by another name. */
+/** Defines RoBERTa, or an equal family with another name. */
 export function robertaFamily({
   prefix,
   architecture,
@@ -50,8 +50,8 @@ export function robertaFamily({
 }
 
 /**
- * Positions counted over the tokens that are no padding, from the padding token's id + 1 on; padding stands at that id.
- * @see Liu et al. 2019, https://arxiv.org/abs/1907.11692, as fairseq counts them
+ * Positions of tokens without padding, from the padding token's id + 1; padding has the position of that id.
+ * @see Liu et al. 2019, https://arxiv.org/abs/1907.11692, as in fairseq
  * @param inputIds - [B, T], int64 @returns [B, T], int64
  */
 function positionsBehind(inputIds: Tensor, padding: number): Tensor {
@@ -63,7 +63,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const roberta = robertaFamily({ prefix: "roberta", architecture: "Roberta", modelType: "roberta" });
 
-/** RoBERTa that fills gaps. */
+/** RoBERTa for masked language modelling. */
 export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
   readonly lm_head: RobertaLMHead;
 
@@ -82,7 +82,7 @@ export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
   }
 }
 
-/** RoBERTa that tells what a row is about. */
+/** RoBERTa for sequence classification. */
 export class RobertaForSequenceClassification extends EncoderWithHead<RobertaConfig> {
   readonly classifier: RobertaClassificationHead;
 
@@ -92,15 +92,15 @@ export class RobertaForSequenceClassification extends EncoderWithHead<RobertaCon
     this.classifier = new RobertaClassificationHead(this.config, this.dropoutProbability);
   }
 
-  /** @returns `loss` where labels are given (see `rowLoss`), else `logits` [B, C] */
+  /** @returns `loss` if there are labels (see `rowLoss`), else `logits` [B, C] */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
     const logits = this.classifier.forward(this.first(this.encode(batch), batch)); // [B, C]
     return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
   }
 }
 
-/** RoBERTa that tells what each position is. */
+/** RoBERTa for token classification. */
 export class RobertaForTokenClassification extends ofFamily(TokenClassifier<RobertaConfig>, roberta) {}
 
-/** RoBERTa that finds the answer to a question. */
+/** RoBERTa for question answering. */
 export class RobertaForQuestionAnswering extends ofFamily(QuestionAnswerer<RobertaConfig>, roberta) {}

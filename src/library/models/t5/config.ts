@@ -14,7 +14,7 @@ import {
   tokenId,
 } from "../config-fields.ts";
 
-/** An activation, and whether what it makes is multiplied by another map's features. */
+/** An activation, optionally gated: multiplied by the features of another map. */
 type FeedForward = ActivationName | `gated-${ActivationName}`;
 const feedForwards = (Object.keys(activations) as ActivationName[]).flatMap((name): FeedForward[] => [
   name,
@@ -31,19 +31,19 @@ const fields = {
   d_ff: size(2048),
   /** Layers of the encoder. */
   num_layers: depth(6),
-  /** Layers of the decoder; null for as many as the encoder has. */
+  /** Layers of the decoder; null for those of the encoder. */
   num_decoder_layers: sizeOrNull(),
   num_heads: size(8),
   relative_attention_num_buckets: size(32),
   relative_attention_max_distance: size(128),
   dropout_rate: probability(0.1),
   layer_norm_epsilon: positive(1e-6),
-  /** Factor on the deviations of initial weights. */
+  /** Factor of the standard deviations of initial weights. */
   initializer_factor: positive(1),
   feed_forward_proj: oneOf<FeedForward>("relu", feedForwards),
-  /** Whether the output layer is the token embedding itself. */
+  /** Whether the output layer is the token embedding. */
   tie_word_embeddings: flag(true),
-  /** Whether hidden states are divided by √D before the output layer; null for whether the two are tied. */
+  /** Whether hidden states are divided by √D before the output layer; null: only if it is tied. */
   scale_decoder_outputs: {
     default: null,
     expected: "null, true or false",
@@ -51,7 +51,7 @@ const fields = {
   } as Field<boolean | null>,
   pad_token_id: tokenId(0),
   eos_token_id: tokenId(1),
-  /** With what the decoder begins; null for the padding token. */
+  /** First token of the decoder; null for the padding token. */
   decoder_start_token_id: tokenId(null),
 };
 
@@ -92,7 +92,7 @@ export function t5Config(given: Readonly<Record<string, unknown>> = {}): T5Confi
   };
 }
 
-/** What the feed-forward layer is: its activation, which Hugging Face calls "gelu" where it means the tanh form, and whether it is gated. */
+/** The activation of the feed-forward layer and whether it is gated. Hugging Face's "gated-gelu" is the tanh form. */
 export function feedForwardOf({ feed_forward_proj: name }: T5Config): {
   readonly activation: ActivationName;
   readonly isGated: boolean;

@@ -15,7 +15,7 @@ defineFamily({
     hiddenDropout: ["dropout_rate"],
     layernormEpsilon: ["layer_norm_epsilon"],
   },
-  // Its positions are relative: no row is too long.
+  // Positions are relative: rows may have any length.
   texts: { begin: [], between: ["</s>"], end: ["</s>"], maxTokens: () => Number.POSITIVE_INFINITY },
   fillsSpans: true,
   deltas: {

@@ -17,30 +17,30 @@ import type { Tensor } from "../../../compute/tensor/index.ts";
 import { keysOf } from "../projected-attention.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
-// B batch, T queries, S keys, D width, H heads, K head width, I inner width. H, I and, within a layer's halves, T and S are
-// read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+// B batch, T queries, S keys, D width, H heads, K head width, I inner width. H, I and, in a layer's halves, T and S come from the
+// tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
 
-/** What an attention is told beside queries and keys. */
+/** Mask and bias of an attention. */
 export interface T5Seen {
-  /** bool [B, 1, 1, S]: which keys are no padding; undefined where all are. */
+  /** bool [B, 1, 1, S], false at padding; undefined without padding. */
   readonly mask?: Tensor | undefined;
   /** [1, H, T, S], added to the scores. */
   readonly bias?: Tensor | undefined;
   readonly causal?: boolean;
 }
 
-/** Attention of one layer, over its own stream or over the encoder's states. Scores are not divided by √K. */
+/** Self-attention or cross-attention of one layer. Scores are not divided by √K. */
 class T5Attention extends Module {
   readonly q: Linear;
   readonly k: Linear;
   readonly v: Linear;
   readonly o: Linear;
-  /** The first layer of a stack has it, for all of them. */
+  /** Relative bias, in the first layer of a stack, for all layers. */
   readonly relative_attention_bias: RelativePositionBias | null;
   readonly dropout: Dropout;
   readonly headWidth: number;
 
-  /** @param options.bothWays - for a layer with a relative bias: whether keys behind the query have buckets of their own */
+  /** @param options.bothWays - gives the layer a relative bias; whether keys after the query have their own buckets */
   constructor(config: T5Config, options: { readonly bothWays?: boolean } = {}) {
     super();
     const { d_model, d_kv, num_heads, initializer_factor: factor } = config;
@@ -63,7 +63,7 @@ class T5Attention extends Module {
 
   /**
    * @param x - [B, T, D]
-   * @param read - [B, S, D], what keys and values are made of: x itself in self-attention
+   * @param read - [B, S, D], source of keys and values: x itself in self-attention
    */
   override forward(x: Tensor, read: Tensor, seen: T5Seen): Tensor {
     const heads = (features: Tensor) => splitHeads(features, this.headWidth);
@@ -75,7 +75,7 @@ class T5Attention extends Module {
   }
 }
 
-/** The first half of a layer: self-attention behind a norm, added to the residual stream. */
+/** The first half of a layer: self-attention after a norm, added to the residual stream. */
 class T5LayerSelfAttention extends Module {
   readonly SelfAttention: T5Attention;
   readonly layer_norm: RMSNorm;
@@ -94,7 +94,7 @@ class T5LayerSelfAttention extends Module {
   }
 }
 
-/** The middle of a decoder's layer: attention over the encoder's states. */
+/** The middle of a decoder's layer: cross-attention to the encoder's states. */
 class T5LayerCrossAttention extends Module {
   readonly EncDecAttention: T5Attention;
   readonly layer_norm: RMSNorm;
@@ -158,7 +158,7 @@ class T5DenseGatedActDense extends Module {
   }
 }
 
-/** The last half of a layer. */
+/** The last part of a layer: feed-forward after a norm, added to the residual stream. */
 class T5LayerFF extends Module {
   readonly DenseReluDense: T5DenseActDense | T5DenseGatedActDense;
   readonly layer_norm: RMSNorm;
@@ -177,11 +177,11 @@ class T5LayerFF extends Module {
   }
 }
 
-/** What a layer hands to the next one. */
+/** Input and output of a layer. */
 export interface T5Stream {
   /** [B, T, D]. */
   readonly x: Tensor;
-  /** [1, H, T, T], made by the stack's first layer; undefined before it. */
+  /** [1, H, T, T], computed by the stack's first layer; undefined before it. */
   readonly bias: Tensor | undefined;
 }
 
@@ -199,7 +199,7 @@ export class T5EncoderBlock extends Module {
   }
 
   /**
-   * @param length - S, of which a rank's x may have a share
+   * @param length - S; a rank's x may have only a share of it
    * @param mask - bool [B, 1, 1, S]
    */
   override forward({ x, bias: given }: T5Stream, length: number, mask: Tensor | undefined): T5Stream {
@@ -223,15 +223,15 @@ export class T5DecoderBlock extends Module {
     this.layer = new ModuleList([this.#attention, this.#crossAttention, this.#feedForward]);
   }
 
-  /** Over the decoder's own positions. */
+  /** The decoder's self-attention. */
   get ownAttention(): T5Attention {
     return this.#attention.SelfAttention;
   }
 
   /**
-   * @param places - T, of which a rank's x may have a share, and the position of the first
-   * @param masks.own - bool [B, 1, 1, T], beside the causal rule
-   * @param states - [B, S, D], of the encoder
+   * @param places - T, of which a rank's x may have only a share, and the position of the first
+   * @param masks.own - bool [B, 1, 1, T], combined with the causal mask
+   * @param states - [B, S, D], the encoder's
    * @param masks.states - bool [B, 1, 1, S]
    */
   override forward(

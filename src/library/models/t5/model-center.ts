@@ -2,7 +2,7 @@ import { everywhere, type ModelCenterForm, type ModelCenterTensor } from "../for
 import { below, eachLayer, tensors, weights } from "../formats/weight-map.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
-/** ModelCenter's T5: relative biases stand beside the stacks there, in the first layer of each with Hugging Face. */
+/** ModelCenter's T5: relative biases are beside the stacks there, and in each stack's first layer in Hugging Face. */
 const form: ModelCenterForm<T5Config> = {
   architecture: ["T5", "ForConditionalGeneration"],
   fields: {

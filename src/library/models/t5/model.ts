@@ -24,12 +24,12 @@ import { t5Plan } from "./tensor-plan.ts";
 
 // B batch, S positions of the encoder, T of the decoder, D width, V vocabulary.
 
-/** What surrounds the layers of both stacks. */
+/** Common base of both stacks. */
 abstract class T5Stack<Block extends Module> extends Module {
   readonly dropout: Dropout;
   readonly block: ModuleList<Block>;
   readonly final_layer_norm: RMSNorm;
-  /** Behind the norm; Hugging Face has one dropout at both ends. */
+  /** After the norm; Hugging Face uses one dropout at both ends. */
   readonly final_dropout: Dropout;
 
   constructor(config: T5Config, blocks: readonly Block[]) {
@@ -49,7 +49,7 @@ abstract class T5Stack<Block extends Module> extends Module {
   }
 }
 
-/** Reads a text: every position sees all others. */
+/** Encodes a text: every position attends to all others. */
 class T5Encoder extends T5Stack<T5EncoderBlock> {
   constructor(config: T5Config) {
     super(
@@ -66,7 +66,7 @@ class T5Encoder extends T5Stack<T5EncoderBlock> {
   }
 }
 
-/** Writes a text: every position sees those before it, and all of the encoder's. */
+/** Decodes a text: every position attends to those before it, and to all of the encoder's. */
 class T5Decoder extends T5Stack<T5DecoderBlock> {
   constructor(config: T5Config) {
     super(
@@ -77,7 +77,7 @@ class T5Decoder extends T5Stack<T5DecoderBlock> {
 
   /**
    * @param embedded - [B, T, D]
-   * @param states - [B, S, D], of the encoder
+   * @param states - [B, S, D], the encoder's
    * @param masks - bool [B, 1, 1, T] and [B, 1, 1, S]
    * @returns [B, T, D]
    */
@@ -93,22 +93,22 @@ class T5Decoder extends T5Stack<T5DecoderBlock> {
   }
 }
 
-/** What T5 reads. Labels, or what the decoder begins with, or both. */
+/** Input of T5: labels, decoder inputs, or both. */
 export type T5Batch = {
   /** [B, S], int64. */
   readonly inputIds: Tensor;
-  /** [B, S], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
+  /** [B, S], int64 or bool: 0 at padding. Default: no padding. */
   readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64. Default: the labels shifted by one, behind the start token. */
+  /** [B, T], int64. Default: the labels, shifted by one, after the start token. */
   readonly decoderInputIds?: Tensor | undefined;
-  /** [B, T], int64 or bool: 0 where the decoder's row is padded. */
+  /** [B, T], int64 or bool: 0 at the decoder's padding. */
   readonly decoderAttentionMask?: Tensor | undefined;
-  /** [B, T], int64: what each position of the decoder is asked for; −100 counts for nothing. */
+  /** [B, T], int64: targets of the decoder's positions; −100 is left out of the loss. */
   readonly labels?: Tensor | undefined;
 };
 
 /**
- * T5 that writes a text for a text. Parameters are named as Hugging Face names them.
+ * T5 for text generation from a text. Parameters have Hugging Face's names.
  * @see Raffel et al. 2020, https://arxiv.org/abs/1910.10683
  */
 export class T5ForConditionalGeneration extends Module implements TaskModel {
@@ -131,7 +131,7 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     if (tie_word_embeddings) this.lm_head.weight = this.shared.weight;
   }
 
-  /** How Hugging Face's files name these parameters. */
+  /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
     return t5Naming(this.config.tie_word_embeddings);
   }
@@ -145,7 +145,7 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
   }
 
   /**
-   * @returns `loss` (float32 scalar, mean nats a token) where the batch has labels, else `logits` [B, T, V]
+   * @returns `loss` (float32 scalar, mean nats per token) if the batch has labels, else `logits` [B, T, V]
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(batch: T5Batch): ModelOutputs {
@@ -175,7 +175,7 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
       where: "T5",
       expected: "labels or decoderInputIds",
       got: "neither",
-      hint: "pass what the decoder begins with",
+      hint: "pass the decoder's first tokens",
     });
   }
 }

@@ -3,8 +3,8 @@ import { column, row } from "../uneven.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
 /**
- * How tensor parallelism splits T5: attention and its relative bias by heads, feed-forward layers by inner features, the
- * shared embedding by words; every rank gets all of the encoder's states.
+ * T5's tensor-parallel plan: attention and its relative bias are split by heads, feed-forward layers by inner features, the shared
+ * embedding by words; every rank has all of the encoder's states.
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
 export function t5Plan(config: T5Config): TensorPlan {

@@ -17,7 +17,7 @@ import type { HeadConfig, TextEncoderFamily } from "./text-encoder.ts";
 
 // B rows, T positions, D width, C labels.
 
-/** What a row is about: one label of several, several at once, or a number; of its pooled vector. */
+/** Classifies rows by their pooled vectors: one label, several at once, or a number. */
 export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHead<Config> {
   readonly dropout: Dropout;
   readonly classifier: Linear;
@@ -30,7 +30,7 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
   }
 
   /**
-   * @param batch - a text a row, and `labels`, [B] or [B, C]: see `rowLoss`
+   * @param batch - a text per row, and `labels`, [B] or [B, C]: see `rowLoss`
    * @returns `loss`, or `logits` [B, C]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
@@ -40,7 +40,7 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
   }
 }
 
-/** What each position is: names, parts of speech. */
+/** Classifies positions: names, parts of speech. */
 export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<Config> {
   readonly dropout: Dropout;
   readonly classifier: Linear;
@@ -53,8 +53,8 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
   }
 
   /**
-   * @param batch - a text a row, and `labels`, int64 [B, T]; −100 counts for nothing
-   * @returns `loss`, a mean over the positions that count, or `logits` [B, T, C]
+   * @param batch - a text per row, and `labels`, int64 [B, T]; −100 is left out of the loss
+   * @returns `loss`, a mean over the positions in it, or `logits` [B, T, C]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
     const logits = this.classifier.forward(this.dropout.forward(this.encode(batch)));
@@ -62,14 +62,14 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
   }
 }
 
-/** A question's text, and where in it the answer begins and ends. */
+/** Questions with texts, and the positions of the answers' starts and ends. */
 export type SpanBatch = EncoderBatch & {
-  /** [B], int64, counted from the beginning of each sample; beyond it where there is no answer. */
+  /** [B], int64, from the start of each sample; beyond its end if there is no answer. */
   readonly startPositions?: Tensor | undefined;
   readonly endPositions?: Tensor | undefined;
 };
 
-/** Where in a row the answer to a question begins and ends. */
+/** Finds the start and end of a question's answer. */
 export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead<Config> {
   readonly qa_outputs: Linear;
 
@@ -80,8 +80,8 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
   }
 
   /**
-   * @returns `loss` where both positions are given, else `startLogits` and `endLogits`, [B, T] each; of samples that share a row
-   *   [n, L], L positions of the longest
+   * @returns `loss` if both positions are given, else `startLogits` and `endLogits`, [B, T] each; for packed samples [n, L], with L
+   *   positions of the longest
    */
   override forward({ startPositions, endPositions, ...batch }: SpanBatch): ModelOutputs {
     const logits = this.qa_outputs.forward(this.encode(batch)); // [B, T, 2]
@@ -97,7 +97,7 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
   }
 }
 
-/** So low that no probability is left where a shorter sample has no position; finite, so that nothing times it is NaN. */
+/** Logit of positions that a shorter sample lacks: probability 0, but finite, so that products are not NaN. */
 const NEVER = -30000;
 
 function outputs({ hidden_size, initializer_range }: HeadConfig, count: number): Linear {

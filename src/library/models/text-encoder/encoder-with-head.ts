@@ -4,7 +4,7 @@ import type { EncoderBatch, ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { HeadConfig, HeadNeeds, TextEncoder, TextEncoderFamily } from "./text-encoder.ts";
 
-/** An encoder, under its family's name, and behind it the head of a task. */
+/** An encoder, under its family's name, with the head of a task. */
 export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
   extends Module
   implements TaskModel
@@ -31,10 +31,10 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
     this.#suffix = suffix;
     this.#needs = needs;
     this.#encoder = family.build(this.config, needs);
-    Object.assign(this, { [family.prefix]: this.#encoder }); // a module's name is its property's
+    Object.assign(this, { [family.prefix]: this.#encoder }); // modules are named by their property
   }
 
-  /** Reads `loss` off a batch with labels, and off others what the head answers. */
+  /** Returns `loss` for a batch with labels, else the head's output. */
   abstract override forward(batch: EncoderBatch): ModelOutputs;
 
   get stateNaming(): StateNaming {
@@ -55,7 +55,7 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
     };
   }
 
-  /** The name of the output layer over the words, which is split by them and may be tied to them; undefined for a head without one. */
+  /** Name of the output layer for words, which is split by words and may be tied; undefined for other heads. */
   protected get decoderName(): string | undefined {
     return undefined;
   }
@@ -65,22 +65,22 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
     return this.#family.dropoutOf(this.config);
   }
 
-  /** Of the words: what an output layer is tied to. */
+  /** The embedding of words, to which an output layer may be tied. */
   protected get wordEmbedding(): Parameter {
     return this.#encoder.embeddings.word_embeddings.weight;
   }
 
-  /** [B, T, D]; of a head that reads the first position there may be no others. */
+  /** [B, T, D]; if the head reads only first positions, there may be no others. */
   protected encode(batch: EncoderBatch): Tensor {
     return this.#encoder.forward(batch);
   }
 
-  /** What {@link encode} returned → [B, D]. */
+  /** First positions of the result of {@link encode}: [B, D]. */
   protected first(hidden: Tensor, batch: EncoderBatch): Tensor {
     return this.#encoder.first(hidden, batch);
   }
 
-  /** The same, pooled, where the head needs that. */
+  /** First positions, pooled if the head needs that. */
   protected pool(hidden: Tensor, batch: EncoderBatch): Tensor {
     return (this.#encoder.pooler as NonNullable<TextEncoder["pooler"]>).forward(this.first(hidden, batch));
   }

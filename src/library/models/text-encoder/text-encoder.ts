@@ -5,25 +5,25 @@ import type { ProblemType, Reads } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 
-/** A stack that reads text both ways. */
+/** A stack that reads text in both directions. */
 export interface TextEncoder extends Module {
   readonly embeddings: Module & { readonly word_embeddings: Embedding };
-  /** What makes one vector a sample of its first position, [B, D] → [B, D]; null where no head asked for it. */
+  /** Pools each sample's first position, [B, D] → [B, D]; null if the head does not need it. */
   readonly pooler: (Module & { forward(first: Tensor): Tensor }) | null;
-  /** @returns hidden states [B, T, D]; where the first position alone is read there may be no others */
+  /** @returns hidden states [B, T, D]; if only first positions are read, there may be no others */
   forward(batch: EncoderBatch): Tensor;
-  /** The first position of what forward returned, [B, D]; of each sample of a batch whose samples share a row. */
+  /** The first position of forward's output, [B, D]; for packed samples one row each. */
   first(hidden: Tensor, batch: EncoderBatch): Tensor;
 }
 
-/** What a head takes of an encoder. */
+/** An encoder's options for its head. */
 export interface HeadNeeds {
   readonly reads: Reads;
-  /** Whether the first position is pooled for it. */
+  /** Whether the first position is pooled. */
   readonly pooled: boolean;
 }
 
-/** What heads read of a configuration. */
+/** The fields of a configuration that heads need. */
 export interface HeadConfig {
   readonly vocab_size: number;
   readonly hidden_size: number;
@@ -35,19 +35,19 @@ export interface HeadConfig {
   readonly problem_type: ProblemType;
 }
 
-/** A family of text encoders: how its files name it, and how it is built. */
+/** A family of text encoders: its names in files, and how to build it. */
 export interface TextEncoderFamily<Config extends HeadConfig = HeadConfig> {
-  /** The name of the encoder in a model with a head: `bert`. */
+  /** Name of the encoder in a model with a head: `bert`. */
   readonly prefix: string;
-  /** What the names of its architectures begin with: `Bert`. */
+  /** Prefix of its architectures' names: `Bert`. */
   readonly architecture: string;
   /** @throws {TroupeError} `MODEL_CONFIG` */
   configOf(fields: Readonly<Record<string, unknown>>): Config;
   build(config: Config, needs: HeadNeeds): TextEncoder;
-  /** Of classification heads. */
+  /** Dropout of classification heads. */
   dropoutOf(config: Config): number;
   plan(config: Config, reads: Reads): TensorPlan;
-  /** @param tied - names of output layers that are tied to others */
+  /** @param tied - names of tied output layers */
   naming(tied: readonly string[]): StateNaming;
   configJson(config: Config, architecture: string): NamedState["configJson"];
 }

@@ -5,9 +5,9 @@ import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import { EncoderWithHead } from "./encoder-with-head.ts";
 import type { HeadConfig } from "./text-encoder.ts";
 
-/** What stood at each position: features of the hidden states, and an output layer that is the words' embedding where they are tied. */
+/** Predicts the word at each position: features of the hidden states, and an output layer, which may be tied to the embedding. */
 export abstract class WordHead extends Module {
-  /** Of the words. Where the output layer is not tied it has a bias of its own, and this one is of no use. */
+  /** Bias of the words. An output layer that is not tied has its own, and this one is unused. */
   readonly bias: Parameter;
   readonly decoder: VocabularyHead;
 
@@ -29,22 +29,22 @@ export abstract class WordHead extends Module {
   /** [B, T, D] → [B, T, width]. */
   protected abstract features(hidden: Tensor): Tensor;
 
-  /** @returns the loss where labels [B, T] are given, else logits [B, T, V] */
+  /** @returns the loss if there are labels [B, T], else logits [B, T, V] */
   override forward(hidden: Tensor, labels: Tensor | undefined): Tensor {
     return this.decoder.forward(this.features(hidden), labels && { targets: labels });
   }
 }
 
-/** An encoder that fills gaps. */
+/** An encoder for masked language modelling. */
 export abstract class MaskedLanguageModel<Config extends HeadConfig> extends EncoderWithHead<Config> {
-  /** The head over the words. */
+  /** The head for words. */
   protected abstract get words(): Module & {
     forward(hidden: Tensor, labels: Tensor | undefined): Tensor;
   };
 
   /**
-   * @param batch - a text a row, and `labels`, int64 [B, T]: what stood there; −100 counts for nothing
-   * @returns `loss`, nats a gap, or `logits` [B, T, V]
+   * @param batch - a text per row, and `labels`, int64 [B, T]: the original tokens; −100 is left out of the loss
+   * @returns `loss`, mean nats per masked token, or `logits` [B, T, V]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
     const answer = this.words.forward(this.encode(batch), labels);

@@ -25,7 +25,7 @@ const vitFields = {
   attention_probs_dropout_prob: probability(0),
   initializer_range: positive(0.02),
   layer_norm_eps: positive(1e-12),
-  /** Pixels, of height and width where they differ. */
+  /** Pixels, or height and width if they differ. */
   image_size: sizeOrPair(224),
   patch_size: sizeOrPair(16),
   num_channels: size(3),

@@ -80,7 +80,7 @@ class ViTAttention extends Module {
   }
 }
 
-/** One layer: attention and feed-forward, each behind a norm and added to the residual stream. */
+/** One layer: attention and feed-forward, each after a norm and added to the residual stream. */
 class ViTLayer extends Module {
   readonly attention: ViTAttention;
   readonly intermediate: EncoderIntermediate;
@@ -142,7 +142,7 @@ class ViTModel extends Module {
 
   /**
    * @param pixels - [B, C, height, width], float
-   * @returns [B, D], of the picture's own position
+   * @returns [B, D], the class token's position
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(pixels: Tensor): Tensor {
@@ -151,7 +151,7 @@ class ViTModel extends Module {
   }
 }
 
-/** ViT that tells what a picture shows. */
+/** ViT for image classification. */
 export class ViTForImageClassification extends Module implements TaskModel {
   readonly config: ViTConfig;
   readonly vit: ViTModel;

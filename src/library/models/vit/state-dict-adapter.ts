@@ -2,7 +2,7 @@ import { configJsonOf } from "../config-fields.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { ViTConfig } from "./config.ts";
 
-/** Files name ViT as it was published; transformers 5 names its own modules otherwise, and some files follow. */
+/** Names of ViT's parameters in files: as published; some files use those of transformers 5. */
 export const vitNaming: StateNaming = {
   prefix: "vit.",
   ignored: [/^embeddings\.mask_token$/],
@@ -27,7 +27,7 @@ export const vitNaming: StateNaming = {
   head: { outsidePrefix: true, names: [/^pooler\./] },
 };
 
-/** The config.json that goes with such a file. */
+/** The config.json for such a file. */
 export function vitConfigJson(config: ViTConfig): NamedState["configJson"] {
   return configJsonOf(config, "vit", "ViTForImageClassification");
 }

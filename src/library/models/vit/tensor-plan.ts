@@ -3,7 +3,7 @@ import { stackPlan } from "../stack-plan.ts";
 import { column, row } from "../uneven.ts";
 import type { ViTConfig } from "./config.ts";
 
-/** How tensor parallelism splits ViT: attention by heads, the feed-forward half by inner features; patches stay whole. */
+/** ViT's tensor-parallel plan: attention is split by heads, the feed-forward half by inner features; patches are not split. */
 export function vitPlan({ hidden_size, num_attention_heads, num_hidden_layers }: ViTConfig): TensorPlan {
   const unit = hidden_size / num_attention_heads;
   const layer: TensorPlan = {

@@ -2,7 +2,7 @@ import { Conv1d, LayerNorm, Linear, Module, ModuleList } from "../../../compute/
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { outputWidth, type SpeechConfig } from "./config.ts";
 
-// B recordings, T frames, D width of the layers, O width behind them.
+// B recordings, T frames, D width of the layers, O output width.
 
 class AdapterLayer extends Module {
   readonly conv: Conv1d;
@@ -18,7 +18,7 @@ class AdapterLayer extends Module {
   }
 }
 
-/** Convolutions that make fewer frames of those behind the layers. */
+/** Convolutions that reduce the number of frames after the layers. */
 export class SpeechAdapter extends Module {
   readonly proj: Linear | null;
   readonly proj_layer_norm: LayerNorm | null;

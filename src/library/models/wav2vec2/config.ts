@@ -17,7 +17,7 @@ import {
   tokenId,
 } from "../config-fields.ts";
 
-/** What wav2vec 2 and data2vec's model of speech have in common, by the field names of Hugging Face's config.json. */
+/** Common fields of wav2vec 2 and data2vec's audio model, by Hugging Face's names in config.json. */
 export const speechFields = {
   vocab_size: size(32),
   hidden_size: size(768),
@@ -30,7 +30,7 @@ export const speechFields = {
   attention_dropout: probability(0.1),
   feat_proj_dropout: probability(0),
   final_dropout: probability(0.1),
-  /** With what probability a layer is left out while training. */
+  /** Probability that training skips a layer. */
   layerdrop: probability(0.1),
   initializer_range: positive(0.02),
   layer_norm_eps: positive(1e-5),
@@ -40,62 +40,62 @@ export const speechFields = {
   conv_kernel: sizes([10, 3, 3, 3, 3, 2, 2]),
   conv_bias: flag(false),
   num_conv_pos_embedding_groups: size(16),
-  /** Whether frames and features are masked while training: the next six fields say how many. */
+  /** Whether training masks frames and features, as the next six fields say. */
   apply_spec_augment: flag(true),
-  /** About which part of the frames. */
+  /** Approximate share of masked frames. */
   mask_time_prob: share(0.05),
-  /** Frames that are masked together. */
+  /** Frames in a masked span. */
   mask_time_length: size(10),
-  /** How many such spans a recording has at least. */
+  /** Minimum number of masked spans in a recording. */
   mask_time_min_masks: count(2),
   mask_feature_prob: share(0),
   mask_feature_length: size(10),
   mask_feature_min_masks: count(0),
   ctc_loss_reduction: oneOf<"mean" | "sum">("sum", ["mean", "sum"]),
   ctc_zero_infinity: flag(false),
-  /** The blank of the CTC loss. */
+  /** Blank of the CTC loss. */
   pad_token_id: tokenId(0),
-  /** Whether convolutions behind the layers make fewer frames of them. */
+  /** Whether convolutions after the layers reduce the number of frames. */
   add_adapter: flag(false),
   num_adapter_layers: depth(3),
   adapter_kernel_size: size(3),
   adapter_stride: size(2),
-  /** Width behind the adapter; null for the layers'. */
+  /** Width after the adapter; null for the layers'. */
   output_hidden_size: sizeOrNull(),
-  /** Whether a classifier reads a mean of all layers' states, whose weights it learns; else the last ones. */
+  /** Whether a classifier reads a mean of all layers' states with learned weights; else the last states. */
   use_weighted_layer_sum: flag(false),
-  /** Width of what a classifier averages over the frames. */
+  /** Width of the projected states that a classifier averages over frames. */
   classifier_proj_size: size(256),
   id2label: labelNames(),
 } as const;
 
 const wav2vec2Fields = {
   ...speechFields,
-  /** Whether only the first convolution is normed, over time, or every one, over channels. */
+  /** Norms of convolutions: "group", of the first one over time, or "layer", of all over channels. */
   feat_extract_norm: oneOf<"group" | "layer">("group", ["group", "layer"]),
-  /** Places that the convolution of positions sees. */
+  /** Kernel size of the positional convolution. */
   num_conv_pos_embeddings: size(128),
-  /** Whether norms stand before the halves of a layer. */
+  /** Whether norms come before the halves of a layer. */
   do_stable_layer_norm: flag(false),
-  /** Inner width of what each layer with norms before its halves adds for a language of its own; null where there is no such thing. */
+  /** Inner width of each layer's language adapter, for layers with norms before their halves; null: no adapters. */
   adapter_attn_dim: sizeOrNull(),
-  /** Pre-training alone reads what follows. Codes that a codebook has, and codebooks: a frame's target is one code of each. */
+  /** The following fields are for pre-training only. Codes in a codebook; a frame's target is one code of each codebook. */
   num_codevectors_per_group: size(320),
   num_codevector_groups: size(2),
-  /** Width of all of a frame's codes side by side. */
+  /** Width of all of a frame's codes together. */
   codevector_dim: size(256),
   /** Width in which states and targets are compared. */
   proj_codevector_dim: size(256),
   feat_quantizer_dropout: probability(0),
-  /** What cosines are divided by. */
+  /** Divisor of the cosines. */
   contrastive_logits_temperature: positive(0.1),
-  /** Other frames that each masked one is to be told from: for who draws them. */
+  /** Number of distractors drawn for each masked frame. */
   num_negatives: size(100),
-  /** What an even use of the codes counts beside the contrast. */
+  /** Weight of the diversity loss. */
   diversity_loss_weight: share(0.1),
 } as const;
 
-/** What the parts of a speech model read of its configuration. */
+/** The fields of a configuration that the parts of a speech model need. */
 export type SpeechConfig = ConfigOf<typeof speechFields> & {
   readonly feat_extract_norm: "group" | "layer";
   readonly do_stable_layer_norm: boolean;
@@ -117,12 +117,12 @@ export function wav2vec2Config(given: Readonly<Record<string, unknown>> = {}): W
   return config;
 }
 
-/** How many convolutions there are, which conv_dim says already. */
+/** Field with the number of convolutions, which must be the length of conv_dim. */
 export const NUM_CONVOLUTIONS = "num_feat_extract_layers";
 
 /**
- * @param numConvolutions - as {@link NUM_CONVOLUTIONS} says, where it is told
- * @throws {TroupeError} `MODEL_CONFIG` for fields that do not fit each other
+ * @param numConvolutions - the value of {@link NUM_CONVOLUTIONS}, if given
+ * @throws {TroupeError} `MODEL_CONFIG` for fields that contradict each other
  */
 export function checkSpeech(
   where: string,
@@ -141,21 +141,21 @@ export function checkSpeech(
   const { mask_feature_prob, mask_feature_length, layerdrop, add_adapter } = config;
   const masks = mask_feature_prob === 0 || mask_feature_length <= width;
   checkField(where, "mask_feature_length", masks, `at most hidden_size = ${width}`, mask_feature_length);
-  // A layer of it makes fewer frames: what it is given cannot stand for what it makes.
-  checkField(where, "layerdrop", !add_adapter || layerdrop === 0, "0 beside add_adapter", layerdrop);
+  // The adapter changes the number of frames, so its layers cannot be skipped.
+  checkField(where, "layerdrop", !add_adapter || layerdrop === 0, "0 with add_adapter", layerdrop);
 }
 
-/** Whether a model has a vector that stands for masked frames, as transformers has it. */
+/** Whether a model has a vector for masked frames, as in transformers. */
 export function hasMaskVector({ mask_time_prob, mask_feature_prob }: SpeechConfig): boolean {
   return mask_time_prob > 0 || mask_feature_prob > 0;
 }
 
-/** How wide the states are that a head reads. */
+/** Width of the states that a head reads. */
 export function outputWidth({ add_adapter, output_hidden_size, hidden_size }: SpeechConfig): number {
   return add_adapter ? (output_hidden_size ?? hidden_size) : hidden_size;
 }
 
-/** A part of a whole, or more than all of it, since spans may overlap. */
+/** A share, possibly above 1 since spans may overlap. */
 function share(value: number): Field<number> {
   return {
     default: value,

@@ -21,18 +21,18 @@ import { SpecAugment } from "./spec-augment.ts";
 
 // B recordings, N samples, T frames, D width.
 
-/** What frames are told of where they stand: [B, T, D] → [B, T, D]. */
+/** Computes positions of frames from the frames: [B, T, D] → [B, T, D]. */
 export type Positions = Module & { forward(x: Tensor): Tensor };
 
-/** Tensors by name that go from stage to stage of a pipeline with the states, through every layer. */
+/** Named tensors that pass through every layer, so that in a pipeline they reach the last stage. */
 export type Carried = Readonly<Record<string, Tensor>>;
 
-/** States, and what is carried beside them. */
+/** States, and the tensors that pass along. */
 export interface CarryingStates {
   /** [B, T, D]. */
   readonly hidden: Tensor;
   readonly carried: Carried | undefined;
-  /** Where it is kept: what each layer so far has read, [B, T, D], and behind them all what the last has made, before its norm. */
+  /** If kept: each layer's input so far, [B, T, D], and after all layers the last output, before its norm. */
   readonly stream: readonly Tensor[] | undefined;
 }
 
@@ -40,13 +40,13 @@ function handedOn(carried: Carried): Carried {
   return Object.fromEntries(Object.entries(carried).map(([name, tensor]) => [name, tensor.alias()]));
 }
 
-/** What pre-training asks of the stack beside its states. */
+/** Options of pre-training and of classifiers. */
 export interface StackOptions {
-  /** bool [B, T]: which frames are masked; drawn while training where undefined. */
+  /** bool [B, T]: masked frames. Default: drawn in training. */
   readonly masked?: Tensor | undefined;
-  /** What is made of the frames, normed, before they are masked, and needed behind the layers: [B, T, C] → tensors. */
+  /** Computes tensors that are needed after the layers from the normalized frames before masking: [B, T, C] → tensors. */
   readonly carry?: (normed: Tensor) => Carried;
-  /** Whether the residual stream is kept, layer by layer, for who is behind them all. */
+  /** Whether all layers' states are kept. */
   readonly keepsStream?: boolean;
 }
 
@@ -72,7 +72,7 @@ class FeedForward extends Module {
   }
 }
 
-/** What a layer adds for a language of its own: all that is tuned for it. */
+/** A layer's adapter to a language: the only part that is trained for it. */
 class LanguageAdapter extends Module {
   readonly norm: LayerNorm;
   readonly linear_1: Linear;
@@ -119,7 +119,7 @@ class EncoderLayer extends Module {
     this.#normFirst = do_stable_layer_norm;
   }
 
-  /** @param carried - handed on as it is @param stream - of the layers before, to which what this one reads is added */
+  /** @param carried - returned unchanged @param stream - inputs of earlier layers, to which this one's is added */
   override forward(x: Tensor, mask?: Tensor, carried?: Carried, stream?: readonly Tensor[]): CarryingStates {
     const hidden = this.layerdrop.forward(this.#transform(x, mask), x);
     const kept = stream && [...stream, x].map((each) => each.alias());
@@ -143,7 +143,7 @@ class Encoder extends Module {
   readonly layer_norm: LayerNorm;
   readonly dropout: Dropout;
   readonly layers: ModuleList<EncoderLayer>;
-  /** Where the residual stream ends. */
+  /** Marks the end of the residual stream. */
   readonly end: Identity;
   readonly #normFirst: boolean;
 
@@ -159,7 +159,7 @@ class Encoder extends Module {
     this.#normFirst = config.do_stable_layer_norm;
   }
 
-  /** @param present - bool [B, T]: which frames are no padding */
+  /** @param present - bool [B, T]: false at padding */
   override forward(
     frames: Tensor,
     present: Tensor | undefined,
@@ -182,9 +182,9 @@ class Encoder extends Module {
   }
 }
 
-/** The stack without a head: from samples to states. */
+/** The stack without a head: samples to states. */
 export class SpeechModel extends Module {
-  /** What stands for masked frames; null where none ever are. */
+  /** Replaces masked frames; null if frames are never masked. */
   readonly masked_spec_embed: Parameter | null;
   readonly feature_extractor: FeatureExtractor;
   readonly feature_projection: FeatureProjection;
@@ -206,7 +206,7 @@ export class SpeechModel extends Module {
     this.#config = config;
   }
 
-  /** @returns `hidden` [B, T, D], of the adapter's frames and width where there is one, what `carry` made, and the stream */
+  /** @returns `hidden` [B, T, D], after the adapter, if any, with its frames and width; the result of `carry`; and the stream */
   override forward(
     samples: Tensor,
     attentionMask: Tensor | undefined,

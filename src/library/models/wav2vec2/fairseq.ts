@@ -11,14 +11,14 @@ const layer: readonly WeightRow[] = [
   }),
 ];
 
-/** One weight-normed convolution of positions. */
+/** A positional convolution with weight normalization. */
 const positions: readonly WeightRow[] = tensors({
   "pos_conv.0.weight_g": "pos_conv_embed.conv.parametrizations.weight.original0",
   "pos_conv.0.weight_v": "pos_conv_embed.conv.parametrizations.weight.original1",
   "pos_conv.0.bias": "pos_conv_embed.conv.bias",
 });
 
-/** The parts of pre-training beside the stack. */
+/** Parts of pre-training outside the stack. */
 const preTraining: readonly WeightRow[] = [
   ...tensors({ "quantizer.vars": "quantizer.codevectors" }),
   ...modules({
@@ -28,7 +28,7 @@ const preTraining: readonly WeightRow[] = [
   }),
 ];
 
-/** wav2vec 2; where the architecture is `Wav2Vec2ForPreTraining`, what pretraining alone needs is kept. */
+/** wav2vec 2; parts for pre-training only are kept if the architecture is `Wav2Vec2ForPreTraining`. */
 const form: FairseqForm = ({ feat_extract_norm }, architecture) =>
   fairseqSpeech({
     prefix: "wav2vec2",
@@ -39,9 +39,9 @@ const form: FairseqForm = ({ feat_extract_norm }, architecture) =>
 export default form;
 
 /**
- * A model of speech: pretrained alone, or below the model that was tuned to write what is said.
+ * A speech model: pre-trained, or nested in a model tuned for speech recognition.
  * @param prefix - of Hugging Face's names
- * @param isNormed - whether every convolution of the waves has a norm of its own
+ * @param isNormed - whether every convolution of the samples has a norm
  */
 export function fairseqSpeech({
   prefix,
@@ -80,7 +80,7 @@ export function fairseqSpeech({
       ...ofPreTraining.map((row) => ({ ...row, there: `${stack}.${row.there}` })),
     ],
     renamed: [[/^(?!w2v_encoder\.)(w2v_model\.)?/, "w2v_encoder.w2v_model."]],
-    // What pretraining alone needs, and the averaged teacher.
+    // Parts for pre-training only, and the averaged teacher.
     ignored: [
       ...bookkeeping,
       isPreTraining

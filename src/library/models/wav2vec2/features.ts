@@ -17,7 +17,7 @@ import type { SpeechConfig, Wav2Vec2Config } from "./config.ts";
 
 // B recordings, N samples, C channels, T frames, D width.
 
-/** One convolution over time, and its norm, if it has one. */
+/** A convolution over time with an optional norm. */
 class ConvLayer extends Module {
   readonly conv: Conv1d;
   readonly layer_norm: GroupNorm | LayerNorm | null;
@@ -45,12 +45,12 @@ class ConvLayer extends Module {
     const { layer_norm: norm } = this;
     if (norm === null) return x;
     if (norm instanceof GroupNorm) return norm.forward(x);
-    // As the next convolution lays it out: where an activation and its gradient differ in that, it is not vectorised.
+    // In the next convolution's layout: activations whose input and gradient have different layouts are not vectorized.
     return norm.forward(x.transpose(1, 2)).transpose(1, 2).contiguous();
   }
 }
 
-/** Samples to frames. */
+/** Converts samples to frames. */
 export class FeatureExtractor extends Module {
   readonly conv_layers: ModuleList<ConvLayer>;
 
@@ -67,7 +67,7 @@ export class FeatureExtractor extends Module {
   }
 }
 
-/** Frames as wide as the layers. */
+/** Maps frames to the layers' width. */
 export class FeatureProjection extends Module {
   readonly layer_norm: LayerNorm;
   readonly projection: Linear;
@@ -81,14 +81,14 @@ export class FeatureProjection extends Module {
     this.dropout = new Dropout(config.feat_proj_dropout);
   }
 
-  /** @returns `projected` [B, T, D], and `normed` [B, T, C], what it is made of */
+  /** @returns `projected` [B, T, D], and its normalized input `normed` [B, T, C] */
   override forward(frames: Tensor): { readonly normed: Tensor; readonly projected: Tensor } {
     const normed = this.layer_norm.forward(frames);
     return { normed, projected: this.dropout.forward(this.projection.forward(normed)) };
   }
 }
 
-/** What frames tell of where they stand: a wide convolution of their neighbours. */
+/** Positions of frames by a wide convolution. */
 export class PositionalConvolution extends Module {
   readonly conv: WeightNormConv1d;
   readonly #activation: (x: Tensor) => Tensor;
@@ -112,12 +112,12 @@ export class PositionalConvolution extends Module {
   /** [B, T, D] → [B, T, D]. */
   override forward(x: Tensor): Tensor {
     const length = x.shape[1] ?? 0;
-    const convolved = this.conv.forward(x.transpose(1, 2)).narrow(2, 0, length); // an even kernel makes one more
+    const convolved = this.conv.forward(x.transpose(1, 2)).narrow(2, 0, length); // an even kernel adds a frame
     return this.#activation(convolved.transpose(1, 2).contiguous());
   }
 }
 
-/** How many frames so many samples make: int64 [B] → int64 [B]. */
+/** Number of frames for a number of samples: int64 [B] → int64 [B]. */
 export function numFrames(
   numSamples: Tensor,
   { conv_kernel, conv_stride }: Pick<SpeechConfig, "conv_kernel" | "conv_stride">,
@@ -133,7 +133,7 @@ export function numFrames(
 }
 
 /**
- * @param where - the model that is given them
+ * @param where - name of the model, for the error
  * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame
  */
 export function checkSamples(
@@ -153,7 +153,7 @@ export function checkSamples(
   );
 }
 
-/** How many of them are left behind the adapter, where there is one: int64 [B] → int64 [B]. */
+/** Number of frames after the adapter, if any: int64 [B] → int64 [B]. */
 export function numAdapted(
   frames: Tensor,
   {
@@ -168,7 +168,7 @@ export function numAdapted(
   return left;
 }
 
-/** Biases begin at 0, matrices normal. */
+/** A linear map with normal weights; biases start at 0. */
 export function linear(
   numInputs: number,
   numOutputs: number,

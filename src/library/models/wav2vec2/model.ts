@@ -15,15 +15,15 @@ const wav2vec2: SpeechFamily<Wav2Vec2Config> = {
 };
 
 /**
- * wav2vec 2 that writes down what is said.
+ * wav2vec 2 for speech recognition.
  * @see Baevski et al. 2020, https://arxiv.org/abs/2006.11477
  */
 export class Wav2Vec2ForCTC extends ofFamily(SpeechForCTC<Wav2Vec2Config>, wav2vec2) {}
 
-/** wav2vec 2 that learns from recordings alone. */
+/** wav2vec 2 for pre-training on recordings alone. */
 export class Wav2Vec2ForPreTraining extends ofFamily(SpeechForPreTraining, wav2vec2) {}
 
-/** wav2vec 2 that says of a whole recording what it is. */
+/** wav2vec 2 for classification of recordings. */
 export class Wav2Vec2ForSequenceClassification extends ofFamily(
   SpeechForSequenceClassification<Wav2Vec2Config>,
   wav2vec2,

@@ -2,28 +2,28 @@ import { Drawing, Linear, normal, Parameter, uniform, zeros } from "../../../com
 import { type Device, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import type { Wav2Vec2Config } from "./config.ts";
 
-// B recordings, T frames, F width of frames, G codebooks of V codes each, C width of a frame's codes side by side.
+// B recordings, T frames, F width of frames, G codebooks of V codes each, C width of a frame's codes together.
 
-/** Frames as codes. */
+/** Frames quantized to codes. */
 export interface Quantized {
-  /** [B, T, C], the codes' vectors. */
+  /** [B, T, C], vectors of the codes. */
   readonly vectors: Tensor;
-  /** int64 [B, T], one number for the code of each codebook: equal where all of them are. */
+  /** int64 [B, T], a number for the combination of codes of all codebooks. */
   readonly codes: Tensor;
-  /** float32 scalar: how many codes of each codebook the masked frames seem to use, summed over the codebooks; at most G · V. */
+  /** float32 scalar: perplexity of the masked frames' codes, summed over the codebooks; at most G · V. */
   readonly perplexity: Tensor;
 }
 
 /**
- * Says of every frame which code of each codebook it is. While training codes are drawn, with noise of Gumbel's, and gradients are those of
- * the probabilities; in evaluation the likeliest is taken, and nothing comes back to the frames.
+ * Assigns each frame a code of each codebook. In training codes are sampled with Gumbel noise, and gradients are those of the
+ * probabilities (straight-through); in evaluation the likeliest is taken, without gradients to the frames.
  * @see Jang et al. 2017, https://arxiv.org/abs/1611.01144; Baevski et al. 2020 §2, https://arxiv.org/abs/2006.11477
  */
 export class GumbelQuantizer extends Drawing {
   /** [1, G · V, C / G]. */
   readonly codevectors: Parameter;
   readonly weight_proj: Linear;
-  /** How far from the likeliest codes are drawn, above 0. A job may lower it while it trains. */
+  /** Temperature of sampling, above 0: higher means further from the likeliest codes. A job may lower it during training. */
   temperature = 2;
   readonly #numGroups: number;
   readonly #numCodes: number;
@@ -42,8 +42,8 @@ export class GumbelQuantizer extends Drawing {
 
   /**
    * @param frames - [B, T, F]
-   * @param masked - bool [B, T], the frames that perplexity is told of; all where undefined
-   * @throws {TroupeError} `RANDOMNESS_UNBOUND` while training where nothing is bound
+   * @param masked - bool [B, T], frames for the perplexity; default all
+   * @throws {TroupeError} `RANDOMNESS_UNBOUND` in training without bound randomness
    */
   override forward(frames: Tensor, masked: Tensor | undefined): Quantized {
     const [batch = 0, length = 0] = frames.shape;
@@ -54,7 +54,7 @@ export class GumbelQuantizer extends Drawing {
     const chosen = scores.detach().argmax(-1); // [B · T, G]
     const hard = ops.oneHot(chosen, numCodes).to("float32");
     const soft = this.training ? scores.softmax(-1) : undefined;
-    const shares = soft === undefined ? hard : hard.sub(soft.detach()).add(soft); // the value of the one, the other's gradient
+    const shares = soft === undefined ? hard : hard.sub(soft.detach()).add(soft); // value of `hard`, gradient of `soft`
     const table = this.codevectors.tensor.view([groups, numCodes, -1]);
     const vectors = shares.to(table.dtype).transpose(0, 1).matmul(table); // [G, B · T, C / G]
     return {
@@ -64,7 +64,7 @@ export class GumbelQuantizer extends Drawing {
     };
   }
 
-  /** Of Gumbel's distribution. 0, which a draw of float32 may be, has no logarithm. */
+  /** Gumbel noise. A float32 draw may be 0, which has no logarithm. */
   #noise(logits: Tensor): Tensor {
     const drawn = this.uniform(logits.shape, logits.device as Device).clamp(2 ** -24);
     return drawn.log().neg().log().neg();
@@ -76,10 +76,10 @@ function numbered(chosen: Tensor, base: number): Tensor {
   return chosen.unbind(1).reduce((sum, code) => sum.mul(base).add(code));
 }
 
-/** What has a logarithm in float32, times which 0 is 0; nothing beside a share that is one. */
+/** Added before the logarithm so that a share of 0 contributes 0; too small to change others. */
 const SMALLEST = 1e-30;
 
-/** @param shares - [N, G, V], of each frame @param masked - bool [B, T], N together */
+/** @param shares - [N, G, V], of N frames @param masked - bool [B, T], N frames in all */
 function perplexityOf(shares: Tensor, masked: Tensor | undefined): Tensor {
   const means =
     masked === undefined
@@ -87,6 +87,6 @@ function perplexityOf(shares: Tensor, masked: Tensor | undefined): Tensor {
       : shares
           .mul(masked.reshape([-1, 1, 1]).to("float32"))
           .sum([0])
-          .div(masked.sum().clamp(1).to("float32")); // [G, V]; recordings may all be too short for a mask
+          .div(masked.sum().clamp(1).to("float32")); // [G, V]; if all recordings are short, no frame is masked
   return means.mul(means.add(SMALLEST).log()).sum([-1]).neg().exp().sum();
 }

@@ -3,19 +3,19 @@ import { arange, type Device, ops, type Tensor } from "../../../compute/tensor/i
 import { TroupeError } from "../../../errors/index.ts";
 import type { SpeechConfig } from "./config.ts";
 
-/** How spans along one axis are masked. */
+/** Options of masked spans along one axis. */
 interface Spans {
-  /** About which part of the axis. */
+  /** Approximate share of the axis. */
   readonly share: number;
   readonly length: number;
-  /** How many there are at least, where they fit. */
+  /** Minimum number of spans, if they fit. */
   readonly atLeast: number;
 }
 
 /**
- * While training, masks spans of frames, in whose place a vector of the model stands, and spans of features, which become 0:
- * as many, drawn with the same chances, as transformers draws with numpy. A pure function of the run's seed, the step and the
- * micro-batch, so all layouts mask the same.
+ * In training, masks spans of frames, which a vector of the model replaces, and spans of features, which become 0: in the same
+ * number and with the same probabilities as transformers. A pure function of the run's seed, the step and the micro-batch, so all
+ * layouts mask the same.
  * @see Park et al. 2019, https://arxiv.org/abs/1904.08779; Baevski et al. 2020, https://arxiv.org/abs/2006.11477
  */
 export class SpecAugment extends Drawing {
@@ -40,9 +40,9 @@ export class SpecAugment extends Drawing {
 
   /**
    * @param frames - [B, T, D]
-   * @param lengths - int64 [B], of which frames behind it are padding; all T of each row where undefined
-   * @param vector - [D], what stands for a masked frame
-   * @param given - bool [B, T], which frames are masked, also in evaluation; drawn where undefined
+   * @param lengths - int64 [B], frames before the padding; default all T
+   * @param vector - [D], replaces masked frames
+   * @param given - bool [B, T], masked frames, also in evaluation; default drawn
    * @throws {TroupeError} `MODEL_INPUT` for fewer frames than a span has; `RANDOMNESS_UNBOUND`
    */
   override forward(
@@ -66,7 +66,7 @@ export class SpecAugment extends Drawing {
     return masked;
   }
 
-  /** bool [B, N]: which places are masked. Starts of spans are drawn without repetition, so that the spans overlap. */
+  /** bool [B, N]: masked places. Starts of spans are drawn without repetition; spans may overlap. */
   #masked(
     axis: string,
     { share, length, atLeast }: Spans,

@@ -10,20 +10,20 @@ import { type SpeechBatch, SpeechWithHead } from "./speech-with-head.ts";
 
 // B recordings, N samples, T frames, P width of the projection, C classes.
 
-/** A speech model that says what a recording is: a mean over its frames, and a class of that. */
+/** A speech model that classifies recordings by the mean over their frames. */
 export abstract class SpeechForSequenceClassification<
   Config extends SpeechConfig,
 > extends SpeechWithHead<Config> {
-  /** How much each layer's states count, before softmax, [layers + 1]; null where the last ones alone are read. */
+  /** Weights of the layers' states, before softmax, [layers + 1]; null if only the last states are read. */
   readonly layer_weights: Parameter | null;
   readonly projector: Linear;
   readonly classifier: Linear;
 
-  /** @throws {TroupeError} `MODEL_CONFIG`, also for an adapter, beside which transformers has no such head */
+  /** @throws {TroupeError} `MODEL_CONFIG`, also for an adapter, with which transformers has no such head */
   constructor(fields: Readonly<Record<string, unknown>>, family: SpeechFamily<Config>) {
     super(family, fields);
     const { hidden_size: width, classifier_proj_size: narrow, add_adapter } = this.config;
-    checkField(this.constructor.name, "add_adapter", !add_adapter, "false beside a classifier", add_adapter);
+    checkField(this.constructor.name, "add_adapter", !add_adapter, "false with a classifier", add_adapter);
     const numStates = this.config.num_hidden_layers + 1;
     this.layer_weights = this.config.use_weighted_layer_sum
       ? new Parameter([numStates], constant(1 / numStates))
@@ -34,7 +34,7 @@ export abstract class SpeechForSequenceClassification<
 
   /**
    * @param batch - `labels` int64 [B]
-   * @returns `logits` [B, C], and with labels `loss`, a mean of cross entropies
+   * @returns `logits` [B, C], or with labels `loss` too, the mean cross entropy
    * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame
    */
   override forward(batch: SpeechBatch): ModelOutputs {
@@ -45,7 +45,7 @@ export abstract class SpeechForSequenceClassification<
     return { logits, loss: rowLoss(logits, labels, "single_label_classification") };
   }
 
-  /** What the layers read and the last one makes, before its norm, weighed; else the last states alone. [B, T, D] */
+  /** The weighted mean of all layers' inputs and the last output, before its norm; else the last states. [B, T, D] */
   #read(batch: SpeechBatch): Tensor {
     if (this.layer_weights === null) return this.states(batch);
     const { stream = [] } = this.run(batch, { keepsStream: true });
@@ -53,7 +53,7 @@ export abstract class SpeechForSequenceClassification<
     return ops.stack(stream, 1).mul(shares).sum([1]);
   }
 
-  /** The mean over the frames that are no padding: [B, T, P] → [B, P]. */
+  /** The mean over frames without padding: [B, T, P] → [B, P]. */
   #pooled(hidden: Tensor, attentionMask: Tensor | undefined): Tensor {
     if (attentionMask === undefined) return hidden.mean([1]);
     const lengths = numFrames(attentionMask.to("int64").sum([1]), this.config).unsqueeze(1); // [B, 1]

@@ -5,7 +5,7 @@ import { linear, numAdapted, numFrames } from "./features.ts";
 import type { SpeechFamily } from "./speech-family.ts";
 import { type SpeechBatch, SpeechWithHead } from "./speech-with-head.ts";
 
-/** A speech model that writes down what is said. */
+/** A speech model for speech recognition by CTC. */
 export abstract class SpeechForCTC<Config extends SpeechConfig> extends SpeechWithHead<Config> {
   readonly dropout: Dropout;
   readonly lm_head: Linear;

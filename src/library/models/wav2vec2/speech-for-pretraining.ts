@@ -10,20 +10,20 @@ import type { SpeechFamily } from "./speech-family.ts";
 import { type SpeechBatch, SpeechWithHead } from "./speech-with-head.ts";
 import { speechNaming } from "./state-dict-adapter.ts";
 
-// B recordings, T frames, K others of each, P width in which states and targets are compared.
+// B recordings, T frames, K distractors of each, P width in which states and targets are compared.
 
-/** Recordings of which frames are masked, and what each masked one is to be told from. */
+/** Recordings with masked frames, and their distractors. */
 export type MaskedSpeech = Omit<SpeechBatch, "labels"> & {
-  /** bool or int64 [B, T]: which frames are masked, see `maskFrames`; all states are those of unmasked frames where undefined. */
+  /** bool or int64 [B, T]: masked frames, see `maskFrames`. Default: none. */
   readonly maskTimeIndices?: Tensor | undefined;
-  /** int64 [B, T, K], places among all B · T frames: what is read of masked frames alone. Without it there is no loss. */
+  /** int64 [B, T, K], indices of distractors among all B · T frames, read at masked frames only. Without it there is no loss. */
   readonly sampledNegativeIndices?: Tensor | undefined;
 };
 
-/** Less than any cosine, over which temperature: no share is left of it. */
+/** Below any cosine at any temperature: its share is 0. */
 const NEVER = -1e9;
 
-/** A speech model that learns from recordings alone: to tell, behind each masked frame, the code of that frame from others'. */
+/** A speech model for pre-training on recordings alone: at each masked frame it tells the frame's own code from distractors'. */
 export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
   readonly dropout_features: Dropout;
   readonly quantizer: GumbelQuantizer;
@@ -41,14 +41,14 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
       where,
       "mask_time_prob",
       hasMaskVector(config),
-      "above 0: frames are masked",
+      "above 0: frames are masked in pre-training",
       config.mask_time_prob,
     );
     checkField(
       where,
       "add_adapter",
       !config.add_adapter,
-      "false: each frame has its code",
+      "false: each frame needs its code",
       config.add_adapter,
     );
     this.dropout_features = new Dropout(config.feat_quantizer_dropout);
@@ -62,10 +62,9 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
   }
 
   /**
-   * @returns `projectedStates` and `projectedQuantizedStates` [B, T, P], `codevectorPerplexity`; and where negatives are given `loss`, a sum
-   * over the masked frames, of `contrastiveLoss` and, by `diversity_loss_weight`, `diversityLoss`, with what they are made of:
-   * `contrastiveLogits` [B, T, 1 + K], the right frame's first, and `codes` int64 [B, T], as `GumbelQuantizer` numbers them
-   * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame, and negatives without masked frames
+   * @returns `projectedStates` and `projectedQuantizedStates` [B, T, P], `codevectorPerplexity`; with distractors also `loss`, a sum
+   *   over the masked frames of `contrastiveLoss` and `diversityLoss`, weighted by `diversity_loss_weight`; both of these;
+   *   `contrastiveLogits` [B, T, 1 + K], the right frame's first; and `codes` int64 [B, T], see `GumbelQuantizer`
    */
   override forward({
     maskTimeIndices,
@@ -95,7 +94,7 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
     const { contrastive_logits_temperature: temperature, diversity_loss_weight: weight } = this.config;
     const cosines = cosinesWith(states, targets, others).div(temperature); // [B · T, 1 + K]
     const logits = cosines.maskedFill(sameCodes(codes, others), NEVER);
-    const asked = masked.to("int64").sub(1).mul(-IGNORE_INDEX).reshape([-1]); // 0, the own target, or nothing
+    const asked = masked.to("int64").sub(1).mul(-IGNORE_INDEX).reshape([-1]); // 0, the own target, or ignored
     const contrastiveLoss = crossEntropy(logits, asked, { reduction: "sum" });
     const { num_codevector_groups: groups, num_codevectors_per_group: codesEach } = this.config;
     const unused = perplexity.div(-groups * codesEach).add(1); // 0 where all are used evenly
@@ -106,7 +105,7 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
   }
 }
 
-/** Of each state with its own target, then with K others: [B, T, P], [B, T, P], [B, T, K] → float32 [B · T, 1 + K]. */
+/** Cosines of each state with its own target, then with K others: [B, T, P], [B, T, P], [B, T, K] → float32 [B · T, 1 + K]. */
 function cosinesWith(states: Tensor, targets: Tensor, others: Tensor): Tensor {
   const [state, target] = [unit(states), unit(targets)]; // [B · T, P]
   const all = state.matmul(target.transpose(0, 1)); // [B · T, B · T]
@@ -114,7 +113,7 @@ function cosinesWith(states: Tensor, targets: Tensor, others: Tensor): Tensor {
   return ops.cat([state.mul(target).sum([1], true), all.gather(1, places)], 1);
 }
 
-/** Whether one of the K has the frame's own code, which nothing could be told from; the frame itself never: bool [B · T, 1 + K]. */
+/** Whether a distractor has the frame's own code, which makes them equal; false for the frame itself: bool [B · T, 1 + K]. */
 function sameCodes(codes: Tensor, others: Tensor): Tensor {
   const flat = codes.reshape([-1]); // [B · T]
   const numOthers = others.shape[2] ?? 0;
@@ -123,10 +122,10 @@ function sameCodes(codes: Tensor, others: Tensor): Tensor {
   return ops.pad(isSame.to("int64"), [1, 0]).ne(0);
 }
 
-/** Of a length that is none: as transformers takes it, and nothing beside any other. */
+/** Added to squared lengths, as in transformers, so that zero rows stay zero; negligible for others. */
 const SMALLEST_SQUARE = 1e-16;
 
-/** Rows of length 1, float32; those of no length stay. */
+/** Scales rows to length 1, float32; zero rows stay. */
 function unit(rows: Tensor): Tensor {
   const flat = rows.to("float32").reshape([-1, rows.shape.at(-1) ?? 0]);
   return flat.div(flat.square().sum([1], true).add(SMALLEST_SQUARE).sqrt());
@@ -135,7 +134,7 @@ function unit(rows: Tensor): Tensor {
 function unmasked(where: string): TroupeError {
   return new TroupeError("MODEL_INPUT", {
     where,
-    expected: "maskTimeIndices beside sampledNegativeIndices",
+    expected: "maskTimeIndices with sampledNegativeIndices",
     got: "none",
     hint: "maskFrames draws both",
   });

@@ -9,17 +9,17 @@ import type { SpeechFamily } from "./speech-family.ts";
 import { speechNaming } from "./state-dict-adapter.ts";
 import { speechPlan } from "./tensor-plan.ts";
 
-/** Recordings, and what is said in them. */
+/** Recordings with labels. */
 export type SpeechBatch = {
   /** [B, N], float: samples. */
   readonly inputValues: Tensor;
-  /** [B, N], 0 where a recording is padded, at its end. */
+  /** [B, N], 0 at padding, which is at the end. */
   readonly attentionMask?: Tensor | undefined;
-  /** int64: [B, L], −100 behind the end, of what is said; [B] of what a recording is. */
+  /** int64: [B, L], characters, −100 at padding; or [B], classes. */
   readonly labels?: Tensor | undefined;
 };
 
-/** A speech model with a head: what all of them have in common. The head is a subclass's own, below the stack. */
+/** Common base of speech models with a head, which the subclass defines. */
 export abstract class SpeechWithHead<Config extends SpeechConfig> extends Module implements TaskModel {
   readonly config: Config;
   readonly #family: SpeechFamily<Config>;
@@ -31,7 +31,7 @@ export abstract class SpeechWithHead<Config extends SpeechConfig> extends Module
     this.config = family.configOf(fields);
     this.#family = family;
     this.#stack = new SpeechModel(this.config, family.positions(this.config));
-    Object.assign(this, { [family.prefix]: this.#stack }); // a module's name is its property's
+    Object.assign(this, { [family.prefix]: this.#stack }); // modules are named by their property
   }
 
   get stateNaming(): StateNaming {
@@ -56,7 +56,7 @@ export abstract class SpeechWithHead<Config extends SpeechConfig> extends Module
     return this.run(batch).hidden;
   }
 
-  /** The same with what is carried beside. */
+  /** States, and the tensors that pass along. */
   protected run({ inputValues, attentionMask }: SpeechBatch, options: StackOptions = {}): CarryingStates {
     checkSamples(this.constructor.name, inputValues, this.config);
     return this.#stack.forward(inputValues, attentionMask, options);

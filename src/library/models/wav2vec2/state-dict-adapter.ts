@@ -1,8 +1,8 @@
 import type { StateNaming } from "../weights.ts";
 
 /**
- * How the files of speech models name their parameters; torch's older weight norm said `weight_g` and `weight_v`.
- * @param ignored - what else their files may hold: by default what pre-training alone needs
+ * Names of speech models' parameters in files; torch's older weight norm has `weight_g` and `weight_v`.
+ * @param ignored - other entries of files; default: the parts for pre-training only
  */
 export function speechNaming(
   prefix: string,

@@ -3,7 +3,7 @@ import { attentionPlan } from "../projected-attention.ts";
 import { column, row } from "../uneven.ts";
 import type { SpeechConfig } from "./config.ts";
 
-/** How tensor parallelism splits a speech model: attention by heads, the feed-forward halves by inner features; convolutions stay whole. */
+/** Tensor-parallel plan of a speech model: attention is split by heads, feed-forward halves by inner features; convolutions are not split. */
 export function speechPlan({
   hidden_size,
   num_attention_heads,

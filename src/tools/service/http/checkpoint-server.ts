@@ -11,24 +11,24 @@ import { replyError } from "./reply.ts";
 import { route, servedMethods } from "./routes.ts";
 import { listenOnSocket } from "./unix-socket.ts";
 
-/** Where a checkpoint server is reached. */
+/** Address and limits of a {@link CheckpointServer}. */
 export interface ServeOptions {
   /** Path of a Unix socket, which only the user of this process can open. */
   readonly socket?: string | undefined;
-  /** Port on the loopback address; 0 for any that is free. Who calls it must know the token. */
+  /** Port on the loopback address; 0: any free one. Callers need the token. */
   readonly port?: number | undefined;
-  /** File that keeps the token, readable by its owner alone; made where it is not there. Needed with a port. */
+  /** File of the token, readable by its owner only; created if missing. Required with a port. */
   readonly tokenFile?: string | undefined;
-  /** How long a save may be added nothing to before it is given up; 300,000 by default. */
+  /** Idle time after which an open save is dropped. Default: 300,000 ms. */
   readonly idleMs?: number;
 }
 
 const host = "127.0.0.1";
-/** Callers whose request was found good. */
+/** Limit of authenticated callers. */
 const maxClients = 128;
 const maxHeaderBytes = 16_384;
 
-/** Lets other programs hand tensors to a {@link CheckpointService}, over HTTP/1.1. Owns neither the service nor its storage. */
+/** Lets other programs save tensors with a {@link CheckpointService} over HTTP/1.1. Owns neither the service nor its storage. */
 export class CheckpointServer implements AsyncDisposable {
   /** `http://127.0.0.1:PORT`, or `unix:PATH`. */
   readonly address: string;
@@ -44,8 +44,8 @@ export class CheckpointServer implements AsyncDisposable {
   }
 
   /**
-   * Listens, on a Unix socket or on the loopback address.
-   * @throws {TroupeError} `USAGE` unless it is told one of the two; `CHECKPOINT_SERVE` where that is taken or forbidden;
+   * Listens on a Unix socket or on the loopback address.
+   * @throws {TroupeError} `USAGE` unless exactly one of the two is given; `CHECKPOINT_SERVE` if it is taken or forbidden;
    * `ACCESS_TOKEN` for a token file that others can read
    */
   static async listen(service: CheckpointService, options: ServeOptions): Promise<CheckpointServer> {
@@ -71,7 +71,7 @@ export class CheckpointServer implements AsyncDisposable {
       contents.set(call.response, content);
       call.authenticate();
       if (!clients.has(socket)) {
-        if (clients.size >= maxClients) throw new Refused(503, `${maxClients} clients are served already`);
+        if (clients.size >= maxClients) throw new Refused(503, `${maxClients} clients are connected already`);
         clients.add(socket);
         socket.once("close", () => clients.delete(socket));
         call.admit();
@@ -91,7 +91,7 @@ export class CheckpointServer implements AsyncDisposable {
     }
   }
 
-  /** Ends every connection and gives up the saves that were not committed. */
+  /** Closes all connections and drops saves that were not committed. */
   async close(): Promise<void> {
     await this.#server.close();
     if (this.#socket !== undefined) await rm(this.#socket, { force: true });

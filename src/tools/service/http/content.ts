@@ -4,29 +4,26 @@ import { type JsonObject, parseJsonObject } from "../../../library/checkpoint/in
 
 const maxJsonBytes = 1 << 20;
 
-/** A request's content: told how long it is before any of it is read. */
+/** The content of a request; its length is known before any of it is read. */
 export class Content {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #idleMs: number;
   #taken = false;
 
-  /** @param idleMs - how long may pass between two of its parts */
+  /** @param idleMs - longest time between two parts */
   constructor(request: IncomingMessage, response: ServerResponse, idleMs: number) {
     this.#request = request;
     this.#response = response;
     this.#idleMs = idleMs;
   }
 
-  /** Whether nothing of it is on its way any more. */
+  /** Whether all content has arrived. */
   get read(): boolean {
     return this.#taken ? this.#request.complete : this.#lengthHeader === undefined;
   }
 
-  /**
-   * How many bytes it has.
-   * @throws {Refused} 411 where that is not told, 415 where it is no `application/octet-stream`
-   */
+  /** Length of the content. @throws {Refused} 411 if it is not given; 415 unless it is `application/octet-stream` */
   get lengthBytes(): number {
     const { "content-type": type, "transfer-encoding": encoding } = this.#request.headers;
     if (type !== "application/octet-stream")
@@ -37,19 +34,19 @@ export class Content {
     return Number(length);
   }
 
-  /** The bytes as they come. Throws when the sender is gone before the last, or silent for too long. */
+  /** Yields the bytes as they arrive. Throws if the sender disconnects early or is silent for too long. */
   async *parts(): AsyncGenerator<Uint8Array> {
     this.#taken = true;
     const { socket } = this.#request;
     const silent = () => void socket.destroy();
     socket.setTimeout(this.#idleMs).once("timeout", silent);
-    // A client that asked whether to send at all is told so only now, when everything else was found good.
+    // "Expect: 100-continue" is answered only now, after all checks.
     if (this.#request.headers.expect?.toLowerCase() === "100-continue") this.#response.writeContinue();
     for await (const part of this.#request) yield part as Uint8Array;
     socket.setTimeout(0).off("timeout", silent);
   }
 
-  /** A small JSON object; empty where there is no content. @throws {Refused} 413, 415 @throws {TroupeError} `JSON_INVALID` */
+  /** Reads a small JSON object; empty without content. @throws {Refused} 413, 415 @throws {TroupeError} `JSON_INVALID` */
   async json(): Promise<JsonObject> {
     const { "content-type": type, "transfer-encoding": encoding } = this.#request.headers;
     if (encoding === undefined && Number(this.#lengthHeader ?? 0) === 0) return {};

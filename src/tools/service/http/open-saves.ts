@@ -5,16 +5,13 @@ import type { StagedSave } from "../staged-save.ts";
 interface OpenSave {
   readonly staged: StagedSave;
   lastHeardMs: number;
-  /** Requests that are bringing something now. */
+  /** Requests that are sending parts now. */
   numBusy: number;
 }
 
 const maxOpen = 16;
 
-/**
- * The saves that clients are handing over, by step. One that nobody adds to for a while is given up, and its memory with
- * it: nothing of it was ever anywhere else.
- */
+/** The saves in progress of all clients, by step. A save without a request for `idleMs` is dropped with its memory. */
 export class OpenSaves {
   readonly #service: CheckpointService;
   readonly #idleMs: number;
@@ -28,12 +25,12 @@ export class OpenSaves {
     this.#sweeper.unref();
   }
 
-  /** The steps that are open. */
+  /** Steps of the open saves. */
   get steps(): number[] {
     return [...this.#saves.keys()];
   }
 
-  /** Works on the save of a step, beginning it where there is none. @throws {Refused} 503 where too many are open */
+  /** Runs `work` on the save of a step; opens it if needed. @throws {Refused} 503 if too many are open */
   async use<T>(step: number, work: (staged: StagedSave) => Promise<T>): Promise<T> {
     let save = this.#saves.get(step);
     if (save === undefined) {
@@ -52,22 +49,22 @@ export class OpenSaves {
     }
   }
 
-  /** Takes the save of a step out, to be written. @throws {Refused} 404 where there is none, 409 while parts of it come in */
+  /** Removes the save of a step, for writing. @throws {Refused} 404 if there is none, 409 while parts are arriving */
   take(step: number): StagedSave {
     const save = this.#quiet(step);
-    // Those that are not whole stay open for what is missing.
-    save.staged.whole();
+    // An incomplete save throws here and stays open for its missing parts.
+    save.staged.complete();
     this.#saves.delete(step);
     return save.staged;
   }
 
-  /** Gives the save of a step up. @throws {Refused} as {@link take} */
+  /** Drops the save of a step. @throws {Refused} as {@link take} */
   giveUp(step: number): void {
     this.#quiet(step).staged.area.release();
     this.#saves.delete(step);
   }
 
-  /** Gives all of them up. */
+  /** Drops all saves. */
   close(): void {
     clearInterval(this.#sweeper);
     for (const { staged } of this.#saves.values()) staged.area.release();
@@ -77,7 +74,7 @@ export class OpenSaves {
   #quiet(step: number): OpenSave {
     const save = this.#saves.get(step);
     if (save === undefined) throw new Refused(404, `no save of step ${step} is open: PUT its tensors first`);
-    if (save.numBusy > 0) throw new Refused(409, `parts of step ${step} are still coming in`);
+    if (save.numBusy > 0) throw new Refused(409, `parts of step ${step} are still arriving`);
     return save;
   }
 

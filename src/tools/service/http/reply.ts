@@ -22,8 +22,8 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
 };
 
 /**
- * Answers with what went wrong: `{ code, message }`. Where the request's content was not read, the connection ends with
- * the answer, so that nobody sends gigabytes for nothing.
+ * Answers with an error: `{ code, message }`. If the request's content was not read, the connection is closed, so that clients do
+ * not send gigabytes in vain.
  */
 export function replyError(response: ServerResponse, error: unknown, contentRead: boolean): void {
   if (response.headersSent || response.socket?.destroyed !== false) {

@@ -2,7 +2,7 @@ import { numelOf } from "../../../compute/tensor/index.ts";
 import { type Call, drained, Refused } from "../../../job/http.ts";
 import { type JsonObject, tensorSizeBytes } from "../../../library/checkpoint/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
-import { checkSlice, wholeOf } from "../slice.ts";
+import { checkSlice, fullBox } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";
 import type { Content } from "./content.ts";
 import type { OpenSaves } from "./open-saves.ts";
@@ -11,7 +11,7 @@ import { streamEvents } from "./server-sent-events.ts";
 import { partsOf, plainFacts, summaryOf } from "./stored-tensor.ts";
 import { factsIn, headersOf, sliceIn } from "./tensor-headers.ts";
 
-/** One request, and what it is to be served with. */
+/** A request, and the objects that serve it. */
 export interface ServiceCall extends Call {
   readonly content: Content;
   readonly service: CheckpointService;
@@ -27,7 +27,7 @@ interface Route {
 
 const readBytes = 8 << 20;
 
-/** The protocol: every path, and what each of its methods does. `docs/guide/serve-checkpoints.md` has it as a table. */
+/** The protocol: every path and its methods, as in the table of `docs/guide/serve-checkpoints.md`. */
 const routes: readonly Route[] = [
   { path: /^\/checkpoints$/, methods: { GET: list } },
   { path: /^\/checkpoints\/(\d{1,15})$/, methods: { GET: describe, DELETE: giveUp } },
@@ -40,12 +40,12 @@ const routes: readonly Route[] = [
   { path: /^\/events$/, methods: { GET: events } },
 ];
 
-/** Methods that some path has. */
+/** Methods of any path. */
 export const servedMethods: readonly string[] = [
   ...new Set(routes.flatMap(({ methods }) => Object.keys(methods))),
 ];
 
-/** Finds who serves a request. @throws {Refused} 404 for an unknown path, 405 for a method that it has not */
+/** Calls the handler of a request. @throws {Refused} 404 for an unknown path, 405 for an unknown method */
 export function route(call: ServiceCall): Promise<void> {
   for (const { path: pattern, methods } of routes) {
     const match = pattern.exec(call.path);
@@ -117,7 +117,7 @@ async function getTensor({ request, response, service }: ServiceCall, ...path: s
   const [step, , name] = named(path);
   await using checkpoint = await service.read(step);
   const { dtype, shape } = checkpoint.entry(name);
-  const slice = sliceIn(request) ?? wholeOf(shape);
+  const slice = sliceIn(request) ?? fullBox(shape);
   checkSlice(name, shape, slice);
   const itemBytes = tensorSizeBytes(dtype, [1]) ?? 0;
   response.writeHead(200, {

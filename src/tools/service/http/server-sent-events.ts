@@ -3,8 +3,8 @@ import type { EventStream } from "../../../job/events/index.ts";
 import { drained, eventText, SentEvents } from "../../../job/http.ts";
 
 /**
- * Writes events as they come, each as `event: KIND` and `data: JSON`, until the client is gone or there are no more. A client that
- * is slower than they come is sent the number that it lacks, as `events.dropped`.
+ * Writes events as they occur, each as `event: KIND` and `data: JSON`, until the client disconnects or they end. A slow client
+ * loses events and gets their number as `events.dropped`.
  */
 export async function streamEvents(response: ServerResponse, events: EventStream): Promise<void> {
   const sent = new SentEvents(response);

@@ -1,7 +1,7 @@
 import { numelOf } from "../../../compute/tensor/index.ts";
 import type { Box, Checkpoint, CheckpointFacts } from "../../../library/checkpoint/index.ts";
 
-/** What a checkpoint holds, as an answer tells it. */
+/** A checkpoint's contents, for an answer. */
 export function summaryOf(checkpoint: Checkpoint): object {
   const { names, config, path, state } = checkpoint;
   const weights = new Set(checkpoint.weights);
@@ -12,13 +12,13 @@ export function summaryOf(checkpoint: Checkpoint): object {
   return { step: state.step, path, tensors, metadata: state.metadata ?? {}, config };
 }
 
-/** A checkpoint of a list, as an answer tells it. */
+/** A checkpoint in a list, for an answer. */
 export function plainFacts({ name, step, sizeBytes, latest, damage }: CheckpointFacts): object {
   return { name, step, sizeBytes, latest, ...(damage === undefined ? {} : { damage: damage.message }) };
 }
 
 /**
- * The bytes of a box of a tensor, row-major, a few at a time. A part may be reused once the next is asked for.
+ * Yields the bytes of a box of a tensor, row-major, in parts. A part's memory may be reused once the next is requested.
  * @param maxElements - in one part
  */
 export async function* partsOf(
@@ -34,7 +34,7 @@ export async function* partsOf(
   }
 }
 
-/** Cuts a box into smaller ones that follow each other in row-major order. */
+/** Cuts a box into smaller ones, in row-major order. */
 function* pieces(box: Box, maxElements: number, dim: number): Generator<Box> {
   const size = box.shape[dim];
   if (size === undefined || numelOf(box.shape) <= maxElements) {

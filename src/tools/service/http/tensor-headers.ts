@@ -3,10 +3,10 @@ import { Refused } from "../../../job/http.ts";
 import type { Box, SafetensorsDType } from "../../../library/checkpoint/index.ts";
 import type { TensorFacts, TensorGroup } from "../staged-save.ts";
 
-// What a tensor is stands in headers: Troupe-Dtype: BF16, Troupe-Shape: 1024,768 (empty for a single number), and for a
-// slice of it Troupe-Offset: 0,384 and Troupe-Slice-Shape: 1024,384.
+// Headers describe a tensor: Troupe-Dtype: BF16, Troupe-Shape: 1024,768 (empty for a scalar), and for a slice Troupe-Offset: 0,384
+// and Troupe-Slice-Shape: 1024,384.
 
-/** What the headers of a request say of the tensor it brings. @throws {Refused} 400 */
+/** Reads the headers of a request for a tensor. @throws {Refused} 400 */
 export function factsIn(request: IncomingMessage, group: TensorGroup, name: string): TensorFacts {
   const dtype = one(request, "troupe-dtype");
   const shape = counts(request, "troupe-shape");
@@ -16,7 +16,7 @@ export function factsIn(request: IncomingMessage, group: TensorGroup, name: stri
   return { group, name, dtype: dtype as SafetensorsDType, shape };
 }
 
-/** The slice that the headers of a request name; undefined for a whole tensor. @throws {Refused} 400 */
+/** Reads the slice in the headers of a request; undefined for a complete tensor. @throws {Refused} 400 */
 export function sliceIn(request: IncomingMessage): Box | undefined {
   const offset = counts(request, "troupe-offset");
   const shape = counts(request, "troupe-slice-shape");
@@ -27,7 +27,7 @@ export function sliceIn(request: IncomingMessage): Box | undefined {
   return { offset, shape };
 }
 
-/** The headers that tell what a tensor is. */
+/** Headers that describe a tensor. */
 export function headersOf(dtype: string, shape: readonly number[]): Record<string, string> {
   return { "troupe-dtype": dtype, "troupe-shape": shape.join(",") };
 }

@@ -4,27 +4,27 @@ import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
 
-/** `sun_path` of unix(7), without the zero at its end. */
+/** Size of `sun_path` in unix(7), without the terminating zero. */
 const MAX_PATH_BYTES = 107;
-/** What the name of the folder begins with in which a socket is made. */
+/** Prefix of the temporary folder in which the socket is created. */
 const HIDDEN = ".s";
 
 /**
- * Listens on a Unix socket that only this user can open. One that a server which was killed left behind is replaced.
- * @param path - the socket's; removing it is the caller's, once the server is closed
- * @throws {TroupeError} `CHECKPOINT_SERVE` where something else lies there, a server answers, or the place is forbidden
+ * Listens on a Unix socket that only this user can open. Replaces the socket of a server that was killed.
+ * @param path - of the socket; the caller removes it after closing the server
+ * @throws {TroupeError} `CHECKPOINT_SERVE` if another file is there, a server answers, or the folder is not writable
  */
 export async function listenOnSocket(server: Server, path: string): Promise<void> {
   const hiddenPath = join(dirname(path), `${HIDDEN}XXXXXX`, "s");
   const longest = Math.max(Buffer.byteLength(path), Buffer.byteLength(hiddenPath));
   if (longest > MAX_PATH_BYTES)
-    throw taken(path, `${longest} bytes of path, where the system connects to ${MAX_PATH_BYTES} at most`);
+    throw taken(path, `a path of ${longest} bytes, where the system allows ${MAX_PATH_BYTES}`);
   const found = await lstat(path).catch(() => undefined);
-  if (found !== undefined && !found.isSocket()) throw taken(path, "a file that is no socket");
-  if (found !== undefined && (await answers(path))) throw taken(path, "a server that answers");
+  if (found !== undefined && !found.isSocket()) throw taken(path, "a file that is not a socket");
+  if (found !== undefined && (await answers(path))) throw taken(path, "the socket of a running server");
   let hidden: string | undefined;
   try {
-    // It comes into the world where nobody else can go, and moves once nobody else may connect.
+    // The socket is created in a private folder and moved once its mode lets only this user connect.
     hidden = await mkdtemp(join(dirname(path), HIDDEN));
     const socket = join(hidden, "s");
     await new Promise<void>((resolve, reject) => {

@@ -1,16 +1,16 @@
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
 import { reportError, type TellTrouble } from "../../../job/events/index.ts";
 
-/** Counts the spans that a collector takes, and tells when it takes none. */
+/** Counts the spans that a collector accepts, and reports when it accepts none. */
 export class Deliveries {
   readonly #output: string;
   #tell: TellTrouble = () => {};
-  /** Ended, and neither taken nor known to be lost: what waits is bounded, and the newest go beyond that. */
+  /** Spans that ended and were neither accepted nor reported lost; the exporter drops the newest when its queue is full. */
   #numOpen = 0;
   #numLost = 0;
   #error: Error | undefined;
 
-  /** @param output - what people call the collector */
+  /** @param output - name of the collector in messages */
   constructor(output: string) {
     this.#output = output;
   }
@@ -19,12 +19,12 @@ export class Deliveries {
     this.#tell = tell;
   }
 
-  /** A span has ended, and is on its way. */
+  /** Counts a span that has ended and will be sent. */
   begun(): void {
     this.#numOpen++;
   }
 
-  /** The same exporter, counted. */
+  /** Wraps an exporter to count its results. */
   counting(exporter: SpanExporter): SpanExporter {
     return {
       export: (spans, done) =>
@@ -37,10 +37,10 @@ export class Deliveries {
     };
   }
 
-  /** No more is sent: what is on its way still is lost. */
+  /** Reports spans that were not delivered as lost; no more are sent. */
   end(): void {
     const numLost = this.#numLost + this.#numOpen;
-    const error = this.#error ?? new Error("it was slower than they came");
+    const error = this.#error ?? new Error("it was slower than the spans came");
     this.#error = undefined;
     this.#numLost = 0;
     this.#numOpen = 0;

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../../errors/index.ts";
 
-/** What of OpenTelemetry is used, loaded when it is. */
+/** OpenTelemetry's packages, loaded on use. */
 export interface Packages {
   readonly api: typeof import("@opentelemetry/api");
   readonly resources: typeof import("@opentelemetry/resources");
@@ -20,7 +20,7 @@ const names = {
 } as const satisfies Record<keyof Packages, string>;
 
 /**
- * Loads OpenTelemetry's packages, which come with nobody else's run.
+ * Loads OpenTelemetry's packages, which runs without this sink do not need.
  * @param load - imports a package
  * @throws {TroupeError} `SINK` with the command that installs them
  */

@@ -10,9 +10,9 @@ import { type Point, pointsOf } from "../curves.ts";
 import { Deliveries } from "./deliveries.ts";
 import { loadPackages, type Packages } from "./packages.ts";
 
-/** Where an OpenTelemetry sink looks; for tests. */
+/** Sources of an OpenTelemetry sink; for tests. */
 export interface OpenTelemetryOptions {
-  /** The process's own, which its exporters read too. */
+  /** Environment variables. Default: the process's, which the exporters read too. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Imports a package. */
   readonly load?: (name: string) => Promise<unknown>;
@@ -24,7 +24,7 @@ const endpointVariables = [
   "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
-/** How long a collector may take for the last of it. */
+/** Time for a collector to take the last data. */
 const closeMs = 5000;
 
 /**
@@ -51,7 +51,7 @@ class OpenTelemetrySink implements EventSink {
   readonly #deliveries: Deliveries;
   readonly #shutDown: () => Promise<unknown>;
   #run: Span | undefined;
-  /** When the work began that the next evaluation is the end of. */
+  /** Start of the interval that the next evaluation ends. */
   #sinceMs = 0;
 
   constructor(endpoint: string, { api, resources, traces, traceExport, metrics, metricExport }: Packages) {

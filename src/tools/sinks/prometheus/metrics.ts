@@ -5,12 +5,12 @@ const secondsPerMs = 1e-3;
 interface Metric {
   readonly type: "gauge" | "counter";
   readonly help: string;
-  /** Values by labels, as they are written. */
+  /** Values by labels, in Prometheus' notation. */
   readonly series: Map<string, number>;
 }
 
 /**
- * The latest value of each of a run's figures, written as Prometheus reads them.
+ * The latest value of each of a run's figures, in Prometheus' text format.
  * @see https://prometheus.io/docs/instrumenting/exposition_formats, text format 0.0.4
  */
 export class RunMetrics {
@@ -27,7 +27,7 @@ export class RunMetrics {
     for (const { metric = "", kind, unit, read } of figuresOf(event.kind)) {
       const series = this.#metrics.get(metric)?.series;
       if (series === undefined) continue;
-      // Facts that hold no more are not written beside those that do.
+      // New facts replace the old ones.
       if (kind === "info") series.clear();
       for (const { value, labels } of read(event)) {
         const key = textOf(labels);
@@ -37,7 +37,7 @@ export class RunMetrics {
     }
   }
 
-  /** All that has a value. */
+  /** All metrics that have a value. */
   text(): string {
     const lines: string[] = [];
     for (const [name, { type, help, series }] of this.#metrics) {

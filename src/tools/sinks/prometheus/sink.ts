@@ -4,15 +4,15 @@ import { HttpServer, Refused, reply } from "../../../job/http.ts";
 import { Gate, inUrl } from "../../../runtime/access/index.ts";
 import { RunMetrics } from "./metrics.ts";
 
-/** Where metrics are served. */
+/** Address of the metrics. */
 export interface PrometheusOptions {
-  /** 0 takes any free port. Default: 9464. */
+  /** Port; 0: any free one. Default: 9464. */
   readonly port?: number;
   /** An address of this machine. Default: "127.0.0.1". */
   readonly host?: string;
 }
 
-/** A sink that is a small HTTP server. */
+/** A sink with its own HTTP server. */
 export interface PrometheusSink extends EventSink {
   /** The address to scrape, `http://127.0.0.1:9464/metrics`. */
   readonly url: string;
@@ -20,7 +20,7 @@ export interface PrometheusSink extends EventSink {
   close(): Promise<void>;
 }
 
-/** The one that exporters of OpenTelemetry's take. */
+/** The default port of OpenTelemetry's exporters for Prometheus. */
 const DEFAULT_PORT = 9464;
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -42,7 +42,7 @@ export async function prometheusSink(options: PrometheusOptions = {}): Promise<P
   const listened = await server.listen(host, port, (cause) => {
     const expected = `a free port at ${host}:${port}`;
     const got = cause.code ?? cause.message;
-    const operands = { where: "prometheus", expected, got, hint: "choose another, or 0 for any" };
+    const operands = { where: "prometheus", expected, got, hint: "choose another port, or 0 for any" };
     return new TroupeError("SINK", operands, { fields: { host, port }, cause });
   });
   return {

@@ -36,21 +36,21 @@ export function tensorBoardSink(folder: string): EventSink {
   return new TensorBoardSink(folder);
 }
 
-/** Tells files apart that one process begins in one second. */
+/** Distinguishes files that one process begins within a second. */
 let numFiles = 0;
 
-/** As TensorBoard finds it: files of a folder are read in the order of their names. */
+/** A name by TensorBoard's pattern: it reads a folder's files in order of their names. */
 function fileName(): string {
   const seconds = String(Math.floor(stampMs() / 1000)).padStart(10, "0");
   return `events.out.tfevents.${seconds}.${hostname()}.${process.pid}.${numFiles++}`;
 }
 
 class TensorBoardSink implements EventSink {
-  /** No deadline here: its writer itself waits for slow disks, and gives them up in time. */
+  /** No deadline: the writer itself waits for slow disks and abandons them in time. */
   readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #scalars = new Map<string, KnownScalar>();
   readonly #writer: BoundedWriter;
-  /** The record of the run's settings, which every file begins with that comes after it. */
+  /** The record of the run's settings, repeated at the start of every later file. */
   #settings: Uint8Array = new Uint8Array();
   #step = 0;
 
@@ -88,7 +88,7 @@ class TensorBoardSink implements EventSink {
       : this.#valuesOf(event).map((value) => valueField(value));
   }
 
-  /** What is no scalar. */
+  /** Summary values of an event other than scalars. */
   #valuesOf(event: TroupeEvent): Bytes[] {
     switch (event.kind) {
       case "run.started":
@@ -119,7 +119,7 @@ class TensorBoardSink implements EventSink {
 
 type Settings = Readonly<Record<string, string | number | boolean>>;
 
-/** What others may be compared by: the choices of a run, and the settings of its job. */
+/** Settings to compare runs by: the run's options and the job's settings. */
 function settingsOf(run: EventOf<"run.started">): Settings {
   const { job, numRanks, mesh, zero, placement, precision, seed } = run;
   const { numParameters, numTrainable, firstStep, steps } = run;
@@ -137,7 +137,7 @@ function tableOf(settings: Settings): string {
   return ["| | |", "|---|---|", ...rows].join("\n");
 }
 
-/** As it is, whatever Markdown would make of it: indented, which no text can end. */
+/** A text that Markdown shows unchanged: an indented block, which no text can end. */
 function fenced(text: string): string {
   return text.replaceAll(/^/gm, "    ");
 }

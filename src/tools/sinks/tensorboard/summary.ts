@@ -11,16 +11,16 @@ import {
   varintField,
 } from "./wire.ts";
 
-// The messages of TensorBoard's event files, field by field.
+// The messages of TensorBoard's event files, by field.
 // See tensorboard/compat/proto/{event,summary,tensor}.proto and tensorboard/plugins/hparams/plugin_data.proto.
 
 const MASK_DELTA = 0xa282ead8;
 
 const dtype = { float: 1, double: 2, string: 7 } as const;
-/** What a plugin gets of a tag: a tensor. */
+/** Data class of a plugin's tensors. */
 const TENSOR_CLASS = 2;
 
-/** Encoded already, or about to be. */
+/** Encoded bytes. */
 type Part = Bytes | Uint8Array;
 
 /** A record of the file: length, payload, and a checksum of each. @param parts - of the payload, one after the other */
@@ -40,7 +40,7 @@ export function record(...parts: readonly Part[]): Buffer {
 }
 
 /**
- * The checksum as record files hold it: turned and shifted, since a CRC of bytes that contain CRCs is weak.
+ * The checksum in record files, rotated and offset, since a CRC of bytes that contain CRCs is weak.
  * @see tensorflow/core/lib/hash/crc32c.h
  */
 export function maskedCrc32c(bytes: Uint8Array): number {
@@ -48,12 +48,12 @@ export function maskedCrc32c(bytes: Uint8Array): number {
   return (((crc >>> 15) | (crc << 17)) + MASK_DELTA) >>> 0;
 }
 
-/** The first event of every file. */
+/** The first event of each file. */
 export function versionEvent(timeMs: number): Bytes {
   return message(doubleField(1, timeMs / 1000), bytesField(3, "brain.Event:2"));
 }
 
-/** The record of an event that carries values, each as {@link valueField} makes it. */
+/** The record of an event with values, each from {@link valueField}. */
 export function summaryRecord(timeMs: number, step: number, values: readonly Part[]): Buffer {
   const head = message(
     doubleField(1, timeMs / 1000),
@@ -66,15 +66,14 @@ export function summaryRecord(timeMs: number, step: number, values: readonly Par
   return record(head, ...values);
 }
 
-/** A value within a summary. */
+/** A value in a summary. */
 export function valueField(value: Bytes): Bytes {
   return bytesField(1, value);
 }
 
 /**
- * A scalar of one tag: from one step to the next nothing changes but its last four bytes. A `simple_value` without metadata,
- * as PyTorch's `SummaryWriter.add_scalar` writes it, which is what `EventAccumulator.Scalars` reads; TensorBoard's page makes
- * a value of its scalars plugin of it.
+ * A scalar of one tag: between steps only its last four bytes change. Written as a `simple_value` without metadata, like PyTorch's
+ * `SummaryWriter.add_scalar`, which `EventAccumulator.Scalars` reads; TensorBoard's page shows it in its scalars plugin.
  */
 export class KnownScalar {
   readonly #field: Buffer;
@@ -83,7 +82,7 @@ export class KnownScalar {
     this.#field = Buffer.from(valueField(message(bytesField(1, tag), floatField(2, 0))));
   }
 
-  /** @returns the field of a summary, good until the next call */
+  /** @returns a field of a summary, valid until the next call */
   at(value: number): Uint8Array {
     this.#field.writeFloatLE(value, this.#field.length - 4);
     return this.#field;
@@ -108,7 +107,7 @@ export function histogramValue(tag: string, { min, limits, counts }: EventOf<"hi
   return message(bytesField(1, tag), bytesField(8, tensor), metadata("histograms"));
 }
 
-/** With what settings a session began: what the hparams plugin compares runs by. */
+/** The settings of a run, by which the hparams plugin compares runs. */
 export function sessionStart(
   settings: Readonly<Record<string, string | number | boolean>>,
   timeMs: number,
@@ -120,14 +119,14 @@ export function sessionStart(
   return hparamsValue("_hparams_/session_start_info", bytesField(3, start));
 }
 
-/** How a session ended. */
+/** The end of a run. */
 export function sessionEnd(succeeded: boolean, timeMs: number): Bytes {
   const end = message(varintField(1, succeeded ? 1 : 2), doubleField(2, timeMs / 1000));
   return hparamsValue("_hparams_/session_end_info", bytesField(4, end));
 }
 
 function hparamsValue(tag: string, content: Bytes): Bytes {
-  // The plugin reads its metadata alone; a value must have a tensor all the same, and an empty one is what it expects.
+  // The plugin reads only the metadata, but a value must have a tensor: an empty one is expected.
   const shape = bytesField(2, message());
   const tensor = message(varintField(1, dtype.float), bytesField(2, shape));
   return message(bytesField(1, tag), bytesField(8, tensor), metadata("hparams", content));
@@ -140,7 +139,7 @@ function protobufValue(value: string | number | boolean): Bytes {
   return varintField(4, value ? 1 : 0);
 }
 
-/** Whose a value is: with every one, so that each record can be read by itself. */
+/** Names the plugin of a value; every value has it, so each record can be read alone. */
 function metadata(plugin: string, content?: Bytes): Bytes {
   const data = message(bytesField(1, plugin), ...(content === undefined ? [] : [bytesField(2, content)]));
   return bytesField(9, message(bytesField(1, data), varintField(4, TENSOR_CLASS)));

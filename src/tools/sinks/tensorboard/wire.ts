@@ -1,7 +1,7 @@
-/** Bytes on their way into a record: small arrays of numbers are put together several times faster than buffers. */
+/** Bytes of a record: joining small arrays of numbers is several times faster than joining buffers. */
 export type Bytes = readonly number[];
 
-/** What a field of a message may be on the wire. @see https://protobuf.dev/programming-guides/encoding */
+/** Wire types of fields. @see https://protobuf.dev/programming-guides/encoding */
 const wire = { varint: 0, fixed64: 1, lengthDelimited: 2, fixed32: 5 } as const;
 
 const encoder = new TextEncoder();
@@ -36,7 +36,7 @@ export function floatField(number: number, value: number): Bytes {
   return bytes;
 }
 
-/** Bytes, a text in UTF-8, or a message within the message. */
+/** A field of bytes, a UTF-8 text, or an embedded message. */
 export function bytesField(number: number, value: Bytes | string): Bytes {
   const content = typeof value === "string" ? encoder.encode(value) : value;
   const bytes = bytesHeader(number, content.length);
@@ -44,7 +44,7 @@ export function bytesField(number: number, value: Bytes | string): Bytes {
   return bytes;
 }
 
-/** What stands before `numBytes` of a {@link bytesField}. */
+/** The header of a {@link bytesField} of `numBytes`. */
 export function bytesHeader(number: number, numBytes: number): number[] {
   const bytes: number[] = [];
   putVarint(bytes, number * 8 + wire.lengthDelimited);
@@ -64,7 +64,7 @@ function append(bytes: number[], more: Bytes | Uint8Array): void {
 
 function putVarint(bytes: number[], value: number): void {
   let rest = value;
-  // Not by shifts, which would cut the number to 32 bits.
+  // Shifts would cut the number to 32 bits.
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
   bytes.push(rest);
 }

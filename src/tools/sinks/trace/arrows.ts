@@ -1,7 +1,7 @@
 import type { EventOf } from "../../../job/events/index.ts";
 import { type Lane, microseconds, type TraceEvent } from "./trace-event.ts";
 
-/** Spans whose lanes are remembered, and arrows that wait for theirs: some 10 MB. */
+/** Maximum number of remembered lanes and of waiting arrows: about 10 MB. */
 const CAPACITY = 65_536;
 
 interface Start {
@@ -10,8 +10,8 @@ interface Start {
 }
 
 /**
- * Draws an arrow for each message from the handling that sent it to the handling it caused. A sender's lane is known only
- * when it has finished, often after what it caused: until then the arrow's start waits.
+ * Draws an arrow for each message from the span that sent it to the span that handled it. The sender's lane is known only when
+ * its span has ended, often after the handler's: until then the start of the arrow waits.
  */
 export class Arrows {
   readonly #emit: (event: TraceEvent) => void;
@@ -23,7 +23,7 @@ export class Arrows {
   }
 
   /**
-   * A span has its place.
+   * Notes the lane of a span.
    * @param sentMs - on the trace's clock, as is `beginMs`
    */
   placed(
@@ -52,13 +52,13 @@ export class Arrows {
   }
 }
 
-/** Where an arrow starts, "s", or ends, "f": at the slice around it. */
+/** The start, "s", or the end, "f", of an arrow, at the enclosing slice. */
 function arrowEnd(ph: "s" | "f", id: string, { pid, tid }: Lane, timeMs: number): TraceEvent {
   const end = { name: "message", cat: "message", pid, tid, ph, id, ts: microseconds(timeMs) } as const;
   return ph === "s" ? end : { ...end, bp: "e" };
 }
 
-/** Forgets the oldest entry where there is no room. */
+/** Adds an entry, and drops the oldest if the map is full. */
 function remember<V>(map: Map<string, V>, key: string, value: V): void {
   map.set(key, value);
   if (map.size <= CAPACITY) return;

@@ -1,33 +1,32 @@
 import { type Lane, laneName, processName, type TraceEvent } from "./trace-event.ts";
 
-/** When something began and ended, on one clock. */
+/** Start and end, on one clock. */
 export interface Interval {
   readonly beginMs: number;
   readonly endMs: number;
 }
 
 /**
- * Deals intervals to the lanes of a trace. In one lane a trace viewer draws intervals that lie beside or within each
- * other; those that cross get a lane of their own, named like the first.
+ * Assigns intervals to the lanes of a trace. A trace viewer can draw intervals of one lane only after or within each other; crossing
+ * ones get further lanes with the same name.
  */
 export class Lanes {
   readonly #emit: (event: TraceEvent) => void;
-  /** That of the run is named by the trace itself. */
+  /** Named processes; 0, the run, is named by the trace itself. */
   readonly #processes = new Set<number>([0]);
   readonly #families = new Map<string, Family>();
   #numLanes = 0;
 
-  /** @param emit - told the name of each new process and lane */
+  /** @param emit - receives the name of each new process and lane */
   constructor(emit: (event: TraceEvent) => void) {
     this.#emit = emit;
   }
 
   /**
-   * The lane for an interval, which must not end before one that was dealt to the same family earlier by much: intervals
-   * come in the order of their ends.
-   * @param actor - whose lane it is
-   * @param subject - what the lane shows of that actor; "" for what it does itself
-   * @param mayNest - whether it may be drawn around what lies within it: true where one thread did both
+   * Returns the lane for an interval. Intervals of one lane family must come roughly in the order of their ends.
+   * @param actor - owner of the lane
+   * @param subject - kind of work in the lane; "" for the actor's own
+   * @param mayNest - whether the interval may enclose others: true if one thread did both
    */
   place(actor: string, subject: string, interval: Interval, mayNest: boolean): Lane {
     const pid = processOf(actor);
@@ -62,7 +61,7 @@ export class Lanes {
 
 type Family = Row[];
 
-/** What stands in one lane: intervals that lie beside each other, the outermost ones. */
+/** The outermost intervals of one lane. */
 class Row {
   readonly lane: Lane;
   readonly #outer: Interval[] = [];
@@ -72,7 +71,7 @@ class Row {
   }
 
   takes({ beginMs }: Interval, mayNest: boolean): boolean {
-    // From the last one back: those that begin later would lie within.
+    // From the last one back: later ones would lie within the interval.
     for (let index = this.#outer.length - 1; index >= 0; index--) {
       const other = this.#outer[index] as Interval;
       if (other.endMs <= beginMs) return true;
@@ -84,14 +83,14 @@ class Row {
   put(interval: Interval): void {
     while ((this.#outer.at(-1)?.beginMs ?? Number.NEGATIVE_INFINITY) >= interval.beginMs) this.#outer.pop();
     this.#outer.push(interval);
-    // What ended long ago can cross nothing that still comes.
+    // Intervals that ended long ago cannot cross a new one.
     if (this.#outer.length > MAX_OUTER) this.#outer.splice(0, MAX_OUTER / 2);
   }
 }
 
 const MAX_OUTER = 1024;
 
-/** Processes of the trace: 0 for what is of no rank, then one a rank. */
+/** Process of an actor in the trace: 0 for actors without a rank, then one for each rank. */
 function processOf(actor: string): number {
   const [, rank] = /^(?:rank|shard|offload|writer)-(\d+)$/.exec(actor) ?? [];
   return rank === undefined ? 0 : Number(rank) + 1;
@@ -104,7 +103,7 @@ function laneOf(actor: string): string {
 
 const LANES_PER_SUBJECT = 100;
 
-/** Ranks above their shards, what an actor does above what it waits for. */
+/** Orders ranks above their shards, and an actor's own work above its waits. */
 function sortIndexOf(actor: string, subject: string): number {
   const kinds = ["system", "rank", "shard", "offload", "writer", "job-loader", "feeder", "checkpointer"];
   const kind = kinds.findIndex((name) => actor.startsWith(name));

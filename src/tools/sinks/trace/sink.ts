@@ -13,10 +13,9 @@ import { Lanes } from "./lanes.ts";
 import { microseconds, processName, slice, type TraceEvent } from "./trace-event.ts";
 
 /**
- * Writes a run as a trace for ui.perfetto.dev or chrome://tracing: a process for each rank, lanes for every actor, an
- * arrow from each message's sender to its handler, counters of loss, speed and memory. Spawn the run with `trace: true`, or there
- * is little to see. An entry is written when it has ended, and the file may end anywhere, so what a killed run leaves behind can be
- * opened.
+ * Writes a run as a trace for ui.perfetto.dev or chrome://tracing: a process for each rank, lanes for every actor, an arrow from each
+ * message's sender to its handler, and counters of loss, speed and memory. Spawn the run with `trace: true`, or the trace is nearly
+ * empty. Entries are written when they end, and the file may end anywhere, so the trace of a killed run can be opened.
  * @param path - of the file, which is overwritten; its folder is created if missing
  * @throws the file system's error if it cannot be written
  */
@@ -25,16 +24,16 @@ export function chromeTraceSink(path: string): EventSink {
 }
 
 class ChromeTraceSink implements EventSink {
-  /** No deadline here: its writer itself waits for slow disks, and gives them up in time. */
+  /** No deadline: the writer itself waits for slow disks and abandons them in time. */
   readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #writer: BoundedWriter;
-  /** The names of processes and lanes so far: what a file begins with. The first one lets every other entry begin alike. */
+  /** Names of processes and lanes so far, with which a new file begins. Thanks to the first all other entries begin with a comma. */
   readonly #names: TraceEvent[] = processName(0, "run");
   readonly #lanes = new Lanes((event) => this.#emit(event));
   readonly #arrows = new Arrows((event) => this.#emit(event));
-  /** What the clock of activities, which is the machine's, reads at time 0 of the trace. */
+  /** Reading of the machine's clock, which times activities, at time 0 of the trace. */
   readonly #originMs = Number(process.hrtime.bigint()) / 1e6;
-  /** What is to be added to `timeMs` for that clock. */
+  /** Difference between that clock and `timeMs`. */
   #clockShiftMs = this.#originMs - stampMs();
   #closed = false;
 
@@ -109,7 +108,7 @@ class ChromeTraceSink implements EventSink {
     beginMs,
     endMs,
   }: EventOf<"activity.finished">): void {
-    // A moment that says no more than that a wait is over.
+    // Marks only the end of a wait.
     if (activity === "compute") return;
     const isOwn = role === "rank";
     const interval = { beginMs, endMs };
@@ -121,7 +120,7 @@ class ChromeTraceSink implements EventSink {
 
   #message(span: EventOf<"message.handled">): void {
     const { actor, messageKind, awaited, from, sentMs, receivedMs, beginMs, traceId } = span;
-    // The conductor does nothing but await: its steps need no lane beside an empty one.
+    // The conductor only awaits: its steps need no lane beside an empty one.
     const subject = awaited && actor !== "system" ? "awaiting" : "";
     const lane = this.#lanes.place(actor, subject, span, !awaited);
     const args = {
@@ -148,7 +147,7 @@ class ChromeTraceSink implements EventSink {
   }
 
   #count({ timeMs }: TroupeEvent, name: string, args: Readonly<Record<string, number>>, pid = 0): void {
-    // A trace has no word for what is no number.
+    // Traces cannot hold numbers that are not finite.
     const finite = Object.fromEntries(Object.entries(args).filter(([, value]) => Number.isFinite(value)));
     this.#emit({ name, ph: "C", pid, tid: 0, ts: this.#at(timeMs), args: finite });
   }
@@ -183,12 +182,12 @@ class ChromeTraceSink implements EventSink {
   }
 }
 
-/** An entry behind others. */
+/** Formats an entry that follows others. */
 function entry(event: TraceEvent): string {
   return `,\n${JSON.stringify(event)}`;
 }
 
-/** Milliseconds with as many digits as are read; the others would take half of the line. */
+/** Rounds milliseconds to microseconds: more digits would be half of each line. */
 function toMicrosecond(ms: number): number {
   return Math.round(1000 * ms) / 1000;
 }

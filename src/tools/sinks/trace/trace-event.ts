@@ -1,6 +1,6 @@
 /**
- * One entry of a Chrome trace, as chrome://tracing and ui.perfetto.dev read them: "X" lasts, "C" counts, "i" is a moment,
- * "s" and "f" are the ends of an arrow, "M" names a lane. Times in microseconds.
+ * An entry of a Chrome trace, as chrome://tracing and ui.perfetto.dev read it: "X" has a duration, "C" counts, "i" is an instant, "s"
+ * and "f" are the ends of an arrow, "M" names a lane. Times are in microseconds.
  * @see https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU, "Trace Event Format"
  */
 export interface TraceEvent {
@@ -11,16 +11,16 @@ export interface TraceEvent {
   readonly cat?: string | undefined;
   readonly ts?: number;
   readonly dur?: number;
-  /** Joins the ends of an arrow. */
+  /** Id that connects the ends of an arrow. */
   readonly id?: string;
   /** "e": an arrow ends at the slice that encloses its time. */
   readonly bp?: "e";
-  /** How far a moment's line reaches: its lane, its process, everything. */
+  /** Extent of an instant's line: its lane, its process, everything. */
   readonly s?: "t" | "p" | "g";
   readonly args?: Readonly<Record<string, unknown>>;
 }
 
-/** Where an entry stands: a process of the trace, a lane within it. */
+/** Position of an entry: a process of the trace and a lane in it. */
 export interface Lane {
   readonly pid: number;
   readonly tid: number;
@@ -44,7 +44,7 @@ export function laneName({ pid, tid }: Lane, name: string, sortIndex = tid): Tra
   ];
 }
 
-/** Something that lasts; what is too short to be seen is drawn a microsecond long. */
+/** An entry with a duration; short ones are drawn a microsecond long. */
 export function slice(
   { pid, tid }: Lane,
   name: string,
@@ -64,12 +64,12 @@ export function slice(
   };
 }
 
-/** To a thousandth of a microsecond: more digits than any clock has. */
+/** Rounds to a thousandth of a microsecond, finer than any clock. */
 export function microseconds(timeMs: number): number {
   return Math.round(timeMs * MICROSECONDS_PER_MS * 1000) / 1000;
 }
 
-/** A whole trace. @returns JSON */
+/** A complete trace. @returns JSON */
 export function traceText(events: readonly TraceEvent[]): string {
   return JSON.stringify({ displayTimeUnit: "ms", traceEvents: events });
 }
