@@ -36,7 +36,6 @@ const unread: readonly string[] = [
   "bench/messages",
   "bench/overlap",
   "bench/scale",
-  "docs/internals",
   "docs/reference",
   "examples/lemmas",
   "examples/own",
