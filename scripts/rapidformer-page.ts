@@ -29,17 +29,17 @@ is made of \`src/job/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\`
 | --- | --- |
 | \`CUDA_VISIBLE_DEVICES\` | as many ranks as it lists devices; \`--ranks\` goes before |
 | \`NNODES\`, \`NODE_RANK\` | the same command on each of so many hosts, each with its place from 0; as many ranks on every one ([hosts](../guide/several-hosts.md)) |
-| \`MASTER_ADDR\`, \`MASTER_PORT\` | where hosts meet; without effect on one, whose ranks find each other |
+| \`MASTER_ADDR\`, \`MASTER_PORT\` | the hosts' rendezvous; without effect on one host, whose ranks find each other |
 | \`TROUPE_HUB\` | the file with names of models and data, in place of \`troupe-hub.toml\` of the working directory |
 | \`HF_ENDPOINT\`, \`HF_TOKEN\`, \`HF_HUB_OFFLINE\`, \`HF_HOME\`, \`HF_HUB_CACHE\` | where names are downloaded from, with whose rights, whether at all, and where to ([hubs](../guide/hubs.md)) |
 
 A **setting** is one of the job's: \`--set lr=1e-4\` gives it too, and a template reads it as \`getArgs().lr\`. An **option** is the
-runtime's. A flag **without effect** is told with its reason when a run begins; a flag that is **refused** stops it before it does.
+runtime's. A flag **without effect** is reported with its reason when a run begins; a flag that is **refused** stops it before it does.
 What the work at hand would not read is refused too, by name: \`--mask-prob\` with the name of a fine-tuned task, \`--eod-mask-loss\` for BERT;
 a template has all of them by \`getArgs()\`.
 
 What the original leaves open is settled so: a global batch that the replicas cannot share is refused with three ways out; so are
-more stages than ranks. Steps of an epoch are whole batches, and what is left of an epoch's samples begins the next.
+more stages than ranks. Steps of an epoch are full batches, and the samples left at the end of an epoch begin the next.
 A run that is shorter than its warm-up ends in it. ZeRO 2 goes with a pipeline. "Next sentence" is Megatron's: the two parts
 of one document change places. \`casual_lm\`, \`--vocab\` and \`--dataset-name\` are known as other spellings.
 
