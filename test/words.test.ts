@@ -43,8 +43,6 @@ const unread: readonly string[] = [
   "native/binding",
   "native/comm",
   "native/core",
-  "native/devices",
-  "native/io",
   "native/kernels",
   "scripts",
   "scripts/operators",

@@ -42,7 +42,7 @@ Napi::Value SimStream(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(guard().exchangeStream(stream).id()));
 }
 
-// Of this thread; a test has few.
+// The events of this thread; a test has few.
 std::deque<c10::Event>& events() {
   thread_local std::deque<c10::Event> all;
   return all;

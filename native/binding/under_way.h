@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// What is under way in native threads for one JavaScript thread, and those threads.
+// The transfers that native threads carry out for one JavaScript thread, and those threads.
 class UnderWay {
  public:
   // To and from files.

@@ -29,7 +29,7 @@ class LocalCollective {
 
   // Once all have come, before anything is carried out. Reads `parts`.
   void plan();
-  // Little enough that whoever comes last does it for all.
+  // Whether the work is so small that the last thread to post does all of it.
   bool is_small() const { return work_bytes_ <= kSmallBytes; }
   // Carries out chunks until none is left to claim; true for the one thread that has finished the last of them.
   bool help();

@@ -36,12 +36,12 @@ const std::string kWithoutInfiniBand = "between hosts whose InfiniBand does not 
 
 // After which an operation counts as late.
 constexpr auto kPatience = std::chrono::milliseconds(250);
-// How long a transfer may still take that somebody who has left had sent.
+// How long a transfer may still take whose sender has left.
 constexpr auto kGrace = std::chrono::seconds(1);
 // How often the host looks whether something is over.
 constexpr auto kFirstLooks = std::chrono::microseconds(20), kLaterLooks = std::chrono::microseconds(500);
 constexpr auto kFirst = std::chrono::milliseconds(2);
-// What is smaller is sent to all whole, and reduced by each.
+// Smaller tensors are sent to all ranks completely, and each rank reduces them.
 constexpr size_t kSmallBytes = 32 * 1024;
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.view(-1); }
@@ -269,7 +269,7 @@ class SignalsMeanwhile final : public Transport {
   std::vector<Loss> exchange(const std::vector<Message>& sends, const std::vector<Message>& receives, Clock::time_point deadline,
                              const std::function<bool()>&) override {
     std::vector<Loss> losses = signals_.exchange(sends, receives, deadline, over_);
-    // Who has left may have sent all it had to.
+    // A rank that has left may have sent all its data before.
     const auto end = Clock::now() + kGrace;
     while (!losses.empty() && !over_() && Clock::now() < end) std::this_thread::sleep_for(kLaterLooks);
     if (over_()) throw Needless{};

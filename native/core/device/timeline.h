@@ -1,5 +1,5 @@
-// What threads tell each other beside their messages: how far the sender's stream had come, which the receiver's waits for. So
-// what one thread has done before it sends is done for whoever acts on the message, on devices as on the host.
+// Places in streams, which travel beside messages: the receiver's stream waits for the place that the sender's stream had reached.
+// So work that a thread issued before it sent is done before the receiver acts on the message, on devices as on the host.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The folder in which processes of one host meet: each file in it is memory that they share.
+// The folder of the memory that processes of one host share: each file in it is one segment.
 #pragma once
 
 #include <cstdint>

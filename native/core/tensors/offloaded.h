@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// Frees the memory that `handles` name, aliases of one another over the whole of it, unless anything else in the process
+// Frees the memory that `handles` name, aliases of one another over all of it, unless anything else in the process
 // uses it: a view, another thread, the graph. Returns whether it did; from then on what reads them throws TENSOR_OFFLOADED.
 bool give_memory_up(HandleTable& handles, const std::vector<Handle>& aliases);
 

@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// What a message carries. Consumed by the first attach; then, or after a release, it names nothing.
+// The reference to a tensor that a message carries. The first attach consumes it; after that, or a release, it names nothing.
 struct RefId {
   uint32_t id;
   uint32_t generation;

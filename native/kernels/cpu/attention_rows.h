@@ -85,7 +85,7 @@ class KeyGradients {
   // `once`: each key gets one share, and every key does.
   KeyGradients(const at::Tensor& keys_BHSD, bool once);
 
-  // Of which `add` is given a cut.
+  // The sums; `add` takes a slice of them.
   const at::Tensor& sums() const { return sums_; }
 
   void add(const at::Tensor& share_GSD, const at::Tensor& cut_of_sums);

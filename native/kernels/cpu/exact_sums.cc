@@ -1,5 +1,5 @@
-// What optimizers that look at whole parameters ask of a slice: largest magnitudes, and sums of squares that add up to the
-// same bits whatever the slices are.
+// Statistics of slices for optimizers that look at complete parameters: largest magnitudes, and sums of squares that add up to
+// the same bits for all slicings.
 
 #include "kernels/cpu/exact_sums.h"
 

@@ -12,7 +12,7 @@ struct Rotary {
   T* y;
   RotaryShape shape;
 
-  // Of batches * time * heads * (half + what passes), in the order of y.
+  // Item `index` of batches * time * heads * (half + unrotated dims), in the order of y.
   template <int N>
   __device__ void run(int64_t index) const {
     static_assert(N == 1 || N == kWide);
