@@ -1,6 +1,6 @@
-// Two hosts that are network namespaces of this machine: bits, bytes on the cable, and how soon a fault is told.
+// Measures two hosts that are network namespaces of this machine: bits, bytes on the cable, and the time until a fault is reported.
 //
-//   npm run bench -- hosts [bits] [bytes] [overlap] [faults]     as root; all of it unless told
+//   npm run bench -- hosts [bits] [bytes] [overlap] [faults]     as root; all parts by default
 //
 // A link that is slow or drops packets is made by tc's token bucket, whose queue holds little; one on which packets are under way for
 // 20 ms by a program between two tun devices (test/launch/delayed-link.py), since few kernels have netem.
@@ -61,12 +61,12 @@ const strikes: Readonly<Record<string, (run: TwoRun) => void>> = {
       process.kill(pid, "SIGSTOP");
   },
   "the cable pulled": ({ hosts }) => hosts.cut(),
-  // What is sent waits for seconds behind what was sent before.
+  // Each packet waits for seconds behind those sent before.
   "the link slowed to 8 kbit/s": ({ hosts }) => hosts.limit("8kbit", "2kb", "60s"),
   "a link that drops most packets": ({ hosts }) => hosts.limit("8kbit", "2kb", "1ms"),
 };
 
-/** What of a measurement is other than by default. */
+/** Options of a measurement that differ from the defaults. */
 interface Measured {
   readonly ranks?: number;
   readonly reduction?: "ordered" | "hierarchical";

@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import type { CaseName } from "./cases.ts";
 
-/** What a case came to: both sides' scores, of each seed one for each start. */
+/** The result of a case: both sides' scores, for each seed one of each start. */
 export interface Learnt {
   /** When it was seen, YYYY-MM-DD. */
   readonly day: string;
@@ -12,9 +12,9 @@ export interface Learnt {
   readonly ours: readonly (readonly number[])[];
   readonly theirs: readonly (readonly number[])[];
   readonly isBetterAbove: boolean;
-  /** Ours with labels that were dealt anew. */
+  /** Troupe's score with shuffled labels. */
   readonly shuffled: number;
-  /** What one has who learns nothing, and why. */
+  /** The score of a model that learns nothing, and the reason. */
   readonly chance: number;
   readonly chanceIs: string;
   /** How far from it labels without sense may end. */
@@ -30,11 +30,11 @@ export function fastestInARow(times: readonly number[]): number {
   return Math.min(...times.slice(count - 1).map((_, first) => mean(times.slice(first, first + count))));
 }
 
-/** Of something over all rounds. */
+/** Times over all rounds. */
 export interface Times {
   /** Ten steps in a row. */
   readonly fastest: number;
-  /** Of the rounds' medians. */
+  /** Median of the rounds' medians. */
   readonly median: number;
 }
 
@@ -44,11 +44,11 @@ export type Timed = Readonly<Record<"troupe" | "eager" | "fsdp2", Times & { read
   readonly day: string;
 };
 
-/** What was seen of a case; what was not asked for is left out. */
+/** The measurements of a case; those that were not requested are left out. */
 export interface Seen {
   readonly learnt?: Learnt;
   readonly timed?: Timed;
-  /** Of the peers. */
+  /** Versions of the peers' packages. */
   readonly versions: string;
 }
 
@@ -102,7 +102,7 @@ export function unsurenessOf(learnt: Learnt): number {
   return roundingOf(learnt) * Math.sqrt(1 / learnt.ours.flat().length + 1 / learnt.theirs.flat().length);
 }
 
-/** Whether nothing was learnt of labels that were dealt anew. */
+/** Whether training on shuffled labels learnt nothing. */
 export function isChance({ shuffled, chance, slack, isBetterAbove }: Learnt): boolean {
   return isBetterAbove ? shuffled <= chance + slack : shuffled >= chance - slack;
 }
@@ -114,7 +114,7 @@ export function isAboveChance({ ours, theirs, chance, slack, isBetterAbove }: Le
   );
 }
 
-/** What misses its bar, a line each. */
+/** The results that miss their bars, a line each. */
 export function missedBars(seen: ReadonlyMap<CaseName, Seen>): string[] {
   return [...seen].flatMap(([name, { learnt, timed }]) =>
     [...(learnt === undefined ? [] : missedOf(learnt)), ...(timed === undefined ? [] : missedIn(timed))].map(
