@@ -73,7 +73,7 @@ function listeningAt(port: number): string[] {
 }
 
 it.skipIf(!nativeInfo().gloo)(
-  "the stores in which hosts and their groups meet listen on loopback alone, where that is the address",
+  "the rendezvous stores of hosts and groups listen on loopback only, if that is the address",
   () => {
     using kept = keepStore();
     expect(listeningAt(Number(kept.rendezvous.split(":").at(-1)))).toEqual([
@@ -101,7 +101,7 @@ describe.each(Object.keys(doors))("%s", (name) => {
     expect(listeningAt(port)).toEqual([expect.stringContaining("tcp 0100007F:")]);
   });
 
-  it("becomes no WebSocket and no tunnel, whoever asks by whatever Host, Origin and token", async () => {
+  it("never becomes a WebSocket or a tunnel, for any Host, Origin and token", async () => {
     const { port, path, token } = door;
     const good = { host: `localhost:${port}`, origin: `http://localhost:${port}` };
     const hosts = [good.host, "evil.example", `evil.example:${port}`];

@@ -126,7 +126,7 @@ describe("the checkpointer", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("gives up what a generation of the ranks that has ended can never make whole", async () => {
+  it("abandons a save that an ended generation of the ranks can never complete", async () => {
     const directory = join(folder, "abandons");
     const saver = await Saver.start(directory);
     using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
@@ -168,7 +168,7 @@ describe("the checkpointer", () => {
     expect(await saved).toMatchObject({ blockedMs: 15 });
   });
 
-  it("keeps one whole state, shares it with whoever restores from it, and lets the one before go", async () => {
+  it("keeps one complete state, shares it with all that restore from it, and releases the one before", async () => {
     const saver = await Saver.start(undefined);
     using spread = new SpreadState(fewParameters, { tp: 2, dp: 1, zero: 1 }).number();
     const { checkpointer } = saver;

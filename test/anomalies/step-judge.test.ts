@@ -50,7 +50,7 @@ describe("a judge of steps", () => {
     expect(judged({ gradientNorm: Number.NaN, block: "h.1" }).finding).toMatchObject({ block: "h.1" });
   });
 
-  it("leaves out what it is told to leave out, and nothing else", () => {
+  it("skips the anomalies that its options name, and no others", () => {
     expect(judged({ lossNats: 9 }).skipped).toBe(false);
     expect(judged({ lossNats: 9 }, { "loss-spike": "skip" }).skipped).toBe(true);
     expect(judged({ gradientNorm: Number.NaN }, { "loss-spike": "skip" }).skipped).toBe(false);

@@ -23,7 +23,7 @@ describe("a checkpoint that is damaged", () => {
 describe.skipIf(!canInject)(
   "a save that fails while training (skipped where strace is not there or not allowed)",
   () => {
-    it("is told once, as what it is, leaves nothing, and changes no loss", async () => {
+    it("a failing save is reported once with its cause, leaves nothing behind, and changes no loss", async () => {
       const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
       const { numMet, wrong } = await failWhileTraining(workspace, undisturbed, "fsync", "EIO", 2);
       expect(wrong).toEqual([]);
@@ -35,7 +35,7 @@ describe.skipIf(!canInject)(
 describe.skipIf(!canStarve)(
   "a run that can open no file for a while (skipped where there is no prlimit)",
   () => {
-    it("goes on, tells of the saves that failed, and leaves nothing of them", async () => {
+    it("the run goes on, reports the saves that failed, and leaves nothing of them", async () => {
       const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
       const { wrong } = await starveWhileTraining(workspace, undisturbed);
       expect(wrong).toEqual([]);

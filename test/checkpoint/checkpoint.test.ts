@@ -176,7 +176,7 @@ describe("damage", () => {
     expect(both.message).toContain("got 2 damaged");
   });
 
-  test("is told from there being no checkpoint", async () => {
+  test("a damaged checkpoint is distinguished from a missing one", async () => {
     for (const path of [folder, join(folder, "nowhere")]) {
       expect((await refusal(() => openCheckpoint(path))).code).toBe("CHECKPOINT_MISSING");
     }
@@ -209,7 +209,7 @@ describe("a save that fails", () => {
     expect(await stepIn(folder)).toBe(1);
   });
 
-  test("because its place cannot be made is told", async () => {
+  test("a save whose folder cannot be made is reported", async () => {
     await writeFile(join(folder, "file"), "");
     const error = await refusal(() => writeCheckpoint(join(folder, "file"), contentOf(1)));
     expect(error).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", fields: { errno: "ENOTDIR" } });

@@ -38,7 +38,7 @@ describe.skipIf(!canInject)(
   "with faults injected by strace (skipped where it is not there or not allowed)",
   () => {
     test.each(changingCalls)(
-      "a save killed at any %s leaves the old checkpoint or the new one, whole",
+      "a save killed at any %s leaves the old checkpoint or the new one, complete",
       async (call) => {
         const numMet = await forEveryCall(async (count, directory) => {
           await writeCheckpoint(directory, contentOf(1));

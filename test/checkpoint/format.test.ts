@@ -177,7 +177,7 @@ describe("a reader refuses", () => {
 });
 
 describe("damage to the bytes of a tensor", () => {
-  test("is told when it is read, by file, chunk and tensor; the others are read", async () => {
+  test("damage is reported when it is read, by file, chunk and tensor; the other tensors are read", async () => {
     const content = { ...contentOf(1), weights: weights(4) };
     const { path } = await writeCheckpoint(folder, content, { chunkBytes: 4096 });
     const file = join(path, "model.safetensors");

@@ -64,7 +64,7 @@ const places = {
 };
 
 describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
-  test("is written by one process at a time: the second is told who has it", async () => {
+  test("a folder is written by one process at a time: the second learns which process has it", async () => {
     const location = await place();
     const holder = await holderOf(location);
     const storage = await openStorage(location);

@@ -111,7 +111,7 @@ describe("checkpoints in S3", () => {
     expect((await keysBelow(prefix)).length).toBe(numKeys);
   });
 
-  test("that were damaged are found by file, tensor and offset, and passed over for an older whole one", async () => {
+  test("that were damaged are found by file, tensor and offset, and skipped for an older undamaged one", async () => {
     const { location } = place();
     await writeCheckpoint(location, contentOf(1));
     await writeCheckpoint(location, largeContent(2));

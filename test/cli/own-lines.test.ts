@@ -281,7 +281,7 @@ describe("an error of a job's own", () => {
       "() => new Linear(2, 2).forward(tensor([[1, 2]])).mean()",
       /\(a module made inside forward is not part of the model: make it a property/,
     ],
-  ])("is told in a sentence where a loss %s, on its line", async (_what, loss, message) => {
+  ])("an error is one sentence with the job's line when a loss %s", async (_what, loss, message) => {
     const { code, err } = await run({ top: 'import { crossEntropy } from "troupe";', loss });
     expect(err).toMatch(message);
     expect(err).toMatch(/ {2}in the job's loss, .*on rank-0\n {2}at job\.ts:8:\d+ \(loss\)\n {2}8 \| /);

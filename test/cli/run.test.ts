@@ -90,7 +90,7 @@ describe("troupe run", () => {
     expect((await train("--anomaly", "loss")).err).toContain("expected --anomaly WHAT=POLICY");
   });
 
-  it("saves as often as it is told, and keeps what it is told to keep", async () => {
+  it("saves as often as its options say, and keeps the checkpoints that they name", async () => {
     const dir = workspace.path("kept");
     const every = ["--checkpoint-every", "1", "--checkpoint-in-memory-every", "2"];
     const keep = ["--checkpoint-keep-last", "1", "--checkpoint-keep-every", "3"];
@@ -409,7 +409,7 @@ describe("troupe run", () => {
     expect(readdirSync(dir)).toEqual(["events.jsonl", "latest", "run.json", `step-${step.padStart(6, "0")}`]);
   });
 
-  it("ends at once at a second signal, with its code, and the folder is free and whole for the next run", async () => {
+  it("ends at once at a second signal, with its code, and leaves the folder free and intact for the next run", async () => {
     const dir = workspace.path("twice");
     // A rank that stands still cannot end its step: the first signal would wait for it.
     const stuck = ["--set", "fault=hang", "--set", "faultRank=0", "--set", "faultAt=6", "--stall", "600000"];

@@ -54,7 +54,7 @@ describe("troupe run writes its events", () => {
   const data = ["--set", `data=${workspace.text}`, "--set", `cache=${workspace.path("cache")}`];
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("to every place it is told at once: pino's fields, TensorBoard, Prometheus, a trace", async () => {
+  it("a run writes to all its sinks at once: pino's fields, TensorBoard, Prometheus, a trace", async () => {
     let scraped: Promise<string> | undefined;
     const flags = [
       "--pino",
@@ -110,7 +110,7 @@ describe("troupe run writes its events", () => {
   });
 
   it.skipIf(!canMakeDisks)(
-    "also after its disk was full: nothing is lost, and it is told once of each (needs root, for a small disk)",
+    "a run whose disk was full loses no event, and reports each failure once (needs root, for a small disk)",
     async () => {
       using disk = new SmallDisk(1 << 24);
       const at = (name: string) => join(disk.path, name);
@@ -193,7 +193,7 @@ describe("troupe run writes its events", () => {
     },
   );
 
-  it("into no folder that somebody has taken away: no other run is let into one that is half this one's", async () => {
+  it("a run writes nothing into its folder after another process has moved it away, and no other run may use that folder", async () => {
     const folder = workspace.path("taken");
     const args = ["--steps", "40", ...data, "--checkpoint", folder, "--checkpoint-every", "10"];
     let isTaken = false;

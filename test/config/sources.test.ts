@@ -90,7 +90,7 @@ describe("options from several sources", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it("trace where a file of traces is asked for, unless that is told otherwise", () => {
+  it("options enable tracing if a trace file is named, unless another option disables it", () => {
     expect(readCommand([flag("output.traceFile", "t.json")]).runtime).toEqual({ trace: true });
     expect(readCommand([flag("output.traceFile", "t.json"), flag("trace", false)]).runtime).toEqual({
       trace: false,

@@ -41,7 +41,7 @@ describe("followFile", () => {
   const line = (step: number, changed = {}) => `${toJson(stepped(step, changed))}\n`;
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it("waits for a file where a pipe stands in its place, and ends when it is told to", async () => {
+  it("waits for a file where a pipe stands in its place, and stops on request", async () => {
     const path = join(folder, "pipe.jsonl");
     expect(spawnSync("mkfifo", [path]).status).toBe(0);
     const abort = new AbortController();
@@ -56,7 +56,7 @@ describe("followFile", () => {
     await following;
   });
 
-  it("waits for a file, reads it as it grows, and a line only when it is whole", async () => {
+  it("waits for a file, reads it as it grows, and reads only complete lines", async () => {
     const path = join(folder, "growing.jsonl");
     using following = new Following(path);
     writeFileSync(path, line(1) + line(2).slice(0, 20));

@@ -131,7 +131,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await page.context().close();
   });
 
-  it("finds a run again whose server was started anew, and goes on with it", async () => {
+  it("finds a run again after its server restarted, and goes on with it", async () => {
     const tokenFile = join(folder, "token");
     const first = await Dashboard.open({ port: 0, tokenFile });
     const port = Number(new URL(first.url).port);
@@ -209,7 +209,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await page.context().close();
   });
 
-  it("asks who has no token for the whole address, and keeps the token out of the one that is shown", async () => {
+  it("asks a visitor without a token for the complete address, and hides the token from the address bar", async () => {
     await using dashboard = await Dashboard.open({ port: 0 });
     dashboard.write(begun({ job: "secret.ts" }));
     const { origin } = new URL(dashboard.url);

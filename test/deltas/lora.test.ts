@@ -109,7 +109,7 @@ describe("a low-rank delta", () => {
     expect(largest(logitsOf(model), apart)).toBeLessThan(1e-5);
   });
 
-  it("is saved and read again to the bit, with all that it was told", async () => {
+  it("a LoRA delta is saved and read again to the bit, with all its options", async () => {
     const options = {
       rank: 2,
       alpha: 5,

@@ -262,7 +262,7 @@ describe("the pretend device", () => {
     });
   });
 
-  it("tells an operator that failed late by its name, to whoever waits for it", () => {
+  it("reports an operator that failed late by its name, to every waiter", () => {
     scope(() => {
       const lookup = () => {
         late.stream(7);

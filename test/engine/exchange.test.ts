@@ -34,7 +34,7 @@ describe("Exchange", () => {
     expect(exchange.pending()).toEqual([{ key: "reduce/7/2", missing: [0, 2] }]);
   });
 
-  it("forgets a key once it was whole and taken", async () => {
+  it("forgets a key once its parts were complete and taken", async () => {
     const exchange = new Exchange<number>(1);
     exchange.contribute("a", 0, 1);
     await exchange.all("a");

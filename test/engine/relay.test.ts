@@ -54,7 +54,7 @@ describe("what the conductor says to all ranks of many hosts", () => {
     expect(world.numMessages).toBe(2 * (SPREAD.length + SPREAD.length / 8));
   });
 
-  it("has beside what all are told what one alone is", async () => {
+  it("an order carries the part for one rank beside the part for all", async () => {
     const world = new World(SPREAD);
     const receivers = SPREAD.map((_, rank) => ({ checkpointer: rank as never }));
     await world.all.tell("shards", "snapshot", { step: 3, checkpointer: 0 as never }, receivers);

@@ -162,7 +162,7 @@ describe("saving", () => {
     expect(disk.orders).toMatchObject([{ state: { step: 2 } }]);
   });
 
-  it("that fails is told, and the next is as good as the first", async () => {
+  it("a save that fails is reported, and the next one succeeds", async () => {
     const disk = new SlowDisk();
     await disk.saving.begin(2);
     await disk.fail("no room");

@@ -159,7 +159,7 @@ describe("elsewhere", () => {
     ]);
   });
 
-  test("a loss that is not a number is told without a limit, as there is none", () => {
+  test("a loss of NaN is printed without a limit, as there is none", () => {
     const { screen, sink } = run(false);
     const wrong = {
       anomaly: "loss-not-finite",

@@ -38,7 +38,7 @@ function block(durationMs: number): void {
 }
 
 describe("emitting", () => {
-  test("stamps go on as they did when somebody sets the wall clock", () => {
+  test("time stamps continue unchanged when the wall clock is set", () => {
     const stamps: number[] = [];
     const hub = new EventHub();
     hub.addSink({ write: ({ timeMs }) => void stamps.push(timeMs), close: async () => {} });
@@ -221,7 +221,7 @@ describe("a subscriber that is slow", () => {
     await hub.close();
   });
 
-  test("loses the oldest events, is told how many, and never the last", async () => {
+  test("a slow subscriber loses the oldest events, learns their number, and always receives the last", async () => {
     const hub = new EventHub({ capacity: 10 });
     const seen: TroupeEvent[] = [];
     const written: TroupeEvent[] = [];
@@ -237,7 +237,7 @@ describe("a subscriber that is slow", () => {
     expect(seen.at(-1)?.kind).toBe("run.finished");
   });
 
-  test("leaves memory flat: 200,000 events that it does not take cost no more than the first 40,000", async () => {
+  test("a subscriber that takes no events leaves memory flat: 200,000 events cost no more than the first 40,000", async () => {
     const hub = new EventHub();
     const subscription = hub.events$.subscribe(() => block(20));
     const heldAfter = async (numEvents: number) => {
@@ -288,7 +288,7 @@ describe("the async iterator", () => {
     expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });
 
-  test("loses the oldest events where its reader is behind, and counts them", async () => {
+  test("a stream whose reader is behind loses the oldest events, and counts them", async () => {
     const hub = new EventHub();
     const events = hub.events({ buffer: 5 });
     for (let index = 1; index <= 12; index++) hub.emit(step(index));

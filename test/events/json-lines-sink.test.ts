@@ -86,7 +86,7 @@ describe("the sink", () => {
     expect(chunks[0]?.trim().split("\n")).toHaveLength(3);
   });
 
-  test("leaves a file whole where the process ends before the time has come, and closes nothing", async () => {
+  test("leaves a valid file if the process ends early, and closes nothing", async () => {
     const folder = await mkdtemp(join(tmpdir(), "troupe-events-"));
     const path = join(folder, "events.jsonl");
     const script = `

@@ -30,7 +30,7 @@ describe("events({ kinds, sample, buffer })", () => {
     expect(events.map(({ kind }) => kind)).toEqual(Array(10).fill("checkpoint.saved"));
   });
 
-  test("takes every so-many-th of a kind, beginning with the first, and all of the others", async () => {
+  test("takes every n-th event of a kind, beginning with the first, and all events of other kinds", async () => {
     const events = await received({ sample: { "step.finished": { every: 4 } } });
     expect(stepsOf(events, "step.finished")).toEqual([1, 5, 9]);
     expect(stepsOf(events, "checkpoint.saved")).toHaveLength(10);

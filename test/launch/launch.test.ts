@@ -59,7 +59,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect(member.events).toEqual([]);
   });
 
-  it("meet in groups on their own hosts: in the store of the launch hosts find each other, and no rank comes there", async () => {
+  it("ranks join groups at stores of their own hosts; only hosts use the launcher's store", async () => {
     using kept = keepStore();
     let said = "";
     const between = createServer((member) => {
@@ -317,7 +317,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect(existsSync(folder)).toBe(false);
   });
 
-  it("are told that their port is another's, and that ranks of several hosts are processes, one each at least", async () => {
+  it("hosts learn that their port is taken, and that ranks of several hosts are processes, at least one on each", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as { readonly port: number };

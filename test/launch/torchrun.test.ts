@@ -43,7 +43,7 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
     return new LaunchedRun(workspace, env, all, command);
   }
 
-  it("starts a run on two nodes, which meets in its agent's store and trains as one host does", async () => {
+  it("starts a run on two nodes, which joins through its agent's store and trains as one host does", async () => {
     const port = await freePort();
     using first = agent(port, "2", ["--steps", "4"]);
     using second = agent(port, "2", ["--steps", "4"]);

@@ -23,7 +23,7 @@ describe("the configuration of a GPT-2", () => {
     expect(gpt2Config(fields)).toEqual({ ...gpt2Config(), n_layer: 3 });
   });
 
-  test("names the tokens it is told, and of those that its vocabulary lacks none", () => {
+  test("config.json names the model's special tokens, except those that its vocabulary lacks", () => {
     const told = { ...tiny, bos_token_id: 0, eos_token_id: 50256 };
     expect(new GPT2LMHeadModel(told).configJson).toMatchObject({ bos_token_id: 0, eos_token_id: null });
     expect(new GPT2LMHeadModel().configJson).toMatchObject({ bos_token_id: 50256, eos_token_id: 50256 });

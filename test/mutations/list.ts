@@ -12,7 +12,7 @@ const betweenThreads =
 const behindHost =
   "are read behind what a thread of the host has written, which heard of another device first";
 const byMessages =
-  "are written again behind the copies that another device was told to make, by messages alone";
+  "buffers are overwritten only after the copies that messages ordered another device to make";
 const keepMemory = "keep their memory until the stream that they went to has read it";
 const nccl = "test/collectives/nccl.test.ts";
 const behindNccl =
@@ -450,10 +450,7 @@ export const mutations: readonly Mutation[] = [
     from: "export const PARAMETER_ALIGNMENT = 128;",
     to: "export const PARAMETER_ALIGNMENT = 64;",
     caughtBy: [
-      by(
-        parameters,
-        "lie at BMTrain's offsets within a block, whose slices are whole chunks of 1,024 elements",
-      ),
+      by(parameters, "lie at BMTrain's offsets within a block, whose slices are multiples of 1,024 elements"),
     ],
   },
   {
@@ -462,10 +459,7 @@ export const mutations: readonly Mutation[] = [
     from: "export const SLICE_ALIGNMENT = 1024;",
     to: "export const SLICE_ALIGNMENT = 128;",
     caughtBy: [
-      by(
-        parameters,
-        "lie at BMTrain's offsets within a block, whose slices are whole chunks of 1,024 elements",
-      ),
+      by(parameters, "lie at BMTrain's offsets within a block, whose slices are multiples of 1,024 elements"),
     ],
   },
   {
@@ -494,7 +488,9 @@ export const mutations: readonly Mutation[] = [
     file: "src/compute/optim/update-rule.ts",
     from: "maximize ? -step.gradientScale : step.gradientScale }",
     to: "step.gradientScale }",
-    caughtBy: [by(bmtrainOptim, "maximizes what it is told to, whatever the other optimizers do")],
+    caughtBy: [
+      by(bmtrainOptim, "maximizes its own parameters if asked to, whatever the other optimizers do"),
+    ],
   },
   {
     name: "class weights are left out",
@@ -562,7 +558,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/compute/nn/layers/dropout.ts",
     from: "return this.training && this.p > 0;",
     to: "return this.p > 0;",
-    caughtBy: [by(training, "dropout draws anew in every step of training and is off in evaluation")],
+    caughtBy: [by(training, "dropout draws a new mask in every step of training and is off in evaluation")],
   },
   {
     name: "frozen parameters are trained",
@@ -819,7 +815,7 @@ export const mutations: readonly Mutation[] = [
     from: "[key, mapTensors(item, change)]",
     to: "[key, mapTensors(item, (tensor) => tensor.detach())]",
     caughtBy: [
-      by(blocks, "are given option objects whole, tensors in them and behind arguments that are left out"),
+      by(blocks, "receive complete option objects, with tensors in them and after omitted arguments"),
     ],
   },
   {
@@ -901,7 +897,7 @@ export const mutations: readonly Mutation[] = [
     from: "kind === MASTER ? parameter :",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
     to: "kind === MASTER ? `${kind}.${parameter}` :",
-    caughtBy: [by(layouts, "saves every parameter once, whole, under the name it has in the model")],
+    caughtBy: [by(layouts, "saves every parameter once, completely, under the name it has in the model")],
   },
   {
     name: "state is saved under the parameter's name first",
@@ -939,7 +935,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/trainer/training/own-pieces.test.ts",
-        "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
+        "a dropout that layers share draws a new mask in each call, the same under every layout and when recomputed",
       ),
     ],
   },
@@ -951,7 +947,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         training,
-        "in float32: whole or sharded, kept or recomputed, on two ranks or accumulated on one",
+        "in float32: complete or sharded, kept or recomputed, on two ranks or accumulated on one",
         "in %s, and near float32",
       ),
     ],
@@ -978,7 +974,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/compute/parallel/tensor-parallel/split-affine.ts",
     from: "forward(copyToGroup(x, group)) : fromSequence(x);",
     to: "forward(x) : fromSequence(x);",
-    caughtBy: [by(layers, "a split affine map gives output and gradients of the whole one")],
+    caughtBy: [by(layers, "a split affine map gives output and gradients of the unsplit one")],
   },
   {
     name: "the gradient in front of a split vocabulary is one rank's",
@@ -988,7 +984,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         layers,
-        "BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one",
+        "BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the unsplit one",
       ),
     ],
   },
@@ -1166,7 +1162,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         weighted,
-        "is that of one rank with the whole batch, to float32's rounding",
+        "is that of one rank with the complete batch, to float32's rounding",
         "are those of Σ weight · loss / Σ weight by hand, of three losses, with %o, %o",
       ),
     ],
@@ -1278,7 +1274,7 @@ export const mutations: readonly Mutation[] = [
       ),
       by(
         weighted,
-        "is that of one rank with the whole batch too of experts that take all tokens and share each sequence's evenly",
+        "is that of one rank with the complete batch too, for experts that take all tokens and share each sequence's evenly",
       ),
     ],
   },
@@ -1327,7 +1323,7 @@ export const mutations: readonly Mutation[] = [
       ),
       by(
         "test/trainer/training/own-pieces.test.ts",
-        "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
+        "a dropout that layers share draws a new mask in each call, the same under every layout and when recomputed",
       ),
     ],
   },
@@ -1506,7 +1502,7 @@ export const mutations: readonly Mutation[] = [
     from: "model.training ? rank.axes.dp : undefined",
     to: "undefined",
     caughtBy: [
-      by("test/models/clip.test.ts", "is one replica's with the whole batch, gradients too: two replicas"),
+      by("test/models/clip.test.ts", "is one replica's with the complete batch, gradients too: two replicas"),
     ],
   },
   {

@@ -84,7 +84,7 @@ const upTo = (count: number) => Array.from({ length: count }, (_, index) => inde
 
 describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
   test.skipIf(!canMakeDisks)(
-    "lacks nothing that was told while its disk was full, and never ends in half a piece (needs root, for a small disk)",
+    "loses no event while its disk was full, and never ends in half a record (needs root, for a small disk)",
     async () => {
       using disk = new SmallDisk();
       const { hub, told, heard, steps } = tellingTo(make(disk.path));
@@ -107,7 +107,7 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     },
   );
 
-  test("begins anew where its folder was deleted, and goes on from there", async () => {
+  test("begins again where its folder was deleted, and goes on from there", async () => {
     const folder = join(scratch(), "run");
     const { hub, told, steps } = tellingTo(make(folder));
     steps(300);
@@ -120,7 +120,7 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     expect(told()).toEqual([]);
   });
 
-  test("holds what is told while its folder cannot be made again, and says so once", async () => {
+  test("holds events while its folder cannot be made again, and reports that once", async () => {
     const folder = join(scratch(), "run");
     const { hub, told, heard, steps } = tellingTo(make(folder));
     rmSync(folder, { recursive: true });

@@ -87,7 +87,7 @@ describe("a checkpoint that each rank's host has written its share of", () => {
     );
   });
 
-  it("lies in a folder a host where they share none, says who has what, and is whole once joined", async () => {
+  it("a checkpoint of hosts without a shared folder has a folder on each host, names the owner of each part, and is complete once joined", async () => {
     const [run, other] = [join(folder, "of-a"), join(folder, "of-b")] as const;
     const spread = { tp: 4, dp: 1, zero: 3 } as const;
     await mkdir(join(other, "step-000001"), { recursive: true });

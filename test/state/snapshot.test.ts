@@ -43,7 +43,7 @@ afterEach(() => {
 });
 
 describe("a snapshot", () => {
-  it("is copied beside the event loop, sent whole, and holds nobody up", async () => {
+  it("a snapshot is copied off the event loop, sent completely, and blocks no update", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     let numTurns = 0;
@@ -58,7 +58,7 @@ describe("a snapshot", () => {
     expect(snapshot.lacks(state.block)).toBe(false);
   });
 
-  it("that an update finds half copied is finished first and sent once, and the update's wait is told", async () => {
+  it("a snapshot that an update finds half copied is finished first and sent once, and the update's wait is reported", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     const copied = snapshot.copyOffThread(state);

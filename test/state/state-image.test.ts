@@ -85,7 +85,7 @@ function shapeFor(spreads: readonly Spread[], [rows, columns]: readonly [number,
 }
 
 describe("the image of a state", () => {
-  it("gives tensors whole, in ranges, whatever the layout of their parts and the order in which they come", () => {
+  it("gives tensors completely or in ranges, whatever the layout and order of their parts", () => {
     fc.assert(
       fc.property(spreads, sizes, fc.infiniteStream(fc.nat()), (spread, size, order) => {
         const shape = shapeFor([spread], size);

@@ -115,7 +115,7 @@ describe.each([...levels, ...others])("blocks trained with %o", (options) => {
   });
 
   // Appendix A 3.
-  it("are given option objects whole, tensors in them and behind arguments that are left out", () => {
+  it("receive complete option objects, with tensors in them and after omitted arguments", () => {
     expectGradients("optionObjects");
   });
 

@@ -5,7 +5,7 @@ import { refusal } from "../refusal.ts";
 import { putting, served } from "./served.ts";
 
 describe("what clients may pile up", () => {
-  test("is 16 saves: who would open one more is told to come again, and may once one was given up", async () => {
+  test("is 16 saves: a client that opens one more must try again, and succeeds once a save was abandoned", async () => {
     const { ask } = await served("socket");
     const one = putting("U8", [1], Uint8Array.of(7));
     for (let step = 1; step <= 16; step++)

@@ -127,7 +127,7 @@ describe("a checkpoint service", () => {
     );
   });
 
-  test("skips a save while another is written, where it was told to, and counts it", async () => {
+  test("skips a save while another is written, if its options say so, and counts it", async () => {
     const { service } = await open({ whenBusy: "skip" });
     const events: TroupeEvent[] = [];
     service.events$.subscribe((event) => events.push(event));
@@ -147,7 +147,7 @@ describe("a checkpoint service", () => {
     ]);
   });
 
-  test("keeps the checkpoints it was told to keep", async () => {
+  test("keeps the checkpoints that its options name", async () => {
     const { service, dir } = await open({ keepLast: 2, keepEvery: 3 });
     for (let step = 1; step <= 7; step++)
       await service.save({ step, tensors: { a: new Uint8Array(1) } }).durable;

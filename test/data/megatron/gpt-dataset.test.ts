@@ -72,7 +72,7 @@ describe("Megatron's GPT data", () => {
     expect(readdirSync(folder)).toEqual(files);
   });
 
-  it("is cut into splits by documents, and begins anew when all samples were taken", () => {
+  it("is cut into splits by documents, and begins again when all samples were taken", () => {
     const parts = { ...options, split: "4,1,1", numSamples: {}, cache: false };
     const dataset = megatronGptDataset(parts);
     // Documents of 17, 9 and 4 tokens, of which the last holds no sample.

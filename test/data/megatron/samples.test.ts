@@ -91,7 +91,7 @@ describe("GPT samples", () => {
 });
 
 describe("blends", () => {
-  it("take from whoever lags furthest behind its share", () => {
+  it("blended samples come from the dataset that lags furthest behind its share", () => {
     const { datasets, samples } = blend([1, 3], 8);
     expect([...datasets]).toEqual([1, 0, 1, 1, 0, 1, 1, 1]);
     expect([...samples]).toEqual([0, 0, 1, 2, 1, 3, 4, 5]);

@@ -276,7 +276,7 @@ describe("joinTexts", () => {
     expect(ids("a \n a")).toEqual([3, 1, 0, 3]);
   });
 
-  it("cuts what it is told to cut, and refuses where that is too short", () => {
+  it("truncates the sequences that its options name, and throws if those are too short", () => {
     const cut = (mostTokens: number, truncation: Truncation) =>
       joinTexts(words(null), ["the cat sat on", "the mat"], { mostTokens, truncation }).sources.join("");
     expect(cut(5, "longest-first")).toBe("00011");

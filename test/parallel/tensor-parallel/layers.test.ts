@@ -72,7 +72,7 @@ const shapes = [
 ];
 const kinds = ["Linear", "Linear without bias", "Conv1D", "Conv1D with gelu_new"] as const;
 
-describe("a split affine map gives output and gradients of the whole one", () => {
+describe("a split affine map gives output and gradients of the unsplit one", () => {
   const cases = rules.flatMap((rule) =>
     shapes.map(({ shape, sequenceDim }) => {
       const parts = rule.kind === "column" && rule.parts > 1 ? `, ${rule.parts} parts` : "";
@@ -140,7 +140,7 @@ test.each([1, 2])(
   },
 );
 
-describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one", () => {
+describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the unsplit one", () => {
   const tolerances = { float32: TOLERANCE, bfloat16: 2 ** -6, float16: 2 ** -9 }; // a few roundings
   const cases = (["float32", "bfloat16", "float16"] as const).flatMap((dtype) =>
     (["whole", "sequence"] as const).flatMap((input) => [

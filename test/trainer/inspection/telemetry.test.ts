@@ -95,7 +95,7 @@ describe("what a run tells", () => {
     },
   );
 
-  it("traces each so-many-th step and nothing of the others, where that is asked for", async () => {
+  it("traces every n-th step and nothing of the others, if that is asked for", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, steps: 6, traceEvery: 4 });
     const handled = ofKind(events, "message.handled");
     const steps = handled.filter(({ messageKind, actor }) => messageKind === "step" && actor === "rank-0");

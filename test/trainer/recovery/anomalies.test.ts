@@ -39,7 +39,7 @@ describe("a step that is left out", () => {
   });
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("is told with its rank, changes nothing, and does not advance the schedule", () => {
+  it("an anomaly is reported with its rank, changes nothing, and does not advance the schedule", () => {
     expect(told.error).toBeUndefined();
     expect(ofKind(told, "anomaly.detected").filter(({ anomaly }) => anomaly !== "straggler")).toMatchObject([
       { step: 5, anomaly: "loss-not-finite", value: Number.NaN, rank: 1, policy: "skip", action: "skipped" },
@@ -169,7 +169,7 @@ describe("a run that goes back", () => {
   });
 });
 
-describe("a run that is told to stop, or only to tell", () => {
+describe("a run whose options say to stop, or only to report", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
@@ -184,7 +184,7 @@ describe("a run that is told to stop, or only to tell", () => {
     expect(newest.state.step).toBe(5);
   });
 
-  it("tells of a spike on its step and trains on, unless told otherwise", async () => {
+  it("reports a spike on its step and trains on, unless the options say otherwise", async () => {
     const poison = { fault: "poison", faultAt: 18 };
     const told = await runTiny(workspace, { ranks, steps: 20 }, poison);
     expect(told.error).toBeUndefined();
@@ -194,7 +194,7 @@ describe("a run that is told to stop, or only to tell", () => {
     expect(stopped.losses).toEqual(told.losses.slice(0, 18));
   });
 
-  it("tells of a rank that is slow step after step, once", async () => {
+  it("reports once a rank that is slow in step after step", async () => {
     const slow = { fault: "slow", faultAt: -1 };
     const anomalies = { stragglerSteps: 2, stragglerFactor: 1.5 };
     const told = await runTiny(workspace, { ranks, steps: 5, anomalies }, slow);

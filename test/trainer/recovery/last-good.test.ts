@@ -50,7 +50,7 @@ describe("a copy of the state in memory", () => {
     expect(readdirSync(dir)).toEqual(["latest", "run.json", ...[4, 8, 10].map(stepFolder)]);
   });
 
-  it("is told, with what it takes", async () => {
+  it("the memory of the in-memory copy is reported", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, steps: 4, checkpoint: inMemory });
     const copied = events.flatMap((event) => (event.kind === "checkpoint.copied" ? [event] : []));
     expect(copied.map(({ step }) => step)).toEqual([2, 4]);

@@ -109,7 +109,7 @@ describe("a run that goes on", () => {
     expect(first).toMatchObject({ step: 3, numSamples: 8 });
   });
 
-  it("is told of other steps, another precision and another text of its job or of what that imports, which are said by hand", async () => {
+  it("a resumed run reports other steps, another precision and another text of its job or of its imports, if options name them", async () => {
     const job = workspace.path("job.ts");
     const write = (note: string) => {
       writeFileSync(job, `export { default } from "./parts/all.ts"; // ${note}\n`);

@@ -60,7 +60,7 @@ describe("resuming", () => {
     expect(told.error?.message).toMatch(/wte\.weight .*\[256,32\].*\[256,64\].*width was 32, is 64/);
   });
 
-  it("passes a damaged checkpoint over for the newest whole one", async () => {
+  it("skips a damaged checkpoint for the newest undamaged one", async () => {
     const path = join(dir, "step-000012", "model.safetensors");
     const bytes = readFileSync(path);
     bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
@@ -73,7 +73,7 @@ describe("resuming", () => {
     ]);
   });
 
-  it("passes one over whose damage is found only while shards read it", async () => {
+  it("skips a checkpoint whose damage is found only while shards read it", async () => {
     // Large enough for what is flipped to be in no chunk that opening reads.
     const large = { vocab: 5000, width: 64 };
     const run = workspace.path("large");
@@ -95,7 +95,7 @@ describe("resuming", () => {
     ]);
   });
 
-  it("ends with the damage named where nothing older is whole", async () => {
+  it("ends with an error that names the damage if no older checkpoint is undamaged", async () => {
     const alone = join(dir, stepFolder(12));
     const told = await runTiny(workspace, { ranks: 2, zero: 3, steps: 20, resume: alone });
     expect(told.error).toMatchObject({ code: "CHECKPOINT_DAMAGED" });

@@ -11,7 +11,7 @@ describe("a job with pieces of its own", () => {
   const losses = (options: RuntimeOptions, config: Record<string, unknown>) =>
     lossesOf(workspace, options, config, ownJob);
 
-  it("draws anew in each call of a dropout that its layers share, the same under every layout and when computed again", async () => {
+  it("a dropout that layers share draws a new mask in each call, the same under every layout and when recomputed", async () => {
     const dropout = { dropout: 0.3 };
     const { losses: plain, events } = await runTiny(
       workspace,

@@ -39,7 +39,7 @@ describe("a step's loss is Σ weight · loss / Σ weight over all micro-batches"
       halves = await train([{ ranks: 1 }, { accumulation: 2 }], "targets");
     });
 
-    it("is that of one rank with the whole batch, to float32's rounding", async () => {
+    it("is that of one rank with the complete batch, to float32's rounding", async () => {
       expectWithin(halves, one);
       expectWithin(await train([{ ranks: 2, tp: 2 }], "targets"), one);
     });
@@ -77,7 +77,7 @@ describe("a step's loss is Σ weight · loss / Σ weight over all micro-batches"
     expectWithin(await train([{ ranks: 2, tp: 2 }, { accumulation: 2 }], "each loss", experts), halves);
   });
 
-  it("is that of one rank with the whole batch too of experts that take all tokens and share each sequence's evenly", async () => {
+  it("is that of one rank with the complete batch too, for experts that take all tokens and share each sequence's evenly", async () => {
     const experts = { experts: 4, bySequence: true };
     const one = await train([{ ranks: 1 }], "each loss", experts);
     const two = await train([{ ranks: 2, zero: 3 }], "each loss", experts);
