@@ -32,7 +32,7 @@ const begins = new Set(
   ),
 );
 
-// What one file alone reads is part of its thought, unless it is one of its own.
+// A short file with one importer belongs into that importer, unless it is an idea of its own.
 it(`at most ${MOST_SLIVERS} files of under ${SHORT} lines have one importer`, () => {
   const slivers = [...texts].filter(
     ([file, text]) =>

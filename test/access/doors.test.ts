@@ -14,9 +14,9 @@ import { portsOf } from "../chaos/leftovers.ts";
 /** A port that Troupe has opened, where only the port was chosen. */
 interface Door extends AsyncDisposable {
   readonly port: number;
-  /** What is behind it. */
+  /** A path that it serves. */
   readonly path: string;
-  /** Whom it lets in; undefined where it asks for no token. */
+  /** The token that it requires; undefined if it requires none. */
   readonly token: string | undefined;
 }
 
@@ -121,7 +121,7 @@ describe.each(Object.keys(doors))("%s", (name) => {
             if (given !== undefined) lines.push(`Authorization: Bearer ${given}`);
             const answer = await answerTo(port, lines);
             const isOurs = host === good.host && (origin ?? good.origin) === good.origin && given === token;
-            // Whoever may come in is answered in plain HTTP; all others are refused, or hung up on.
+            // Admitted callers are answered in plain HTTP; all others are refused or disconnected.
             const may = isOurs && ask.length > 1 ? /^HTTP\/1\.1 [24]|^$/ : /^HTTP\/1\.1 4|^$/;
             expect(answer, lines.join(", ")).toMatch(may);
           }

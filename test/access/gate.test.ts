@@ -6,7 +6,7 @@ import { Gate, type GateOptions, makeToken } from "../../src/runtime/access/inde
 const token = makeToken();
 const bearer = { Authorization: `Bearer ${token}` };
 
-/** Serves whoever the gate lets in: 200, and "reader" for who has the token. */
+/** Serves the callers that the gate admits: 200, and "reader" for those with the token. */
 async function serve(options: Partial<GateOptions> = {}): Promise<Server> {
   const gate = new Gate({ host: "127.0.0.1", token, ...options });
   const server = createServer((incoming, response) => {

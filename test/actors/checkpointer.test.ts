@@ -43,7 +43,7 @@ class Saver {
     return new Saver(supervisor.ref("checkpointer"), log);
   }
 
-  /** Asks for a save; the parts are still to be told. */
+  /** Asks for a save, whose parts are sent later. */
   save(spread: Pick<SpreadState, "plan">, step: number, generation = 0, keep = false) {
     const state = { step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null };
     const order = { ...spread.plan, generation, texts: { config: {} }, state, write: true, keep };
@@ -71,7 +71,7 @@ describe("the checkpointer", () => {
     saver.checkpointer.tell("part", broken);
     await expect(first).rejects.toMatchObject({ code: "ACTOR_DOWN" });
     await saver.log.until(({ kind }) => kind === "actor.restarted");
-    // What was on its way to the generation that has ended comes to nobody.
+    // Parts on their way to the ended generation are never delivered.
     for (const { state } of others) for (const { ref } of state) attach(ref).dispose();
     const second = saver.save(spread, 2);
     saver.tell(spread.parts(0, 2), 0, 2);

@@ -17,7 +17,7 @@ function rulesWith(policies: Partial<Record<StepAnomaly, Policy>>) {
   return { ...DEFAULT_RULES, policies: { ...DEFAULT_RULES.policies, ...policies } };
 }
 
-/** What a judge who has seen the usual losses makes of one step more. */
+/** The verdict on one more step of a judge that has seen the usual losses. */
 function judged(figures: Partial<StepFigures>, policies: Partial<Record<StepAnomaly, Policy>> = {}) {
   return new StepJudge(rulesWith(policies), false, usual).judge({ ...sound, ...figures });
 }

@@ -6,7 +6,7 @@ const rules = { ...DEFAULT_RULES, stragglerSteps: 5 };
 const replicas = [0, 1, 2].map(() => [0, 1, 2]);
 const alone = [[0], [1]];
 
-/** Who is told as a straggler in which step, of steps in each of which every rank computes for so many milliseconds. */
+/** The ranks reported as stragglers in each step, given each rank's milliseconds of computing in each step. */
 function told(steps: readonly (readonly number[])[], alike: readonly (readonly number[])[] = replicas) {
   const watch = new StragglerWatch(rules, alike);
   return steps.flatMap((computedMs, step) => watch.look(computedMs).map(({ rank }) => ({ step, rank })));

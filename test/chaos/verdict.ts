@@ -18,16 +18,16 @@ export type Outcome =
   /** Anything else. */
   | "FAILS";
 
-/** What came of a run. */
+/** The verdict on a run. */
 export interface Verdict {
   readonly outcome: Outcome;
-  /** Of the run's error, or of the save's that was given up. */
+  /** Code of the run's error, or of the abandoned save's. */
   readonly code: string | undefined;
-  /** What was not as it should be: with any of it the run FAILS. */
+  /** Violations: with any of them the run FAILS. */
   readonly wrong: readonly string[];
 }
 
-/** What a run is held against. */
+/** The expectations of a run. */
 export interface Expected {
   /** The losses of all its steps, where nothing befalls it. */
   readonly undisturbed: readonly number[];
@@ -71,7 +71,7 @@ async function wrongInFolder({ saved }: Trained, { dir, mayLeaveDraft }: Expecte
   if (newest === undefined) return wrong;
   await using checkpoint = await openCheckpoint(dir);
   const { step } = checkpoint.state;
-  if (step < newest) wrong.push(`step ${newest} was told saved, ${step} is there`);
+  if (step < newest) wrong.push(`step ${newest} was reported saved, ${step} is there`);
   return wrong;
 }
 

@@ -65,7 +65,7 @@ describe("checkpoints in S3", () => {
     const before = s3.numChecked;
     await writeCheckpoint(location, largeContent(3));
     expect(s3.openUploads.size).toBe(0);
-    // Two parts of 12 MB, and small objects whole.
+    // Two parts of 12 MB, and small objects in one part.
     expect(s3.numChecked - before).toBeGreaterThanOrEqual(2 + 5);
     await using checkpoint = await openCheckpoint(location);
     expect(checkpoint.state.step).toBe(3);

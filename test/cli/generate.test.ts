@@ -25,7 +25,7 @@ function command(...args: string[]): Promise<{ code: number | null; out: string;
   });
 }
 
-/** The most likely token behind a row, so many times, each by a whole forward. */
+/** The `count` most likely tokens after a prompt, one after the other, each by a complete forward. */
 function likeliest(model: GPT2LMHeadModel, prompt: readonly number[], count: number): number[] {
   const row = [...prompt];
   for (let written = 0; written < count; written++) {

@@ -251,7 +251,7 @@ describe("an error of a job's own", () => {
     async (_what, loss, message) => {
       const { code, err } = await run({ loss });
       expect(err).toMatch(message);
-      // What depends on no parameter is known only when it is walked back.
+      // Only backward shows that a loss depends on no parameter.
       if (!/no gradient/.test(err))
         expect(err).toMatch(/\n {2}in the job's loss, on rank-0\n {2}at job\.ts:8:\d+ \(loss\)\n {2}8 \| /);
       expect(err).toMatch(/troupe: \[loss\] expected /);

@@ -127,7 +127,7 @@ describe("troupe plan", () => {
       const { out } = await plan(...job, "--device", device);
       return (JSON.parse(out) as { memory: [{ workspace: number }] }).memory[0].workspace;
     };
-    // All 4,096 rows of bfloat16 logits at once, of whole groups of classes, where the host has 64 MiB of them.
+    // All 4,096 rows of bfloat16 logits at once, of full groups of classes, where the host has 64 MiB of them.
     const logitsBytes = 4_096 * 50_304 * 2;
     expect(await workspaceOn("cuda:1")).toBeGreaterThan(logitsBytes);
     expect(await workspaceOn("cpu")).toBeLessThan(logitsBytes);

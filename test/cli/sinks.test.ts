@@ -186,7 +186,7 @@ describe("troupe run writes its events", () => {
       const lines = linesOf(readFileSync(path, "utf8")).flatMap(
         (line) => /^step +(\d+)\//.exec(line)?.[1] ?? [],
       );
-      // The line that the disk had room for a part of stands there a second time, whole.
+      // The line of which only a part fitted on the disk is there a second time, complete.
       expect([...new Set(lines.map(Number))]).toEqual(
         told.filter(ofKind("step.finished")).map(({ step }) => step),
       );

@@ -168,7 +168,7 @@ describe("Dashboard", () => {
       }
       reader.response.resume();
       await reader.until(({ frames }) => frames.find(({ sample }) => sample?.step === 12));
-      // What was on its way, which the system's own buffers held, and the last state; not all that there was.
+      // The frames in the system's buffers, and the last state; not every frame.
       expect(reader.frames.filter(({ sample }) => sample != null).length).toBeLessThanOrEqual(6);
     });
 

@@ -48,7 +48,7 @@ describe("followFile", () => {
     const told: TroupeEvent[] = [];
     const reader = { write: (event: TroupeEvent) => told.push(event), reset: () => {} };
     const following = followFile(path, reader, abort.signal);
-    // Whoever looked at the pipe, had it let them in, would not come back.
+    // Opening the pipe would block for ever.
     writeFileSync(join(folder, "pipe.new"), line(1));
     renameSync(join(folder, "pipe.new"), path);
     await vi.waitFor(() => expect(told).toHaveLength(1));

@@ -24,7 +24,7 @@ const patience = { timeout: 45_000 };
 describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
   const workspace = new Workspace();
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
-  /** What went wrong in any page: nothing may. */
+  /** Errors in any page: there must be none. */
   const complaints: string[] = [];
   let browser: Browser;
 

@@ -11,7 +11,7 @@ class World {
   /** How many messages went between one conductor or shard and another actor. */
   numMessages = 0;
   readonly all: Broadcast;
-  /** Of a rank of the world. */
+  /** A rank's failure, if one fails. */
   failure: { readonly rank: number; readonly error: Error } | undefined;
 
   constructor(hosts: readonly number[]) {

@@ -29,7 +29,7 @@ function incarnation(ask: (at: unknown, order: SaveOrder) => Promise<unknown>): 
 /** A run whose saves end when the test says so. */
 class SlowDisk {
   readonly events: TroupeEventBody[] = [];
-  /** What who steers the run hears. */
+  /** Messages to the script that steers the run. */
   readonly heard: string[] = [];
   readonly orders: SaveOrder[] = [];
   /** The incarnation that a save was ordered at, of each. */
@@ -75,7 +75,7 @@ class SlowDisk {
     await new Promise(setImmediate);
   }
 
-  /** What was told, such as "started 2". */
+  /** Reports, such as "started 2". */
   get told(): string[] {
     return this.events.map((event) => `${event.kind.split(".")[1]} ${(event as { step: number }).step}`);
   }

@@ -16,7 +16,7 @@ class Screen {
     this.text += text;
   }
 
-  /** What a person sees: each line as it was last drawn. */
+  /** The visible lines, each as it was last drawn. */
   lines(): string[] {
     return this.text
       .split("\n")

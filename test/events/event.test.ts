@@ -8,7 +8,7 @@ import { describeEvent } from "../../src/job/events/words/describe-event.ts";
 import { samples, stamped } from "./samples.ts";
 
 const kinds = Object.keys(samples) as EventKind[];
-/** What a number may be called that is neither a measure with its unit nor a place or a count. */
+/** Names of numbers that are no measure with a unit, no place and no count. */
 const bareNumbers =
   /^(schemaVersion|step|steps|firstStep|index|seed|zero|incarnation|pid|rank|count|value|limit|min|max|sum|sumOfSquares|learningRate|gradientNorm|lossScale|overlap)$/;
 const withUnit = /(Ms|Nats|Bytes|PerSecond|Index)$|^num[A-Z]/;

@@ -5,7 +5,7 @@ import { EventHub, type EventStreamOptions } from "../../src/job/events/hub/even
 import { ofKind } from "../../src/job/events/hub/select-events.ts";
 import { samples } from "./samples.ts";
 
-/** What a stream of these options has received after ten steps, one in 100 ms, each followed by a saved checkpoint. */
+/** The events that a stream of these options has received after ten steps, one in 100 ms, each followed by a saved checkpoint. */
 async function received(options: EventStreamOptions): Promise<TroupeEvent[]> {
   let nowMs = 0;
   const hub = new EventHub({ clock: () => nowMs });

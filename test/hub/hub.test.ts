@@ -145,7 +145,7 @@ describe("a hub", () => {
     expect(readdirSync(blobs()).filter((name) => name.length !== 40)).toEqual([]);
     hub.corrupts = false;
     const folder = await find("bert-base-cased");
-    // What an earlier try left was another's: it is thrown away, and fetched once more.
+    // The partial file of an earlier try is another file's: it is deleted, and fetched again.
     const blob = readdirSync(blobs()).find((name) => name.length === 64) as string;
     rmSync(join(folder, "model.safetensors"));
     rmSync(join(blobs(), blob));

@@ -28,7 +28,7 @@ describe("chunk_square_sums", () => {
     },
   );
 
-  it("gives a chunk the same bits whoever holds it, for every number of threads", () => {
+  it("sums of a chunk have the same bits on every rank, for every number of threads", () => {
     const flat = normal([300_000], 1);
     setNumThreads(2);
     const whole = ops.troupe.chunkSquareSums(flat);

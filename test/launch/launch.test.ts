@@ -82,7 +82,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
     between.close();
     expect(said).toContain("troupe/");
-    // What each of a group says first: `meet` of native/comm/rendezvous.cc.
+    // The first key that each member of a group sets (native/comm/rendezvous.cc).
     expect(said).not.toContain("/size");
   });
 

@@ -82,7 +82,7 @@ export class LaunchedRun {
     return this.#ended;
   }
 
-  /** Of the steps, the last that was told for each. */
+  /** The last loss that was reported for each step. */
   get losses(): number[] {
     const losses: number[] = [];
     for (const event of this.events)
@@ -90,7 +90,7 @@ export class LaunchedRun {
     return losses;
   }
 
-  /** Resolves once such an event has been told; rejects where it ends before. */
+  /** Resolves once such an event has been reported; rejects if the run ends before. */
   async until(matches: (event: TroupeEvent) => boolean): Promise<void> {
     if (this.events.some(matches)) return;
     const told = new Promise<void>((resolve) => this.#waiting.push({ matches, resolve }));

@@ -72,7 +72,7 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
       "--resume",
       "auto",
     ];
-    // Of a step that takes a while there are not thousands to make again by one host.
+    // Slow steps, so that one host need not repeat thousands of them.
     const args = ["--steps", "100000", "--slow-reduce", "40", ...saving];
     const started = [agent(port, "1:2", args, env)];
     using first = started[0] as LaunchedRun;

@@ -32,7 +32,7 @@ describe("CLIP's loss among replicas", () => {
 
   it("is another one where each replica looks among its own batch alone", async () => {
     const [own, whole] = [await losses({ ranks: 2 }, { among: "own" }), await losses({ ranks: 1 })];
-    // Of four pairs one is found more easily than of eight: ln 2 less by chance.
+    // One pair is found more easily among four than among eight: ln 2 less by chance.
     expect((whole[0] ?? 0) - (own[0] ?? 0)).toBeGreaterThan(0.3);
   });
 });

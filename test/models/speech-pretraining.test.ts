@@ -60,12 +60,12 @@ describe("codes of frames", () => {
     scope(() => {
       const table = made.codevectors.tensor.view([GROUPS, CODES, -1]);
       const { vectors, codes } = made.forward(framesOf(count), undefined);
-      // What is taken is one row of each codebook.
+      // The vector is one row of each codebook.
       for (const [frame, code] of numbers(codes).entries()) {
         const [first, second] = [Math.floor(code / CODES), code % CODES];
         const rows = [table.select(0, 0).select(0, first), table.select(0, 1).select(0, second)];
         const taken = numbers(vectors.select(0, 0).select(0, frame));
-        // A whole share is 1 − soft + soft, to the last bit of float32.
+        // A hard share is 1 − soft + soft, to the last bit of float32.
         expect(
           taken.map(
             (value, place) => Math.abs(value - (rows.flatMap((row) => numbers(row))[place] ?? 0)) < 1e-6,

@@ -199,7 +199,7 @@ describe("a class of a complete recording", () => {
   );
   const mask = samples.map((_, index) => Number(isHeard(index)));
 
-  /** Of recordings side by side, or of one of them alone and without its padding. */
+  /** The logits of recordings side by side, or of one of them alone and without its padding. */
   const answers = (model: Wav2Vec2ForSequenceClassification, alone?: number): number[] =>
     noGrad(() =>
       scope(() => {

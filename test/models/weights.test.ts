@@ -20,7 +20,7 @@ import {
 
 const model = new GPT2LMHeadModel({ vocab_size: 8, n_positions: 4, n_embd: 4, n_layer: 1, n_head: 2 });
 
-/** What a complete file of this model says, its names changed by `rename`. */
+/** The entries of a complete file of this model, their names changed by `rename`. */
 function entriesOf(rename = (name: string) => name): Map<string, StateEntry> {
   return new Map(
     [...model.namedParameters()].map(([name, { shape }]) => [rename(name), { dtype: "F32", shape }]),

@@ -98,7 +98,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(fences, behindSender, behindReaders, betweenThreads)],
   },
   {
-    name: "a stream knows nothing of what it was told of another device's",
+    name: "a stream ignores another device's fence",
     file: "native/core/device/fence.cc",
     from: "  if (ordering_device() != device()) hold_back(ordering_device());\n",
     to: "",
@@ -119,7 +119,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(fences, readLate), by(device, hostOptimizer)],
   },
   {
-    name: "a writer is told of no reader's end",
+    name: "a writer never learns of a reader's end",
     file: "native/core/device/fence.cc",
     from: "  for (const Fence& fence : fences_) fence.hold_back();\n",
     to: "",
@@ -454,7 +454,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "slices are no whole chunks",
+    name: "slices are no multiples of chunks",
     file: "src/compute/parallel/blocks/flat-block.ts",
     from: "export const SLICE_ALIGNMENT = 1024;",
     to: "export const SLICE_ALIGNMENT = 128;",
@@ -882,7 +882,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "each slice begins to draw anew",
+    name: "each slice begins to draw from the start",
     file: "src/compute/nn/module/initializer.ts",
     from: "spec, seed, run.logicalBegin);",
     to: "spec, seed, run.logicalBegin - begin);",
@@ -928,7 +928,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "dropout draws anew where a block is computed again",
+    name: "dropout draws another mask where a block is recomputed",
     file: "src/compute/parallel/rank/wrapped-blocks.ts",
     from: "const drawn = this.#randomness?.drawnOnce(run) ?? run;",
     to: "const drawn = run;",
@@ -1340,7 +1340,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "of losses of one name the last is told",
+    name: "only the last of several losses of one name is reported",
     file: "src/actors/engine/rank/step-losses.ts",
     from: "sums[name] = name in sums ? (sums[name] as number) + value : value;",
     to: "sums[name] = value;",
@@ -1435,7 +1435,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "a sign of life counts from when it came",
+    name: "a heartbeat counts from its arrival",
     file: "src/runtime/transport/hub/peer-liveness.ts",
     from: "this.#newestSentMs = sentMs;",
     to: "this.#newestSentMs = sentMs;\n    this.#knownAtMs = this.#time.nowMs;",
@@ -1478,7 +1478,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by("test/runtime/process.test.ts", toldToLinked)],
   },
   {
-    name: "all processes are told of each one's end",
+    name: "all processes learn of each one's end",
     file: "src/runtime/hosting/process-pool.ts",
     from: "for (const peer of host.peers) {",
     to: "for (const peer of this.#running.values()) {",

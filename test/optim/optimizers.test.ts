@@ -19,7 +19,7 @@ import { named, type Shapes, shardedSteps, type Values } from "./sharded-steps.t
 const wave = (numel: number, of: (place: number) => number) =>
   Array.from({ length: numel }, (_, index) => of(index + 1));
 
-/** What torch's optimizers were run on for {@link torchValues}. */
+/** The shapes on which torch's optimizers were run for {@link torchValues}. */
 const small: Shapes = {
   w: { shape: [2, 3], values: wave(6, Math.sin) },
   b: { shape: [3], values: wave(3, Math.cos) },

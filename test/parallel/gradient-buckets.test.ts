@@ -12,7 +12,7 @@ const specs = ["embedding", "middle", "head"].map((name) => ({
 }));
 const layout = layoutBlock(0, "root", 3, specs, replicas(2));
 
-/** What a micro-batch comes to that contributes these, one after the other; numbers or nothing for each parameter. */
+/** The gradients of a micro-batch with these contributions, one after the other; numbers or null for each parameter. */
 function collected(...contributions: readonly (readonly (readonly number[] | null)[])[]): number[] {
   const buckets = new GradientBuckets([layout], "float32");
   // Backward of a block ends before the next one's begins, and takes with it what it has made.

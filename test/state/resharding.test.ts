@@ -101,7 +101,7 @@ describe("a checkpoint of any layout", () => {
     ] as const) {
       const { isRight, readBytes } = await load(path, large, spread);
       expect(isRight).toBe(true);
-      // Of each of three kinds, chunks at two ends are read whole, or were at hand from another read.
+      // For each of three kinds, chunks at two ends are read completely, or were cached from another read.
       expect(Math.abs(readBytes - share * stateBytes)).toBeLessThanOrEqual(3 * 2 * CHUNK_BYTES);
     }
   });

@@ -93,7 +93,7 @@ describe("a checkpoint that each rank's host has written its share of", () => {
     await mkdir(join(other, "step-000001"), { recursive: true });
     await cp(import.meta.filename, join(other, "step-000001", "model-rank-00002-00000000.safetensors"));
     const path = await save(run, spread, [run, run, other, other]);
-    // What an earlier save has left there belongs to no checkpoint.
+    // Leftovers of an earlier save belong to no checkpoint.
     expect(await readdir(other)).toEqual(["step-000003"]);
     expect((await readdir(join(other, "step-000003"))).toSorted()).toMatchObject(
       [2, 3, 2, 3].map((rank, index) =>

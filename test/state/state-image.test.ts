@@ -41,7 +41,7 @@ function piecesOf(
   }).flat();
 }
 
-/** What a piece of a parameter whose elements are 0, 1, 2, … holds; padding is -1. */
+/** The values of a piece of a parameter whose elements are 0, 1, 2, …; padding is -1. */
 function valuesOf({ parameter, parameterBegin, numel }: Piece): number[] {
   const { shape, split } = parameter;
   if (split === undefined) return Array.from({ length: numel }, (_, index) => parameterBegin + index);

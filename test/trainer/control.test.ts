@@ -15,11 +15,11 @@ beforeAll(async () => {
 });
 afterAll(() => workspace[Symbol.dispose]());
 
-/** A run that is told things while it is under way. */
+/** A run that receives orders while it is under way. */
 class Ordered implements AsyncDisposable {
   readonly runtime: Runtime;
   readonly losses: number[] = [];
-  /** Steps whose save was told to have begun, and to be durable. */
+  /** Steps whose save was reported as begun, and as durable. */
   readonly saves: string[] = [];
 
   private constructor(runtime: Runtime) {
@@ -43,7 +43,7 @@ class Ordered implements AsyncDisposable {
     return run;
   }
 
-  /** Resolves when a step is told. */
+  /** Resolves when a step is reported. */
   until(step: number): Promise<void> {
     return new Promise((resolve) => {
       this.runtime.on("step.finished", (event) => {

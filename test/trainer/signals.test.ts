@@ -109,7 +109,7 @@ describe("a signal", () => {
     expect(newest?.damage).toBeUndefined();
     const expected = options === pipeline ? staged : straight;
     expect(lossesIn(events)).toEqual(expected.slice(0, result.steps));
-    // What had begun is told to its end, before the run's own.
+    // The end of each save and evaluation that had begun is reported before the run's own.
     const count = (kind: EventKind) => events.filter((event) => event.kind === kind).length;
     expect(count("checkpoint.saved")).toBe(count("checkpoint.started"));
     expect(count("evaluation.finished")).toBe(Math.floor(result.steps / config.evaluateEvery));

@@ -1,4 +1,4 @@
-// BMTrain's tests of whole training runs; it compares statistics of parameters to 1e-2, here they are equal to the bit.
+// BMTrain's tests of complete training runs; it compares statistics of parameters to 1e-2, here they are equal to the bit.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { noGrad, type RuntimeOptions, scope } from "../../../src/entries/index.ts";
 import { materialize } from "../../../src/entries/nn.ts";

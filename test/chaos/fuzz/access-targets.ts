@@ -9,7 +9,7 @@ const token = "0123456789abcdef".repeat(4);
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
 
 /**
- * Who comes in by a port, and by which token.
+ * The targets that decide about callers at a port, and their tokens.
  * @param folder - for the files of tokens
  */
 export function accessTargets(folder: string): readonly Target[] {

@@ -9,7 +9,7 @@ import type { Target } from "./target.ts";
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
 
-/** What attackers are known to try with JSON that a program believes. */
+/** Known attacks by JSON on programs that trust it. */
 const hostileJson: readonly string[] = [
   '{"a":1,"a":2}',
   '{"__proto__":{"polluted":true}}',
@@ -65,7 +65,7 @@ export const fileTargets: readonly Target[] = [
     refusals: ["TORCH_FILE"],
   },
   {
-    name: "manifest, sealed anew",
+    name: "manifest, sealed again",
     sources: /checkpoint\/(manifest|json-cursor|slices|strict-json)/,
     corpus: [
       manifest(),

@@ -37,7 +37,7 @@ export const phases: readonly Phase[] = [
   { name: "shutdown", actor: "rank-1", visit: 1 },
 ];
 
-/** What befalls an actor in a phase. */
+/** The faults of an actor in a phase. */
 export interface Fault {
   readonly name: FaultName;
   /** As the table says it. */
@@ -77,7 +77,7 @@ export const faults: readonly Fault[] = [
   ),
 ];
 
-/** What is to happen, once in a run. Plain data. */
+/** A fault that is to happen once in a run. Plain data. */
 export interface Strike {
   readonly actor: string;
   readonly phase: PhaseName;

@@ -74,7 +74,7 @@ const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, me
 if (isMainThread) attend();
 else if (strike?.actor === threadName) await interpose(strike.phase);
 
-/** What a process does for its threads: it ends one that asks for it, and keeps their heaps small where one is to be filled. */
+/** Serves the threads of a process: terminates one that asks for it, and keeps heaps small if one is to be filled. */
 function attend(): void {
   process.on("worker", (worker) => {
     worker.on("message", (told) => {

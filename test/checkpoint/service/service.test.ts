@@ -119,7 +119,7 @@ describe("a checkpoint service", () => {
     await first.durable;
     await second.durable;
     await service.save({ step: 3, tensors }).durable;
-    // What smaller saves held makes room for a larger one.
+    // A larger save reuses the memory of smaller ones.
     await service.save({ step: 4, tensors: { a: new Uint8Array(2000) } }).durable;
     expect((await service.list()).map(({ step }) => step)).toEqual([4, 3, 2, 1]);
     expect((await refusal(() => service.save({ step: 5, tensors: { a: new Uint8Array(2049) } }))).code).toBe(

@@ -64,7 +64,7 @@ describe("Megatron's GPT data", () => {
     expect(readNpy(`${stem}_doc_idx.npy`).data).toEqual(Int32Array.of(2, 1, 5, 0, 4, 3, 0, 4, 3, 2, 5, 1));
     expect(readNpy(`${stem}_sample_idx.npy`).shape).toEqual([15, 2]);
     expect(rowsOf(options, "train", 0, 3)).toEqual(first);
-    // What is no longer whole is made again.
+    // A damaged cache is made again.
     writeFileSync(`${stem}_sample_idx.npy`, "torn");
     expect(rowsOf(options, "train", 0, 3)).toEqual(first);
     const files = readdirSync(folder);

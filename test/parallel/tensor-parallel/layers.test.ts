@@ -12,7 +12,7 @@ afterAll(() => ranks.stop());
 
 const TOLERANCE = 1e-5; // float32: another blocking of the products, another order of the sums
 
-/** Joins what the ranks have; what every one has whole must be the same bits everywhere. */
+/** Joins the ranks' parts; a value that every rank has in full must have the same bits everywhere. */
 function joined(held: string, parts: readonly Values[], sequenceDim: number): Float64Array {
   const [first] = parts as [Values];
   if (held === "whole") {

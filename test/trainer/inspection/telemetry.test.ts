@@ -16,7 +16,7 @@ describe("what a run tells", () => {
     for (const step of steps) {
       for (const time of [step.gatherMs, step.reduceMs, step.updateMs]) expect(time).toBeGreaterThan(0);
       expect(step.dataMs).toBeGreaterThanOrEqual(0);
-      // What is waited for is a part of what was under way, and the overlap follows from both.
+      // Exposed time is a part of the time of communication, and the overlap follows from both.
       expect(step.exposedMs).toBeLessThanOrEqual(step.gatherMs + step.reduceMs);
       expect(step.overlap).toBeCloseTo(1 - step.exposedMs / (step.gatherMs + step.reduceMs), 12);
     }

@@ -174,7 +174,7 @@ class StuckRun {
     this.result.catch(() => {});
   }
 
-  /** What was told, such as "saved 2". */
+  /** Reports, such as "saved 2". */
   get told(): string[] {
     return this.events.flatMap((event) =>
       "step" in event ? [`${event.kind.split(".")[1]} ${event.step}`] : [],
@@ -195,7 +195,7 @@ describe("a generation of the rank group that ends while its conductor asks noth
     expect(run.told).toEqual(["started 1", "finished 1"]);
     run.ranks.liveAnew();
     await turns();
-    // Of the first generation nothing more is told than that its save was given up.
+    // The only further report of the first generation is that its save was abandoned.
     expect(run.told.slice(2)).toEqual([
       ...["restored 0", "failed 1"],
       ...["started 1", "finished 1", "saved 1"],

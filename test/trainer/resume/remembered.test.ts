@@ -11,7 +11,7 @@ import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny
 const tuned = new URL("../../fixtures/jobs/tuned.ts", import.meta.url);
 const workspace = new Workspace();
 const dir = workspace.path("run");
-/** What the first run is given: all of it must be known to the second. */
+/** The settings of the first run: the second must know them all. */
 const settings = { layers: 2, width: 16, lr: 5e-3, beta2: 0.9 };
 const steps = 6;
 let straight: readonly number[] = [];
@@ -172,7 +172,7 @@ describe("the data of a run that goes on", () => {
       "run steps",
       "data data.text",
     ]);
-    // What the job plans now goes before what an option said then.
+    // The job's present plan overrides an earlier option.
     expect(changed.losses).toHaveLength(3);
   });
 

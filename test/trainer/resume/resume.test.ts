@@ -139,7 +139,7 @@ describe("a run that is interrupted after any step", () => {
       expect(told.error).toBeUndefined();
       expect(told.losses.slice(step)).toEqual(straight.slice(step));
       expect(told.losses.filter((loss) => loss !== undefined)).toHaveLength(last - step);
-      // What the last update left, too: of equal states the files are equal.
+      // The state after the last update too: equal states have equal files.
       expect(stateIn(checkpoint.dir)).toEqual(stateIn(dir));
     },
   );

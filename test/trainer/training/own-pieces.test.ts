@@ -23,7 +23,7 @@ describe("a job with pieces of its own", () => {
       event.kind === "step.finished" ? [event.metrics?.differing] : [],
     );
     expect(differing).toHaveLength(10);
-    // Of two masks 2 · 0.3 · 0.7 of all places.
+    // Two masks differ at 2 · 0.3 · 0.7 of all places.
     for (const share of differing) expect(Math.abs((share ?? 0) - 0.42)).toBeLessThan(0.06);
     for (const options of [
       { ranks: 1, zero: 0, accumulation: 2, recompute: true },

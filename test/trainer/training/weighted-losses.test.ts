@@ -154,14 +154,14 @@ describe("what a run tells of weighed losses", () => {
       expect(Math.abs(crossEntropy + auxiliary - event.lossNats)).toBeLessThan(TOLERANCE_NATS);
       expect(auxiliary).toBeGreaterThan(0.1);
     }
-    // Of samples 0 to 7, 7 · sample mod 16 targets count, and of every fifth none.
+    // Samples 0 to 7 have 7 · sample mod 16 targets that count, and every fifth has none.
     expect(steps[0]).toMatchObject({ numSamples: 8, numTokens: 7 + 14 + 5 + 12 + 10 + 1 });
     expect(evaluations[0]).toMatchObject({ split: "validation", numSamples: 11 });
   });
 
   it("is what a loss logs, in the mean that its weights make", async () => {
     const { steps } = await told({ ranks: 2 }, { steps: 1 });
-    // Of the 49 targets that count the second replica has those of samples 4, 6 and 7.
+    // The second replica has the targets of samples 4, 6 and 7 of the 49 that count.
     expect(steps[0]?.metrics).toEqual({ replica: expect.closeTo(23 / 49, 12) });
   });
 
