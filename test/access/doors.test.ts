@@ -96,7 +96,7 @@ describe.each(Object.keys(doors))("%s", (name) => {
   });
   afterAll(() => door[Symbol.asyncDispose]());
 
-  it("listens on this machine's own address alone, as the kernel has it", () => {
+  it("every port listens on loopback only, as the kernel reports it", () => {
     const { port } = door;
     expect(listeningAt(port)).toEqual([expect.stringContaining("tcp 0100007F:")]);
   });

@@ -80,7 +80,7 @@ describe("the checkpointer", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("that ends between the parts of a save and its order fails that save, whose parts the next generation never gets", async () => {
+  it("a checkpointer that ends between the parts of a save and its order fails that save, whose parts the next generation never gets", async () => {
     const directory = join(folder, "between");
     const saver = await Saver.start(directory);
     using spread = new SpreadState(fewParameters, { tp: 1, dp: 1, zero: 0 }).number();

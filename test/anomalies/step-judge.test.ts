@@ -38,7 +38,7 @@ describe("a judge of steps", () => {
       "loss-not-finite",
     ],
     ["a large gradient, which clipping is for", { gradientNorm: 1e30 }, undefined],
-  ])("finds in %s what is wrong with it", (_, figures, anomaly) => {
+  ])("a judge of steps finds the anomaly in %s", (_, figures, anomaly) => {
     expect(judged(figures).finding?.anomaly).toBe(anomaly);
   });
 

@@ -11,7 +11,7 @@ const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
 describe("a checkpoint that is damaged", () => {
-  it("is seen to be, and file, tensor and place are named, whatever was done to it", async () => {
+  it("any damage is noticed, with file, tensor and place", async () => {
     const options = { every: 97, numDataBits: 100, chance: new Chance(5) };
     for (const { kind, numTried, missed } of await damageEverywhere(workspace.path("damaged"), options)) {
       expect(numTried, kind).toBeGreaterThan(0);

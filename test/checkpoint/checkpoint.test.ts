@@ -81,14 +81,14 @@ describe("the newest checkpoint", () => {
     expect(await stepIn(folder)).toBe(2);
   });
 
-  test("is found by its step where the pointer is missing or names none", async () => {
+  test("the newest checkpoint is found by its step if the pointer is missing or names none", async () => {
     await writeFile(join(folder, "latest"), "../../etc\n");
     expect(await stepIn(folder)).toBe(3);
     await rm(join(folder, "latest"));
     expect(await stepIn(folder)).toBe(3);
   });
 
-  test("is an older one where files are damaged, and tells what was passed over", async () => {
+  test("the newest checkpoint is an older one if files are damaged, and the skipped ones are reported", async () => {
     await truncate(join(folder, "step-000003", "optimizer.safetensors"), 100);
     await rm(join(folder, "step-000002", "config.json"));
     await using checkpoint = await openCheckpoint(folder);
@@ -99,7 +99,7 @@ describe("the newest checkpoint", () => {
     ]);
   });
 
-  test("may be one put aside for a replacement that never came", async () => {
+  test("the newest checkpoint may be one that was moved aside for a replacement that never came", async () => {
     const aside = `${replacedPrefix}step-000003-00000000-0000-4000-8000-000000000000`;
     await rename(join(folder, "step-000003"), join(folder, aside));
     expect(await stepIn(folder)).toBe(3);
@@ -115,7 +115,7 @@ describe("the newest checkpoint", () => {
 });
 
 describe("leftovers", () => {
-  test("of saves that never ended are swept, of replacements that came too", async () => {
+  test("leftovers of unfinished saves are swept, and those of finished replacements too", async () => {
     await writeCheckpoint(folder, contentOf(1));
     const uuid = "00000000-0000-4000-8000-000000000000";
     await mkdir(join(folder, `.saving-step-000002-${uuid}`));

@@ -59,7 +59,7 @@ describe("a draft", () => {
     shard.dispose();
   });
 
-  test("has written memory when a write is through: it may change, or be gone", async () => {
+  test("a draft has written the memory when a write ends: it may then change or be freed", async () => {
     await using draft = await CheckpointDraft.begin(new LocalFolder(folder), plan);
     const before = liveTensors();
     const bytes = floats(1, 2, 3, 4, 5, 6);

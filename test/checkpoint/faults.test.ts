@@ -99,7 +99,7 @@ describe.skipIf(!canInject)(
 );
 
 describe("with the disk taken away", () => {
-  test("a file may grow no further: one typed error, the old checkpoint kept", async () => {
+  test("a file size limit is one typed error, the old checkpoint kept", async () => {
     await writeCheckpoint(folder, contentOf(1));
     const limited = `ulimit -f 64; exec "$0" "$@"`;
     const args = ["-c", limited, process.execPath, saveStep, folder, "2", "100000"];

@@ -95,7 +95,7 @@ describe("a rule of what to keep", () => {
     expect(await readFile(join(folder, "step-000002", "notes.txt"), "utf8")).toBe("mine");
   });
 
-  test("is asked only once the new one is durable: a save that fails removes nothing", async () => {
+  test("old checkpoints are pruned only once the new one is durable: a save that fails removes nothing", async () => {
     await save([1, 2]);
     const content = contentOf(3);
     const weights = content.weights.map((source) => ({ ...source, read: () => new Uint8Array(1) }));

@@ -118,7 +118,7 @@ describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
     ]);
   });
 
-  test("tells how its run stands, of one that was killed when it was last heard of", async () => {
+  test("an owner file tells the state of its run, and of a killed run the time of its last update", async () => {
     const location = await place();
     const storage = await openStorage(location);
     expect(await standingOf(storage, undefined)).toBeUndefined();

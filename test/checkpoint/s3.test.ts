@@ -161,7 +161,7 @@ describe("checkpoints in S3", () => {
     }
   });
 
-  test("that a process left half-way are swept, its uploads too, and committed ones stay", async () => {
+  test("unfinished checkpoints of a dead process are swept, its uploads too, and committed ones stay", async () => {
     const { location, prefix } = place();
     await writeCheckpoint(location, contentOf(1));
     const before = await keysBelow(prefix);

@@ -53,7 +53,7 @@ describe("a place that nothing can be written to, or read from", () => {
       /a free place for a socket .* bytes of path, where the system connects to 107 at most/,
     ],
   ])(
-    "is refused with one sentence and exit code 2 before anything begins: %s",
+    "a path that cannot be written or read is refused with one sentence and exit code 2 before anything begins: %s",
     async (_what, args, message) => {
       let said = "";
       vi.spyOn(process.stderr, "write").mockImplementation((text) => {

@@ -74,7 +74,7 @@ describe("Dashboard", () => {
       expect(served).toEqual([]);
     });
 
-    it("tells nothing of a run without the token, and has nothing at other paths", async () => {
+    it("the dashboard shows nothing of a run without the token, and has nothing at other paths", async () => {
       await using dashboard = await open();
       dashboard.write(begun());
       const wrong = { authorization: `Bearer ${"0".repeat(64)}` };
@@ -152,7 +152,7 @@ describe("Dashboard", () => {
       }
     });
 
-    it("sends little to a page that does not read, and when it reads again where things stand", async () => {
+    it("the dashboard sends little to a page that does not read, and the present state when it reads again", async () => {
       await using dashboard = await open();
       dashboard.write(begun());
       using reader = await PageReader.open(dashboard.url);

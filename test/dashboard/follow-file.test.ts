@@ -87,7 +87,7 @@ describe("followFile", () => {
     expect(await following.after(6)).toEqual([1, 2, "reset", 10, "reset", 20]);
   });
 
-  it("passes over what is no event, however long it is", async () => {
+  it("followFile skips lines that are no event, however long they are", async () => {
     const path = join(folder, "odd-lines.jsonl");
     const junk = ["", "{", "null", "17", '{"kind":1}', '{"kind":"step.finished"}', "x".repeat(20 << 20)];
     writeFileSync(path, `${junk.join("\n")}\n${line(1)}`);

@@ -191,7 +191,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     for (const page of [light, dark]) await page.context().close();
   });
 
-  it("fits a telephone, shows a loss that is no number, and what a run is called as text, whatever that is", async () => {
+  it("the page fits a telephone, and shows a loss of NaN and any run's name as text", async () => {
     await using dashboard = await Dashboard.open({ port: 0 });
     const job = "<img src=x onerror=alert(1)>/a-rather-long-path-without-a-single-space-in-it.ts";
     dashboard.write(begun({ job }));

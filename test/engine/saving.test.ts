@@ -106,7 +106,7 @@ describe("saving", () => {
     expect(fed[1]).not.toBe(fed[0]);
   });
 
-  it("declares what it will copy, and how many parts it waits for, before anything is copied", async () => {
+  it("a save declares its bytes and its number of parts before anything is copied", async () => {
     const disk = new SlowDisk();
     await disk.saving.begin(2);
     expect(disk.events).toEqual([{ kind: "checkpoint.started", step: 2, stagedBytes: 200, waitedMs: 0 }]);
@@ -128,7 +128,7 @@ describe("saving", () => {
     expect(disk.events[2]).toMatchObject({ waitedMs: expect.toSatisfy((ms: number) => ms > 0) });
   });
 
-  it("is left out while one is under way where the rule says so, and counted; never after the last step", async () => {
+  it("a save is skipped and counted while another is under way, if the rule says so, but never after the last step", async () => {
     const disk = new SlowDisk({ whenBusy: "skip" });
     await disk.saving.begin(2);
     expect(await disk.saving.begin(4)).toBeUndefined();
@@ -186,7 +186,7 @@ describe("saving", () => {
     ]);
   });
 
-  it("refuses to copy more than it may", () => {
+  it("a save refuses to copy more than its limit", () => {
     expect(() => new SlowDisk({ maxStagedBytes: 199 })).toThrow(
       expect.objectContaining({ code: "CHECKPOINT_STAGING" }),
     );

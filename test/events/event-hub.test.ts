@@ -199,7 +199,7 @@ describe("a subscriber that throws", () => {
 });
 
 describe("a subscriber that is slow", () => {
-  test("gets at most about a fifth of the thread, and others of the thread the rest", async () => {
+  test("a slow subscriber gets at most about a fifth of the thread, and the rest stays for others", async () => {
     const hub = new EventHub({ capacity: 4 });
     let subscriberMs = 0;
     hub.events$.subscribe(() => {

@@ -102,7 +102,7 @@ describe("the sink", () => {
     await rm(folder, { recursive: true });
   });
 
-  test("never waits for a stream that takes nothing: it holds a bounded number of lines, then leaves them out", async () => {
+  test("the sink never waits for a stream that takes nothing: it holds a bounded number of lines, then drops further ones", async () => {
     let resume: (() => void) | undefined;
     let isOpen = false;
     const chunks: string[] = [];
@@ -138,7 +138,7 @@ describe("the sink", () => {
     await sink.close();
   });
 
-  test("holds up no one on a pipe that nobody reads, nor on one that was closed", async () => {
+  test("the sink blocks nothing on a pipe without a reader, or on a closed one", async () => {
     const script = `
       import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/job/events/sinks/json-lines-sink.ts", import.meta.url).href)};
       const sink = jsonLinesSink(1);

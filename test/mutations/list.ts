@@ -58,14 +58,14 @@ const toldToLinked =
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
   {
-    name: "a stranger's file may be a pipe",
+    name: "an untrusted file may be a pipe",
     file: "src/errors/untrusted/bounded-file.ts",
     from: "  if (stats.isFile()) return;\n",
     to: "  if (!stats.isDirectory()) return;\n",
     caughtBy: [
       by(
         "test/untrusted/files.test.ts",
-        "is read where it is a regular file of a size that was allowed, and refused at once where it is not",
+        "an untrusted file is read only if it is a regular file of an allowed size, and else refused at once",
       ),
     ],
   },
@@ -641,8 +641,8 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         remembered,
-        "is refused another training unless it is named: %j",
-        "is known by its content, not by its name: another is refused unless it is named to change",
+        "a resumed run refuses another training unless options name the change: %j",
+        "data is known by its content, not by its name: other data is refused unless options name the change",
       ),
     ],
   },
@@ -651,7 +651,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/actors/trainer/resume/check-resumed.ts",
     from: "find((name) => !state.has(name))",
     to: 'find((name) => name === "")',
-    caughtBy: [by(remembered, "is refused another model, by the names of the settings that make it one: %j")],
+    caughtBy: [by(remembered, "a resumed run refuses another model, and names the settings that differ: %j")],
   },
   {
     name: "a folder is emptied before its run is known to work",
@@ -661,7 +661,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/trainer/resume/run-folder.test.ts",
-        "keeps what it holds where the run that is to replace it does not come to its first step",
+        "a run's folder keeps its content if the run that replaces it fails before its first step",
       ),
     ],
   },
@@ -723,8 +723,8 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/trainer/signals.test.ts",
-        "%s lets the run save what it has made, and end",
-        "while the run is paused saves the state that it stands at",
+        "%s lets the run save its state, and end",
+        "a signal while the run is paused saves its present state",
       ),
     ],
   },
@@ -736,7 +736,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/checkpoint/owner.test.ts",
-        "tells how its run stands, of one that was killed when it was last heard of",
+        "an owner file tells the state of its run, and of a killed run the time of its last update",
       ),
     ],
   },
@@ -923,7 +923,7 @@ export const mutations: readonly Mutation[] = [
       ),
       by(
         "test/trainer/resume/resume.test.ts",
-        "goes on from ranks that split layers and stages, on one rank, and back, to the bits of staying there",
+        "a run that moves from split layers and stages to one rank and back has the bits of one that stays",
       ),
     ],
   },
@@ -1418,7 +1418,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/access/callers.test.ts",
-        "lets 500 callers that say nothing hold 64 connections, and serves admitted callers at once",
+        "500 silent callers hold 64 connections, and admitted callers are served at once",
       ),
     ],
   },

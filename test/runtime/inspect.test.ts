@@ -5,7 +5,7 @@ import type { CollectiveProtocol } from "./actors/collective.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, closedGate, seen, startSystem } from "./start-system.ts";
 
-test("DL-23 a healthy thread names what a stuck one is stuck in, without asking it", async () => {
+test("DL-23 a healthy thread reads where a stuck one is stuck, without asking it", async () => {
   const { system, log } = startSystem();
   const { gate, open } = closedGate();
   const rank = await system.spawn<CollectiveProtocol>({ name: "rank-2", module: actorModule("collective") });

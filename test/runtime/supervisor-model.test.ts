@@ -224,7 +224,7 @@ class Group {
   }
 }
 
-test("DL-12 a group does what OTP's rules say, whichever of its children end when: 80 groups at random", async () => {
+test("DL-12 a group does what OTP's rules say, whichever of its children end, at any time: 80 groups at random", async () => {
   const clock = new FakeClock();
   const scene = { ...startSystem({ clock }), clock };
   const numOutcomes = { left: 0, "started again": 0, "given up": 0 };

@@ -86,7 +86,7 @@ describe("a checkpoint server", () => {
     );
   });
 
-  test("forgets what a client that dies was sending, and leaves nothing of it", async () => {
+  test("the server drops a dead client's unfinished save, and leaves nothing of it", async () => {
     const { ask, socket, dir } = await served("socket", { stagingBytes: 4096 });
     const dying = connect(socket);
     const sent = new Promise((resolve) => dying.once("connect", resolve));
@@ -120,7 +120,7 @@ describe("a checkpoint server", () => {
     expect((await ask("/checkpoints/5/commit", committing())).status).toBe(404);
   });
 
-  test("hangs up on a client that falls silent in the middle of a tensor, and gives its save up", async () => {
+  test("the server disconnects a client that falls silent in the middle of a tensor, and abandons its save", async () => {
     const { ask, socket } = await served("socket", { idleMs: 60 });
     const silent = connect(socket);
     const ended = new Promise((resolve) => silent.once("close", resolve));

@@ -104,7 +104,7 @@ describe("a run that goes back", () => {
       told = await train("first", { anomalies, checkpoint: { inMemoryEverySteps: 4, dir } }, poison);
     });
 
-    it("takes the copy in memory, and goes on with the batch after the poisoned one", async () => {
+    it("a rewind from a poisoned batch takes the copy in memory, and goes on with the next batch", async () => {
       expect(told.error).toBeUndefined();
       expect(anomaliesIn(told)).toEqual([{ step: 19, anomaly: "loss-spike", action: "rewound" }]);
       expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
@@ -146,7 +146,7 @@ describe("a run that goes back", () => {
       expect(told.losses.every(Number.isFinite)).toBe(true);
     });
 
-    it("goes back behind a copy that has it too", async () => {
+    it("a rewind from a bad weight goes back before copies that contain it", async () => {
       const told = await train("copied", { anomalies, checkpoint: { inMemoryEverySteps: 1 } }, flip);
       expect(told.error).toBeUndefined();
       expect(anomaliesIn(told)).toMatchObject([
@@ -173,7 +173,7 @@ describe("a run whose options say to stop, or only to report", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("ends at a loss that is not a number with all that was in order saved, and nothing after it", async () => {
+  it("a run ends at a loss of NaN with all good steps saved, and none after it", async () => {
     const dir = workspace.path("stopped");
     const checkpoint = { dir, everySteps: 1 };
     const told = await runTiny(workspace, { ranks, steps: 8, checkpoint }, { fault: "nan", faultAt: 5 });

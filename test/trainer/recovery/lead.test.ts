@@ -188,7 +188,7 @@ async function turns(): Promise<void> {
 }
 
 describe("a generation of the rank group that ends while its conductor asks nothing of it", () => {
-  it("is gone on from at once, though what it waits for never comes", async () => {
+  it("a dead generation is replaced at once, though the conductor waits for a message that never comes", async () => {
     const run = new StuckRun();
     await run.stuck;
     await turns();
@@ -204,7 +204,7 @@ describe("a generation of the rank group that ends while its conductor asks noth
     expect(await run.result).toMatchObject({ steps, lossNats: 2, saveError: undefined });
   });
 
-  it("ends the run with the first cause where the group was given up, and each save that was begun with it", async () => {
+  it("a group that is given up ends the run with the first cause, and fails each save that had begun", async () => {
     const run = new StuckRun();
     await run.stuck;
     run.ranks.giveUp(

@@ -15,11 +15,11 @@ it("gives the first step as long as any piece of work, and blames nobody before 
   expect(patienceMs(1_000, [10])).toBe(1_000);
 });
 
-it("waits five times the longest step while steps are few", () => {
+it("the stall limit is five times the longest step while steps are few", () => {
   expect(patienceMs(100, [600, ...Array<number>(18).fill(50)])).toBe(5 * 600);
 });
 
-it("leaves one long step in twenty out: the first of a generation does not make the wait long for the hundred that follow", () => {
+it("the stall limit ignores one long step in twenty: a generation's slow first step does not raise it for the next hundred", () => {
   expect(patienceMs(100, [600, ...Array<number>(19).fill(50)])).toBe(5 * 50);
   expect(patienceMs(100, [600, 700, ...Array<number>(37).fill(50)])).toBe(5 * 600);
   expect(patienceMs(100, [...Array<number>(5).fill(600), ...Array<number>(95).fill(50)])).toBe(5 * 50);

@@ -52,7 +52,7 @@ describe("a run that goes on", () => {
       /which has transformer\.wte\.weight of shape \[256,16\], got one with .* \[256,32\] \(layers was 2, is 1; width was 16, is 32;/,
     ],
   ])(
-    "is refused another model, by the names of the settings that make it one: %j",
+    "a resumed run refuses another model, and names the settings that differ: %j",
     async (config, message) => {
       const { error, events } = await goOn(config);
       expect(error).toMatchObject({ code: "RESUME_MISMATCH" });
@@ -77,12 +77,15 @@ describe("a run that goes on", () => {
     [{ batch: 8 }, "batchSize was 4, is 8", "batchSize"],
     [{ clipNorm: 0.5 }, "clip.max was 1, is 0.5", "clip.max"],
     [{ context: 8 }, "data.length was 16, is 8", "data.length"],
-  ])("is refused another training unless it is named: %j", async (config, difference, words) => {
-    const { error } = await goOn(config);
-    expect(error?.message).toBe(
-      `[resume] expected to train on as the checkpoint's run did, got another run: ${difference} (go back to that, or let it change: --change ${words})`,
-    );
-  });
+  ])(
+    "a resumed run refuses another training unless options name the change: %j",
+    async (config, difference, words) => {
+      const { error } = await goOn(config);
+      expect(error?.message).toBe(
+        `[resume] expected to train on as the checkpoint's run did, got another run: ${difference} (go back to that, or let it change: --change ${words})`,
+      );
+    },
+  );
 
   it.each([
     ["optimizer.lrr", "did you mean optimizer.lr?"],
@@ -151,7 +154,7 @@ describe("a run that goes on", () => {
 });
 
 describe("the data of a run that goes on", () => {
-  it("is known by its content, not by its name: another is refused unless it is named to change", async () => {
+  it("data is known by its content, not by its name: other data is refused unless options name the change", async () => {
     const copy = workspace.path("copy.txt");
     const other = workspace.path("other.txt");
     const text = readFileSync(workspace.text, "utf8");

@@ -31,7 +31,7 @@ describe("resuming", () => {
     expect(told.losses.slice(6)).toEqual(straight.slice(6, 7));
   });
 
-  it("continues a continued run: twice in a row is as good as once", async () => {
+  it("a run resumed twice equals one resumed once", async () => {
     const again = workspace.path("again");
     await runTiny(workspace, {
       ranks: 2,
@@ -131,7 +131,7 @@ describe("a run that is interrupted after any step", () => {
     );
 
   it.each(same.map(([options, config], index) => [index + 1, options, config] as const))(
-    "goes on from step %i as %j to the same bits",
+    "a run resumed from step %i as %j has the same bits",
     async (step, options, config) => {
       const resume = join(dir, stepFolder(step));
       const checkpoint = { dir: workspace.path(`from-${step}`) };
@@ -152,7 +152,7 @@ describe("a run that is interrupted after any step", () => {
     [{ ranks: 2, precision: "bf16" }, 0.1],
   ];
 
-  it.each(near)("goes on as %j to the same losses within %d nats", async (options, toleranceNats) => {
+  it.each(near)("a run resumed as %j has the same losses within %d nats", async (options, toleranceNats) => {
     const told = await runTiny(workspace, { ...options, steps: last, resume: join(dir, stepFolder(3)) });
     expect(told.error).toBeUndefined();
     for (const [index, loss] of told.losses.entries()) {
@@ -160,7 +160,7 @@ describe("a run that is interrupted after any step", () => {
     }
   });
 
-  it("goes on from ranks that split layers and stages, on one rank, and back, to the bits of staying there", async () => {
+  it("a run that moves from split layers and stages to one rank and back has the bits of one that stays", async () => {
     const split = { ranks: 4, tp: 2, pp: 2, accumulation: 2, zero: 1, steps: 6 } as const;
     const there = workspace.path("split");
     const stayed = await lossesOf(workspace, { ...split, checkpoint: { dir: there, everySteps: 2 } });
@@ -190,7 +190,7 @@ describe("the samples of a run", () => {
   const job = new URL("../../fixtures/jobs/counted.ts", import.meta.url);
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("are each read once an epoch, wherever the run was interrupted and by however many ranks it goes on", async () => {
+  it("each sample is read once an epoch, wherever the run was interrupted and on any number of ranks afterwards", async () => {
     const lines = Array.from({ length: numLines }, (_, line) => `${String(line).padStart(lineLength - 1)}\n`);
     writeFileSync(numbered, `${lines.join("")} `);
     const log = workspace.path("log");
@@ -222,7 +222,7 @@ describe("a disk that fails", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("costs the saves that it fails, and not the run", async () => {
+  it("a failing disk costs the saves that it fails, and not the run", async () => {
     const dir = workspace.path("run");
     const undisturbed = await lossesOf(workspace, { ranks: 2, steps: 6 });
     const options = { ranks: 2, steps: 6, checkpoint: { dir, everySteps: 2 } };

@@ -95,7 +95,7 @@ describe("a run's folder", () => {
     expect(await stepsIn()).toEqual([6, 4, 2]);
   });
 
-  it("keeps what it holds where the run that is to replace it does not come to its first step", async () => {
+  it("a run's folder keeps its content if the run that replaces it fails before its first step", async () => {
     const kept = { dir: workspace.path("kept"), everySteps: 2 };
     expect((await runTiny(workspace, { steps: 2, checkpoint: kept })).error).toBeUndefined();
     const before = await ownerOf(await openStorage(kept.dir));
