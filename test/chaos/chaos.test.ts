@@ -41,7 +41,7 @@ describe("programs and runs that are ended at random", () => {
   });
 });
 
-describe("a rank that stands still", () => {
+describe("a rank that hangs", () => {
   const spread = { steps: 12, atStep: 4, stallMs: 500 };
   let undisturbed: readonly number[] = [];
   let undisturbedTogether: readonly number[] | undefined;

@@ -6,7 +6,7 @@ import { strikeAtMoments } from "./moments.ts";
 // A little of `npm run chaos -- moments`. Each program loads libtorch.
 vi.setConfig({ testTimeout: 360_000 });
 
-describe("a run that is ended at random moments and gone on with", () => {
+describe("a run that is ended at random moments and resumed", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 

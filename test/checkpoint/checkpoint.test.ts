@@ -184,7 +184,7 @@ describe("damage", () => {
 });
 
 describe("a save that fails", () => {
-  test("because a source throws keeps what was saved before and leaves nothing behind", async () => {
+  test("a save whose source throws keeps the old checkpoint and leaves nothing behind", async () => {
     await writeCheckpoint(folder, contentOf(1));
     const content = contentOf(2);
     const cause = new Error("the shard is gone");

@@ -88,7 +88,7 @@ describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
     expect(await storage.list()).toEqual([]);
   });
 
-  test("belongs to the run that takes it: a second one is refused, and what it may do instead is named", async () => {
+  test("a folder belongs to the run that takes it: a second run is refused, with the alternatives", async () => {
     const storage = await openStorage(await place());
     await using _lock = await storage.lock("a test");
     await takeEmpty(storage, first);
@@ -217,7 +217,7 @@ describe("a folder of checkpoints", () => {
     expect(await readdir(folder)).toEqual(["elsewhere"]);
   });
 
-  test("takes what has died for dead, though its parent asks for nobody, as the first process of many a container", async () => {
+  test("a dead owner counts as dead even if its parent never reaps it, as in many containers", async () => {
     const folder = await temporaryFolder();
     const careless = `const c = require("child_process").spawn("cat", { stdio: ["inherit", "ignore", "ignore"] });
       require("fs").writeSync(1, String(c.pid));

@@ -102,7 +102,7 @@ describe("troupe generate", () => {
     expect(config).toMatchObject({ architectures: ["T5ForConditionalGeneration"] });
   });
 
-  it("reads a config.json that nobody has signed, of fields that no model has, as the file that it is", async () => {
+  it("reads a config.json of unknown origin and unknown fields as plain data", async () => {
     const { architectures: _, ...fields } = JSON.parse(
       readFileSync(join(folder, "gpt2", "config.json"), "utf8"),
     ) as Record<string, unknown>;

@@ -326,7 +326,7 @@ describe("an error of a job's own", () => {
     expect(code).not.toBe(0);
   });
 
-  it("keeps no program alive by a timer of the job's, and says what was left", async () => {
+  it("a job's timer does not keep the program alive, and is reported", async () => {
     const { code, err } = await run({ top: "setInterval(() => {}, 1000);" });
     expect(err).toMatch(/done: 3 steps/);
     expect(err).toMatch(/troupe: ended with something still running: Timeout/);

@@ -144,7 +144,7 @@ describe("troupe plan", () => {
     expect(out).toContain("--set layers=4");
   });
 
-  it("plans a model by a config.json that nobody has signed, whatever else stands in it", async () => {
+  it("plans a model by a config.json of unknown origin, whatever other fields it has", async () => {
     const bare = workspace.path("config.json");
     const fields = JSON.parse(readFileSync(file("examples/plans/gpt-13b.json"), "utf8")) as object;
     writeFileSync(bare, JSON.stringify({ ...fields, n_ctx: 512, use_cache: true }));

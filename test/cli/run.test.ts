@@ -378,7 +378,7 @@ describe("troupe run", () => {
   });
 
   it.each(["2>&1 | head -n 1", "2> /dev/full", "--json > /dev/full"])(
-    "trains to its end where what it says goes nowhere: %s",
+    "a run trains to its end if its output cannot be written: %s",
     async (whither) => {
       const dir = workspace.path(`nowhere-${whither.replaceAll(/\W/g, "")}`);
       const args = ["run", tiny, "--steps", "40", ...data, "--checkpoint", dir];

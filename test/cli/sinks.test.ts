@@ -92,7 +92,7 @@ describe("troupe run writes its events", () => {
     expect(new Set(trace.map(({ ph }) => ph))).toEqual(new Set(["M", "X", "C", "i", "s", "f"]));
   });
 
-  it("into events.jsonl beside the checkpoints, and goes on there after a torn line", async () => {
+  it("a run writes events.jsonl beside the checkpoints, and continues it after a torn line", async () => {
     const path = workspace.path("kept/events.jsonl");
     const train = (steps: string, ...more: string[]) =>
       run(["--steps", steps, ...data, "--checkpoint", "kept", ...more], workspace.folder);

@@ -124,7 +124,7 @@ describe("Dashboard", () => {
       expect(second).not.toHaveProperty("incidents");
     });
 
-    it("tells a page that comes back what it missed, and one from another server's time everything", async () => {
+    it("sends a page that reconnects what it missed, and a page of an earlier server everything", async () => {
       const options = { tokenFile: join(folder, "token") };
       const dashboard = await open(options);
       dashboard.write(begun());
@@ -194,7 +194,7 @@ describe("Dashboard", () => {
       await closed;
     });
 
-    it("shows what actors do while a page looks, and asks nobody when none does", async () => {
+    it("inspects actors while a page is open, and never when none is", async () => {
       let numLooks = 0;
       const status = {
         actor: "rank-0",

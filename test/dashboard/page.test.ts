@@ -100,7 +100,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await page.context().close();
   });
 
-  it("says that no step comes, and names who is at what", async () => {
+  it("the page says that no step comes, and names each actor's state", async () => {
     const stuck: ActorStatus = {
       actor: "rank-1",
       role: "rank",

@@ -62,7 +62,7 @@ afterEach(() => {
 });
 
 describe("numbers of a device", () => {
-  it("that are read later are waited for by who reads them, and by nobody else", () => {
+  it("only the reader of a tensor waits for it, and only when it reads", () => {
     for (const seed of seeds) {
       begin(seed);
       scope(() => {

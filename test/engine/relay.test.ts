@@ -63,7 +63,7 @@ describe("what the conductor says to all ranks of many hosts", () => {
     );
   });
 
-  it("fails with what one rank has failed with, who is far down the tree, by its own code and words", async () => {
+  it("an order fails with the code and message of the one rank that failed, however deep in the tree", async () => {
     const world = new World(SPREAD);
     const message = { where: "rank-159", expected: "a loss", got: "none", hint: "return one" };
     world.failure = { rank: 159, error: new TroupeError("JOB_INVALID", message) };

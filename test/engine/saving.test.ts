@@ -151,7 +151,7 @@ describe("saving", () => {
     expect(disk.heard).toEqual(["begun 2", "failed 2"]);
   });
 
-  it("asks what is kept beside tensors once the step is made and judged, not before", async () => {
+  it("a save reads its data beside tensors only after the step was reviewed", async () => {
     const made = Promise.withResolvers<void>();
     const disk = new SlowDisk({}, () => made.promise);
     await disk.saving.begin(2);

@@ -76,7 +76,7 @@ describe("a disk that is full", () => {
 });
 
 describe("a pipe", () => {
-  test("that nobody reads is refused, not waited for", () => {
+  test("a pipe without a reader is refused, not waited for", () => {
     const { path } = pipe();
     expect(() => RecordFile.open({ path: () => path })).toThrow(/ENXIO/);
   });

@@ -53,7 +53,7 @@ describe("on a terminal", () => {
     ]);
   });
 
-  test("a run whose tokens nobody counts tells samples a second, and steps and evaluations each figure by its name", () => {
+  test("a run without token counts prints samples a second, and every figure of steps and evaluations by its name", () => {
     const { screen, sink } = run(true);
     const named = { losses: { labels: 1.8, auxiliary: 0.0123 }, metrics: { "right\u001b\n": 0.25 } };
     sink.write(stamped("step.finished", { tokensPerSecond: undefined, ...named }));

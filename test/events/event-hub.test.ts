@@ -323,7 +323,7 @@ describe("the async iterator", () => {
 });
 
 describe("listeners of one kind", () => {
-  test("refuses what is no function", () => {
+  test("subscribing refuses an observer that is no function", () => {
     const { listeners } = new EventHub();
     expect(() => listeners.on("step.finished", undefined as never)).toThrow(
       "[on] expected a listener, got undefined",
@@ -450,7 +450,7 @@ describe("a sink that fails", () => {
     expect(warnings).toEqual([expect.stringContaining("close() of sink Tracker failed")]);
   });
 
-  test("to answer delays no other sink, keeps a bounded number of events, and is given up when its time is up", async () => {
+  test("a sink that is slow to answer delays no other sink, keeps a bounded number of events, and is closed at its deadline", async () => {
     const hub = new EventHub({ capacity: 10 });
     const seen: TroupeEvent[] = [];
     hub.addSink({ write: (event) => seen.push(event), close: () => {} });

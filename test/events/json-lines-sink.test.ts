@@ -20,7 +20,7 @@ describe("a line of JSON", () => {
     );
   });
 
-  test("has all 17 digits of a loss that needs them, and a word for what is no number", () => {
+  test("a loss has all 17 digits if it needs them, and is a string if it is NaN or infinite", () => {
     expect(toJson(stamped("step.finished", { lossNats: 0.1 + 0.2 }))).toContain(
       '"lossNats":0.30000000000000004,',
     );
@@ -70,7 +70,7 @@ describe("the sink", () => {
     await rm(folder, { recursive: true });
   });
 
-  test("writes together what comes within the time that it was given", async () => {
+  test("the sink writes lines together that come within its interval", async () => {
     const chunks: string[] = [];
     const stream = new Writable({
       write(chunk: Buffer, _, done) {

@@ -45,7 +45,7 @@ describe("events({ kinds, sample, buffer })", () => {
     expect(stepsOf(events, "checkpoint.saved")).toEqual([1]);
   });
 
-  test("counts only what was wanted against the buffer", async () => {
+  test("only selected events count against the buffer", async () => {
     expect(stepsOf(await received({ kinds: ["step.finished"], buffer: 3 }), "step.finished")).toEqual([
       8, 9, 10,
     ]);

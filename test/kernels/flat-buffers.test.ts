@@ -82,7 +82,7 @@ describe("collect_gradients_", () => {
     expectSame(flat, expected);
   });
 
-  it("adds to what is there when told to, and leaves the missing", () => {
+  it("adds to present gradients on request, and ignores missing ones", () => {
     const flat = full([100], 9);
     ops.troupe.collectGradients_(flat, gradients, offsets, true);
     expectSame(flat, expected.add(9));

@@ -102,7 +102,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     },
   );
 
-  it("name the host that dies, start its ranks again on what is left, and repeat the losses to the last digit", async () => {
+  it("hosts name the one that dies, start its ranks again on the others, and repeat the losses to the last digit", async () => {
     const options = ["--ranks", "2", "--zero", "3", "--steps", "12", "--checkpoint-in-memory-every", "2"];
     const { head, member } = await startTwo(...options);
     using _ = head;

@@ -101,7 +101,7 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
     expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, steps: losses.length }));
   });
 
-  it("brings a node to a run of one, which saves and goes on with both to the same losses", async () => {
+  it("adds a node to a run of one, which saves and continues on both with the same losses", async () => {
     const port = await freePort();
     // With a shared store torch 2.13 tells the second no address.
     const env = { TORCH_DISABLE_SHARE_RDZV_TCP_STORE: "1" };

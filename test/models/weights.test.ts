@@ -207,7 +207,7 @@ describe("autoModel", () => {
     expect(autoModel("token_classification", config)).toBeInstanceOf(RobertaForTokenClassification);
   });
 
-  test("says what was meant by a family or a task that it does not know", () => {
+  test("suggests the nearest name for an unknown family or task", () => {
     expect(() => autoModel("masked_lm", { model_type: "robeta" })).toThrow("did you mean roberta?");
     expect(() => autoModel("token_clasification" as Task, { model_type: "bert" })).toThrow(
       "did you mean token_classification?",

@@ -4,7 +4,7 @@ const by = (file: string, ...titles: readonly string[]): Catcher => ({ file, tit
 
 const ownership = "test/access/ownership.test.ts";
 const fences = "test/devices/fences.test.ts";
-const readLate = "that are read later are waited for by who reads them, and by nobody else";
+const readLate = "only the reader of a tensor waits for it, and only when it reads";
 const behindSender = "are read behind what their sender computed, moved or shared";
 const behindReaders = "are written again only behind what their readers have read";
 const betweenThreads =
@@ -629,7 +629,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         remembered,
-        "has the settings and the steps of its checkpoint where nobody gives others: the straight run, bit for bit",
+        "a resumed run has the settings and steps of its checkpoint by default, and the bits of the straight run",
       ),
     ],
   },
@@ -1394,7 +1394,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/events/console-sink.test.ts",
-        "a run whose tokens nobody counts tells samples a second, and steps and evaluations each figure by its name",
+        "a run without token counts prints samples a second, and every figure of steps and evaluations by its name",
       ),
     ],
   },
@@ -1406,7 +1406,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/config/sources.test.ts",
-        "are the flag's before the environment's, these before the file's, and all before what stands for nothing",
+        "flags override the environment, which overrides the file, which overrides the defaults",
       ),
     ],
   },
@@ -1442,7 +1442,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/runtime/network.test.ts",
-        "who is heard, but of ever longer ago, is as good as silent, unless it says too much at once for signs to pass",
+        "a host whose heartbeats arrive ever later is lost, unless its own data delays them",
       ),
     ],
   },

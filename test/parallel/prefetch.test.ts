@@ -59,7 +59,7 @@ describe("Prefetcher", () => {
     expect(trace.slice(0, 4)).toEqual(["gather0", "gather1", "gather2", "gather3"]);
   });
 
-  it("never has more bytes under way than the window, but for what is needed at once", () => {
+  it("prefetch has at most the window's bytes under way, except for blocks that are needed at once", () => {
     const trace = secondStep(10);
     let underWay = 0;
     for (const entry of trace) {

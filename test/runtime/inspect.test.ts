@@ -72,7 +72,7 @@ test("DL-23 an actor without progress is reported once, with what it is at", asy
   await expect(stuck).rejects.toMatchObject({ code: "ASK_TIMEOUT" });
 });
 
-test("DL-23 an actor that is stuck behind an await, and so seems idle, is told apart from one that is", async () => {
+test("DL-23 an actor that is stuck behind an await, and so seems idle, is distinguished from an idle one", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({
     clock,

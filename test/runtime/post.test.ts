@@ -37,7 +37,7 @@ test("a host has one connection with its head, however many processes live there
   expect(answers).toEqual(Array(4).fill("heard"));
 });
 
-test("a process of another host that stands still is ended, and what else lives there goes on", async () => {
+test("a hanging process of another host is ended, and other processes there go on", async () => {
   const { system, log } = startSystem();
   const echoes = await spawnEchoes(system, 0, 4);
   const [, , , other] = echoes as [unknown, unknown, unknown, ActorRef<EchoProtocol>];

@@ -216,7 +216,7 @@ test.skipIf(spawnSync("setpriv", ["--pdeathsig", "USR2", "--", "true"]).status !
   },
 );
 
-test("a process that stands still is named with what it is at, and ended with its actors when one is to stop", async () => {
+test("a hanging process is named with its present work, and ended with its actors when one is to stop", async () => {
   const { system, log } = startSystem({ preload });
   const place = { placement: "process", process: "still" } as const;
   const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, ...place });

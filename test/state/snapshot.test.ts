@@ -72,7 +72,7 @@ describe("a snapshot", () => {
     expect(isAsNumbered(spread, sent[0]!)).toBe(true);
   });
 
-  it("that is given up while a stretch is under way sends nothing and gives its memory back", async () => {
+  it("a snapshot that is abandoned while a stretch is under way sends nothing and frees its memory", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     const copied = snapshot.copyOffThread(state);
@@ -82,7 +82,7 @@ describe("a snapshot", () => {
     expect(sent).toEqual([]);
   });
 
-  it("copies no block that nobody has asked for", async () => {
+  it("a snapshot copies only requested blocks", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread, 0);
     await snapshot.copyOffThread(state);

@@ -139,7 +139,7 @@ describe("the image of a state", () => {
     expect([liveTensors(), memory().totalBytes]).toEqual([tensors, bytes]);
   });
 
-  it("does not have what has not come", () => {
+  it("a state image lacks the parts that have not arrived", () => {
     using image = new StateImage();
     const [part] = piecesOf([12, 6], { tp: 2, dp: 1, dim: 0, parts: 1 }) as [{ piece: Piece; numel: number }];
     addTo(image, part);

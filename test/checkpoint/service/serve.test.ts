@@ -113,7 +113,7 @@ describe("a checkpoint server", () => {
     );
   });
 
-  test("gives a save up that nobody adds to", async () => {
+  test("the server abandons a save that no client adds to", async () => {
     const { ask } = await served("socket", { idleMs: 40 });
     await ask("/checkpoints/5/tensors/a", putting("U8", [8], new Uint8Array(4), { offset: [0], shape: [4] }));
     while (((await ask("/checkpoints")).json.open as number[]).length > 0);

@@ -9,7 +9,7 @@ describe("what a run tells", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("has the times of every step: what was under way, what was waited for, what was updated", async () => {
+  it("every step has its times: of communication, of waits for it, and of updates", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, zero: 3, steps: 4 });
     const steps = ofKind(events, "step.finished");
     expect(steps).toHaveLength(4);
@@ -104,7 +104,7 @@ describe("what a run tells", () => {
     expect(ofKind(events, "activity.finished")).toEqual([]);
   });
 
-  it("tells what stages do with micro-batches, and when they stand still", async () => {
+  it("reports what stages do with micro-batches, and when they are idle", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, pp: 2, accumulation: 2, steps: 2, trace: true });
     const activities = ofKind(events, "activity.finished").filter(({ step }) => step === 1);
     for (const actor of ["rank-0", "rank-1"]) {

@@ -197,7 +197,7 @@ describe("the gradient of a recorded tensor", () => {
 });
 
 describe("the numbers of recorded tensors", () => {
-  it("are given up together where one rank has more than 32 MiB of them", () => {
+  it("recorded tensors are dropped together if one rank has more than 32 MiB of them", () => {
     scope(() => {
       const recording = new TensorRecording((name) => name !== "0.unasked");
       recording.record(zeros([1 << 23]), "large", undefined);

@@ -117,7 +117,7 @@ describe("a run that goes back", () => {
       expect(checkpoint.state.recentLosses).toEqual(told.losses);
     });
 
-    it("repeats nothing of what it gave up, and everything before it", async () => {
+    it("a rewound run has the same losses before the rewind, and others after it", async () => {
       const { losses } = await runTiny(workspace, { ranks, steps, zero: 3 });
       expect(told.losses.slice(0, 16)).toEqual(losses.slice(0, 16));
       for (const [step, loss] of losses.slice(16).entries()) expect(told.losses[16 + step]).not.toBe(loss);

@@ -9,7 +9,7 @@ function patienceMs(leastMs: number, durationsMs: readonly number[]): number {
   return stalls.afterMs;
 }
 
-it("gives the first step as long as any piece of work, and blames nobody before the run's own bound", () => {
+it("the first step has the time of any piece of work, and no rank is named before the run's own bound", () => {
   expect(patienceMs(1_000, [])).toBe(60_000);
   expect(patienceMs(90_000, [])).toBe(90_000);
   expect(patienceMs(1_000, [10])).toBe(1_000);
@@ -26,7 +26,7 @@ it("the stall limit ignores one long step in twenty: a generation's slow first s
   expect(patienceMs(100, [...Array<number>(6).fill(600), ...Array<number>(94).fill(50)])).toBe(5 * 600);
 });
 
-it("blames who seems idle and hears nothing in the middle of its work, and nobody who is being prepared", () => {
+it("an actor that seems idle in the middle of its work is named, and one that is being prepared is not", () => {
   const stalls = new Stalls(1_000, 60_000);
   const shard: ActorInspection = {
     actor: "one of them",

@@ -30,7 +30,7 @@ function resumedIn({ events }: Told): EventOf<"run.resumed"> | undefined {
 }
 
 describe("a run that goes on", () => {
-  it("has the settings and the steps of its checkpoint where nobody gives others: the straight run, bit for bit", async () => {
+  it("a resumed run has the settings and steps of its checkpoint by default, and the bits of the straight run", async () => {
     const told = await goOn({});
     expect(told.error).toBeUndefined();
     expect(told.losses.slice(2)).toEqual(straight.slice(2));
@@ -98,7 +98,7 @@ describe("a run that goes on", () => {
     );
   });
 
-  it("trains by what was named to change, and tells what that was", async () => {
+  it("a resumed run uses the changes that options name, and reports them", async () => {
     const told = await goOn({ lr: 1e-3, batch: 8 }, { change: ["optimizer", "batchSize"] });
     expect(told.error).toBeUndefined();
     expect(resumedIn(told)?.changes).toEqual([
@@ -179,7 +179,7 @@ describe("the data of a run that goes on", () => {
     expect(changed.losses).toHaveLength(3);
   });
 
-  it("says itself what it is, at its leisure: no step waits for it", async () => {
+  it("data may give its own edition late: no step waits for it", async () => {
     const checkpoint = { dir: workspace.path("editions"), everySteps: 40 };
     const first = await runTiny(workspace, { steps: 40, checkpoint }, { edition: "first" }, tuned);
     expect(first.error).toBeUndefined();
@@ -191,7 +191,7 @@ describe("the data of a run that goes on", () => {
 });
 
 describe("a checkpoint of an older version", () => {
-  it("is gone on from as it was: what it does not tell counts as equal", async () => {
+  it("an older checkpoint is resumed: settings that it lacks count as equal", async () => {
     const path = join(dir, stepFolder(4), "manifest.json");
     const { state, ...rest } = parseManifest(readFileSync(path), path);
     const { recipe, ...older } = state;
@@ -206,7 +206,7 @@ describe("a checkpoint of an older version", () => {
 });
 
 describe("a run that has made the steps an option once said", () => {
-  it("goes on with the job's own plan, and tells so", async () => {
+  it("continues with the job's own plan, and reports that", async () => {
     const checkpoint = { dir: workspace.path("legs"), everySteps: 1 };
     const plan = { steps: 3 };
     expect((await runTiny(workspace, { steps: 1, checkpoint }, plan, tuned)).error).toBeUndefined();

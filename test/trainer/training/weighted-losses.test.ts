@@ -133,7 +133,7 @@ describe("a loss and its gradients that are exact but for float64's rounding", (
   );
 });
 
-describe("what a run tells of weighed losses", () => {
+describe("figures of weighted losses in a run's events", () => {
   const workspace = new Workspace();
   const told = async (...[options, config = {}]: Settings) => {
     const { events, error } = await runTiny(workspace, { zero: 0, ...options }, config, raggedJob);
