@@ -860,8 +860,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "weights outside the blocks have no gradient",
     file: "src/compute/parallel/tape/outer-graph.ts",
-    from: "if (ofRoot.length > 0) this.#contribute",
-    to: "if (ofRoot.length < 0) this.#contribute",
+    from: "return ofRoot.length === 0 ?",
+    to: "return ofRoot.length >= 0 ?",
     caughtBy: [
       by(
         blocks,
