@@ -52,7 +52,7 @@ export interface Seen {
   readonly versions: string;
 }
 
-/** How many times as fast as each peer Troupe is: by the fastest ten steps in a row, as others' work only ever slows one down, and by medians. */
+/** How many times as fast as each peer Troupe is: by the fastest ten steps in a row, since other work only slows a run down, and by medians. */
 export function fasterThan({ troupe, eager, fsdp2 }: Timed): Readonly<Record<"eager" | "fsdp2", Times>> {
   const than = (peer: Times): Times => ({
     fastest: peer.fastest / troupe.fastest,
@@ -174,27 +174,27 @@ export function learningPage(seen: ReadonlyMap<CaseName, Seen>): string {
 
 Written by \`npm run bench -- learning --page docs/reference/learning.md\` on ${new Date().toISOString().slice(0, 10)}: ${cpus()[0]?.model.trim()},
 ${cpus().length} cores, Node ${process.version}, ${all.at(-1)?.[1].versions}. Both sides begin with the same weights and read the same batches in the same
-order (\`bench/learning/cases.ts\`); Troupe on 2 ranks with ZeRO-3. ✗ marks what misses its bar${missed.length === 0 ? "; nothing does" : ""}.
+order (\`bench/learning/cases.ts\`); Troupe runs on 2 ranks with ZeRO-3. ✗ marks a figure that misses its bar${missed.length === 0 ? "; there is none" : ""}.
 
 ${missed.map((line) => `- missed: ${line}\n`).join("")}${missed.length === 0 ? "" : "\n"}## What is learnt
 
-\`bert\` is compared for its speed alone; \`mrpc\` is a smaller one, of the same pairs of sentences, and \`tags\` one that tells parts of speech.
-PyTorch is eager, with as many threads as there are cores. Apart: the largest difference of two losses in the first 20 steps (bar
-${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do. Chance is what one has who learns
-nothing; where not both sides are clearly beyond it, it is said.
+\`bert\` is compared for its speed alone; \`mrpc\` is a smaller BERT on the same pairs of sentences, and \`tags\` one for parts of speech.
+PyTorch is eager, with as many threads as there are cores. The column "apart" has the largest difference of two losses in the first 20 steps (bar
+${bars.apart}). The means of the scores must differ by no more than the spread of transformers' own seeds. Chance is the score of a
+model that learns nothing; the table says so if a side is not clearly above it.
 
-Where roundings part two runs of one side, each seed is learnt from several starts. A start draws the last bit of every weight again, and both
-sides have the same starts. In brackets are each seed's means. By rounding: the standard deviation of the scores of one seed and one side, and
-behind ± the standard error of the difference of the two means.
-The spread is then the mean over every choice of one start of each seed. Where two runs part, and why: [why runs part](../../bench/notes/learning-roundings.md).
+If rounding alone makes two runs of one side differ, each seed is trained from several starts. A start draws the last bit of every weight again,
+and both sides have the same starts. Means of each seed are in brackets. The column "by rounding" has the standard deviation of the scores of
+one seed and one side, and after ± the standard error of the difference of the two means. The spread is then the mean over every choice of one
+start for each seed. The notes say [why runs part](../../bench/notes/learning-roundings.md).
 
 ${table(LEARNT_HEAD, learnt)}
 
 ${started.map((each) => `${each}\n\n`).join("")}## How fast
 
-The fastest ten steps in a row, which judge, as others' work on a machine only ever slows one down; in brackets the medians. Both ways round in
-turn. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
-Where the time goes: [notes on step times](../../bench/notes/step-time.md).
+The bars apply to the fastest ten steps in a row, since other work on a machine only slows a run down; medians are in brackets. The two sides
+run in turn, in either order. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
+The [notes on step times](../../bench/notes/step-time.md) say where the time goes.
 
 ${table(TIMED_HEAD, timed)}
 `;
