@@ -152,7 +152,7 @@ async function measureDetection(
   print(what, `told after ${(told / 1e3).toFixed(2)} s, the run ended with ${code}, losses ${bits}`);
 }
 
-/** A host is killed, and the launcher gives its place to another program: how soon that is there, and what the run comes to. */
+/** Kills a host, whose place the launcher gives to another program; measures the time until that joins, and the run's result. */
 async function measureReplacement(workspace: Workspace): Promise<void> {
   const options = { ranks: 2, zero: 3 } as const;
   // Long enough for the new one to come.

@@ -103,7 +103,7 @@ Napi::Value WorkDone(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), found == works.end() || found->second->done());
 }
 
-// awaitWork(work): a promise; the event loop goes on meanwhile. Forgets it, whatever comes of it.
+// awaitWork(work): a promise of its end, which does not block the event loop. Releases the work, also when it fails.
 Napi::Value AwaitWork(const Napi::CallbackInfo& info) {
   return AwaitedWorks::of(info.Env()).await(info.Env(), info[0].As<Napi::Number>().DoubleValue());
 }

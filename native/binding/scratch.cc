@@ -1,4 +1,4 @@
-// Scratch files: tensors go to the disk and come back while JavaScript goes on.
+// Scratch files: tensors are written to the disk and read back without blocking JavaScript.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 

@@ -1,4 +1,4 @@
-// Files with checksums: bytes of tensors and typed arrays go to the disk and come back while JavaScript goes on.
+// Files with checksums: bytes of tensors and typed arrays are written to the disk and read back without blocking JavaScript.
 #include <ATen/core/Tensor.h>
 
 #include <memory>

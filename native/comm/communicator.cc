@@ -241,7 +241,7 @@ int64_t abort_group(const std::string& name, const std::string& reason) {
       if (member->identity().name == name) ended.push_back(member);
     }
   }
-  // All know why before any of them lets go of the others.
+  // All members fail with the reason before any of them leaves.
   for (const auto& member : ended) member->fail(aborted(name, reason));
   for (const auto& member : ended) member->end_waits();
   return static_cast<int64_t>(ended.size());

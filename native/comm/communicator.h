@@ -102,7 +102,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   virtual void end_waits() = 0;
   // Carries out a checked operation on contiguous tensors. `waited_for_at_once`: the caller goes on to wait.
   virtual WorkPointer start(Operation operation, bool waited_for_at_once) = 0;
-  // Whether it carries what lies in a device's memory; else such tensors are copied to the host and back.
+  // Whether it carries device memory; else such tensors are copied to the host and back.
   virtual bool carries_devices() const { return true; }
 
  private:

@@ -140,7 +140,7 @@ class GlooTransport final : public Transport {
     for (const auto& work : works) work->abort();
   }
 
-  // Receives first: what comes early has its place.
+  // Receives are posted first, so that early data has its place.
   Exchange begin(const std::vector<Message>& sends, const std::vector<Message>& receives, std::vector<Loss>& losses) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Exchange exchange = under_way_.emplace(under_way_.end());

@@ -39,7 +39,7 @@ class LocalCollective {
 
   std::atomic<bool> runnable{false};  // planned, and everything issued before is finished
   std::atomic<bool> finished{false};
-  // The calling thread's stream goes on behind the result. Once finished.
+  // Makes the calling thread's stream wait for the result. Only once finished.
   void hold_back() const {
     for (const Fence& result : results_) result.hold_back();
   }

@@ -57,7 +57,7 @@ class LocalGroup {
  private:
   enum class Member { absent, present, left };
 
-  // All of these under the lock; help_first lets go of it while it helps.
+  // All of these need the lock; help_first releases it while it helps.
   void fail_locked(Failure failure);
   void fail_for_the_left(const Lane& lane, const LocalCollective& collective);
   void fail_for_the_late(const Lane& lane, const LocalCollective& collective, int64_t deadline_ms);

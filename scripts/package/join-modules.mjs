@@ -17,7 +17,7 @@ const ending = /(?<=new URL\("\.{1,2}\/[^"]+\.)ts(?=", import\.meta\.url\))/g;
  * each of some hundred modules, and a run of two ranks has seven threads: more than half of a small run's processor time.
  * @param {object} of
  * @param {string} of.sources - path of `src/`
- * @param {string} of.folder - made if it is not there
+ * @param {string} of.folder - made if it does not exist
  * @param {(module: string, isApart: boolean) => string} of.url - what a module reads as its own address, as an expression
  * @param {"ts" | "js"} of.named - how modules that are named by URL end
  * @param {RegExp} [of.packages] - of others, to be joined too

@@ -14,7 +14,7 @@ export function keptFolder() {
 /**
  * Copies a built addon and then its build info to another folder, each atomically.
  * @param {string} from - a build folder with an addon in it
- * @param {string} to - is made where it is not there
+ * @param {string} to - made if it does not exist
  */
 export function copyAddon(from, to) {
   const info = readBuildInfo(from);

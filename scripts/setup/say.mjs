@@ -21,7 +21,7 @@ export async function step(title, cost, body) {
 }
 
 /**
- * One line about something that set-up goes on without.
+ * Prints one line about something that set-up continues without.
  * @param {string} line
  */
 export function note(line) {

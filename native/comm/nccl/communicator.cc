@@ -1,11 +1,11 @@
-// The NCCL backend: what lies on devices goes from device to device, in streams of its own, and no thread waits for it; what lies
-// in the host's memory goes over Gloo, as barriers do. Gathers are NCCL's own. Reductions are libtorch's operators in rank order
-// on what NCCL has brought, so that the bits are those of the other backends; NCCL's own are quicker and add in its order, where
-// that is asked for. Sends and receives have a communicator of NCCL for each pair and direction: one stream would have them wait
+// The NCCL backend: device memory goes from device to device, in streams of its own, and no thread waits for it; host memory
+// goes over Gloo, as barriers do. Gathers are NCCL's own. Reductions are libtorch's operators in rank order on the tensors that
+// NCCL has brought, so that the bits are those of the other backends. NCCL's own reductions, an option, are quicker and add in
+// NCCL's order. Sends and receives have a communicator of NCCL for each pair and direction: one stream would have them wait
 // for each other.
 //
-// Nothing is compared beforehand: ranks that do different things wait for each other. What is not over after a while is compared
-// over Gloo: who has ended, does something else or does not come is named, and NCCL's kernels are ended.
+// Nothing is compared beforehand: ranks with different operations wait for each other. An operation that is late is compared over
+// Gloo: a rank that has ended, does something else or does not come is named, and NCCL's kernels are ended.
 #include "comm/backends.h"
 #include "core/error.h"
 
@@ -259,7 +259,7 @@ class Collective {
   Channel& channel_;
 };
 
-// Signals that are given up once what they are about is over. Thrown then.
+// Thrown to abandon an exchange of signals once its operation is over.
 struct Needless {};
 
 class SignalsMeanwhile final : public Transport {
@@ -436,7 +436,7 @@ class NcclCommunicator final : public ExchangeCommunicator {
     flight.operation.input = flight.operation.output = at::Tensor();
   }
 
-  // Runs a part of an operation; what goes wrong becomes its failure, and the group's.
+  // Runs a part of an operation; an exception becomes its failure, and the group's.
   template <class Part>
   void attempt(Flight& flight, const Part& part) {
     const Wait wait = [&](const std::function<bool()>& over) { wait_in(flight, over); };

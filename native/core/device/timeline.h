@@ -9,7 +9,7 @@ namespace troupe {
 // The place at which the calling thread's stream is now; 0 for a thread that has entered no device and followed none.
 int64_t say_place();
 
-// The calling thread's stream goes on only behind a place that another has said. A thread without a device passes it on.
+// Makes the calling thread's stream wait for a place that another thread has said. A thread without a device passes the place on.
 void follow_place(int64_t place);
 
 }  // namespace troupe

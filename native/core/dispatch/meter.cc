@@ -20,8 +20,8 @@ size_t octave_of(int64_t bytes) {
   return size;
 }
 
-// Memory is freed by whichever thread lets go of it last: what is live is counted with atomics, and lives as long as anything
-// that is charged to it.
+// Any thread may free memory, so live bytes are counted with atomics, and the counts live as long as any memory that is
+// charged to them.
 struct Counts {
   std::atomic<int64_t> live_bytes{0};
   std::atomic<int64_t> peak_bytes{0};

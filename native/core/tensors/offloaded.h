@@ -1,4 +1,4 @@
-// Tensors whose memory is given up for a while. They stay what they are (their shape, their handles, their place in the
+// Offloaded tensors, whose memory is freed for a while. They keep their identity (their shape, their handles, their place in the
 // graph), but nothing can be read from them until they have memory again.
 #pragma once
 

@@ -28,7 +28,7 @@ RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::str
 // Takes the tensor out of the table into `handles`. Throws TENSOR_REF_GONE when the ref was attached or released before.
 Handle attach_ref(HandleTable& handles, RefId ref);
 
-// A tensor in the table: what its receiver's handle will have, and who is answered for it.
+// A tensor in the table, with the guard of its receiver's handle and the actor that owns it.
 struct PendingRef {
   at::Tensor tensor;
   Guard guard;

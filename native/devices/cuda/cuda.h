@@ -1,4 +1,4 @@
-// What Troupe asks of libtorch's CUDA before the first GPU is used, and what it tells of a GPU's memory.
+// Prepares libtorch's CUDA before the first GPU is used, and reads a GPU's memory use.
 #pragma once
 
 #include <c10/core/Stream.h>

@@ -96,7 +96,7 @@ void copy_to_host(const at::Tensor& to, const at::Tensor& from, bool non_blockin
   queue.synchronize();
 }
 
-// In the source's stream, behind the target's, which goes on when it is done.
+// In the source's stream, after the target's work; the target's stream waits for it.
 void copy_within(const at::Tensor& to, const at::Tensor& from) {
   StandIns stand_ins(StandIns::Over::device);
   Queue& source = current_queue(from.device().index());

@@ -1,4 +1,4 @@
-// Rotary position embedding: see kernels/cpu/rotary.cc. A thread a pair of features; what lies behind them passes.
+// Rotary position embedding: see kernels/cpu/rotary.cc. One thread for each pair of features; the features after them are copied.
 #include "kernels/cuda/elements.cuh"
 
 namespace troupe::cuda {

@@ -151,7 +151,7 @@ at::Tensor scores_at_a_time(const at::Tensor& q, const at::Tensor& k, int64_t co
   return wide({copies, heads, rows, keys}, q);
 }
 
-// Products of all queries with all keys; half of that where each sees what came before it.
+// FLOPs of the products of all queries with all keys; half of that if causal.
 double attention_flops(const at::Tensor& q, const at::Tensor& k, bool causal, int64_t num_products) {
   const double products = 2.0 * static_cast<double>(num_products) * count(q) * static_cast<double>(k.size(2));
   return causal ? products / 2 : products;
@@ -166,7 +166,7 @@ std::pair<at::Tensor, at::Tensor> ordered_sums(const at::Tensor& q) {
   return {wide({parts, heads, rows, width}, q), wide({heads, rows}, q)};
 }
 
-// `added` [B,H,T,S or what stretches to it]: the one mask of all that rows see; undefined where they see all, or what came before them.
+// `added` [B,H,T,S or broadcastable to it]: mask and bias as one tensor; undefined if there is none, or only the causal mask.
 at::Tensor attend_on_gpu(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                          const at::Tensor& added, bool causal) {
   count_flops(attention_flops(q, k, causal, 2), q);
