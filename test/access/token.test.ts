@@ -39,7 +39,7 @@ describe("tokens", () => {
     symlinkSync(join(folder, "target"), link);
     const empty = join(folder, "empty");
     writeFileSync(empty, "", { mode: 0o600 });
-    // That nobody writes to, nor ever will.
+    // A pipe without a writer.
     const pipe = join(folder, "pipe");
     expect(spawnSync("mkfifo", ["-m", "600", pipe]).status).toBe(0);
     for (const path of [open, link, empty, pipe]) {

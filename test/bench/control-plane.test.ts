@@ -115,7 +115,7 @@ describe("control of many ranks in virtual time", () => {
     const rendezvousS = (groups: (typeof tensor)[]) =>
       simulateControl({ ...shape, groups }, costs).rendezvousS;
     expect(rendezvousS([tensor, world])).toBeCloseTo(rendezvousS([tensor]) + rendezvousS([world]), 9);
-    // One thread comes to its second group by the connection of the first where both are in one store.
+    // A thread joins its second group by the connection of the first if both use one store.
     const both = tensor.map((groups, rank) => [...groups, ...(world[rank] ?? [])]);
     expect(rendezvousS([both])).toBeLessThan(rendezvousS([tensor, world]));
   });

@@ -5,7 +5,7 @@ import type { ActorInspection } from "../../src/runtime/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Placement } from "./faults.ts";
 
-/** How a rank comes to stand still. */
+/** The ways in which a rank hangs. */
 export type Hang = "hang" | "block" | "SIGSTOP";
 
 /** The report of a rank that hangs. */
@@ -23,7 +23,7 @@ export interface Named {
   readonly losses: readonly number[];
 }
 
-/** When it stands still, and how long it may. */
+/** The step in which it hangs, and the stall limit. */
 export interface HangOptions {
   readonly steps: number;
   readonly atStep: number;

@@ -9,7 +9,7 @@ import { possessions } from "./leftovers.ts";
 
 const STEPS = 14;
 const SAVE_EVERY = 2;
-/** Far longer than a run and its faults take on a busy machine: who is not done by then hangs. */
+/** Far longer than a run and its faults take on a busy machine: a program that is not done by then hangs. */
 const HANG_MS = 240_000;
 /** How far apart the things that happen to one run are, in steps, at most. */
 const MOST_STEPS_APART = 4;
@@ -89,7 +89,7 @@ export async function strikeHosts(
   return total;
 }
 
-/** One run over two hosts, through all that befalls it. */
+/** One run over two hosts, through all its faults. */
 class StruckRun {
   readonly #workspace: Workspace;
   readonly #chance: Chance;

@@ -418,7 +418,7 @@ class Disk implements Disposable {
   }
 }
 
-/** The losses of the run that nothing befalls; processes have those of threads. */
+/** The losses of the undisturbed run; processes have those of threads. */
 function undisturbedOf(workspace: Workspace, layout: keyof typeof layouts): Promise<readonly number[]> {
   const options = layout === "processes" ? layouts.threads : layouts[layout];
   return lossesOf(workspace, { ...options, steps: STEPS });

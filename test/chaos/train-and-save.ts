@@ -30,7 +30,7 @@ export interface Trained {
 
 const order = JSON.parse(process.argv[2] ?? "{}") as TrainingOrder;
 const { job, config, options, starved, spareDescriptors } = order;
-// It waits beside the run, since nobody can be called for help without a descriptor.
+// It waits beside the run, since no helper can be started without a descriptor.
 const warden =
   starved === undefined
     ? undefined

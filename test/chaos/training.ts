@@ -44,7 +44,7 @@ export interface Survived {
 
 const struckJob = new URL("../fixtures/jobs/struck.ts", import.meta.url);
 
-/** The losses of the run that nothing befalls, without pauses: what they are does not depend on time. */
+/** The losses of the undisturbed run, without pauses: they do not depend on time. */
 export async function undisturbedLosses(workspace: Workspace, steps: number): Promise<Float64Array> {
   const losses = new Float64Array(steps);
   await train(workspace, { steps }, {}, (event) => {

@@ -7,7 +7,7 @@ import type { Trained } from "./train-and-save.ts";
 
 /** How a run may end that something befell. */
 export type Outcome =
-  /** Nobody was started again; the losses are the undisturbed run's, bit for bit. */
+  /** No actor was started again; the losses are the undisturbed run's, bit for bit. */
   | "same"
   /** So, but for a save that was given up and told. */
   | "unsaved"
@@ -29,7 +29,7 @@ export interface Verdict {
 
 /** The expectations of a run. */
 export interface Expected {
-  /** The losses of all its steps, where nothing befalls it. */
+  /** The losses of all steps of the undisturbed run. */
   readonly undisturbed: readonly number[];
   /** The folder of its checkpoints. */
   readonly dir: string;

@@ -15,7 +15,7 @@ export interface Outcome {
 /** Runs a program to its end: what it said last, nothing where it was killed before it said anything. */
 export async function outcomeOf(command: string, args: readonly string[]): Promise<Outcome> {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env: countedEnv });
-  // Its output ends before it does: strace lets go of it, and what is killed closes its files first.
+  // Its output ends before its process: strace detaches, and a killed process closes its files first.
   const ended = once(child, "exit");
   const lines = (await child.stdout.toArray()).join("").trim().split("\n");
   await ended;

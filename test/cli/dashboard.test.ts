@@ -27,7 +27,7 @@ function start(args: readonly string[], cwd: string) {
     });
     child.on("exit", () => reject(new Error(said)));
   });
-  // Only who waits for the address minds that there is none.
+  // Only a caller that waits for the address fails if there is none.
   address.catch(() => {});
   const exit = new Promise<{ readonly code: number | null; readonly said: string }>((resolve) => {
     child.on("close", (code) => resolve({ code, said }));

@@ -38,7 +38,7 @@ describe("troupe run", () => {
     expect({ code, out }).toEqual({ code: 0, out: "" });
     const files = ["events.jsonl", "latest", "run.json", "step-000004"];
     expect(readdirSync(workspace.path("runs/tiny"))).toEqual(files);
-    // Nobody loses a run by starting another.
+    // Starting another run loses no earlier one.
     expect((await train()).code).toBe(0);
     expect(readdirSync(workspace.path("runs/tiny-2"))).toEqual(files);
     expect(readdirSync(workspace.path("runs/tiny"))).toEqual(files);
@@ -411,7 +411,7 @@ describe("troupe run", () => {
 
   it("ends at once at a second signal, with its code, and leaves the folder free and intact for the next run", async () => {
     const dir = workspace.path("twice");
-    // A rank that stands still cannot end its step: the first signal would wait for it.
+    // A rank that hangs cannot end its step: the first signal would wait for it.
     const stuck = ["--set", "fault=hang", "--set", "faultRank=0", "--set", "faultAt=6", "--stall", "600000"];
     const args = ["run", tiny, "--steps", "100", ...data, "--checkpoint", dir, "--checkpoint-every", "2"];
     const child = spawn(process.execPath, [troupe, ...args, ...stuck, "--json"], { cwd: workspace.folder });

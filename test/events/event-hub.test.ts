@@ -49,7 +49,7 @@ describe("emitting", () => {
     wall.mockReturnValue(startMs + 3_600_000);
     hub.emit(step(3));
     expect(stamps).toEqual(stamps.toSorted((a, b) => a - b));
-    // Nobody waits for long here; an hour it is not.
+    // The test takes less than an hour.
     expect((stamps.at(-1) as number) - startMs).toBeLessThan(600_000);
   });
 

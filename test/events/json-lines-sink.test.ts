@@ -154,7 +154,7 @@ describe("the sink", () => {
       child.on("message", (message) => {
         said.push(message);
         if (message === "closed") return resolve();
-        // A megabyte was written into a pipe of 64 KiB that nobody reads, and the process still answers.
+        // A megabyte was written into a pipe of 64 KiB without a reader, and the process still answers.
         child.stdout?.destroy();
         child.send("close");
       });

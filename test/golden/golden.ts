@@ -144,7 +144,7 @@ export function batchOf(state: ReadonlyMap<string, Tensor>): Record<string, Tens
   return named(state, "input.");
 }
 
-/** The same without what is asked for, of which a decoder reads what lies before each position. */
+/** The same without the targets, from which a decoder reads the tokens before each position. */
 export function questionOf(
   batch: Readonly<Record<string, Tensor>>,
   config: GoldenFolder["config"],

@@ -186,7 +186,7 @@ describe("PagedBlocks", () => {
     told = [];
     await use(1, "change", (memory) => void memory.fill_(7));
     await use(2, "overwrite", (memory) => {
-      // Nobody had room to stay.
+      // No block had room to stay.
       expect(here()).toBe(2);
       memory.fill_(8);
     });

@@ -4,7 +4,7 @@ import type { ActorRef, ActorSystem } from "../../src/runtime/index.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, moveThreadsToHosts, startSystem } from "./start-system.ts";
 
-// That what goes through a host's post keeps the promises of docs/internals/delivery.md is shown by hosts.test.ts.
+// hosts.test.ts shows that messages through a host's agent keep the promises of docs/internals/delivery.md.
 moveThreadsToHosts();
 
 const deadlineMs = 60_000;

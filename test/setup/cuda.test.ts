@@ -34,7 +34,7 @@ function libtorchOfCuda() {
 }
 
 const libtorch = nvcc === undefined ? undefined : libtorchOfCuda();
-// Loud: nobody is to take what was not tried for what holds.
+// A loud message, so that a skipped test is not taken for a passed one.
 if (nvcc === undefined)
   process.stderr.write("test/setup/cuda: SKIPPED, no kernel was compiled: no nvcc is here\n");
 if (libtorch === undefined)

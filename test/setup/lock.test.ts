@@ -10,7 +10,7 @@ let file: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "troupe-lock-"));
   file = join(folder, "build", "lock");
-  // The line that says who is waited for.
+  // The line that names the awaited process.
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
 });
 afterEach(() => {

@@ -24,7 +24,7 @@ const seen = [
   "await asyncBufferFromFile(path)",
 ];
 
-/** Reads of the machine's or the product's own files, which no stranger wrote, and files that are opened for writing. */
+/** Reads of the machine's or the product's own files, which are trusted, and files that are opened for writing. */
 const ours: Readonly<Record<string, string>> = {
   "errors/untrusted/bounded-file.ts": "the one place",
   "runtime/actor-system.ts": "/proc",

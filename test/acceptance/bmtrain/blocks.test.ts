@@ -1,4 +1,4 @@
-// BMTrain's tests of what goes in and out of blocks, and the defects of its blocks, at every way to run them.
+// BMTrain's tests of inputs and outputs of blocks, and the defects of its blocks, under every way to run them.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { batchSize } from "../../fixtures/acceptance/exhibition.ts";
 import { features } from "../../fixtures/acceptance/exhibits/layer.ts";

@@ -42,7 +42,7 @@ const gateTarget: Target = {
   refusals: [],
 };
 
-/** As Node's server gives them: of what comes twice the first counts, and all are kept beside it. */
+/** Headers as Node's server gives them: the first of a duplicate counts, and all are kept beside it. */
 function requestOf(words: string): IncomingMessage {
   const [method, ...lines] = words.split("\n");
   const headersDistinct: Record<string, string[]> = Object.create(null);

@@ -122,7 +122,7 @@ function manifest(): Uint8Array {
   );
 }
 
-/** With the seal that fits, so that what lies behind it is reached: any writer can seal. */
+/** Seals a manifest, so that the parser behind the seal is reached: any writer can seal. */
 function sealed(input: Uint8Array): Uint8Array {
   const found = new TextDecoder().decode(input);
   const zeros = found.replace(/^(\{\s{0,8}"sha256": ")[0-9a-f]{64}/, `$1${"0".repeat(64)}`);

@@ -38,7 +38,7 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
   SIGSTOP: () => signal("SIGSTOP"),
 };
 
-/** Where the product comes to a phase in which no job's code runs. */
+/** The methods of the product at which phases without a job's code begin. */
 const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
   gather: async () => [(await import("../../../src/actors/shard/shard.ts")).Shard.prototype, "gather"],
   backward: async () => [

@@ -54,7 +54,7 @@ function expectGiven(
   expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), tolerance);
 }
 
-// BMTrain's column_parallel_linear and row_parallel_linear, at every pair of what goes in and comes out, and more than one
+// BMTrain's column_parallel_linear and row_parallel_linear, for every pair of input and output splits, and for more than one
 // sample: gathering on the wrong dim scrambles samples (its defects 5 and 6).
 const rules = [
   column({ input: "sequence", output: "whole" }),

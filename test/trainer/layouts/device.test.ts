@@ -24,7 +24,7 @@ describe("a run on a device", () => {
     const options = { ranks: 2, offload: { optimizer: "host" }, steps: 3 } as const;
     const expected = await lossesOf(workspace, options);
     try {
-      // In the first schedules of seed 1 copies are early: nobody would miss who waits for them.
+      // In the first schedules of seed 1 copies are early, so a missing wait would pass unnoticed.
       for (const seed of [1, 2, 3]) {
         native().simSeed(seed);
         const told = await runTiny(workspace, { ...options, ...onDevice });

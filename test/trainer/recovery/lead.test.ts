@@ -182,7 +182,7 @@ class StuckRun {
   }
 }
 
-/** As many turns as everything takes that waits for nobody. */
+/** As many event-loop turns as all work takes that waits for no message. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
 }

@@ -49,6 +49,6 @@ it("an actor that seems idle in the middle of its work is named, and one that is
   expect(stalls.isToBlame(shard)).toBe(false);
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5 })).toBe(true);
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5, op: undefined })).toBe(false);
-  // A name makes nobody one of the group.
+  // A name alone does not make an actor one of the group.
   expect(stalls.isToBlame({ ...shard, actor: "shard-1", role: "job-loader", unresponsiveMs: 5 })).toBe(false);
 });
