@@ -1,5 +1,5 @@
 /**
- * What saving costs, all in the same run: how long a save in flight blocks training, and what it adds to steps; a save and
+ * Measures the cost of saving, all in the same run: how long a save in flight blocks training, and what it adds to steps; a save and
  * a load beside plain writes and reads of the same bytes; what it keeps in memory, and whether that grows from save to
  * save; and PyTorch's figures for as many parameters, where there is a Python with torch.
  *

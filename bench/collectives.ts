@@ -1,4 +1,4 @@
-// How fast are collectives of two ranks, beside a copy of the same bytes in the same run?
+// Measures collectives of two ranks beside a copy of the same bytes in the same run.
 //
 //   npm run bench -- collectives                   latency of 4 bytes, bandwidth by size, overlap
 //   npm run bench -- collectives --bmtrain         BMTrain's sizes (2^10 to 2^26 bytes of float16) and operations
@@ -6,7 +6,7 @@
 //
 // Warm-up, then the median of repeats, ranks in turn of cases. Algorithm bandwidth is bytes / time; bus bandwidth takes the
 // part of the bytes that has to move ((N-1)/N for a gather or a reduce-scatter, twice that for an all-reduce), as NCCL's
-// tests do. For all-gather and reduce-scatter, "bytes" are those of the whole.
+// tests do. For all-gather and reduce-scatter, "bytes" are those of the complete tensor.
 
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

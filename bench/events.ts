@@ -1,6 +1,6 @@
 /**
- * What telling costs a step: runs that tell nobody, then the same with every sink, with a dashboard and its page, with
- * sampled traces, and traced whole, in turn; then the main job with every sink and without. Ratios are within a round.
+ * Measures the cost of events for a step: runs without subscribers, then the same with every sink, with a dashboard and its page,
+ * with sampled traces, and fully traced, in turn; then the main job with every sink and without. Ratios are within a round.
  * `npm run bench -- events [--rounds 5] [--steps 60] [--ranks 2]`
  */
 import { countOf, readArguments } from "../scripts/arguments.mjs";
@@ -55,7 +55,7 @@ async function compare(title: string, work: Work, rows: readonly Telling[]): Pro
     console.log(`  ${name.padEnd(24)}${line(measured[index] ?? [], base)}`);
 }
 
-/** One row, beside the one in which nobody is told. */
+/** One row, relative to the run without subscribers. */
 function line(own: readonly Measured[], base: readonly Measured[]): string {
   const of = (field: keyof Measured) => median(own.map((one) => one[field]));
   const ratio = (field: keyof Measured) =>

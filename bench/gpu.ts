@@ -24,7 +24,7 @@ interface Line {
   readonly peak_bytes: number;
 }
 
-/** What may run beside: PyTorch's ways (peer.py), and Troupe's processes that talk by NCCL. */
+/** The runs to compare with: PyTorch's modes (peer.py), and Troupe's processes that communicate by NCCL. */
 const sides = ["eager", "compile", "fsdp2", "nccl"];
 
 const usage = `

@@ -1,6 +1,6 @@
-// Two hosts that are network namespaces of this machine: bits, bytes on the cable, and how soon a fault is told.
+// Measures two hosts that are network namespaces of this machine: bits, bytes on the cable, and the time until a fault is reported.
 //
-//   npm run bench -- hosts [bits] [bytes] [overlap] [faults]     as root; all of it unless told
+//   npm run bench -- hosts [bits] [bytes] [overlap] [faults]     as root; all parts by default
 //
 // A link that is slow or drops packets is made by tc's token bucket, whose queue holds little; one on which packets are under way for
 // 20 ms by a program between two tun devices (test/launch/delayed-link.py), since few kernels have netem.
@@ -61,12 +61,12 @@ const strikes: Readonly<Record<string, (run: TwoRun) => void>> = {
       process.kill(pid, "SIGSTOP");
   },
   "the cable pulled": ({ hosts }) => hosts.cut(),
-  // What is sent waits for seconds behind what was sent before.
+  // Each packet waits for seconds behind those sent before.
   "the link slowed to 8 kbit/s": ({ hosts }) => hosts.limit("8kbit", "2kb", "60s"),
   "a link that drops most packets": ({ hosts }) => hosts.limit("8kbit", "2kb", "1ms"),
 };
 
-/** What of a measurement is other than by default. */
+/** Options of a measurement that differ from the defaults. */
 interface Measured {
   readonly ranks?: number;
   readonly reduction?: "ordered" | "hierarchical";
@@ -152,7 +152,7 @@ async function measureDetection(
   print(what, `told after ${(told / 1e3).toFixed(2)} s, the run ended with ${code}, losses ${bits}`);
 }
 
-/** A host is killed, and the launcher gives its place to another program: how soon that is there, and what the run comes to. */
+/** Kills a host, whose place the launcher gives to another program; measures the time until that joins, and the run's result. */
 async function measureReplacement(workspace: Workspace): Promise<void> {
   const options = { ranks: 2, zero: 3 } as const;
   // Long enough for the new one to come.

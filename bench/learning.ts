@@ -43,14 +43,14 @@ import {
 import { readPredicted, recordRows, recordWeights } from "./learning/record.ts";
 import { median } from "./median.ts";
 
-/** What either side tells of a run. */
+/** The record of a run, from either side. */
 interface Run {
   readonly losses: readonly number[];
   readonly scores: Readonly<Record<string, number>>;
   readonly step_s: number;
   readonly fastest_s: number;
   readonly peak_bytes: readonly number[];
-  /** Of a peer. */
+  /** Only of a peer. */
   readonly torch?: string;
   readonly transformers?: string;
 }

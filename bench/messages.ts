@@ -1,4 +1,4 @@
-// What does a message between actors cost, beside a plain postMessage between the same threads in the same minute?
+// Measures a message between actors beside a plain postMessage between the same threads in the same minute.
 //
 //   npm run bench -- messages [PART...]     parts: round-trips throughput tensor-refs same-thread life processes
 //

@@ -1,5 +1,5 @@
-// What does a small operator cost through TypeScript, beside PyTorch called from Python in the same minute? And do two
-// threads keep their full speed when both compute?
+// Measures a small operator through TypeScript beside PyTorch called from Python in the same minute, and whether two
+// threads keep their full speed when both compute.
 //
 //   npm run bench -- ops          (PYTHON names a Python with torch; without one only our own figures are printed)
 

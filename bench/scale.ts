@@ -1,9 +1,9 @@
-// What would control cost with more ranks than there are machines here?
+// Estimates the cost of control with more ranks than there are machines here.
 //
 //   npm run bench -- scale
 //
-// Measures on this machine what messages between processes over TCP, births, signs of life, connections and requests to a store of
-// c10d cost those that make them, and runs the control of 8 to 1,024 ranks in virtual time with these prices
+// Measures on this machine the cost of messages between processes over TCP, starts, heartbeats, connections and requests to a store of
+// c10d, and runs the control of 8 to 1,024 ranks in virtual time with these prices
 // (docs/internals/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
 import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
@@ -30,14 +30,14 @@ console.log(
   `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ${micro(costs.refS)} an actor that it names, ` +
     `order ${micro(costs.orderS)}, connection ${micro(costs.connectS)} an end; ` +
     `process ${costs.bootS.toFixed(2)} s, actor ${costs.actorS.toFixed(2)} s until it is there; ` +
-    `the head: birth of a rank ${micro(costs.spawnS)}, signs of life ${micro(costs.beatS)} a process and heartbeat; assumed: ${micro(costs.latencyS)} one way`,
+    `the head: start of a rank ${micro(costs.spawnS)}, heartbeats ${micro(costs.beatS)} a process and beat; assumed: ${micro(costs.latencyS)} one way`,
 );
 console.log(
   `a store: ${(1e3 * costs.storeStartS).toFixed(1)} ms until it is there, ${micro(costs.storeNameS)} where a message names it, ${micro(costs.openS)} a connection, ${micro(costs.storeS)} a request and ${(1e9 * costs.addressS).toFixed(0)} ns an address in an answer of ${NUM_ADDRESSES}, asked by ${NUM_ASKERS} processes at once; ` +
     `${micro(alone.openS)}, ${micro(alone.storeS)} and ${(1e9 * alone.addressS).toFixed(0)} ns by one`,
 );
 console.log(
-  "ranks |    start   born  joined  ordered     met   times 8 ranks'  log N's |     step  messages  statistics  messages  head busy  least step for 1 %  signs of life",
+  "ranks |    start  spawned  joined  ordered  groups   times 8 ranks'  log N's |     step  messages  statistics  messages  head busy  least step for 1 %  heartbeats",
 );
 const simulated = [8, 16, 32, 64, 128, 256, 512, 1024].map((numRanks) => {
   const stages = Math.min(MOST_STAGES, numRanks / RANKS_PER_HOST);

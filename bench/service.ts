@@ -1,5 +1,5 @@
 /**
- * What CheckpointService costs whoever uses it: how long `save` holds its caller up, beside a plain copy of the same bytes; how
+ * Measures the cost of CheckpointService for its user: how long `save` holds its caller up, beside a plain copy of the same bytes; how
  * long the caller's event loop is held up while a save is written; how long until it is durable, and read again, beside a
  * plain write and fsync; what handing tensors over by socket adds; and whether memory grows from save to save.
  *

@@ -12,13 +12,13 @@ import { readArguments, refuse } from "../scripts/arguments.mjs";
 
 import { median } from "./median.ts";
 
-/** What is measured of one strategy. */
+/** The measurements of one strategy. */
 interface Row {
   readonly name: string;
   readonly tokensPerSecond: number;
   /** By kind, the sum of the ranks' peaks, in bytes. */
   readonly peakBytes: Readonly<Record<string, number>>;
-  /** Peak of the whole process; undefined where ranks have processes of their own, whose peaks nobody sees at one moment. */
+  /** Peak of the process; undefined if ranks have processes of their own, whose peaks cannot be read at one moment. */
   readonly totalPeakBytes: number | undefined;
   /** Mean over ranks and steps. */
   readonly exposedMs: number;

@@ -32,7 +32,7 @@ export function readArguments(usage, options, maxWords = 0) {
 }
 
 /**
- * What an option says, as a number from 0 on; anything else ends the process as `refuse` does.
+ * Reads an option's value as a number from 0 on; anything else ends the process as `refuse` does.
  * @param {string} usage
  * @param {string} option - its name
  * @param {string} given
@@ -44,7 +44,7 @@ export function numberOf(usage, option, given) {
 }
 
 /**
- * What an option says, as a whole number from 1 on; anything else ends the process as `refuse` does.
+ * Reads an option's value as a whole number from 1 on; anything else ends the process as `refuse` does.
  * @param {string} usage
  * @param {string} option - its name
  * @param {string} given

@@ -1,4 +1,4 @@
-// npm run docs:code: writes the code in the pages anew, from the files that they name.
+// npm run docs:code: writes the code in the pages again, from the files that they name.
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { readArguments } from "./arguments.mjs";
 import { withCode } from "./page-code.ts";

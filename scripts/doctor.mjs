@@ -1,4 +1,4 @@
-// node scripts/doctor.mjs [--json]: what Troupe finds on this machine and, for each lack, the command that mends it.
+// node scripts/doctor.mjs [--json]: prints what Troupe finds on this machine and, for each missing part, the command that installs it.
 import { readArguments } from "./arguments.mjs";
 import { diagnose } from "./setup/diagnose.mjs";
 

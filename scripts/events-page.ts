@@ -33,9 +33,9 @@ export function eventsPage(): string {
   const events = [...source.matchAll(eventPattern)].map((match) => declarationOf(match, source));
   return `# Events
 
-What \`runtime.events$\`, \`runtime.events()\` and the sinks carry; every event also has \`timeMs\`, when it was told, in milliseconds since
-1970, and \`schemaVersion\`, which is raised when a field changes its meaning or goes. [Events](../guide/watch.md) says how to use them.
-Made from \`src/job/events/kinds/\` by \`npm run docs:events\`.
+The events that \`runtime.events$\`, \`runtime.events()\` and the sinks carry. Every event also has \`timeMs\`, when it was reported, in milliseconds since
+1970, and \`schemaVersion\`, which is raised when a field changes its meaning or is removed. [Events](../guide/watch.md) says how to use them.
+Written from \`src/job/events/kinds/\` by \`npm run docs:events\`.
 
 ${events
   .toSorted((a, b) => (a.kind < b.kind ? -1 : 1))

@@ -10,7 +10,7 @@ import { readArguments } from "./arguments.mjs";
 import { layout, productNode, root } from "./setup/layout.mjs";
 import { main, note, SetupError } from "./setup/say.mjs";
 
-/** What of the repository goes along: all that builds, runs and tests it. */
+/** The parts of the repository that the bundle carries: all that builds, runs and tests it. */
 const carried = [
   "src",
   "native",

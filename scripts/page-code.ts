@@ -7,7 +7,7 @@ const cut = /<!-- code: ([^\s#]+)(?:#([\w-]+))? -->\n\n```(\w+)\n([\s\S]*?)```/g
 
 /**
  * The text of a page whose code is cut from the files that it names: `<!-- code: examples/hello/job.ts -->` above a block is a
- * file, `<!-- code: test/fixtures/docs/loops.ts#steps -->` what lies between `// #region steps` and `// #endregion` in it.
+ * file, `<!-- code: test/fixtures/docs/loops.ts#steps -->` the lines between `// #region steps` and `// #endregion` in it.
  * @throws {Error} for a file or a region that does not exist
  */
 export function withCode(text: string): string {

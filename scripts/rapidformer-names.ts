@@ -6,7 +6,7 @@ export interface ScriptName {
   readonly meaning: string;
 }
 
-/** What the original's scripts import and call, in its order. */
+/** The names that the original's scripts import and call, in its order. */
 export const scriptNames: readonly ScriptName[] = [
   {
     theirs: "RapidformerEngine",

@@ -1,4 +1,4 @@
-// npm run picture -- EVENTS.jsonl PICTURE.svg [TITLE]: draws what a run has learnt, of the events that `troupe run --events` keeps:
+// npm run picture -- EVENTS.jsonl PICTURE.svg [TITLE]: draws a run's losses and metrics from the events that `troupe run --events` keeps:
 // its loss, and what was scored on held-out data.
 import { readFileSync, writeFileSync } from "node:fs";
 import type { TroupeEvent } from "../src/entries/index.ts";

@@ -196,7 +196,7 @@ interface Import {
 }
 
 describe("import arrows", () => {
-  // What lies outside src (the addon, the package's own description) is no room; what is not there is an example in a comment.
+  // Imports from outside src (the addon, package.json) are of no room; files that do not exist are examples in comments.
   const imports = sourceFiles()
     .flatMap(importsOf)
     .filter(({ target }) => target !== "" && !target.startsWith("..") && existsSync(join(source, target)));

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** Whose imports are read; a name of src is a user's where an entry of the package exports it. */
+/** Folders whose imports are read; a name of src is a user's where an entry of the package exports it. */
 const folders = ["src", "bench", "scripts", "examples", "bin", "test"];
 const entries = join(root, "src", "entries");
 

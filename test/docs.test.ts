@@ -15,7 +15,7 @@ const named = /`((?:src|native|test|examples|bench|scripts|docs|bin)\/[\w./-]*)`
 /** A link to a page beside this one, or to a heading: [tour](docs/internals/tour.md#step-12). */
 const linked = /\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g;
 
-/** What a recipe adds does not exist yet. */
+/** Whether a path is one that a recipe adds, which does not exist yet. */
 const isAdded = (page: string, path: string) =>
   page.startsWith("docs/extend/") &&
   read(page).includes(`\`${path}\``) &&

@@ -10,7 +10,7 @@ const sources = globSync(
   { cwd: root, exclude: ["**/node_modules/**"] },
 );
 
-/** What would run foreign code, and a line of each kind that must be seen. */
+/** Patterns of code that would run foreign code, with lines that each must find. */
 const ways: readonly [string, RegExp, readonly string[]][] = [
   [
     "evaluates text",

@@ -22,14 +22,17 @@ const importers = Map.groupBy(
 );
 
 /** An index.ts is a room's door; each family has files of the same names, long or short; a thread begins in a file of its own. */
-const standAlone = [/\bindex\.ts$/, /^library\/models\/[^/]+\/(config|state-dict-adapter|tensor-plan|family|fairseq|megatron|model-center|neox)\.ts$/];
+const standAlone = [
+  /\bindex\.ts$/,
+  /^library\/models\/[^/]+\/(config|state-dict-adapter|tensor-plan|family|fairseq|megatron|model-center|neox)\.ts$/,
+];
 const begins = new Set(
   [...texts].flatMap(([file, text]) =>
     [...text.matchAll(/new URL\(\s*"(\.[^"]+)"/g)].map(([, to = ""]) => pathOf(file, to)),
   ),
 );
 
-// What one file alone reads is part of its thought, unless it is one of its own.
+// A short file with one importer belongs into that importer, unless it is an idea of its own.
 it(`at most ${MOST_SLIVERS} files of under ${SHORT} lines have one importer`, () => {
   const slivers = [...texts].filter(
     ([file, text]) =>

@@ -23,7 +23,7 @@ const exceptions: Readonly<Record<string, string>> = {
   "QueuedSave, WriteOrder": "the queue keeps the memory of a save, which the writer's thread never has",
 };
 
-// What two interfaces say is kept in step by hand, and a field is renamed on its way from one to the other.
+// Two interfaces with the same fields must be kept in step by hand, and fields are renamed on the way from one to the other.
 it("no two exported interfaces of src have four fifths of their fields in common", () => {
   const interfaces = readdirSync(source, { recursive: true, encoding: "utf8" })
     .filter((file) => /(?<!\.d)\.ts$/.test(file))

@@ -18,7 +18,7 @@ const PLAIN_BYTES = 1 << 26;
 
 /**
  * @param path - a checkpoint, whose tensors are read and written again
- * @param progress - is told where this is
+ * @param progress - receives the place that the measurement has reached
  */
 export async function measureFiles(
   folder: string,

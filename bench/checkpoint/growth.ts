@@ -3,9 +3,9 @@ import { Runtime, type RuntimeOptions } from "troupe";
 /** How a process's memory changes from save to save. */
 export interface Growth {
   readonly numSaves: number;
-  /** Of one save. */
+  /** Bytes of one save. */
   readonly sizeBytes: number;
-  /** Of a line through what the process held after each save. */
+  /** Slope of a line through the process's memory after each save, in bytes a save. */
   readonly slopeBytes: number;
 }
 
@@ -14,7 +14,7 @@ const warmup = 40;
 
 /**
  * Saves a small model after each step.
- * @param progress - is told where this is
+ * @param progress - receives the place that the measurement has reached
  */
 export async function measureGrowth(
   dir: string,

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 
-/** What the PyTorch peer script measures. */
+/** The figures that the PyTorch peer script measures. */
 export interface PeerFigures {
   readonly torch: string;
   readonly asyncBlockedMs: number;

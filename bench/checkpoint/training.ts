@@ -3,7 +3,7 @@ import { Runtime, type TroupeEvent } from "troupe";
 import { memory, resetPeakMemory } from "troupe/tensor";
 import { median } from "../median.ts";
 
-/** Models to be saved: what the job of `bench gpt` is told. */
+/** Models to be saved: settings of the job of `bench gpt`. */
 export const sizes = {
   gpt2: { layers: 12, dim: 768, heads: 12, vocab: 50257, batch: 4, seq: 256 },
   small: { layers: 4, dim: 256, heads: 8, vocab: 4096, batch: 8, seq: 128 },
@@ -14,18 +14,18 @@ export function isSize(name: string): name is keyof typeof sizes {
   return name in sizes;
 }
 
-/** What a save costs the training that goes on meanwhile. */
+/** The cost of a save for the training that continues meanwhile. */
 export interface TrainingCost {
   readonly numParameters: number;
-  /** Of parameters and moments. */
+  /** Bytes of parameters and moments. */
   readonly stateBytes: number;
   /** Median step with nothing being saved. */
   readonly stepMs: number;
-  /** What the runtime itself tells of each save: updates waiting for copies, event loops busy with them. */
+  /** The runtime's own figure of each save: updates waiting for copies, event loops busy with them. */
   readonly blockedMs: readonly number[];
-  /** What ranks waited, in the steps of one save, beyond what they wait in as many others. */
+  /** The time that ranks waited in the steps of one save, beyond their waits in as many others. */
   readonly waitedMs: number;
-  /** What those steps took beyond as many others. */
+  /** The time that those steps took beyond as many others. */
   readonly stretchedMs: number;
   readonly savingMs: number;
   /** The most that copies of the state took at once. */
@@ -43,7 +43,7 @@ const steps = everySteps * (numSaves + 1);
 
 /**
  * Trains two ranks and saves some times while they go on.
- * @param progress - is told where this is
+ * @param progress - receives the place that the measurement has reached
  */
 export async function measureTraining(
   size: keyof typeof sizes,

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { Worker } from "node:worker_threads";
 import type { Backend } from "../../src/compute/collectives/index.ts";
 
-/** What one rank of the benchmark does. */
+/** The measurement that one rank makes. */
 export interface RankTask {
   readonly backend: Backend;
   readonly name: string;
@@ -14,7 +14,7 @@ export interface RankTask {
 /** One row of the table; medians. */
 export interface Measured {
   readonly name: string;
-  /** Of the whole tensor; 0 where bytes are not what is measured. */
+  /** Bytes of the complete tensor; 0 if bytes are not measured. */
   readonly sizeBytes: number;
   readonly timeUs: number;
   /** Bytes that have to move over each rank's link; 0 for none. */

@@ -5,21 +5,21 @@ import { type EventSink, Runtime, type TroupeEvent } from "troupe";
 import { median } from "../median.ts";
 import type { Telling } from "./telling.ts";
 
-/** What is trained, by how many ranks. */
+/** The job of a measurement, and its number of ranks. */
 export interface Work {
   readonly job: URL;
   readonly config: Readonly<Record<string, number>>;
   readonly ranks: number;
 }
 
-/** What a step took, in milliseconds: its own time, and processor time. */
+/** The duration and the processor time of a step, in milliseconds. */
 export interface Measured {
   readonly stepMs: number;
-  /** Of all threads. */
+  /** Processor time of all threads. */
   readonly processMs: number;
-  /** Of the main thread, which computes nothing: messages of the run, events, sinks. */
+  /** Processor time of the main thread, which computes nothing: messages of the run, events, sinks. */
   readonly mainMs: number;
-  /** Of the main thread within sinks. */
+  /** Processor time of the main thread within sinks. */
   readonly sinksMs: number;
 }
 

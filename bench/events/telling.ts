@@ -25,8 +25,8 @@ export interface Telling {
 
 const silent: RuntimeOptions = { memory: { everySteps: Number.POSITIVE_INFINITY } };
 
-/** Nobody is told: what the others are compared with. */
-export const nobody: Telling = { name: "nobody is told", options: async () => silent };
+/** The run without subscribers, with which the others are compared. */
+export const nobody: Telling = { name: "no subscriber", options: async () => silent };
 
 /** Every sink there is, but for the trace. */
 export const everySink: Telling = {

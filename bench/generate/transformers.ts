@@ -4,13 +4,13 @@ import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
-/** What the peer has written, and how long that took. */
+/** The peer's output, and the time it took. */
 export interface Written {
   readonly seconds: number;
   readonly texts: readonly (readonly number[])[];
 }
 
-/** A Python beside us that writes with the same model when it is told to, a line of JSON each way. */
+/** A Python process that generates with the same model on request, a line of JSON each way. */
 export class Transformers {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #lines: Interface;

@@ -107,7 +107,7 @@ console.log(
     sequence,
     step_s: round(seconds, 5),
     tokens_per_s: Math.round((batch * sequence) / seconds),
-    // What tensors of the host ask for, a few batches, is in it.
+    // This includes tensors of the host, which are a few batches.
     peak_bytes: memory().peakBytes,
     losses: [...losses.slice(0, 3), ...losses.slice(-3)].map((loss) => round(loss, 4)),
   }),

@@ -1,4 +1,4 @@
-// What is learnt beside transformers: small models that learn real data in minutes on two cores. Dropout is 0 everywhere and the
+// The cases that are learnt beside transformers: small models that learn real data in minutes on two cores. Dropout is 0 everywhere and the
 // optimizer the plain one, so that both sides compute the same.
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -34,10 +34,10 @@ export interface LearningCase {
 /** How long something is learnt, and how it is judged. */
 export interface Learning {
   readonly steps: number;
-  /** What its score is called, and whether more of it is better. */
+  /** The name of its score, and whether more of it is better. */
   readonly score: string;
   readonly isBetterAbove: boolean;
-  /** What one has who learns nothing, and why. */
+  /** The score of a model that learns nothing, and the reason. */
   readonly chance: number;
   readonly chanceIs: string;
   /** How far from chance labels without sense may end. 0.03: what 2,000 held-out samples and the choice of a majority leave open */
@@ -227,7 +227,7 @@ export interface OpenCase {
 
 /**
  * @param root - the folder of the data
- * @param shuffled - whether labels are dealt out anew: what is left to learn is chance
+ * @param shuffled - whether labels are shuffled, which leaves nothing to learn
  */
 export async function openCase(name: CaseName, root: string, shuffled: boolean): Promise<OpenCase> {
   const { data, task: taskName } = cases[name];
@@ -265,7 +265,7 @@ async function tokenizerOf(name: CaseName, root: string): Promise<Tokenizer | un
 
 /** The same examples with others' labels, or of a text its characters in another order. */
 function dealtAnew(name: CaseName, examples: readonly unknown[]): readonly unknown[] {
-  // Steps that share no factor with the length meet each place once, and none its own.
+  // Steps that share no factor with the length visit each place once, and none its own.
   const place = (index: number, length: number) => (index * strideOf(length) + 1) % length;
   if (name === "llama")
     return (examples as readonly string[]).map((text) =>

@@ -15,7 +15,7 @@ export function nudged(weights: readonly WeightBytes[], start: number): WeightBy
       const lots = lotsOf(Math.imul(start, 0x9e3779b9) + index);
       for (let place = 0; place < bits.length; place++) {
         const [value, isOther] = [bits[place] as number, lots()];
-        // A zero has no last bit: what came of it would be no rounding of anything.
+        // A zero has no last bit: a changed one would be no rounding of any value.
         if (isOther && value << 1 !== 0) bits[place] = value ^ 1;
       }
       return bytes;

@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import type { CaseName } from "./cases.ts";
 
-/** What a case came to: both sides' scores, of each seed one for each start. */
+/** The result of a case: both sides' scores, for each seed one of each start. */
 export interface Learnt {
   /** When it was seen, YYYY-MM-DD. */
   readonly day: string;
@@ -12,9 +12,9 @@ export interface Learnt {
   readonly ours: readonly (readonly number[])[];
   readonly theirs: readonly (readonly number[])[];
   readonly isBetterAbove: boolean;
-  /** Ours with labels that were dealt anew. */
+  /** Troupe's score with shuffled labels. */
   readonly shuffled: number;
-  /** What one has who learns nothing, and why. */
+  /** The score of a model that learns nothing, and the reason. */
   readonly chance: number;
   readonly chanceIs: string;
   /** How far from it labels without sense may end. */
@@ -30,11 +30,11 @@ export function fastestInARow(times: readonly number[]): number {
   return Math.min(...times.slice(count - 1).map((_, first) => mean(times.slice(first, first + count))));
 }
 
-/** Of something over all rounds. */
+/** Times over all rounds. */
 export interface Times {
   /** Ten steps in a row. */
   readonly fastest: number;
-  /** Of the rounds' medians. */
+  /** Median of the rounds' medians. */
   readonly median: number;
 }
 
@@ -44,15 +44,15 @@ export type Timed = Readonly<Record<"troupe" | "eager" | "fsdp2", Times & { read
   readonly day: string;
 };
 
-/** What was seen of a case; what was not asked for is left out. */
+/** The measurements of a case; those that were not requested are left out. */
 export interface Seen {
   readonly learnt?: Learnt;
   readonly timed?: Timed;
-  /** Of the peers. */
+  /** Versions of the peers' packages. */
   readonly versions: string;
 }
 
-/** How many times as fast as each peer Troupe is: by the fastest ten steps in a row, as others' work only ever slows one down, and by medians. */
+/** How many times as fast as each peer Troupe is: by the fastest ten steps in a row, since other work only slows a run down, and by medians. */
 export function fasterThan({ troupe, eager, fsdp2 }: Timed): Readonly<Record<"eager" | "fsdp2", Times>> {
   const than = (peer: Times): Times => ({
     fastest: peer.fastest / troupe.fastest,
@@ -102,7 +102,7 @@ export function unsurenessOf(learnt: Learnt): number {
   return roundingOf(learnt) * Math.sqrt(1 / learnt.ours.flat().length + 1 / learnt.theirs.flat().length);
 }
 
-/** Whether nothing was learnt of labels that were dealt anew. */
+/** Whether training on shuffled labels learnt nothing. */
 export function isChance({ shuffled, chance, slack, isBetterAbove }: Learnt): boolean {
   return isBetterAbove ? shuffled <= chance + slack : shuffled >= chance - slack;
 }
@@ -114,7 +114,7 @@ export function isAboveChance({ ours, theirs, chance, slack, isBetterAbove }: Le
   );
 }
 
-/** What misses its bar, a line each. */
+/** The results that miss their bars, a line each. */
 export function missedBars(seen: ReadonlyMap<CaseName, Seen>): string[] {
   return [...seen].flatMap(([name, { learnt, timed }]) =>
     [...(learnt === undefined ? [] : missedOf(learnt)), ...(timed === undefined ? [] : missedIn(timed))].map(
@@ -174,27 +174,27 @@ export function learningPage(seen: ReadonlyMap<CaseName, Seen>): string {
 
 Written by \`npm run bench -- learning --page docs/reference/learning.md\` on ${new Date().toISOString().slice(0, 10)}: ${cpus()[0]?.model.trim()},
 ${cpus().length} cores, Node ${process.version}, ${all.at(-1)?.[1].versions}. Both sides begin with the same weights and read the same batches in the same
-order (\`bench/learning/cases.ts\`); Troupe on 2 ranks with ZeRO-3. ✗ marks what misses its bar${missed.length === 0 ? "; nothing does" : ""}.
+order (\`bench/learning/cases.ts\`); Troupe runs on 2 ranks with ZeRO-3. ✗ marks a figure that misses its bar${missed.length === 0 ? "; there is none" : ""}.
 
 ${missed.map((line) => `- missed: ${line}\n`).join("")}${missed.length === 0 ? "" : "\n"}## What is learnt
 
-\`bert\` is compared for its speed alone; \`mrpc\` is a smaller one, of the same pairs of sentences, and \`tags\` one that tells parts of speech.
-PyTorch is eager, with as many threads as there are cores. Apart: the largest difference of two losses in the first 20 steps (bar
-${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do. Chance is what one has who learns
-nothing; where not both sides are clearly beyond it, it is said.
+\`bert\` is compared for its speed alone; \`mrpc\` is a smaller BERT on the same pairs of sentences, and \`tags\` one for parts of speech.
+PyTorch is eager, with as many threads as there are cores. The column "apart" has the largest difference of two losses in the first 20 steps (bar
+${bars.apart}). The means of the scores must differ by no more than the spread of transformers' own seeds. Chance is the score of a
+model that learns nothing; the table says so if a side is not clearly above it.
 
-Where roundings part two runs of one side, each seed is learnt from several starts. A start draws the last bit of every weight again, and both
-sides have the same starts. In brackets are each seed's means. By rounding: the standard deviation of the scores of one seed and one side, and
-behind ± the standard error of the difference of the two means.
-The spread is then the mean over every choice of one start of each seed. Where two runs part, and why: [why runs part](../../bench/notes/learning-roundings.md).
+If rounding alone makes two runs of one side differ, each seed is trained from several starts. A start draws the last bit of every weight again,
+and both sides have the same starts. Means of each seed are in brackets. The column "by rounding" has the standard deviation of the scores of
+one seed and one side, and after ± the standard error of the difference of the two means. The spread is then the mean over every choice of one
+start for each seed. The notes say [why runs part](../../bench/notes/learning-roundings.md).
 
 ${table(LEARNT_HEAD, learnt)}
 
 ${started.map((each) => `${each}\n\n`).join("")}## How fast
 
-The fastest ten steps in a row, which judge, as others' work on a machine only ever slows one down; in brackets the medians. Both ways round in
-turn. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
-Where the time goes: [notes on step times](../../bench/notes/step-time.md).
+The bars apply to the fastest ten steps in a row, since other work on a machine only slows a run down; medians are in brackets. The two sides
+run in turn, in either order. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two processes' memory at its peak.
+The [notes on step times](../../bench/notes/step-time.md) say where the time goes.
 
 ${table(TIMED_HEAD, timed)}
 `;

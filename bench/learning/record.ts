@@ -61,7 +61,7 @@ export async function recordRows(
   );
 }
 
-/** What the peer has predicted of the held-out rows. The caller's to dispose. */
+/** Reads the peer's predictions of the held-out rows. The caller's to dispose. */
 export async function readPredicted(folder: string): Promise<Rows> {
   await using file = await SafetensorsFile.open(join(folder, "predicted.safetensors"));
   const rows: Record<string, Tensor> = {};

@@ -7,7 +7,7 @@ export interface Note {
   readonly value: number;
 }
 
-/** An actor that echoes, counts, asks and waits, sends, and fails, as the benchmark tells it. */
+/** An actor that echoes, counts, asks and waits, sends, or fails, as the benchmark orders. */
 export type BenchProtocol = {
   echo: { in: unknown; out: unknown };
   note: { in: Note };

@@ -6,7 +6,7 @@ const numRounds = 15;
 const numWarmUp = 2;
 const module = new URL("./actor.ts", import.meta.url);
 
-/** Births and deaths: how soon a failure is known, and how soon the actor is there again. */
+/** Measures the time until a failure is noticed, and until the actor runs again. */
 export async function measureLife(): Promise<void> {
   const notified: number[] = [];
   const restarted: number[] = [];

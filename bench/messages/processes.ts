@@ -15,7 +15,7 @@ const small = { step: 7, block: "layers.3", value: 1 };
 
 type Pair = readonly [ActorRef<BenchProtocol>, ActorRef<BenchProtocol>];
 
-/** What actors in processes of their own cost beside the same actors on threads: messages, tensors, births and deaths. */
+/** Measures actors in processes of their own beside the same actors on threads: messages, tensors, starts and failures. */
 export async function measureProcesses(): Promise<void> {
   await compareMessages();
   await measureTensors();

@@ -1,11 +1,11 @@
 // A thread that does by bare postMessage what the actors of this benchmark do: echo, count, ask and wait, or send.
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 
-/** What such a thread is to do. */
+/** The work of such a thread. */
 export interface RawJob {
   readonly role: "echo" | "count" | "send" | "wait";
   readonly port: MessagePort;
-  /** Doorbell of whoever blocks for an echo. */
+  /** Doorbell of the thread that blocks for an echo. */
   readonly bell?: SharedArrayBuffer;
 }
 

@@ -9,7 +9,7 @@ import {
 import { noGrad, ops, scope, setNumThreads, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { median } from "../median.ts";
 
-/** What a rank does. */
+/** The measurement that a rank makes. */
 export interface OverlapTask {
   readonly rank: number;
   readonly delayMs: number;

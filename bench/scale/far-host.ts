@@ -1,5 +1,5 @@
-// Hosts whose processes are all in this one: their head orders, joins and hears them as it does real ones, which no machine has a thousand
-// of. Actors live on the thread that holds their process's hub. Started by bench/scale/births.ts with the head's invitation, the numbers
+// Hosts whose processes are all in this one: their head treats them as real processes, of which no machine has a thousand.
+// Actors live on the thread that holds their process's hub. Started by bench/scale/starts.ts with the head's invitation, the numbers
 // of these hosts, and the module that every process preloads.
 import { loadPreload } from "../../src/runtime/actor/preload.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
@@ -61,7 +61,7 @@ async function join(place: number): Promise<void> {
   });
 }
 
-/** A process: says that it is ready, starts the actors it is told to, and reports their boards with each sign of life. */
+/** Plays one process: reports that it is ready, starts the actors that it is ordered to, and reports their boards with each heartbeat. */
 async function live(index: number, systemAddress: string): Promise<void> {
   const boards = new Map<number, Uint8Array>();
   const door = new TcpDoor(PATIENT);

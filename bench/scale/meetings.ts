@@ -1,4 +1,4 @@
-// Which ranks meet where, by the product's own rules.
+// The groups that ranks join and the hosts of their stores, by the product's own rules.
 
 import { connectedGroups, groupsOfShard } from "../../src/actors/shard/index.ts";
 import { type GroupPlan, needsRendezvous, rendezvousOf } from "../../src/compute/collectives/index.ts";

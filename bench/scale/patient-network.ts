@@ -1,4 +1,4 @@
 import type { Network } from "../../src/runtime/index.ts";
 
-/** Signs of life as often as usual, missed for a minute: what is measured is what they cost, on a machine that many processes share. */
+/** Heartbeats as often as usual, missed for a minute: their cost is measured on a machine that many processes share. */
 export const PATIENT: Network = { host: "127.0.0.1", heartbeat: { everyMs: 200, lostAfter: 300 } };

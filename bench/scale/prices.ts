@@ -1,4 +1,4 @@
-// What control costs on this machine, as control in virtual time asks for it.
+// Measures the costs of control on this machine that the simulation in virtual time needs.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { actorModules } from "../../src/actors/index.ts";
@@ -19,20 +19,20 @@ const NUM_HUBS = 40;
 const NUM_PARTS = 200;
 const NUM_ORDERS = 50;
 const KEY = "addresses";
-/** Of the store at once. */
+/** Clients that ask the store at once. */
 export const NUM_ASKERS = 16;
 const NUM_REQUESTS = 2_000;
 const NUM_READS = 100;
 /** Few: where no name server answers, each that connects waits for that. */
 const NUM_OPENS = 1;
-/** What of a member Gloo leaves in the store, and all of them together; each behind its length. */
+/** Bytes that Gloo stores for one member, its length included, and the number of members. */
 const ADDRESS_BYTES = 4 + 160;
 export const NUM_ADDRESSES = 1_024;
 /** Requests of `Store.read`: whether it is there, to wait for it, and what it is. */
 const READ_REQUESTS = 3;
 /** One way between two hosts of a data centre: assumed, as one machine has no way. */
 const LATENCY_S = 50e-6;
-/** Whose refs are named and never used. */
+/** A sender of refs that are named and never used. */
 const NOBODY: Sender = { tell: () => false, ask: () => Promise.reject(), ready: () => Promise.reject() };
 
 /** As a shard and its rank answer for a step. */
@@ -49,7 +49,7 @@ const PART = {
 
 const preload = actorModules.preloadHosts;
 
-/** What control costs here, but for the way between two hosts, which is assumed. */
+/** Measures the costs of control here; the latency between two hosts is assumed. */
 export async function measuredPrices(): Promise<ControlCosts> {
   const { messageS, ...ofMessages } = await messageSeconds();
   return {
@@ -119,9 +119,9 @@ async function bootSeconds(): Promise<Pick<ControlCosts, "bootS" | "actorS">> {
   return { bootS: median(figures.map(({ process, actor }) => process - actor)), actorS };
 }
 
-/** What the head of many processes pays for one of them, as births.ts has it. */
+/** Measures the head's cost for one of many processes, by starts.ts. */
 async function birthSeconds(): Promise<Pick<ControlCosts, "spawnS" | "beatS">> {
-  const head = fork(new URL("./births.ts", import.meta.url));
+  const head = fork(new URL("./starts.ts", import.meta.url));
   const [figures] = await once(head, "message");
   return figures;
 }

@@ -25,7 +25,7 @@ function formsIn(part: "dev" | "test"): Map<string, string> {
 }
 
 const train = formsIn("test");
-// What is held out is no word that was learnt.
+// No word is in both the training and the held-out set.
 const held = new Map([...formsIn("dev")].filter(([word]) => !train.has(word)));
 const table = (forms: ReadonlyMap<string, string>) =>
   ["source\ttarget", ...[...forms].map((pair) => pair.join("\t")), ""].join("\n");

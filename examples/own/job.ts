@@ -1,4 +1,4 @@
-// A model of one's own, whole: two spirals of points, told apart by three layers.
+// A complete model of one's own: three layers tell two spirals of points apart.
 import {
   AdamW,
   crossEntropy,

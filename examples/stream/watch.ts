@@ -8,7 +8,7 @@ await using runtime = await Runtime.spawn({ ranks: 2, zero: 3, memory: { everySt
 
 const events = runtime.events({
   kinds: ["run.started", "step.finished", "memory.measured", "actor.failed", "run.finished", "run.failed"],
-  // Every fifth step will do; of the other kinds each one is told.
+  // Delivers every fifth step, and every event of the other kinds.
   sample: { "step.finished": { every: 5 } },
   // If this loop is slow, the oldest go: training never waits for it.
   buffer: 256,

@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-// The works of one JavaScript thread that somebody awaits. Whatever thread completes one tells its number: the environment owns
-// the work all the while, so that neither it nor its communicator ends in a thread of its own.
+// The works that one JavaScript thread awaits. The thread that completes a work passes only its number on; the environment owns the
+// work meanwhile, so that neither it nor its communicator is destroyed in one of the communicator's threads.
 class AwaitedWorks {
  public:
   static AwaitedWorks& of(Napi::Env env);

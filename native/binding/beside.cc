@@ -39,7 +39,7 @@ Napi::Value CopyBeside(const Napi::CallbackInfo& info) {
 
 const Fence& end_of_copy(const Napi::CallbackInfo& info) { return *info[0].As<Napi::External<Fence>>().Data(); }
 
-// followCopy(copy): this thread's stream goes on behind it.
+// followCopy(copy): makes this thread's stream wait for it.
 Napi::Value FollowCopy(const Napi::CallbackInfo& info) {
   end_of_copy(info).hold_back();
   return info.Env().Undefined();

@@ -64,7 +64,7 @@ Napi::Value AbortGroup(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(comm::abort_group(info[0].As<Napi::String>(), info[1].As<Napi::String>())));
 }
 
-// What an operation does with the two tensors it is given.
+// Sets the operation's input and output from the call's tensors.
 void take_tensors(const Napi::CallbackInfo& info, comm::Operation& operation) {
   const char* const name = comm::kind_name(operation.kind);
   if (operation.kind == comm::Kind::barrier) return;
@@ -103,7 +103,7 @@ Napi::Value WorkDone(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), found == works.end() || found->second->done());
 }
 
-// awaitWork(work): a promise; the event loop goes on meanwhile. Forgets it, whatever comes of it.
+// awaitWork(work): a promise of its end, which does not block the event loop. Releases the work, also when it fails.
 Napi::Value AwaitWork(const Napi::CallbackInfo& info) {
   return AwaitedWorks::of(info.Env()).await(info.Env(), info[0].As<Napi::Number>().DoubleValue());
 }

@@ -1,4 +1,4 @@
-// What the addon knows of one JavaScript thread. One per environment, never static.
+// The addon's state for one JavaScript thread. One per environment, never static.
 #pragma once
 
 #include <napi.h>

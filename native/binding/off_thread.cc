@@ -1,4 +1,4 @@
-// Copies from memory to memory while JavaScript goes on.
+// Copies memory in native threads, without blocking JavaScript.
 #include <ATen/core/Tensor.h>
 
 #include <cstring>

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-// emptyPaged(dtype, numel): a 1-D tensor over whole pages of its own.
+// emptyPaged(dtype, numel): a 1-D tensor over pages of its own.
 Napi::Value EmptyPaged(const Napi::CallbackInfo& info) {
   const auto dtype = static_cast<at::ScalarType>(info[0].As<Napi::Number>().Int32Value());
   const int64_t bytes = info[1].As<Napi::Number>().Int64Value() * static_cast<int64_t>(c10::elementSize(dtype));

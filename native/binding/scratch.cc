@@ -1,4 +1,4 @@
-// Scratch files: tensors go to the disk and come back while JavaScript goes on.
+// Scratch files: tensors are written to the disk and read back without blocking JavaScript.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
@@ -68,7 +68,7 @@ class ScratchFiles {
     return found->second;
   }
 
-  // What is under way keeps the file open until it is through.
+  // Transfers in flight keep the file open until they end.
   void close(int32_t id) { files_.erase(id); }
 
   Napi::Promise transfer(Napi::Env env, int32_t id, at::Tensor tensor, int64_t offset_bytes, bool write) {

@@ -24,7 +24,7 @@
 namespace troupe {
 namespace {
 
-// mapShared(path): an ArrayBuffer over the whole file, which this process and others read and write.
+// mapShared(path): an ArrayBuffer over all of the file, which this process and others read and write.
 Napi::Value MapShared(const Napi::CallbackInfo& info) {
   const std::string path = info[0].As<Napi::String>();
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);

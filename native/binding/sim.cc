@@ -36,13 +36,13 @@ c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(c10::De
 
 c10::Stream present_stream() { return guard().getStream(guard().getDevice()); }
 
-// simStream(number): this thread goes on in that stream of its present device, 0 the default one; the number before.
+// simStream(number): makes a stream of this thread's present device current, 0 the default one; returns the number before.
 Napi::Value SimStream(const Napi::CallbackInfo& info) {
   const c10::Stream stream(c10::Stream::UNSAFE, guard().getDevice(), whole_number(info, 0));
   return Napi::Number::New(info.Env(), static_cast<double>(guard().exchangeStream(stream).id()));
 }
 
-// Of this thread; a test has few.
+// The events of this thread; a test has few.
 std::deque<c10::Event>& events() {
   thread_local std::deque<c10::Event> all;
   return all;
@@ -55,7 +55,7 @@ Napi::Value SimRecord(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(events().size() - 1));
 }
 
-// simBlock(event): the present stream goes on behind it.
+// simBlock(event): makes the present stream wait for it.
 Napi::Value SimBlock(const Napi::CallbackInfo& info) {
   events().at(static_cast<size_t>(whole_number(info, 0))).block(present_stream());
   return info.Env().Undefined();

@@ -1,4 +1,4 @@
-// Files with checksums: bytes of tensors and typed arrays go to the disk and come back while JavaScript goes on.
+// Files with checksums: bytes of tensors and typed arrays are written to the disk and read back without blocking JavaScript.
 #include <ATen/core/Tensor.h>
 
 #include <memory>
@@ -88,7 +88,7 @@ class SummedFiles {
     if (found != files_.end()) found->second.appending = false;
   }
 
-  // What is under way keeps the file open until it is through.
+  // Reads and writes in flight keep the file open until they end.
   void drop(int32_t id) { files_.erase(id); }
 
  private:

@@ -1,4 +1,4 @@
-// What this addon is, whether it works, and how many threads it may use.
+// The addon's version and build, its self-check, and the number of threads it may use.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/matmul.h>
 #ifdef __linux__

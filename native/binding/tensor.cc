@@ -158,7 +158,7 @@ Napi::Value ToTypedArray(const Napi::CallbackInfo& info) {
   const at::Tensor target = view_of_typed_array(info[1], source.scalar_type());
   check_length("toTypedArray", source, target);
   if (source.is_cpu() && source.is_contiguous() && source.scalar_type() == target.scalar_type()) {
-    // One plain copy: libtorch's own meets at a barrier of all its threads, which costs many times that on busy cores.
+    // One plain copy: libtorch's own waits at a barrier of all its threads, which costs many times that on busy cores.
     if (source.numel() > 0) std::memcpy(target.data_ptr(), source.data_ptr(), source.nbytes());
   } else {
     if (!source.is_cpu()) count_read_back();

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// What is under way in native threads for one JavaScript thread, and those threads.
+// The transfers that native threads carry out for one JavaScript thread, and those threads.
 class UnderWay {
  public:
   // To and from files.
@@ -22,8 +22,8 @@ class UnderWay {
   // In the JavaScript thread: makes the value of a promise.
   using Result = std::function<Napi::Value(Napi::Env)>;
 
-  // Begins a transfer. The promise is settled with what `result` gives, or with what `move` threw. What `result` holds is
-  // kept until then, and given up in the JavaScript thread: the memory that the transfer uses.
+  // Begins a transfer. The promise is settled with the result of `result`, or with the error that `move` threw. The memory
+  // that `result` captures is kept until then, and released in the JavaScript thread.
   Napi::Promise begin(Napi::Env env, size_t num_pieces, std::function<void(size_t)> move, Result result);
 
   TransferThreads& threads() { return *threads_; }

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One thread for all alarms of the process. Never ended: it may outlive whoever sets alarms.
+// One thread for all alarms of the process. It never ends: it may outlive the threads that set alarms.
 class Bell {
  public:
   static Bell& get() {

@@ -53,7 +53,7 @@ std::shared_ptr<Communicator> make_communicator(Communicator::Identity identity)
   throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected one of the backends local, gloo and nccl, got " + backend);
 }
 
-// The memory a rank's part of the whole occupies, where both may be one.
+// The address of a rank's part within the complete tensor, for operations where the part may lie in it.
 const char* slot(const at::Tensor& whole, const at::Tensor& part, int rank) {
   return static_cast<const char*>(whole.data_ptr()) + rank * static_cast<int64_t>(part.nbytes());
 }
@@ -103,7 +103,7 @@ void Work::wait() {
 
 namespace {
 
-// What an operation would have sent round the group.
+// Counts the bytes that the operation would have sent round the group.
 void meter(const Operation& operation) {
   const auto bytes = [](const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; };
   count_rings(operation.kind == Kind::all_reduce ? 2 : 1, std::max(bytes(operation.input), bytes(operation.output)));
@@ -241,7 +241,7 @@ int64_t abort_group(const std::string& name, const std::string& reason) {
       if (member->identity().name == name) ended.push_back(member);
     }
   }
-  // All know why before any of them lets go of the others.
+  // All members fail with the reason before any of them leaves.
   for (const auto& member : ended) member->fail(aborted(name, reason));
   for (const auto& member : ended) member->end_waits();
   return static_cast<int64_t>(ended.size());

@@ -47,7 +47,7 @@ class Work {
 
   const int64_t sequence_;
   Kind kind_ = Kind::barrier;
-  std::shared_ptr<StatusSlot> status_slot_;  // of its communicator, where anybody is told
+  std::shared_ptr<StatusSlot> status_slot_;  // of its communicator; null: nothing is reported
   std::chrono::steady_clock::time_point not_before_{};  // of a communicator with an artificial delay
   // Where a result that was computed in contiguous memory belongs.
   at::Tensor strided_;
@@ -66,9 +66,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     int size;
     std::string rendezvous;
     int64_t deadline_ms;
-    double delay_ms;  // that each operation takes at least, one after the other: a slow link, for tests of overlap
-    std::shared_ptr<StatusSlot> status_slot;  // null: nobody is told
-    // Of NCCL: whether operations are compared before they begin and waited for by threads; whether its own reductions are used.
+    double delay_ms;  // the least time that each operation takes, one after the other: a slow link, for tests of overlap
+    std::shared_ptr<StatusSlot> status_slot;  // null: nothing is reported
+    // For NCCL. `checked`: operations are compared before they begin, and threads wait for them. `direct`: NCCL's own reductions are used.
     bool checked = false, direct = false;
   };
 
@@ -102,7 +102,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   virtual void end_waits() = 0;
   // Carries out a checked operation on contiguous tensors. `waited_for_at_once`: the caller goes on to wait.
   virtual WorkPointer start(Operation operation, bool waited_for_at_once) = 0;
-  // Whether it carries what lies in a device's memory; else such tensors are copied to the host and back.
+  // Whether it carries device memory; else such tensors are copied to the host and back.
   virtual bool carries_devices() const { return true; }
 
  private:

@@ -7,8 +7,8 @@
 
 namespace troupe::comm {
 
-// Carries out the operation of which these are the parts, by participant, in the calling thread's stream: whole, in rank order
-// where ranks become one. Returns when all is issued.
+// Carries out one operation in the calling thread's stream. `parts` are the participants' parts; reductions add in rank order.
+// Returns when all of it is issued.
 void run_on_device(const std::vector<Operation>& parts);
 
 }  // namespace troupe::comm

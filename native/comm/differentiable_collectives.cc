@@ -1,5 +1,5 @@
 // Collectives that take part in autograd. The loss is the sum of all ranks' losses: each backward is the adjoint of its
-// forward, save those named after where they stand in a split layer, whose gradient every rank has whole already. Saved
+// forward, except for those named after their place in a split layer, whose complete gradient every rank has already. Saved
 // tensors and the communicator are all that backward needs; it runs in the thread that called it and waits there.
 
 #include <ATen/core/Tensor.h>

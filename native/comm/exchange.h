@@ -27,7 +27,7 @@ class ExchangeCommunicator : public Communicator {
   WorkPointer start(Operation operation, bool waited_for_at_once) override;
   bool carries_devices() const override { return false; }
 
-  // The operations between the same ranks, in order: the collectives of all, what goes to a rank, what comes from one.
+  // The operations between the same ranks, in order: the collectives of all, the sends to a rank, the receives from one.
   struct Lane {
     std::vector<int> ranks;
     int64_t issued = 0;
@@ -35,7 +35,7 @@ class ExchangeCommunicator : public Communicator {
   };
 
   Lane& lane_of(const Operation& operation);
-  // Returns once no task runs any more: from the destructor of who has put some.
+  // Returns once no task runs any more. Called by the destructors of classes that queue tasks.
   void end_lanes() { lanes_.clear(); }
   Transport& signals() { return *transport_; }
   FirstFailure& failure() { return failure_; }

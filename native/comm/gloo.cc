@@ -46,10 +46,10 @@ std::string reason_of(const std::exception& error) {
   return advice == std::string::npos ? text : text.substr(0, advice);
 }
 
-// The store that Gloo is given: who leaves its own address there meets the others, and finds theirs, all fetched at once.
+// The store that Gloo uses. Setting this rank's address joins the rendezvous, and fetches the addresses of all others at once.
 class AddressBook final : public c10d::Store {
  public:
-  // The members contradict each other, or did not all come, or where they meet is gone. No runtime_error: Gloo writes those to the console and makes them its own.
+  // The members contradict each other, some did not join, or the rendezvous is gone. Not a runtime_error: Gloo prints and replaces those.
   struct NotMet {
     CodedError reason;
   };
@@ -83,7 +83,7 @@ class AddressBook final : public c10d::Store {
   std::vector<Bytes> addresses_;
 };
 
-// While it lives, `act` is called once when `seen` has become true. A thread: only where somebody is late.
+// Calls `act` once when `seen` becomes true, until it is destroyed. It takes a thread, so it is used only when a member is late.
 class Lookout {
  public:
   Lookout(const std::function<bool()>& seen, std::function<void()> act) {
@@ -140,7 +140,7 @@ class GlooTransport final : public Transport {
     for (const auto& work : works) work->abort();
   }
 
-  // Receives first: what comes early has its place.
+  // Receives are posted first, so that early data has its place.
   Exchange begin(const std::vector<Message>& sends, const std::vector<Message>& receives, std::vector<Loss>& losses) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Exchange exchange = under_way_.emplace(under_way_.end());
@@ -170,7 +170,7 @@ class GlooTransport final : public Transport {
         if (!(*exchange)[i]->wait()) losses.push_back({peer, ""});
       } catch (const std::exception& error) {
         losses.push_back({peer, reason_of(error)});
-        interrupt(*exchange);  // nobody else need wait for what can no longer be whole
+        interrupt(*exchange);  // the exchange cannot complete: no other peer need wait
       }
     }
   }

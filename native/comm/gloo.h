@@ -12,12 +12,12 @@ namespace troupe::comm {
 bool gloo_built();
 
 #if HAVE_GLOO
-// Meets all others at the store and connects this rank to each. Throws what meet() throws, and COLLECTIVE_ABORTED when one of them
+// Joins all others at the store and connects this rank to each. Throws the errors of the rendezvous, and COLLECTIVE_ABORTED when one of them
 // leaves meanwhile.
 std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const StorePointer& store);
 #endif
 
-// Sums a tensor over a group of one rank through Gloo on the loopback device: loads the whole transport, opens and
+// Sums a tensor over a group of one rank through Gloo on the loopback device: loads all of the transport, opens and
 // closes its threads. Throws what Gloo throws, or CodedError when the sum is wrong. Needs gloo_built().
 void check_gloo();
 

@@ -83,7 +83,7 @@ class LocalWork final : public Work {
 
   void block() override {
     if (!is_finished()) wait_for_it();
-    // What is finished stays good, whatever became of the group.
+    // A finished result stays valid when the group fails later.
     if (!is_finished()) group_->throw_failure();
     collective_->hold_back();
   }

@@ -29,12 +29,12 @@ std::vector<int> LocalCollective::missing() const {
 }
 
 void LocalCollective::plan() {
-  num_chunks_ = 1;  // a barrier is finished by somebody, too
+  num_chunks_ = 1;  // a barrier too is finished by one of the threads
   const Operation& part = parts[0];
   if (part.kind == Kind::barrier) return;
   const at::Tensor& tensor = part.input.defined() ? part.input : part.output;
   device_ = tensor.device();
-  // A device cuts its own work: whoever comes last issues all of it.
+  // A device divides its own work: the last thread to post issues all of it.
   if (is_on_device()) return;
   num_chunks_ = 0;
   dtype_ = tensor.scalar_type();

@@ -29,7 +29,7 @@ class LocalCollective {
 
   // Once all have come, before anything is carried out. Reads `parts`.
   void plan();
-  // Little enough that whoever comes last does it for all.
+  // Whether the work is so small that the last thread to post does all of it.
   bool is_small() const { return work_bytes_ <= kSmallBytes; }
   // Carries out chunks until none is left to claim; true for the one thread that has finished the last of them.
   bool help();
@@ -39,7 +39,7 @@ class LocalCollective {
 
   std::atomic<bool> runnable{false};  // planned, and everything issued before is finished
   std::atomic<bool> finished{false};
-  // The calling thread's stream goes on behind the result. Once finished.
+  // Makes the calling thread's stream wait for the result. Only once finished.
   void hold_back() const {
     for (const Fence& result : results_) result.hold_back();
   }

@@ -12,7 +12,7 @@ size_t place_in(const Lane& lane, int rank) {
   return static_cast<size_t>(std::find(lane.ranks.begin(), lane.ranks.end(), rank) - lane.ranks.begin());
 }
 
-// Everybody's signature as it was posted, if they do not mean the same.
+// Whether another member's signature contradicts that of the member at `place`.
 bool is_mismatch(const LocalCollective& collective, size_t place) {
   for (size_t other = 0; other < collective.ranks.size(); other++) {
     if (other == place || collective.signatures[other].kind == Signature::kAbsent) continue;

@@ -1,8 +1,8 @@
-// A group of threads of one process: where their operations meet, and who carries them out.
+// A group of threads of one process: matches their operations and carries them out.
 //
-// An operation is posted when it is issued; the last to come completes it. What is small that thread does at once for all.
-// What is large is shared by whoever waits for it, or done by the group's helper thread while all of them compute. So no
-// operation depends on being waited for, and waiting threads work instead of idling.
+// An operation is posted when it is issued. The last thread to post does a small operation at once for all. A large one is shared by
+// the threads that wait for it, or done by the group's helper thread while all of them compute. So an operation makes progress
+// even if no thread waits for it, and waiting threads work instead of idling.
 #pragma once
 
 #include <chrono>
@@ -57,11 +57,11 @@ class LocalGroup {
  private:
   enum class Member { absent, present, left };
 
-  // All of these under the lock; help_first lets go of it while it helps.
+  // All of these need the lock; help_first releases it while it helps.
   void fail_locked(Failure failure);
   void fail_for_the_left(const Lane& lane, const LocalCollective& collective);
   void fail_for_the_late(const Lane& lane, const LocalCollective& collective, int64_t deadline_ms);
-  // Makes the first collective of the lane runnable if all have come to it, and sees to it that somebody runs it.
+  // Makes the first collective of the lane runnable once all members posted it, and has a thread run it.
   void start_if_ready(Lane& lane, std::unique_lock<std::mutex>& lock);
   void hand_over(Lane& lane);
   // True when this thread did the last of it.

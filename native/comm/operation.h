@@ -28,12 +28,12 @@ struct Operation {
   std::vector<int64_t> input_splits;
 
   bool is_meta() const { return (input.defined() && input.is_meta()) || (output.defined() && output.is_meta()); }
-  // Of its tensors; the host for a barrier.
+  // The device of its tensors; the host for a barrier.
   c10::Device device() const {
     if (input.defined()) return input.device();
     return output.defined() ? output.device() : c10::Device(c10::DeviceType::CPU);
   }
-  // Of the same memory without autograd's graph: whoever lets go of this must not be who ends the graph, and what its nodes hold.
+  // The same operation on the same memory without autograd's graph, so that the thread that drops it does not destroy the graph.
   Operation without_graph() && {
     const bool in_place = output.defined() && output.is_same(input);
     if (output.defined()) output = output.detach();
@@ -49,7 +49,7 @@ struct Operation {
 // Fills in even splits and refuses what no group of `size` ranks could carry out: CodedError COLLECTIVE_ARGUMENT.
 void check_operation(Operation& operation, int rank, int size);
 
-// What must be alike on every rank, and travels ahead of the bytes. Plain data.
+// The properties of an operation that must agree on all ranks; sent ahead of the bytes. Plain data.
 struct Signature {
   static constexpr int kMaxDims = 8;
   static constexpr int32_t kAbsent = -1;  // as kind: this rank has not come

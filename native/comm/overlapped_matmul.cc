@@ -68,7 +68,7 @@ struct Cut {
   int64_t chunks;
   int64_t rows;  // of dim, in one chunk of one rank
 
-  // Chunk `c` of every rank, of a whole tensor: a view [R, ..., n, ...].
+  // Chunk `c` of every rank within a complete tensor: a view [R, ..., n, ...].
   at::Tensor of_all(const at::Tensor& whole, int64_t c) const {
     std::vector<int64_t> shape = whole.sizes().vec();
     shape.erase(shape.begin() + dim);
@@ -132,8 +132,8 @@ at::Tensor gather_matmul_forward(Communicator& member, const Cut& cut, const at:
   return y;
 }
 
-// The input is gathered once more instead of being kept whole, while its gradient is multiplied; that is scattered while
-// the weight's is.
+// Gathers the input again, instead of keeping all of it, while its gradient is multiplied; scatters that gradient while the
+// weight's is multiplied.
 Tensors gather_matmul_backward(Communicator& member, const Cut& cut, const at::Tensor& dy, const at::Tensor& x,
                                const at::Tensor& weight, bool outputs_first) {
   const Moving inputs = start_gather(member, x);

@@ -1,4 +1,4 @@
-// Reductions in rank order: ((rank 0 + rank 1) + rank 2) + ..., the same bits whoever computes them and however they are cut.
+// Reductions in rank order: ((rank 0 + rank 1) + rank 2) + ..., the same bits whichever thread computes them and however they are divided.
 #pragma once
 
 #include <c10/core/ScalarType.h>

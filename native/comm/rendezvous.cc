@@ -56,14 +56,14 @@ size_t colon_of(const std::string& rendezvous) {
   return numeric && rendezvous.find('/') == std::string::npos ? colon : std::string::npos;
 }
 
-// Before the address of a store that somebody else keeps: no member listens.
+// Prefix of the address of a store that a process outside the group keeps: no member listens.
 constexpr const char kKept[] = "store:";
 
 bool is_kept(const std::string& rendezvous) { return rendezvous.rfind(kKept, 0) == 0; }
 
-// A connection to a store that somebody else keeps. Who joins group after group, as a rank does, uses that of the group before for as long
-// as that one lives: a store looks up the name of each who connects, which takes longer than all that is asked of it. Threads share none: who
-// waits in a store holds its lock.
+// Connects to a store that another process keeps. A thread that joins one group after the other reuses the previous group's connection
+// while that exists: a store looks up the host name of each new connection, which takes longer than all requests. Threads never share
+// one, because a thread that waits in a store holds its lock.
 StorePointer connection_to(const std::string& host, const c10d::TCPStoreOptions& options) {
   using Weak = c10::weak_intrusive_ptr<c10d::Store>;
   static thread_local std::optional<std::pair<std::string, Weak>> last;
@@ -138,7 +138,7 @@ std::string key_of(const std::string& place, int rank) { return place + "/" + st
                                              " (see whether it runs, or allow more time)");
 }
 
-// Of those that have left nothing at the place.
+// Throws an error that names the ranks that have set nothing under `place`.
 [[noreturn]] void throw_missing(const Communicator::Identity& identity, c10d::Store& store, const std::string& place) {
   std::vector<int> missing;
   for (int rank = 0; rank < identity.size; rank++) {
@@ -174,7 +174,7 @@ std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& sto
   if (store.compareSet(key_of("members", identity.rank), {}, brought) != brought) {
     refuse(identity, "one member for rank " + std::to_string(identity.rank), "another (a group that is built anew takes a new name)");
   }
-  // Of many ranks each asks for one value, not for every other's: whoever comes last has joined them.
+  // The last rank to join stores all values as one, so that each rank asks for one value and not for every other's.
   if (store.add("members", 1) == identity.size) {
     std::vector<std::string> keys;
     for (int rank = 0; rank < identity.size; rank++) keys.push_back(key_of("members", rank));

@@ -25,10 +25,10 @@ int store_port(int64_t store);
 // The store that this process has opened is gone for all.
 void close_store(int64_t store);
 
-// How other hosts reach this process: what its groups listen at from now on, where they meet in a store on the network.
+// Sets the address at which other hosts reach this process. Groups with a store on the network listen there from now on.
 void set_host_address(const std::string& address);
 
-// Empty where nobody has said.
+// Empty until `set_host_address`.
 std::string host_address();
 
 }  // namespace troupe::comm

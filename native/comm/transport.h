@@ -1,4 +1,4 @@
-// What moves bytes of the host between two ranks that share no memory.
+// The interface that moves bytes of host memory between two ranks that share no memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -141,7 +141,7 @@ void Wire::carry(Transport& transport, const std::vector<Message>& sends, const 
   if (sends.empty() && receives.empty()) return;  // a group of one
   const std::vector<Loss> losses = transport.exchange(sends, receives, deadline_);
   if (losses.empty()) return;
-  setting_.failure.throw_if_any();  // somebody aborted
+  setting_.failure.throw_if_any();  // the group was aborted
   const std::string here = "[collective " + setting_.identity.name + "] ";
   for (const Loss& loss : losses) {
     if (loss.reason.empty()) continue;

@@ -29,7 +29,7 @@ struct RoundSetting {
   FirstFailure& failure;
 };
 
-// What one rank sends to another and takes from it, contiguous; undefined: nothing.
+// The contiguous tensors that a rank sends to a peer and receives from it; undefined: nothing.
 struct Trade {
   int peer;
   at::Tensor outgoing;

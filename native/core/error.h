@@ -12,7 +12,7 @@ class CodedError : public std::runtime_error {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
-  // `code`: one of src/errors/troupe-error.ts; `message`: whole, "[where] expected X, got Y (what to do)"; `fields`: the operands, as text.
+  // `code`: one of src/errors/troupe-error.ts; `message`: "[where] expected X, got Y (what to do)"; `fields`: the operands, as text.
   CodedError(const char* code, const std::string& message, Fields fields = {})
       : std::runtime_error(message), code(code), fields(std::move(fields)) {}
 

@@ -15,8 +15,8 @@ namespace troupe {
 
 class ScratchFile {
  public:
-  // What memory, offsets and sizes of a transfer are multiples of: the file is read and written past the page cache where
-  // the file system takes that.
+  // Memory addresses, offsets and sizes of a transfer are multiples of this, so that the file is read and written past the
+  // page cache where the file system allows it.
   static constexpr size_t kPageBytes = 4096;
 
   // Reserves `size_bytes` on the file system of `directory`, so that a full disk is known now and not at a write.
@@ -30,7 +30,7 @@ class ScratchFile {
   void read(void* into, size_t size_bytes, int64_t offset_bytes) const;
   void write(const void* from, size_t size_bytes, int64_t offset_bytes) const;
 
-  // A transfer of `size_bytes` between memory and the file, cut so that a single one keeps the whole queue of a disk busy.
+  // A transfer of `size_bytes` between memory and the file, cut so that a single one fills the queue of a disk.
   static Transfer transfer(std::shared_ptr<const ScratchFile> file, bool write, char* memory, size_t size_bytes,
                            int64_t offset_bytes, std::function<void(std::exception_ptr)> done);
 

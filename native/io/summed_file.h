@@ -19,7 +19,7 @@ struct FreePages {
 };
 using Pages = std::unique_ptr<char, FreePages>;
 
-// A new file, written from its beginning to its end, in units of whole chunks. Where the file system takes that they go past
+// A new file, written from its beginning to its end, in units of complete chunks. Where the file system allows it they go past
 // the page cache: the disk has them when the write is through, `finish` has little left to wait for, and the memory that
 // training uses stays its own. What the system refuses throws CodedError FILE_WRITE.
 class SummedWriter {
@@ -57,7 +57,7 @@ class SummedWriter {
   void finish();
 
   int64_t size_bytes() const { return size_bytes_; }
-  // Of all chunks, once it is finished.
+  // The checksums of all chunks, once the file is finished.
   const std::vector<uint32_t>& sums() const { return sums_; }
 
  private:
@@ -97,8 +97,8 @@ class SummedReader {
     int64_t size_bytes;
   };
 
-  // Stretches on their way into memory. With checksums, whole chunks are read, and no byte of one reaches memory as good
-  // before its chunk was found to be what was written; a chunk that lies in one stretch is read right into place.
+  // Stretches on their way into memory. With checksums, complete chunks are read, and a piece is done only once its chunk's
+  // checksum was found correct; a chunk that lies in one stretch is read right into place.
   class Read {
    public:
     size_t num_pieces() const { return pieces_.size(); }

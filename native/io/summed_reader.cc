@@ -33,7 +33,7 @@ std::string hex(uint32_t sum) {
                    {{"path", path}, {"reason", reason}, {"errorNumber", std::to_string(error)}});
 }
 
-// With checksums, a file that is known to have been whole: damage. Without, a file that is not what was asked for.
+// Throws for bytes that are wrong: damage if the file has checksums, else a file that is not the expected one.
 [[noreturn]] void wrong_bytes(bool known, const std::string& path, const std::string& what, int64_t begin, int64_t end,
                               const std::string& expected, const std::string& got) {
   throw CodedError(known ? "CHECKPOINT_DAMAGED" : "FILE_READ",
@@ -93,7 +93,7 @@ std::shared_ptr<SummedReader::Read> SummedReader::begin(std::vector<Stretch> str
   }
   for (size_t next = 0; next < stretches.size();) {
     Stretch rest = stretches[next++];
-    // What goes on in the file and in memory alike is one stretch.
+    // Stretches that continue each other both in the file and in memory are joined.
     while (next < stretches.size() && stretches[next].file_begin == rest.file_begin + rest.size_bytes &&
            stretches[next].memory_begin == rest.memory_begin + rest.size_bytes) {
       rest.size_bytes += stretches[next++].size_bytes;

@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kPageBytes = 4096;
-// What a disk is given at once: enough for its full speed when several threads do so.
+// Bytes of one write: enough for a disk's full speed when several threads write.
 constexpr int64_t kUnitBytes = int64_t{1} << 20;
 
 Pages new_pages(int64_t bytes) {
@@ -123,7 +123,7 @@ void SummedWriter::finish() {
     const size_t known = sums_.size();
     sums_.resize(known + static_cast<size_t>(chunks_in(rest_bytes)));
     sum(rest_.get(), rest_bytes, &sums_[known]);
-    if (direct_) set_direct(false);  // no whole pages
+    if (direct_) set_direct(false);  // no complete pages
     write_all(rest_.get(), rest_bytes, size_bytes_ - rest_bytes);
   }
   if (expected_bytes_ > size_bytes_ && ftruncate(descriptor_, size_bytes_) != 0) fail("cut", errno);

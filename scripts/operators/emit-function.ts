@@ -10,7 +10,7 @@ import {
 } from "./operator.ts";
 import type { Argument, Schema } from "./schema.ts";
 
-/** The whole exported function. */
+/** The text of the exported function. */
 export function emitFunction(operator: Operator): string {
   const [first] = operator.overloads;
   if (first === undefined) throw new Error(`${operator.name} has no overload`);

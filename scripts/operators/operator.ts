@@ -70,7 +70,7 @@ export function parametersOf(operator: Operator): Parameter[] {
       ...(literal === undefined ? {} : { literal }),
     };
   });
-  // What stands before a required parameter cannot be left out.
+  // Parameters before a required one are required too.
   const lastRequired = all.findLastIndex((parameter) => parameter.required);
   return all.map((parameter, position) =>
     position < lastRequired ? { ...parameter, required: true } : parameter,

@@ -14,7 +14,7 @@ export interface Argument {
   readonly text: string;
 }
 
-/** What an operator gives back. */
+/** The result of an operator. */
 export type Result =
   | "none"
   | "self"

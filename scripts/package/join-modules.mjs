@@ -4,7 +4,7 @@ import { rolldown } from "rolldown";
 
 /** Modules that do something when they are imported. They stay apart, and so does the page, which no Node runs. */
 const programs = /-(entry|worker)\.ts$|\/actors\/preload[^/]*\.ts$|\/relative-imports\.ts$|\/page\//;
-/** What no actor's thread imports. */
+/** Modules that no actor's thread imports. */
 const options = /\/src\/(job\/options|tools\/cli)\//;
 /** A module's own address where it is read, not where a text speaks of it. */
 const ownUrl = /(?<=[(,=]\s*)import\.meta\.url/g;
@@ -12,12 +12,12 @@ const ownUrl = /(?<=[(,=]\s*)import\.meta\.url/g;
 const ending = /(?<=new URL\("\.{1,2}\/[^"]+\.)ts(?=", import\.meta\.url\))/g;
 
 /**
- * Writes two modules, of the options and of everything else in `src/`, and for each file of `src/` one of its name that gives
- * what that file exports: whoever imports any of them has the same classes and the same state. Node's loader spends 0.3 ms on
+ * Writes two modules, of the options and of everything else in `src/`, and for each file of `src/` one of its name with
+ * that file's exports: all importers share the same classes and state. Node's loader spends 0.3 ms on
  * each of some hundred modules, and a run of two ranks has seven threads: more than half of a small run's processor time.
  * @param {object} of
  * @param {string} of.sources - path of `src/`
- * @param {string} of.folder - made if it is not there
+ * @param {string} of.folder - made if it does not exist
  * @param {(module: string, isApart: boolean) => string} of.url - what a module reads as its own address, as an expression
  * @param {"ts" | "js"} of.named - how modules that are named by URL end
  * @param {RegExp} [of.packages] - of others, to be joined too
@@ -29,7 +29,7 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
     input: Object.fromEntries(files.map((file) => [file.slice(0, -".ts".length), join(sources, file)])),
     platform: "node",
     preserveEntrySignatures: "allow-extension",
-    // What is imported late is so for those who run the sources as they are written.
+    // Dynamic imports are for runs of the unjoined sources.
     checks: { ineffectiveDynamicImport: false },
     external: (id) => /^[@a-z]/.test(id) && !packages?.test(id),
     plugins: [

@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import { layout, packageFolder } from "./layout.mjs";
 
 /**
- * What an addon was built from; stands beside it as build-info.json.
+ * The sources and libtorch that an addon was built from, kept beside it as build-info.json.
  * @typedef {object} BuildInfo
  * @property {string} sourceHash - of everything under native/ and of Node's headers
  * @property {{ version: string, configFolder: string, source: string, cuda: boolean }} torch
@@ -22,7 +22,7 @@ export function addonIn(folder) {
 }
 
 /**
- * What the addon of a build folder was built from; undefined when there is none.
+ * Reads the build info of the addon in a build folder; undefined when there is none.
  * @param {string} folder
  * @returns {BuildInfo | undefined}
  */

@@ -39,7 +39,7 @@ export async function configure(libtorch, folder) {
 }
 
 /**
- * What is thrown where {@link configure} says no to a libtorch that has to do.
+ * The error for a required libtorch that {@link configure} refuses.
  * @param {string} name - of the libtorch
  * @param {string} reason - cmake's
  */
@@ -71,7 +71,7 @@ export async function build(libtorch, folder) {
             where: "addon",
             expected: "native/ to compile",
             got: "errors",
-            hint: `whole output: ${logOf(folder)}`,
+            hint: `complete output: ${logOf(folder)}`,
           },
           tail,
         );

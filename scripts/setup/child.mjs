@@ -13,7 +13,7 @@ import { constants } from "node:os";
  * Runs a program to its end and keeps what it printed.
  * @param {string} program
  * @param {string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log?: string, append?: boolean }} [options] - `log`: a file for the whole output
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log?: string, append?: boolean }} [options] - `log`: a file for the complete output
  * @returns {Promise<Outcome>}
  */
 export function capture(program, args, { cwd, env = process.env, log, append = false } = {}) {

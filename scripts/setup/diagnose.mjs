@@ -17,7 +17,7 @@ import { tools } from "./tools.mjs";
  * @property {"ok" | "looked" | "advice" | "lack"} state - `lack`: Troupe does not run without; `advice`: it runs, less well;
  *   `looked`: one of several places, with nothing of use
  * @property {string} found - what was found
- * @property {string} [mend] - the command that mends it; there for each `advice` and `lack`
+ * @property {string} [mend] - the command that fixes it; present for each `advice` and `lack`
  */
 
 const buildCommand = isClone ? "npm run build:native" : `node "${join(root, "scripts", "build-native.mjs")}"`;

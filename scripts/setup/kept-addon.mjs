@@ -12,9 +12,9 @@ export function keptFolder() {
 }
 
 /**
- * Copies a built addon, and then what is known of it, to another folder, each whole or not at all.
+ * Copies a built addon and then its build info to another folder, each atomically.
  * @param {string} from - a build folder with an addon in it
- * @param {string} to - is made where it is not there
+ * @param {string} to - made if it does not exist
  */
 export function copyAddon(from, to) {
   const info = readBuildInfo(from);

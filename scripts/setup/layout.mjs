@@ -13,8 +13,8 @@ export const isClone = existsSync(join(root, "package-lock.json"));
 const cache = userCache();
 
 /**
- * What set-up makes and git ignores, and the sources it makes it from: absolute paths. A package's folder goes with each new
- * installation, what its set-up brought and built stays in the user's cache.
+ * Absolute paths of the files that set-up makes, which git ignores, and of their sources. A package's folder is replaced by each new
+ * installation; the libtorch and the addon of its set-up stay in the user's cache.
  */
 export const layout = {
   packages: join(root, "node_modules"),

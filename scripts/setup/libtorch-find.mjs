@@ -31,7 +31,7 @@ export const oldestVersion = "1.13.0";
 export const ownVariable = "TROUPE_LIBTORCH";
 
 /**
- * Looks for libtorch, one place at a time and best first, so that a caller who is content stops the search: the own
+ * Looks for libtorch, one place at a time and best first, so that a caller can stop the search at the first that fits: the own
  * variable, the usual variables, what set-up installed, each Python's torch, system folders. Each hit really exists.
  * @param {Environment} [env]
  * @returns {Generator<Look>}

@@ -21,7 +21,7 @@ export const debianPackages = ["libtorch-dev"];
 /**
  * Installs libtorch: the CPU wheel by pip into the project's .libtorch, else Debian's own by apt.
  * @returns {Promise<Libtorch>}
- * @throws {SetupError} naming each way that was tried and the commands that mend it
+ * @throws {SetupError} naming each way that was tried and the commands that fix it
  */
 export async function installLibtorch() {
   const byPip = await installWheel();

@@ -50,9 +50,9 @@ function tryTake(file) {
   }
 }
 
-/** What is seen of another's lock. That it rests is measured by this process's clock alone: two hosts' may differ. */
+/** Watches another process's lock. Its age is measured by this process's clock alone, since the clocks of two hosts may differ. */
 class Watch {
-  /** What the lock says. */
+  /** The content of the lock file. */
   text = "";
   #file;
   #leftMs;

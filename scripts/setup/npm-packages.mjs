@@ -43,7 +43,7 @@ function packagesMatchLock() {
 
 /**
  * npm 12 runs no install script of a package; the `node` package fetches its binary, from npm too, in one. npm makes no
- * link to a binary that is not there yet either.
+ * link to a binary that does not exist yet either.
  */
 async function bringNode() {
   await step("Node 24", "npm install, about 45 MB and 5 s", async () => {

@@ -111,7 +111,7 @@ function whyUnfit(path) {
 }
 
 /**
- * Whether others can rename or remove what lies at a path, by the folders above it.
+ * Whether other users can rename or remove the file at a path, by the permissions of the folders above it.
  * @param {string} path - absolute
  * @returns {string | undefined} which of them, and why
  */

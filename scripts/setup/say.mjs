@@ -21,14 +21,14 @@ export async function step(title, cost, body) {
 }
 
 /**
- * One line about something that set-up goes on without.
+ * Prints one line about something that set-up continues without.
  * @param {string} line
  */
 export function note(line) {
   process.stderr.write(`troupe set-up: ${line}\n`);
 }
 
-/** What set-up cannot mend by itself: shown as its message alone, without a stack. */
+/** A problem that set-up cannot fix by itself: shown as its message alone, without a stack. */
 export class SetupError extends Error {
   /**
    * `[where] expected X, got Y (hint)`, and the details below it.

@@ -9,7 +9,7 @@ import { ask } from "./child.mjs";
  * @property {boolean} usable - it runs and is new enough
  */
 
-/** What native/CMakeLists.txt asks for. */
+/** The version that native/CMakeLists.txt requires. */
 const cmakeFloor = [3, 18];
 
 /** The compiler and cmake, as they are on this machine. */

@@ -24,7 +24,7 @@ export interface DrawnArrow {
   readonly toMs: number;
 }
 
-/** What is drawn. */
+/** The lanes and arrows of a picture. */
 export interface Drawing {
   readonly title: string;
   readonly durationMs: number;
@@ -36,7 +36,7 @@ export interface Drawing {
 const wanted = /^(rank-\d+|shard-\d+ (reduce|update))$/;
 const marginMs = 1;
 
-/** What ranks and shards did in one step of a trace, and the activations and gradients between the stages. */
+/** Draws the slices of ranks and shards in one step of a trace, and the activations and gradients between the stages. */
 export function drawingOf(text: string, step: number, title = `step ${step}`): Drawing {
   // A killed run leaves the array open.
   const events: TraceEvent[] = JSON.parse(
@@ -85,7 +85,7 @@ export function drawingOf(text: string, step: number, title = `step ${step}`): D
 
 const keyOf = ({ pid, tid }: TraceEvent) => `${pid}/${tid}`;
 
-/** The message that is a whole step would hide all that lies in it. */
+/** The message that spans a step would hide all slices in it. */
 function isShown({ name, cat }: TraceEvent): boolean {
   return !(cat === "message" && name === "step");
 }

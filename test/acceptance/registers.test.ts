@@ -20,7 +20,7 @@ describe("the register of BMTrain's tests, defects and golden values", () => {
     const caught = new Set(keysOf(mutations.flatMap(({ caughtBy }) => caughtBy)));
     const excused = keysOf(unmutated);
     const named = [...new Set(register.tests.map(({ file, title }) => keyOf(file, title)))];
-    // No reason for a test that has a mutation, or that nobody names.
+    // A test that has a mutation, or that no register names, must have no reason.
     expect(named.filter((key) => !caught.has(key)).toSorted()).toEqual(excused.toSorted());
   });
 

@@ -161,7 +161,7 @@ async function callSilently({ at, begins }: Open): Promise<Socket> {
 }
 
 describe.each(doors)("%s door", (_, _file, open) => {
-  test("lets 500 callers that say nothing hold 64 connections, and serves admitted callers at once", async () => {
+  test("500 silent callers hold 64 connections, and admitted callers are served at once", async () => {
     const door = await open();
     let numGone = 0;
     const { promise: areGone, resolve } = Promise.withResolvers<void>();
@@ -174,7 +174,7 @@ describe.each(doors)("%s door", (_, _file, open) => {
   });
 });
 
-test("a caller alone that never ends its first request is hung up on, at every door", async () => {
+test("a caller that never ends its first request is disconnected, at every port", async () => {
   const callers = await Promise.all(doors.map(async ([, , open]) => await callSilently(await open())));
   await Promise.all(callers.map((caller) => once(caller, "close")));
 });

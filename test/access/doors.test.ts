@@ -14,9 +14,9 @@ import { portsOf } from "../chaos/leftovers.ts";
 /** A port that Troupe has opened, where only the port was chosen. */
 interface Door extends AsyncDisposable {
   readonly port: number;
-  /** What is behind it. */
+  /** A path that it serves. */
   readonly path: string;
-  /** Whom it lets in; undefined where it asks for no token. */
+  /** The token that it requires; undefined if it requires none. */
   readonly token: string | undefined;
 }
 
@@ -73,7 +73,7 @@ function listeningAt(port: number): string[] {
 }
 
 it.skipIf(!nativeInfo().gloo)(
-  "the stores in which hosts and their groups meet listen on loopback alone, where that is the address",
+  "the rendezvous stores of hosts and groups listen on loopback only, if that is the address",
   () => {
     using kept = keepStore();
     expect(listeningAt(Number(kept.rendezvous.split(":").at(-1)))).toEqual([
@@ -96,12 +96,12 @@ describe.each(Object.keys(doors))("%s", (name) => {
   });
   afterAll(() => door[Symbol.asyncDispose]());
 
-  it("listens on this machine's own address alone, as the kernel has it", () => {
+  it("every port listens on loopback only, as the kernel reports it", () => {
     const { port } = door;
     expect(listeningAt(port)).toEqual([expect.stringContaining("tcp 0100007F:")]);
   });
 
-  it("becomes no WebSocket and no tunnel, whoever asks by whatever Host, Origin and token", async () => {
+  it("never becomes a WebSocket or a tunnel, for any Host, Origin and token", async () => {
     const { port, path, token } = door;
     const good = { host: `localhost:${port}`, origin: `http://localhost:${port}` };
     const hosts = [good.host, "evil.example", `evil.example:${port}`];
@@ -121,7 +121,7 @@ describe.each(Object.keys(doors))("%s", (name) => {
             if (given !== undefined) lines.push(`Authorization: Bearer ${given}`);
             const answer = await answerTo(port, lines);
             const isOurs = host === good.host && (origin ?? good.origin) === good.origin && given === token;
-            // Whoever may come in is answered in plain HTTP; all others are refused, or hung up on.
+            // Admitted callers are answered in plain HTTP; all others are refused or disconnected.
             const may = isOurs && ask.length > 1 ? /^HTTP\/1\.1 [24]|^$/ : /^HTTP\/1\.1 4|^$/;
             expect(answer, lines.join(", ")).toMatch(may);
           }

@@ -6,7 +6,7 @@ import { Gate, type GateOptions, makeToken } from "../../src/runtime/access/inde
 const token = makeToken();
 const bearer = { Authorization: `Bearer ${token}` };
 
-/** Serves whoever the gate lets in: 200, and "reader" for who has the token. */
+/** Serves the callers that the gate admits: 200, and "reader" for those with the token. */
 async function serve(options: Partial<GateOptions> = {}): Promise<Server> {
   const gate = new Gate({ host: "127.0.0.1", token, ...options });
   const server = createServer((incoming, response) => {
@@ -66,7 +66,7 @@ describe("Gate", () => {
   ];
   const methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "PURGE"];
 
-  it("refuses every combination with a wrong method, Host, Origin or token, and lets in what is right in all four", async () => {
+  it("the gate refuses every combination with a wrong method, Host, Origin or token, and admits requests that are right in all four", async () => {
     const served: string[] = [];
     let numAsked = 0;
     for (const method of methods) {
@@ -98,7 +98,7 @@ describe("Gate", () => {
     open.close();
   });
 
-  it("asks for no Host where there is no address, as with a Unix socket, but still for the token", async () => {
+  it("the gate requires no Host on a Unix socket, but still the token", async () => {
     const socket = await serve({ host: undefined, methods: ["PUT"] });
     expect(await ask(socket, { Host: "any", ...bearer }, "PUT")).toBe(200);
     expect(await ask(socket, { Host: "any" }, "PUT")).toBe(401);

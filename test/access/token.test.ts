@@ -9,12 +9,12 @@ describe("tokens", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it("are 256 bits, never the same ones", () => {
+  it("tokens are 256 bits, never the same ones", () => {
     expect(makeToken()).toMatch(/^[0-9a-f]{64}$/);
     expect(makeToken()).not.toBe(makeToken());
   });
 
-  it("are equal only to themselves, whatever their lengths", () => {
+  it("tokens are equal only to themselves, whatever their lengths", () => {
     const token = makeToken();
     expect(sameToken(token, token)).toBe(true);
     for (const other of ["", token.slice(1), `${token}0`, token.toUpperCase(), makeToken()]) {
@@ -22,7 +22,7 @@ describe("tokens", () => {
     }
   });
 
-  it("are kept in a file that its owner alone can read, from one run to the next", async () => {
+  it("tokens are kept in a file that only its owner can read, from one run to the next", async () => {
     const path = join(folder, "deep", "token");
     const token = await keepToken(path);
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -30,7 +30,7 @@ describe("tokens", () => {
     expect(await keepToken(path)).toBe(token);
   });
 
-  it("are not taken from a file that others can read, that is a link or a pipe, or that holds none", async () => {
+  it("tokens are not taken from a file that others can read, that is a link or a pipe, or that holds none", async () => {
     const open = join(folder, "open");
     writeFileSync(open, makeToken());
     chmodSync(open, 0o644);
@@ -39,7 +39,7 @@ describe("tokens", () => {
     symlinkSync(join(folder, "target"), link);
     const empty = join(folder, "empty");
     writeFileSync(empty, "", { mode: 0o600 });
-    // That nobody writes to, nor ever will.
+    // A pipe without a writer.
     const pipe = join(folder, "pipe");
     expect(spawnSync("mkfifo", ["-m", "600", pipe]).status).toBe(0);
     for (const path of [open, link, empty, pipe]) {

@@ -43,7 +43,7 @@ class Saver {
     return new Saver(supervisor.ref("checkpointer"), log);
   }
 
-  /** Asks for a save; the parts are still to be told. */
+  /** Asks for a save, whose parts are sent later. */
   save(spread: Pick<SpreadState, "plan">, step: number, generation = 0, keep = false) {
     const state = { step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null };
     const order = { ...spread.plan, generation, texts: { config: {} }, state, write: true, keep };
@@ -71,7 +71,7 @@ describe("the checkpointer", () => {
     saver.checkpointer.tell("part", broken);
     await expect(first).rejects.toMatchObject({ code: "ACTOR_DOWN" });
     await saver.log.until(({ kind }) => kind === "actor.restarted");
-    // What was on its way to the generation that has ended comes to nobody.
+    // Parts on their way to the ended generation are never delivered.
     for (const { state } of others) for (const { ref } of state) attach(ref).dispose();
     const second = saver.save(spread, 2);
     saver.tell(spread.parts(0, 2), 0, 2);
@@ -80,7 +80,7 @@ describe("the checkpointer", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("that ends between the parts of a save and its order fails that save, whose parts the next generation never gets", async () => {
+  it("a checkpointer that ends between the parts of a save and its order fails that save, whose parts the next generation never gets", async () => {
     const directory = join(folder, "between");
     const saver = await Saver.start(directory);
     using spread = new SpreadState(fewParameters, { tp: 1, dp: 1, zero: 0 }).number();
@@ -126,7 +126,7 @@ describe("the checkpointer", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("gives up what a generation of the ranks that has ended can never make whole", async () => {
+  it("abandons a save that an ended generation of the ranks can never complete", async () => {
     const directory = join(folder, "abandons");
     const saver = await Saver.start(directory);
     using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
@@ -168,7 +168,7 @@ describe("the checkpointer", () => {
     expect(await saved).toMatchObject({ blockedMs: 15 });
   });
 
-  it("keeps one whole state, shares it with whoever restores from it, and lets the one before go", async () => {
+  it("keeps one complete state, shares it with all that restore from it, and releases the one before", async () => {
     const saver = await Saver.start(undefined);
     using spread = new SpreadState(fewParameters, { tp: 2, dp: 1, zero: 1 }).number();
     const { checkpointer } = saver;

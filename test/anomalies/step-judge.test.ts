@@ -17,7 +17,7 @@ function rulesWith(policies: Partial<Record<StepAnomaly, Policy>>) {
   return { ...DEFAULT_RULES, policies: { ...DEFAULT_RULES.policies, ...policies } };
 }
 
-/** What a judge who has seen the usual losses makes of one step more. */
+/** The verdict on one more step of a judge that has seen the usual losses. */
 function judged(figures: Partial<StepFigures>, policies: Partial<Record<StepAnomaly, Policy>> = {}) {
   return new StepJudge(rulesWith(policies), false, usual).judge({ ...sound, ...figures });
 }
@@ -38,7 +38,7 @@ describe("a judge of steps", () => {
       "loss-not-finite",
     ],
     ["a large gradient, which clipping is for", { gradientNorm: 1e30 }, undefined],
-  ])("finds in %s what is wrong with it", (_, figures, anomaly) => {
+  ])("a judge of steps finds the anomaly in %s", (_, figures, anomaly) => {
     expect(judged(figures).finding?.anomaly).toBe(anomaly);
   });
 
@@ -50,7 +50,7 @@ describe("a judge of steps", () => {
     expect(judged({ gradientNorm: Number.NaN, block: "h.1" }).finding).toMatchObject({ block: "h.1" });
   });
 
-  it("leaves out what it is told to leave out, and nothing else", () => {
+  it("skips the anomalies that its options name, and no others", () => {
     expect(judged({ lossNats: 9 }).skipped).toBe(false);
     expect(judged({ lossNats: 9 }, { "loss-spike": "skip" }).skipped).toBe(true);
     expect(judged({ gradientNorm: Number.NaN }, { "loss-spike": "skip" }).skipped).toBe(false);

@@ -6,7 +6,7 @@ const rules = { ...DEFAULT_RULES, stragglerSteps: 5 };
 const replicas = [0, 1, 2].map(() => [0, 1, 2]);
 const alone = [[0], [1]];
 
-/** Who is told as a straggler in which step, of steps in each of which every rank computes for so many milliseconds. */
+/** The ranks reported as stragglers in each step, given each rank's milliseconds of computing in each step. */
 function told(steps: readonly (readonly number[])[], alike: readonly (readonly number[])[] = replicas) {
   const watch = new StragglerWatch(rules, alike);
   return steps.flatMap((computedMs, step) => watch.look(computedMs).map(({ rank }) => ({ step, rank })));
@@ -16,11 +16,11 @@ const times = (count: number, computedMs: readonly number[]) =>
   Array.from({ length: count }, () => computedMs);
 
 describe("a watch over stragglers", () => {
-  it("tells of a rank that takes twice as long as its replicas, in the fifth step in a row", () => {
+  it("reports a rank that takes twice as long as its replicas, in the fifth step in a row", () => {
     expect(told(times(9, [100, 100, 210]))).toEqual([{ step: 4, rank: 2 }]);
   });
 
-  it("tells of one of two ranks, whichever it is", () => {
+  it("reports either of two ranks as the straggler", () => {
     const pair = [
       [0, 1],
       [0, 1],
@@ -37,7 +37,7 @@ describe("a watch over stragglers", () => {
       [...times(4, [100, 100, 900]), [100, 100, 100], ...times(4, [100, 100, 900])],
     ],
     ["steps are so short that the system's own unrest doubles them", times(9, [2, 2, 11])],
-  ])("tells of nobody where %s", (_, steps) => {
+  ])("no straggler is reported if %s", (_, steps) => {
     expect(told(steps)).toEqual([]);
   });
 
@@ -46,7 +46,7 @@ describe("a watch over stragglers", () => {
     expect(told(steps).map(({ step }) => step)).toEqual([4, 11]);
   });
 
-  it("compares a rank that is alone in what it does with its own past", () => {
+  it("compares a rank without replicas with its own past", () => {
     const steps = [...times(32, [100, 400]), ...times(5, [100, 900])];
     expect(told(steps, alone)).toEqual([{ step: 36, rank: 1 }]);
     expect(told(times(40, [100, 400]), alone)).toEqual([]);

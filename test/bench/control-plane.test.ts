@@ -62,7 +62,7 @@ describe("control of many ranks in virtual time", () => {
     expect(stepOf(1)).toBeCloseTo(2 * (2 + 1 + 1 + 1 + 1 + 1), 9);
   });
 
-  it("exchanges statistics hop after hop: each rank tells its neighbours, then as many of those apart", () => {
+  it("exchanges statistics hop after hop: each rank with its row, then with its column", () => {
     const hopped = simulateControl({ ...hosts, numRanks: 128, hops: [8, 16], numPeers: 22 }, costs);
     const atOnce = simulateControl({ ...hosts, numRanks: 128, hops: [128], numPeers: 127 }, costs);
     expect(hopped.statisticsMessages).toBe(128 * (7 + 15));
@@ -109,13 +109,13 @@ describe("control of many ranks in virtual time", () => {
     expect(many).toBeLessThan(1024 * (costs.openS + 11 * costs.storeS) + one);
   });
 
-  it("has what threads come to one after the other take as long as both", () => {
+  it("work that a thread does one after the other takes the sum of both times", () => {
     const shape = { ...hosts, numRanks: 64, hops: [8], numPeers: 7 };
     const [tensor, world] = [meetingOf(64, 8, true), meetingOf(64, 64, true)];
     const rendezvousS = (groups: (typeof tensor)[]) =>
       simulateControl({ ...shape, groups }, costs).rendezvousS;
     expect(rendezvousS([tensor, world])).toBeCloseTo(rendezvousS([tensor]) + rendezvousS([world]), 9);
-    // One thread comes to its second group by the connection of the first where both are in one store.
+    // A thread joins its second group by the connection of the first if both use one store.
     const both = tensor.map((groups, rank) => [...groups, ...(world[rank] ?? [])]);
     expect(rendezvousS([both])).toBeLessThan(rendezvousS([tensor, world]));
   });

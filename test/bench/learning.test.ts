@@ -74,7 +74,7 @@ describe("what a comparison of learning says", () => {
     ).toBe(5);
   });
 
-  it("holds two sides equal whose means lie no further apart than that", () => {
+  it("two sides are equal if their means lie within that spread", () => {
     expect(isWithinSpread(learnt([[3.9], [3.9]], [[1], [3]]))).toBe(true);
     expect(isWithinSpread(learnt([[4.1], [4.1]], [[1], [3]]))).toBe(false);
   });

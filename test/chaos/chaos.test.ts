@@ -14,7 +14,7 @@ afterAll(() => workspace[Symbol.dispose]());
 
 describe("a run whose actors are struck at random", () => {
   it.each<Placement>(["thread", "process"])(
-    "comes to the undisturbed losses, bit for bit: a %s for each rank",
+    "a run with random faults has the undisturbed losses, bit for bit: a %s for each rank",
     async (placement) => {
       const steps = 60;
       const undisturbed = await undisturbedLosses(workspace, steps);
@@ -30,18 +30,18 @@ describe("a run whose actors are struck at random", () => {
 });
 
 describe("programs and runs that are ended at random", () => {
-  it("leave no process, shared memory, port or file behind", async () => {
+  it("killed programs leave no process, shared memory, port or file behind", async () => {
     const { left } = await killPrograms(workspace, 2, new Chance(8));
     expect(left).toEqual([]);
   });
 
-  it("leave no descriptor behind in a program that goes on", async () => {
+  it("stopped runs leave no descriptor behind in a program that goes on", async () => {
     const { left } = await stopRuns(workspace, 2, new Chance(9));
     expect(left).toEqual([]);
   });
 });
 
-describe("a rank that stands still", () => {
+describe("a rank that hangs", () => {
   const spread = { steps: 12, atStep: 4, stallMs: 500 };
   let undisturbed: readonly number[] = [];
   let undisturbedTogether: readonly number[] | undefined;
@@ -55,7 +55,7 @@ describe("a rank that stands still", () => {
     ["hang", "process"],
     ["SIGSTOP", "process"],
   ])(
-    "is named with what it was at once its time is up, and the run goes on to the same losses: %s, %s",
+    "a hanging rank is named with its operation when its time is up, and the run goes on to the same losses: %s, %s",
     async (hang, placement) => {
       const { stalled, afterMs, losses } = await hangOnce(workspace, hang, placement, spread);
       expect(stalled).toMatchObject({ actor: "rank-1", op: { sequence: expect.any(Number) } });
@@ -70,7 +70,7 @@ describe("a rank that stands still", () => {
     ["hang", "process"],
     ["SIGSTOP", "process"],
   ])(
-    "is named alone where its peer waits for it in native code, with the collective it did not come to: %s, %s",
+    "only the hanging rank is named, not the peer that waits in native code, with the collective that it missed: %s, %s",
     async (hang, placement) => {
       const named = await hangOnce(workspace, hang, placement, { ...spread, tp: 2 });
       const { stalled, awaited, numRestored, losses } = named;

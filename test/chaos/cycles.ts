@@ -15,15 +15,15 @@ const placements: readonly Placement[] = ["thread", "process"];
 /** How long what a dead program started may outlive it, in ms: a bound on the wait, reached only where something is left. */
 const GRACE_MS = 10_000;
 
-/** What was left, and how long the last process outlived its program at most. */
+/** The leftovers, and the longest time that a process outlived its program. */
 export interface CycleReport {
   readonly left: readonly string[];
   readonly worstOutlivedMs: number;
 }
 
 /**
- * Starts programs that train, kills each at a moment that chance chooses, and looks for what they left: processes at once,
- * all the rest after one more that ends as it should, since what was killed whole is swept up by whoever comes next.
+ * Starts programs that train, kills each at a random moment, and looks for their leftovers: processes at once, all other kinds after
+ * one more program that ends in order, since the next program sweeps the files of those that were killed.
  */
 export async function killPrograms(
   workspace: Workspace,

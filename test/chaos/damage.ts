@@ -24,7 +24,7 @@ export interface Sightings {
 
 /** How much is damaged. */
 export interface DamageOptions {
-  /** Of the bits of headers and manifest, and of the truncations, each so-many-th; 1: all. */
+  /** Damages every n-th bit of headers and manifest, and tries every n-th truncation; 1: all. */
   readonly every: number;
   readonly numDataBits: number;
   readonly chance: Chance;

@@ -20,11 +20,11 @@ export interface Target {
   readonly text: string;
 }
 
-/** Something that befalls an actor, a process, or a rank in the middle of its forward. */
+/** A fault of an actor, a process, or a rank in the middle of its forward. */
 export interface Fault {
   readonly name: string;
   readonly placements: readonly Placement[];
-  /** @returns whom it struck; undefined where there was nobody to be struck at the moment */
+  /** @returns the name of the struck actor; undefined if none could be struck at the moment */
   strike(target: Target): string | undefined;
 }
 

@@ -5,13 +5,13 @@ import type { ActorInspection } from "../../src/runtime/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Placement } from "./faults.ts";
 
-/** How a rank comes to stand still. */
+/** The ways in which a rank hangs. */
 export type Hang = "hang" | "block" | "SIGSTOP";
 
-/** What was told of a rank that stands still. */
+/** The report of a rank that hangs. */
 export interface Named {
   readonly stalled: TroupeEvent & { readonly kind: "actor.stalled" };
-  /** Of the other rank: where it waits for the first. */
+  /** The collective in which the other rank waits for the first. */
   readonly awaited: ActorInspection["collective"];
   /** How long it was allowed to show no progress then, in ms. */
   readonly afterMs: number;
@@ -19,11 +19,11 @@ export interface Named {
   readonly lateMs: number;
   /** How often the run was taken up again. */
   readonly numRestored: number;
-  /** The losses of the whole run, by step. */
+  /** The losses of the complete run, by step. */
   readonly losses: readonly number[];
 }
 
-/** When it stands still, and how long it may. */
+/** The step in which it hangs, and the stall limit. */
 export interface HangOptions {
   readonly steps: number;
   readonly atStep: number;

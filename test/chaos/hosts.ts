@@ -9,7 +9,7 @@ import { possessions } from "./leftovers.ts";
 
 const STEPS = 14;
 const SAVE_EVERY = 2;
-/** Far longer than a run and its faults take on a busy machine: who is not done by then hangs. */
+/** Far longer than a run and its faults take on a busy machine: a program that is not done by then hangs. */
 const HANG_MS = 240_000;
 /** How far apart the things that happen to one run are, in steps, at most. */
 const MOST_STEPS_APART = 4;
@@ -37,7 +37,7 @@ const faults = {
   },
 } as const satisfies Readonly<Record<string, (struck: Struck) => void | Promise<void>>>;
 
-/** What a fault may strike. */
+/** The programs and hosts that a fault may strike. */
 interface Struck {
   readonly chance: Chance;
   readonly hosts: TwoHosts;
@@ -45,15 +45,15 @@ interface Struck {
   readonly member: LaunchedRun;
 }
 
-/** What became of runs over two hosts that faults befell. */
+/** The result of runs over two hosts with injected faults. */
 export interface HostsReport {
   readonly numRuns: number;
   readonly counts: ReadonlyMap<string, number>;
   /** Groups that were started again from a good state. */
   readonly numRestored: number;
-  /** Saves that were told of. */
+  /** Saves that were reported. */
   readonly numSaved: number;
-  /** What was not as it should be. */
+  /** Violations of the promises. */
   readonly wrong: readonly string[];
 }
 
@@ -89,7 +89,7 @@ export async function strikeHosts(
   return total;
 }
 
-/** One run over two hosts, through all that befalls it. */
+/** One run over two hosts, through all its faults. */
 class StruckRun {
   readonly #workspace: Workspace;
   readonly #chance: Chance;
@@ -151,7 +151,7 @@ class StruckRun {
         wrong.push(`the head ended with ${code}: ${head.err.slice(-400)}`);
         break;
       }
-      // Who was taken in ends by itself; who was not waits for a head, and the launcher ends it with the other.
+      // A host that was admitted ends by itself; one that was not waits for a head, and the launcher ends it with the other.
       if (!this.#isTakenIn(head)) member.child.kill("SIGTERM");
       if ((await Promise.race([member.ended, late])) === "late") {
         wrong.push(`host 1 stays ${HANG_MS / 1000} s behind its head: ${member.err.slice(-400)}`);
@@ -236,7 +236,7 @@ class StruckRun {
     return look();
   }
 
-  /** Checkpoints that were told of and are not whole. */
+  /** Checkpoints that were reported and are not complete. */
   async #unsaved(): Promise<string[]> {
     const told = this.#all.flatMap((run) =>
       run.events.flatMap((event) => (event.kind === "checkpoint.saved" ? event.path : [])),
@@ -246,7 +246,7 @@ class StruckRun {
     for (const path of new Set(told)) {
       const name = path.slice(path.lastIndexOf("/") + 1);
       const damages = await verifyCheckpoint(storage, name).catch((error: Error) => [error]);
-      if (damages.length > 0) wrong.push(`${name} was told saved: ${damages[0]?.message}`);
+      if (damages.length > 0) wrong.push(`${name} was reported saved: ${damages[0]?.message}`);
     }
     return wrong;
   }

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** What a program may leave behind, by name. */
+/** Leftovers of a program, by name. */
 export interface Possessions {
   /** Processes with the mark, by number. */
   readonly processes: readonly string[];
   /** Descriptors of this process. */
   readonly descriptors: readonly string[];
-  /** Of shared memory, those that bear the number of a process asked for. */
+  /** Files in shared memory with the number of a requested process. */
   readonly segments: readonly string[];
   /** At which this process, or one with the mark, listens. */
   readonly ports: readonly string[];
@@ -16,7 +16,7 @@ export interface Possessions {
 
 /** Where to look. */
 export interface Place {
-  /** A variable of the environment, `NAME=value`, that the processes looked for were born with. */
+  /** A variable of the environment, `NAME=value`, that the wanted processes were started with. */
   readonly mark: string;
   /** For temporary files. */
   readonly folder: string;
@@ -47,7 +47,7 @@ export function portsOf(pids: readonly string[]): string[] {
     .flatMap(({ port, inode }) => (sockets.has(`socket:[${inode}]`) ? [port] : []));
 }
 
-/** What is there now and was not before; of what has no name of its own, how many more. */
+/** The leftovers that are new; for those without names, how many more there are. */
 export function leftovers(before: Possessions, now: Possessions): string[] {
   const added = (kind: keyof Possessions): string[] => {
     const known = [...before[kind]];

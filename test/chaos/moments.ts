@@ -18,7 +18,7 @@ import { type FolderStrike, isOfFolder, Replacing } from "./replaced-folder.ts";
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const struckJob = fileURLToPath(new URL("../fixtures/jobs/struck.ts", import.meta.url));
 
-/** How a run is told or made to end, or what befalls it. */
+/** How a run is asked or made to end, or is disturbed. */
 const strikes = [
   "SIGKILL",
   "SIGTERM",
@@ -51,13 +51,13 @@ const layouts = {
   pipeline: { ranks: 2, pp: 2, accumulation: 2 },
 } as const;
 
-/** What became of programs that something befell. */
+/** The result of programs that were disturbed. */
 export interface MomentsReport {
   /** Programs that were struck. */
   readonly numStruck: number;
   /** How many by strike, and by what the run had told last. */
   readonly counts: ReadonlyMap<string, number>;
-  /** Steps whose save was told, over all programs. */
+  /** Steps whose save was reported, over all programs. */
   readonly numAcknowledged: number;
   /** Programs that went on from a checkpoint. */
   readonly numResumed: number;
@@ -135,12 +135,12 @@ class Tally implements MomentsReport {
   }
 }
 
-/** What one program told while it lived. */
+/** The reports of one program. */
 class Told {
   readonly losses: (readonly [step: number, lossNats: number])[] = [];
-  /** The newest step whose save was told. */
+  /** The newest step whose save was reported. */
   saved = 0;
-  /** Of the latest event. */
+  /** The latest event. */
   last = "nothing";
   numFailedSaves = 0;
   isResumed = false;
@@ -326,7 +326,8 @@ class Journey {
     this.tally.numAcknowledged += Number(told.saved > 0);
     this.#acknowledged = Math.max(this.#acknowledged, told.saved, stepSavedBy(error));
     wrong.push(...(await this.#wrongInFolder()));
-    if (!isExpected(ending, isStruck ? strike : undefined)) wrong.push("ended otherwise than it was told to");
+    if (!isExpected(ending, isStruck ? strike : undefined))
+      wrong.push("ended otherwise than it was asked to");
     const left = await this.#processesLeft();
     if (left.length > 0) wrong.push(`processes left: ${left}`);
     return wrong;
@@ -343,7 +344,7 @@ class Journey {
         wrong.push(`${path}: ${message}`);
     const newest = listed[0]?.step ?? 0;
     if (newest < this.#acknowledged)
-      wrong.push(`step ${this.#acknowledged} was told saved, ${newest} is there`);
+      wrong.push(`step ${this.#acknowledged} was reported saved, ${newest} is there`);
     const standing = await standingOf(storage, listed[0]?.savedAt);
     if (standing?.state === "running") wrong.push(`its folder is still held by ${standing.holder.pid}`);
     return wrong;
@@ -417,7 +418,7 @@ class Disk implements Disposable {
   }
 }
 
-/** The losses of the run that nothing befalls; processes have those of threads. */
+/** The losses of the undisturbed run; processes have those of threads. */
 function undisturbedOf(workspace: Workspace, layout: keyof typeof layouts): Promise<readonly number[]> {
   const options = layout === "processes" ? layouts.threads : layouts[layout];
   return lossesOf(workspace, { ...options, steps: STEPS });

@@ -22,7 +22,7 @@ describe.concurrent("an actor that is struck in the middle of a phase", () => {
     ["thread", "write", "exit", "unsaved"],
     ["thread", "shutdown", "throw", "same"],
   ])(
-    "leaves nothing behind and every loss as it was: %s, %s, %s",
+    "a fault in a phase leaves nothing behind and every loss unchanged: %s, %s, %s",
     async (placement, phase, fault, outcome) => {
       const cell = cellsOf(placement).find((each) => each.phase.name === phase && each.fault.name === fault);
       const verdict = await tryCell(workspace, undisturbed, cell as NonNullable<typeof cell>);

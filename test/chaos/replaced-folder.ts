@@ -17,7 +17,7 @@ import { contentOf } from "../checkpoint/content.ts";
 export const folderStrikes = ["folder moved", "folder deleted", "folder replaced"] as const;
 export type FolderStrike = (typeof folderStrikes)[number];
 
-/** Whether something befalls a run's folder, and not its program. */
+/** Whether a strike hits a run's folder, and not its program. */
 export function isOfFolder(strike: string): strike is FolderStrike {
   return (folderStrikes as readonly string[]).includes(strike);
 }

@@ -13,7 +13,7 @@ export const trainAndSave = new URL("./train-and-save.ts", import.meta.url).path
 /** A run takes 3 s, one that is ended by force 12: a bound for a machine that has twenty times as much else to do. */
 const DEADLINE_MS = 300_000;
 
-/** What surrounds a program. */
+/** The surroundings of a program. */
 export interface Surroundings {
   /** A folder of its own. */
   readonly folder: string;
@@ -24,10 +24,10 @@ export interface Surroundings {
 
 /** How a program ended. */
 export interface Ran {
-  /** What it said; undefined where it ended before. */
+  /** Its answer; undefined if it ended before. */
   readonly told: Trained | undefined;
   readonly ending: string;
-  /** What outlived it: processes, shared memory, temporary files. */
+  /** Its leftovers: processes, shared memory, temporary files. */
   readonly left: readonly string[];
 }
 

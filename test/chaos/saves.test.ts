@@ -11,7 +11,7 @@ const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
 describe("a checkpoint that is damaged", () => {
-  it("is seen to be, and file, tensor and place are named, whatever was done to it", async () => {
+  it("any damage is noticed, with file, tensor and place", async () => {
     const options = { every: 97, numDataBits: 100, chance: new Chance(5) };
     for (const { kind, numTried, missed } of await damageEverywhere(workspace.path("damaged"), options)) {
       expect(numTried, kind).toBeGreaterThan(0);
@@ -23,7 +23,7 @@ describe("a checkpoint that is damaged", () => {
 describe.skipIf(!canInject)(
   "a save that fails while training (skipped where strace is not there or not allowed)",
   () => {
-    it("is told once, as what it is, leaves nothing, and changes no loss", async () => {
+    it("a failing save is reported once with its cause, leaves nothing behind, and changes no loss", async () => {
       const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
       const { numMet, wrong } = await failWhileTraining(workspace, undisturbed, "fsync", "EIO", 2);
       expect(wrong).toEqual([]);
@@ -35,7 +35,7 @@ describe.skipIf(!canInject)(
 describe.skipIf(!canStarve)(
   "a run that can open no file for a while (skipped where there is no prlimit)",
   () => {
-    it("goes on, tells of the saves that failed, and leaves nothing of them", async () => {
+    it("the run goes on, reports the saves that failed, and leaves nothing of them", async () => {
       const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
       const { wrong } = await starveWhileTraining(workspace, undisturbed);
       expect(wrong).toEqual([]);

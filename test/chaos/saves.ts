@@ -13,12 +13,12 @@ import type { Chance } from "./chance.ts";
 import { trainAndSave } from "./run-program.ts";
 import type { Trained, TrainingOrder } from "./train-and-save.ts";
 
-/** What became of saves under one kind of fault. */
+/** The result of saves under one kind of fault. */
 export interface SavesReport {
   readonly fault: string;
-  /** Saves that met it. */
+  /** Saves that the fault hit. */
   readonly numMet: number;
-  /** What was lost, left behind, or told wrongly. */
+  /** Saves that were lost, left behind, or reported wrongly. */
   readonly wrong: readonly string[];
 }
 
@@ -103,7 +103,7 @@ function noteLeft(directory: string, note: (what: string) => void): void {
 const struckJob = new URL("../fixtures/jobs/struck.ts", import.meta.url).href;
 
 /**
- * Trains while one call of each thread that saves fails: training must come to the undisturbed losses, each save must be told
+ * Trains while one call of each thread that saves fails: training must come to the undisturbed losses, each save must be reported
  * once, as saved or as failed, and nothing half-written may stay.
  * @param count - which of a thread's calls fails, from 1
  */
@@ -131,7 +131,7 @@ export async function starveWhileTraining(
 ): Promise<SavesReport> {
   const fault = "no descriptor left in steps 4 to 9, while training";
   const directory = workspace.path("run-starved");
-  // At a pace at which whoever takes the descriptors away keeps up.
+  // At a pace at which the program that takes the descriptors away keeps up.
   const starved = { config: { pauseMs: 100 }, starved: [4, 9] } as const;
   return saveWhileTraining(fault, workspace, directory, undisturbed, starved);
 }
@@ -159,11 +159,11 @@ export async function shortenWrites(
   return { fault, numMet: (await storage.list()).length, wrong };
 }
 
-/** What makes a run a disturbed one. */
+/** The disturbance of a run. */
 interface Disturbed extends Pick<TrainingOrder, "starved"> {
   readonly config?: TrainingOrder["config"];
   readonly env?: NodeJS.ProcessEnv;
-  /** What runs the program. */
+  /** The command that runs the program. */
   readonly under?: readonly string[];
 }
 
@@ -201,7 +201,7 @@ async function saveWhileTraining(
   if (newest !== undefined) {
     await using checkpoint = await openCheckpoint(directory);
     if (checkpoint.state.step < newest)
-      wrong.push(`step ${newest} was told saved, ${checkpoint.state.step} is there`);
+      wrong.push(`step ${newest} was reported saved, ${checkpoint.state.step} is there`);
   }
   return { fault, numMet: told.failed.length, wrong };
 }

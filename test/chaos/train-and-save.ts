@@ -1,10 +1,10 @@
-// Trains and saves as it is told, and says what came of it: the program of runs that something befalls. Its argument is JSON.
+// Trains and saves as its argument, which is JSON, says, and prints the result: the program of disturbed runs.
 import { spawn, spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import { type ErrorReport, reportError } from "../../src/job/events/index.ts";
 
-/** What is trained. */
+/** The training to do. */
 export interface TrainingOrder {
   readonly job: string;
   readonly config: Readonly<Record<string, unknown>>;
@@ -15,13 +15,13 @@ export interface TrainingOrder {
   readonly spareDescriptors?: number;
 }
 
-/** What came of it. */
+/** The result of the training. */
 export interface Trained {
   /** The steps that were made, in order, those made again too. */
   readonly made: readonly (readonly [step: number, lossNats: number])[];
   /** Generations of the rank group after the first. */
   readonly numRestarts: number;
-  /** Steps whose save was told to begin. */
+  /** Steps whose save was reported as begun. */
   readonly started: readonly number[];
   readonly saved: readonly number[];
   readonly failed: readonly { readonly step: number; readonly code?: string | undefined }[];
@@ -30,7 +30,7 @@ export interface Trained {
 
 const order = JSON.parse(process.argv[2] ?? "{}") as TrainingOrder;
 const { job, config, options, starved, spareDescriptors } = order;
-// It waits beside the run, since nobody can be called for help without a descriptor.
+// It waits beside the run, since no helper can be started without a descriptor.
 const warden =
   starved === undefined
     ? undefined

@@ -23,7 +23,7 @@ export interface Disturbance {
   readonly onFault?: (fault: string, whom: string) => void;
 }
 
-/** What came of it. */
+/** The result of a disturbed training. */
 export interface Survived {
   /** Effective training time: the share of the time that went into steps which were not lost. */
   readonly effective: number;
@@ -37,14 +37,14 @@ export interface Survived {
   readonly recoveriesMs: readonly number[];
   /** Losses that are not those of the undisturbed run, bit for bit; steps made again count as well. */
   readonly numOtherLosses: number;
-  /** Saves whose beginning was told and whose end was not. */
+  /** Saves whose start was reported and whose end was not. */
   readonly numOpenSaves: number;
   readonly error: Error | undefined;
 }
 
 const struckJob = new URL("../fixtures/jobs/struck.ts", import.meta.url);
 
-/** The losses of the run that nothing befalls, without pauses: what they are does not depend on time. */
+/** The losses of the undisturbed run, without pauses: they do not depend on time. */
 export async function undisturbedLosses(workspace: Workspace, steps: number): Promise<Float64Array> {
   const losses = new Float64Array(steps);
   await train(workspace, { steps }, {}, (event) => {
@@ -167,7 +167,7 @@ class Account {
   #newestAtMs = 0;
   /** Since when the next new step is disturbed. */
   #disturbedAtMs: number | undefined;
-  /** Of the new steps that nothing befell. */
+  /** Number and duration of the undisturbed new steps. */
   #calm = { steps: 0, ms: 0 };
   #numRestarts = 0;
   #numLostSteps = 0;

@@ -7,7 +7,7 @@ import type { Trained } from "./train-and-save.ts";
 
 /** How a run may end that something befell. */
 export type Outcome =
-  /** Nobody was started again; the losses are the undisturbed run's, bit for bit. */
+  /** No actor was started again; the losses are the undisturbed run's, bit for bit. */
   | "same"
   /** So, but for a save that was given up and told. */
   | "unsaved"
@@ -18,18 +18,18 @@ export type Outcome =
   /** Anything else. */
   | "FAILS";
 
-/** What came of a run. */
+/** The verdict on a run. */
 export interface Verdict {
   readonly outcome: Outcome;
-  /** Of the run's error, or of the save's that was given up. */
+  /** Code of the run's error, or of the abandoned save's. */
   readonly code: string | undefined;
-  /** What was not as it should be: with any of it the run FAILS. */
+  /** Violations: with any of them the run FAILS. */
   readonly wrong: readonly string[];
 }
 
-/** What a run is held against. */
+/** The expectations of a run. */
 export interface Expected {
-  /** The losses of all its steps, where nothing befalls it. */
+  /** The losses of all steps of the undisturbed run. */
   readonly undisturbed: readonly number[];
   /** The folder of its checkpoints. */
   readonly dir: string;
@@ -71,7 +71,7 @@ async function wrongInFolder({ saved }: Trained, { dir, mayLeaveDraft }: Expecte
   if (newest === undefined) return wrong;
   await using checkpoint = await openCheckpoint(dir);
   const { step } = checkpoint.state;
-  if (step < newest) wrong.push(`step ${newest} was told saved, ${step} is there`);
+  if (step < newest) wrong.push(`step ${newest} was reported saved, ${step} is there`);
   return wrong;
 }
 

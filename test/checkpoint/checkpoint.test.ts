@@ -81,14 +81,14 @@ describe("the newest checkpoint", () => {
     expect(await stepIn(folder)).toBe(2);
   });
 
-  test("is found by its step where the pointer is missing or names none", async () => {
+  test("the newest checkpoint is found by its step if the pointer is missing or names none", async () => {
     await writeFile(join(folder, "latest"), "../../etc\n");
     expect(await stepIn(folder)).toBe(3);
     await rm(join(folder, "latest"));
     expect(await stepIn(folder)).toBe(3);
   });
 
-  test("is an older one where files are damaged, and tells what was passed over", async () => {
+  test("the newest checkpoint is an older one if files are damaged, and the skipped ones are reported", async () => {
     await truncate(join(folder, "step-000003", "optimizer.safetensors"), 100);
     await rm(join(folder, "step-000002", "config.json"));
     await using checkpoint = await openCheckpoint(folder);
@@ -99,7 +99,7 @@ describe("the newest checkpoint", () => {
     ]);
   });
 
-  test("may be one put aside for a replacement that never came", async () => {
+  test("the newest checkpoint may be one that was moved aside for a replacement that never came", async () => {
     const aside = `${replacedPrefix}step-000003-00000000-0000-4000-8000-000000000000`;
     await rename(join(folder, "step-000003"), join(folder, aside));
     expect(await stepIn(folder)).toBe(3);
@@ -115,7 +115,7 @@ describe("the newest checkpoint", () => {
 });
 
 describe("leftovers", () => {
-  test("of saves that never ended are swept, of replacements that came too", async () => {
+  test("leftovers of unfinished saves are swept, and those of finished replacements too", async () => {
     await writeCheckpoint(folder, contentOf(1));
     const uuid = "00000000-0000-4000-8000-000000000000";
     await mkdir(join(folder, `.saving-step-000002-${uuid}`));
@@ -176,7 +176,7 @@ describe("damage", () => {
     expect(both.message).toContain("got 2 damaged");
   });
 
-  test("is told from there being no checkpoint", async () => {
+  test("a damaged checkpoint is distinguished from a missing one", async () => {
     for (const path of [folder, join(folder, "nowhere")]) {
       expect((await refusal(() => openCheckpoint(path))).code).toBe("CHECKPOINT_MISSING");
     }
@@ -184,7 +184,7 @@ describe("damage", () => {
 });
 
 describe("a save that fails", () => {
-  test("because a source throws keeps what was saved before and leaves nothing behind", async () => {
+  test("a save whose source throws keeps the old checkpoint and leaves nothing behind", async () => {
     await writeCheckpoint(folder, contentOf(1));
     const content = contentOf(2);
     const cause = new Error("the shard is gone");
@@ -209,7 +209,7 @@ describe("a save that fails", () => {
     expect(await stepIn(folder)).toBe(1);
   });
 
-  test("because its place cannot be made is told", async () => {
+  test("a save whose folder cannot be made is reported", async () => {
     await writeFile(join(folder, "file"), "");
     const error = await refusal(() => writeCheckpoint(join(folder, "file"), contentOf(1)));
     expect(error).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", fields: { errno: "ENOTDIR" } });

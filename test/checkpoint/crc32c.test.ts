@@ -18,7 +18,7 @@ describe("CRC-32C", () => {
     expect([crc32c(bytes), native().crc32c(bytes, 0, true)]).toEqual([sum, sum]);
   });
 
-  test("is the same by instruction and by table, from any address, whole or cut in two", () => {
+  test("is the same by instruction and by table, from any address, in one piece or two", () => {
     const all = Uint8Array.from({ length: 20_000 }, (_, i) => (i * 2_654_435_761) >>> 13);
     const place = fc.integer({ min: 0, max: all.length });
     fc.assert(

@@ -59,7 +59,7 @@ describe("a draft", () => {
     shard.dispose();
   });
 
-  test("has written memory when a write is through: it may change, or be gone", async () => {
+  test("a draft has written the memory when a write ends: it may then change or be freed", async () => {
     await using draft = await CheckpointDraft.begin(new LocalFolder(folder), plan);
     const before = liveTensors();
     const bytes = floats(1, 2, 3, 4, 5, 6);
@@ -117,7 +117,7 @@ describe("a draft", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("leaves nothing when it is given up, at any point", async () => {
+  test("a draft that is abandoned at any point leaves nothing", async () => {
     const storage = new LocalFolder(folder);
     for (const count of [0, 1, 2]) {
       const draft = await CheckpointDraft.begin(storage, plan);
@@ -128,7 +128,7 @@ describe("a draft", () => {
     }
   });
 
-  test("keeps sums of what it is given, over chunks and appends of any size", async () => {
+  test("a draft keeps checksums of its data, over chunks and appends of any size", async () => {
     const numel = 900_000;
     const values = Float32Array.from({ length: numel }, (_, i) => Math.sqrt(i));
     for (const chunkBytes of [100_000, 4096, 1 << 20, 3 << 19]) {

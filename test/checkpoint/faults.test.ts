@@ -18,18 +18,18 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Folders for one count after another, two at a time, until a save meets the fault no more. */
+/** Folders for one count after another, two at a time, until the fault no longer hits the save. */
 async function forEveryCall(
-  body: (count: number, directory: string) => Promise<"met" | "passed">,
+  body: (count: number, directory: string) => Promise<"hit" | "passed">,
 ): Promise<number> {
-  let numMet = 0;
+  let numHit = 0;
   for (let count = 1; count < maxCalls; count += 2) {
     const results = await Promise.all([
       body(count, join(folder, `${count}`)),
       body(count + 1, join(folder, `${count + 1}`)),
     ]);
-    numMet += results.filter((result) => result === "met").length;
-    if (results.includes("passed")) return numMet;
+    numHit += results.filter((result) => result === "hit").length;
+    if (results.includes("passed")) return numHit;
   }
   throw new Error(`expected fewer than ${maxCalls} calls`);
 }
@@ -38,9 +38,9 @@ describe.skipIf(!canInject)(
   "with faults injected by strace (skipped where it is not there or not allowed)",
   () => {
     test.each(changingCalls)(
-      "a save killed at any %s leaves the old checkpoint or the new one, whole",
+      "a save killed at any %s leaves the old checkpoint or the new one, complete",
       async (call) => {
-        const numMet = await forEveryCall(async (count, directory) => {
+        const numHit = await forEveryCall(async (count, directory) => {
           await writeCheckpoint(directory, contentOf(1));
           const { saved } = await saveUnder("signal=KILL", call, count, directory, 2);
           const found = await stepIn(directory);
@@ -50,23 +50,23 @@ describe.skipIf(!canInject)(
           await writeCheckpoint(directory, contentOf(3));
           expect(await stepIn(directory)).toBe(3);
           expect((await readdir(directory)).filter((entry) => entry.startsWith("."))).toEqual([]);
-          return saved === undefined ? "met" : "passed";
+          return saved === undefined ? "hit" : "passed";
         });
-        expect(numMet).toBeGreaterThan(0);
+        expect(numHit).toBeGreaterThan(0);
       },
     );
 
     test("a save killed while it replaces a step leaves the one or the other", async () => {
-      const numMet = await forEveryCall(async (count, directory) => {
+      const numHit = await forEveryCall(async (count, directory) => {
         await writeCheckpoint(directory, contentOf(2));
         const { saved } = await saveUnder("signal=KILL", "rename", count, directory, 2);
         expect(await stepIn(directory)).toBe(2);
         await new LocalFolder(directory).sweep();
         expect((await readdir(directory)).toSorted()).toEqual(["latest", "step-000002"]);
         expect(await stepIn(directory)).toBe(2);
-        return saved === undefined ? "met" : "passed";
+        return saved === undefined ? "hit" : "passed";
       });
-      expect(numMet).toBe(3);
+      expect(numHit).toBe(3);
     });
 
     test.each([
@@ -78,7 +78,7 @@ describe.skipIf(!canInject)(
     ])(
       "%s at any %s is one typed error, nothing half-written, the old checkpoint kept",
       async (errno, call) => {
-        const numMet = await forEveryCall(async (count, directory) => {
+        const numHit = await forEveryCall(async (count, directory) => {
           await writeCheckpoint(directory, contentOf(1));
           const { saved, failed } = await saveUnder(`error=${errno}`, call, count, directory, 2);
           if (saved !== undefined) {
@@ -90,16 +90,16 @@ describe.skipIf(!canInject)(
           expect((await readdir(directory)).filter((entry) => entry.startsWith("."))).toEqual([]);
           expect(await stepIn(join(directory, "step-000001"))).toBe(1);
           expect([1, 2]).toContain(await stepIn(directory));
-          return "met";
+          return "hit";
         });
-        expect(numMet).toBeGreaterThan(0);
+        expect(numHit).toBeGreaterThan(0);
       },
     );
   },
 );
 
 describe("with the disk taken away", () => {
-  test("a file may grow no further: one typed error, the old checkpoint kept", async () => {
+  test("a file size limit is one typed error, the old checkpoint kept", async () => {
     await writeCheckpoint(folder, contentOf(1));
     const limited = `ulimit -f 64; exec "$0" "$@"`;
     const args = ["-c", limited, process.execPath, saveStep, folder, "2", "100000"];

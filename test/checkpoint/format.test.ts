@@ -108,7 +108,7 @@ describe("the folder of a checkpoint", () => {
 });
 
 describe("a reader refuses", () => {
-  test("a symbolic link in the place of a file, and a folder or a pipe", async () => {
+  test("a reader refuses a symbolic link, a folder or a pipe in the place of a file", async () => {
     const { path } = await writeCheckpoint(folder, contentOf(1));
     const file = join(path, "model.safetensors");
     const aside = join(folder, "aside");
@@ -128,7 +128,7 @@ describe("a reader refuses", () => {
     expect((await refusal(() => openCheckpoint(path))).fields.got).toBe("no regular file");
   });
 
-  test("two files that changed places", async () => {
+  test("a reader refuses two files that changed places", async () => {
     const content = { ...contentOf(1), weights: weights(4) };
     const { path } = await writeCheckpoint(folder, content, { maxFileBytes: 10_000 });
     const [first, second] = [1, 2].map((i) => join(path, `model-0000${i}-of-00002.safetensors`)) as [
@@ -142,7 +142,7 @@ describe("a reader refuses", () => {
     expect([error.code, error.fields.path]).toEqual(["CHECKPOINT_DAMAGED", first]);
   });
 
-  test("a manifest beyond its bound before it is read", async () => {
+  test("a reader refuses a manifest beyond its bound before reading it", async () => {
     const { path } = await writeCheckpoint(folder, contentOf(1));
     await writeFile(join(path, "manifest.json"), Buffer.alloc((1 << 26) + 1, " "));
     expect((await refusal(() => openCheckpoint(path))).message).toContain("at most 67108864 bytes");
@@ -177,7 +177,7 @@ describe("a reader refuses", () => {
 });
 
 describe("damage to the bytes of a tensor", () => {
-  test("is told when it is read, by file, chunk and tensor; the others are read", async () => {
+  test("damage is reported when it is read, by file, chunk and tensor; the other tensors are read", async () => {
     const content = { ...contentOf(1), weights: weights(4) };
     const { path } = await writeCheckpoint(folder, content, { chunkBytes: 4096 });
     const file = join(path, "model.safetensors");

@@ -78,7 +78,7 @@ describe("a Hugging Face folder", () => {
     expect(error.message).toContain(files[1]);
   });
 
-  test("whose index leads out of the folder, or to a tensor that is not there, is refused", async () => {
+  test("a folder whose index leads out of it, or to a missing tensor, is refused", async () => {
     const { config, weights } = contentOf(3);
     await writeFile(join(folder, "config.json"), JSON.stringify(config));
     await writeSafetensors(join(folder, "part.safetensors"), weights);

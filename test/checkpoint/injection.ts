@@ -6,7 +6,7 @@ import { countedEnv } from "../fixtures/can-inject.ts";
 /** The program that saves one step. */
 export const saveStep = new URL("./save-step.ts", import.meta.url).pathname;
 
-/** What a save came to, as its process told: nothing where it was killed before. */
+/** The result of a save, as its process reported it: nothing if it was killed before. */
 export interface Outcome {
   readonly saved?: string;
   readonly failed?: { code: string; message: string; fields: { errno?: string } };
@@ -15,14 +15,14 @@ export interface Outcome {
 /** Runs a program to its end: what it said last, nothing where it was killed before it said anything. */
 export async function outcomeOf(command: string, args: readonly string[]): Promise<Outcome> {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env: countedEnv });
-  // Its output ends before it does: strace lets go of it, and what is killed closes its files first.
+  // Its output ends before its process: strace detaches, and a killed process closes its files first.
   const ended = once(child, "exit");
   const lines = (await child.stdout.toArray()).join("").trim().split("\n");
   await ended;
   return JSON.parse(lines.at(-1) || "{}") as Outcome;
 }
 
-/** Saves a step in a process whose `count`-th system call of one kind meets `fault`. */
+/** Saves a step in a process whose `count`-th system call of one kind has `fault`. */
 export function saveUnder(
   fault: string,
   call: string,
@@ -35,7 +35,7 @@ export function saveUnder(
   return outcomeOf("strace", [...args, process.execPath, saveStep, directory, String(step)]);
 }
 
-/** The step of the newest whole checkpoint, part of which was read. */
+/** The step of the newest complete checkpoint, part of which was read. */
 export async function stepIn(directory: string): Promise<number> {
   await using checkpoint = await openCheckpoint(directory);
   const [numElements = 0] = checkpoint.entry("wte.weight").shape;

@@ -47,7 +47,7 @@ describe("a list of checkpoints", () => {
     expect(await listCheckpoints(join(folder, "nowhere"))).toEqual([]);
   });
 
-  test("leaves out what is no checkpoint's folder", async () => {
+  test("a rule of what to keep ignores folders that are no checkpoints", async () => {
     await save([1]);
     await writeFile(join(folder, "events.jsonl"), "");
     await writeFile(join(folder, "step-7"), "");
@@ -63,7 +63,7 @@ describe("a rule of what to keep", () => {
     expect(checkpoint.state.step).toBe(14);
   });
 
-  test("tells what it has removed", async () => {
+  test("a rule of what to keep reports the removed checkpoints", async () => {
     await save([1, 2, 3]);
     expect(await prune(new LocalFolder(folder), { last: 1 })).toEqual({
       removed: ["step-000002", "step-000001"],
@@ -95,7 +95,7 @@ describe("a rule of what to keep", () => {
     expect(await readFile(join(folder, "step-000002", "notes.txt"), "utf8")).toBe("mine");
   });
 
-  test("is asked only once the new one is durable: a save that fails removes nothing", async () => {
+  test("old checkpoints are pruned only once the new one is durable: a save that fails removes nothing", async () => {
     await save([1, 2]);
     const content = contentOf(3);
     const weights = content.weights.map((source) => ({ ...source, read: () => new Uint8Array(1) }));

@@ -74,7 +74,7 @@ describe("a manifest", () => {
     expect(parseManifest(Buffer.from(encodeManifest(more)), "m")).toEqual(more);
   });
 
-  test("with any bit flipped is refused", async () => {
+  test("a manifest with any bit flipped is refused", async () => {
     const good = sealed(body);
     for (let bit = 0; bit < good.length * 8; bit++) {
       const bad = Uint8Array.from(good);
@@ -109,7 +109,12 @@ describe("a manifest", () => {
     ["with a checksum missing", "[1,4294967295]", "[1]", "a checksum for each chunk"],
     ["with a checksum beyond 32 bits", "4294967295", "4294967296", "a checksum for each chunk"],
     ["with chunks of no size", '"chunkBytes":64,"crc32c":[]', '"chunkBytes":0,"crc32c":[]', "chunkBytes"],
-    ["with chunks beyond memory", '"chunkBytes":64,"crc32c":[]', '"chunkBytes":1e12,"crc32c":[]', "whole"],
+    [
+      "with chunks beyond memory",
+      '"chunkBytes":64,"crc32c":[]',
+      '"chunkBytes":1e12,"crc32c":[]',
+      "a whole number",
+    ],
     ["with a member of a file that nobody knows", '"sizeBytes":0', '"mode":0', '"sizeBytes", "chunkBytes"'],
     ["with a slice in a file that it does not list", '"file":"model', '"file":"other', "a known file"],
     ["with a slice beyond the tensor", '"offset":[2,0]', '"offset":[3,0]', "slices within [3,2]"],
@@ -129,7 +134,7 @@ describe("a manifest", () => {
     expect(error.message).toContain(expected);
   });
 
-  test("of random edits, though sealed, is read or refused by an error of ours, nothing else", () => {
+  test("a manifest with random edits, though sealed, is read or refused with an error of ours", () => {
     const tokens = body.match(/"[^"]*"|[[\]{},:]|\d+|\s+/g) ?? [];
     const edit = fc.record({
       at: fc.nat(tokens.length - 1),

@@ -64,7 +64,7 @@ const places = {
 };
 
 describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
-  test("is written by one process at a time: the second is told who has it", async () => {
+  test("a folder is written by one process at a time: the second learns which process has it", async () => {
     const location = await place();
     const holder = await holderOf(location);
     const storage = await openStorage(location);
@@ -88,7 +88,7 @@ describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
     expect(await storage.list()).toEqual([]);
   });
 
-  test("belongs to the run that takes it: a second one is refused, and what it may do instead is named", async () => {
+  test("a folder belongs to the run that takes it: a second run is refused, with the alternatives", async () => {
     const storage = await openStorage(await place());
     await using _lock = await storage.lock("a test");
     await takeEmpty(storage, first);
@@ -118,7 +118,7 @@ describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
     ]);
   });
 
-  test("tells how its run stands, of one that was killed when it was last heard of", async () => {
+  test("an owner file tells the state of its run, and of a killed run the time of its last update", async () => {
     const location = await place();
     const storage = await openStorage(location);
     expect(await standingOf(storage, undefined)).toBeUndefined();
@@ -217,7 +217,7 @@ describe("a folder of checkpoints", () => {
     expect(await readdir(folder)).toEqual(["elsewhere"]);
   });
 
-  test("takes what has died for dead, though its parent asks for nobody, as the first process of many a container", async () => {
+  test("a dead owner counts as dead even if its parent never reaps it, as in many containers", async () => {
     const folder = await temporaryFolder();
     const careless = `const c = require("child_process").spawn("cat", { stdio: ["inherit", "ignore", "ignore"] });
       require("fs").writeSync(1, String(c.pid));

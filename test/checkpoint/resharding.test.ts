@@ -151,7 +151,7 @@ async function expectAlike(checkpoint: Checkpoint, tensor: Logical, layout: Layo
 }
 
 describe("a checkpoint written in any layout", () => {
-  test("is read bit for bit in any other: runs, rows, columns, grids, fused projections, stages, uneven shares", async () => {
+  test("a checkpoint is read bit for bit in any other layout: runs, rows, columns, grids, fused projections, stages, uneven shares", async () => {
     let numSaved = 0;
     let numCases = 0;
     const property = fc.asyncProperty(written, fc.nat(), async ({ tensors, layouts, ...options }, turn) => {
@@ -179,7 +179,7 @@ describe("slices", () => {
     values: Float32Array.from({ length: numelOf(shape) }, (_, i) => i),
   });
 
-  test("cover a tensor once if each element lies in one of them", () => {
+  test("slices cover a tensor if each element lies in exactly one of them", () => {
     const cases = fc.array(fc.integer({ min: 1, max: 4 }), { maxLength: 3 }).chain((shape) => {
       const box = fc.tuple(...shape.map((size) => fc.integer({ min: 0, max: size - 1 }))).chain((offset) =>
         fc.record({
@@ -210,7 +210,7 @@ describe("slices", () => {
     expect(numCovers).toBeGreaterThan(100);
   });
 
-  test("that cut more dimensions than anyone does are no cover", () => {
+  test("slices cut along more dimensions than supported are refused", () => {
     const shape = [2, 2, 2, 2, 2];
     const cells = Array.from({ length: 32 }, (_, i) => ({
       offset: shape.map((_, dim) => (i >> dim) & 1),
@@ -238,7 +238,7 @@ describe("slices", () => {
 });
 
 describe("a part of a large tensor", () => {
-  test("costs little beside itself: a run of 20 MiB at most a tenth more, a column its chunks once", async () => {
+  test("reading a part of a tensor costs little more than the part: a run of 20 MiB at most a tenth more, a column its chunks once", async () => {
     const [numRows, numColumns] = [1536, 8192];
     const numbers = new Uint32Array(numRows * numColumns);
     for (let i = 0; i < numbers.length; i++) numbers[i] = Math.imul(i, 2_654_435_761);
@@ -263,7 +263,7 @@ describe("a part of a large tensor", () => {
     expect(checkpoint.readBytes - before).toBeLessThanOrEqual(bytes.length + (1 << 20));
   });
 
-  test("is read once with its neighbours: small tensors one after the other cost no chunk again", async () => {
+  test("a chunk is read once for all tensors in it: small tensors one after the other cost no chunk again", async () => {
     const bytes = new Uint8Array(20_000).fill(3);
     const weights = Array.from({ length: 300 }, (_, i) => ({
       name: `h.${i}`,

@@ -65,7 +65,7 @@ describe("checkpoints in S3", () => {
     const before = s3.numChecked;
     await writeCheckpoint(location, largeContent(3));
     expect(s3.openUploads.size).toBe(0);
-    // Two parts of 12 MB, and small objects whole.
+    // Two parts of 12 MB, and small objects in one part.
     expect(s3.numChecked - before).toBeGreaterThanOrEqual(2 + 5);
     await using checkpoint = await openCheckpoint(location);
     expect(checkpoint.state.step).toBe(3);
@@ -111,7 +111,7 @@ describe("checkpoints in S3", () => {
     expect((await keysBelow(prefix)).length).toBe(numKeys);
   });
 
-  test("that were damaged are found by file, tensor and offset, and passed over for an older whole one", async () => {
+  test("that were damaged are found by file, tensor and offset, and skipped for an older undamaged one", async () => {
     const { location } = place();
     await writeCheckpoint(location, contentOf(1));
     await writeCheckpoint(location, largeContent(2));
@@ -161,7 +161,7 @@ describe("checkpoints in S3", () => {
     }
   });
 
-  test("that a process left half-way are swept, its uploads too, and committed ones stay", async () => {
+  test("unfinished checkpoints of a dead process are swept, its uploads too, and committed ones stay", async () => {
     const { location, prefix } = place();
     await writeCheckpoint(location, contentOf(1));
     const before = await keysBelow(prefix);

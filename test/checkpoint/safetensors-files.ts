@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import type { TensorSource } from "../../src/library/checkpoint/format/safetensors-writer.ts";
 
-/** What the reference writer makes of one tensor, "a" of float32 [1.5, -2], in hexadecimal. */
+/** The reference writer's file of one tensor, "a" of float32 [1.5, -2], in hexadecimal. */
 export const golden =
   "38000000000000007b2261223a7b226474797065223a22463332222c227368617065223a5b325d2c22646174615f6f666673657473223a5b" +
   "302c385d7d7d20200000c03f000000c0";

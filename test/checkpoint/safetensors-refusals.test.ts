@@ -76,7 +76,7 @@ describe("a reader refuses", () => {
     expect(error.code).toBe("JSON_INVALID");
   });
 
-  test("a header larger than the file, than 16 MiB, than the format allows, before reading it", async () => {
+  test("a reader refuses a header larger than the file, than 16 MiB, than the format allows, before reading it", async () => {
     const beyondFile = await refusal(async () => SafetensorsFile.open(await forge("{}", bytes(0), 3n)));
     expect(beyondFile.message).toContain("a truncated file");
     for (const headerBytes of [(1n << 24n) + 1n, 100_000_001n, (1n << 64n) - 1n]) {

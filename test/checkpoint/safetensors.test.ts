@@ -31,7 +31,7 @@ describe("a safetensors file", () => {
     expect(new Float32Array((await file.read("a")).buffer)).toEqual(Float32Array.of(1.5, -2));
   });
 
-  test("gives any tensors back, whole, into memory given, and in part", async () => {
+  test("gives any tensors back, completely, in part, and into given memory", async () => {
     const dtypes = fc.constantFrom("F32", "BF16", "I64", "U8", "BOOL", "F8_E4M3");
     const tensor = fc.record({
       name: fc.string({ unit: "grapheme", minLength: 1 }).filter((name) => !name.startsWith("__")),

@@ -93,7 +93,7 @@ describe("a file of torch.save", () => {
     await checkFile(join(fixtures, name), prefix, await expectedIn(fixtures));
   });
 
-  test("tells the numbers and words beside a model, and what stands beside it", async () => {
+  test("lists the numbers and strings beside a model, and the names of its other parts", async () => {
     for (const name of ["program.pt", "legacy.pt"]) {
       await using file = await TorchFile.open(join(fixtures, name));
       expect(Object.fromEntries(file.values)).toEqual({ checkpoint_version: 3, iteration: 12 });

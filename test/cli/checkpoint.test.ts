@@ -149,7 +149,7 @@ describe("troupe checkpoint", () => {
     server.kill("SIGINT");
     expect(await ended).toBe(0);
     expect(events.join("")).toContain('"kind":"checkpoint.saved"');
-    // What ps shows of it holds no secret.
+    // Its command line in ps holds no secret.
     expect(server.spawnargs.join(" ")).not.toContain(token);
   });
 

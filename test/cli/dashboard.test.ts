@@ -27,7 +27,7 @@ function start(args: readonly string[], cwd: string) {
     });
     child.on("exit", () => reject(new Error(said)));
   });
-  // Only who waits for the address minds that there is none.
+  // Only a caller that waits for the address fails if there is none.
   address.catch(() => {});
   const exit = new Promise<{ readonly code: number | null; readonly said: string }>((resolve) => {
     child.on("close", (code) => resolve({ code, said }));
@@ -86,7 +86,7 @@ describe("troupe run --dashboard", () => {
     expect(run).toMatchObject({ step: 3, facts: { steps: 3 } });
     const { code, said } = await exit;
     expect(code).toBe(0);
-    // What goes to no terminal is a log, which others read: the token is in a file that they cannot.
+    // Output to no terminal is a log, which others read: the token is in a file that they cannot read.
     expect(said).not.toMatch(/[0-9a-f]{64}/);
     expect(statSync(workspace.path("runs/tiny/dashboard.token")).mode & 0o777).toBe(0o600);
 

@@ -25,7 +25,7 @@ function command(...args: string[]): Promise<{ code: number | null; out: string;
   });
 }
 
-/** The most likely token behind a row, so many times, each by a whole forward. */
+/** The `count` most likely tokens after a prompt, one after the other, each by a complete forward. */
 function likeliest(model: GPT2LMHeadModel, prompt: readonly number[], count: number): number[] {
   const row = [...prompt];
   for (let written = 0; written < count; written++) {
@@ -102,7 +102,7 @@ describe("troupe generate", () => {
     expect(config).toMatchObject({ architectures: ["T5ForConditionalGeneration"] });
   });
 
-  it("reads a config.json that nobody has signed, of fields that no model has, as the file that it is", async () => {
+  it("reads a config.json of unknown origin and unknown fields as plain data", async () => {
     const { architectures: _, ...fields } = JSON.parse(
       readFileSync(join(folder, "gpt2", "config.json"), "utf8"),
     ) as Record<string, unknown>;

@@ -251,7 +251,7 @@ describe("an error of a job's own", () => {
     async (_what, loss, message) => {
       const { code, err } = await run({ loss });
       expect(err).toMatch(message);
-      // What depends on no parameter is known only when it is walked back.
+      // Only backward shows that a loss depends on no parameter.
       if (!/no gradient/.test(err))
         expect(err).toMatch(/\n {2}in the job's loss, on rank-0\n {2}at job\.ts:8:\d+ \(loss\)\n {2}8 \| /);
       expect(err).toMatch(/troupe: \[loss\] expected /);
@@ -281,7 +281,7 @@ describe("an error of a job's own", () => {
       "() => new Linear(2, 2).forward(tensor([[1, 2]])).mean()",
       /\(a module made inside forward is not part of the model: make it a property/,
     ],
-  ])("is told in a sentence where a loss %s, on its line", async (_what, loss, message) => {
+  ])("an error is one sentence with the job's line when a loss %s", async (_what, loss, message) => {
     const { code, err } = await run({ top: 'import { crossEntropy } from "troupe";', loss });
     expect(err).toMatch(message);
     expect(err).toMatch(/ {2}in the job's loss, .*on rank-0\n {2}at job\.ts:8:\d+ \(loss\)\n {2}8 \| /);
@@ -326,7 +326,7 @@ describe("an error of a job's own", () => {
     expect(code).not.toBe(0);
   });
 
-  it("keeps no program alive by a timer of the job's, and says what was left", async () => {
+  it("a job's timer does not keep the program alive, and is reported", async () => {
     const { code, err } = await run({ top: "setInterval(() => {}, 1000);" });
     expect(err).toMatch(/done: 3 steps/);
     expect(err).toMatch(/troupe: ended with something still running: Timeout/);

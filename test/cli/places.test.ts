@@ -53,7 +53,7 @@ describe("a place that nothing can be written to, or read from", () => {
       /a free place for a socket .* a path of \d+ bytes, where the system allows 107/,
     ],
   ])(
-    "is refused with one sentence and exit code 2 before anything begins: %s",
+    "a path that cannot be written or read is refused with one sentence and exit code 2 before anything begins: %s",
     async (_what, args, message) => {
       let said = "";
       vi.spyOn(process.stderr, "write").mockImplementation((text) => {
@@ -104,7 +104,7 @@ describe("a place that nothing can be written to, or read from", () => {
     ["run, for options", run("--config", `${misspelt}/config.json`)],
     ["finetune", [...finetune, "--pretrained-model-name-or-path", misspelt, "--data-path", model]],
     ["finetune, for data", [...finetune, "--pretrained-model-name-or-path", model, "--data-path", misspelt]],
-  ])("that is not there is told with the nearest that is, by %s", async (_command, args) => {
+  ])("a missing path is reported with the nearest existing one, by %s", async (_command, args) => {
     let said = "";
     vi.spyOn(process.stderr, "write").mockImplementation((text) => {
       said += text;
@@ -114,7 +114,7 @@ describe("a place that nothing can be written to, or read from", () => {
     expect(said).toMatch(/^troupe: \[.*\] expected .*\(did you mean .*small-model(\/config\.json)?\?\)\n$/);
   });
 
-  it("is told with exit code 2, where 1 might mean a damaged checkpoint, if standard output has no room for what was asked", () => {
+  it("a full standard output ends the command with exit code 2, because 1 means a damaged checkpoint", () => {
     const full = openSync("/dev/full", "w");
     const { status, stderr } = spawnSync(process.execPath, [troupe, ...run("--print-config")], {
       stdio: ["ignore", full, "pipe"],

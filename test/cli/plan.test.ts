@@ -127,7 +127,7 @@ describe("troupe plan", () => {
       const { out } = await plan(...job, "--device", device);
       return (JSON.parse(out) as { memory: [{ workspace: number }] }).memory[0].workspace;
     };
-    // All 4,096 rows of bfloat16 logits at once, of whole groups of classes, where the host has 64 MiB of them.
+    // All 4,096 rows of bfloat16 logits at once, of full groups of classes, where the host has 64 MiB of them.
     const logitsBytes = 4_096 * 50_304 * 2;
     expect(await workspaceOn("cuda:1")).toBeGreaterThan(logitsBytes);
     expect(await workspaceOn("cpu")).toBeLessThan(logitsBytes);
@@ -144,7 +144,7 @@ describe("troupe plan", () => {
     expect(out).toContain("--set layers=4");
   });
 
-  it("plans a model by a config.json that nobody has signed, whatever else stands in it", async () => {
+  it("plans a model by a config.json of unknown origin, whatever other fields it has", async () => {
     const bare = workspace.path("config.json");
     const fields = JSON.parse(readFileSync(file("examples/plans/gpt-13b.json"), "utf8")) as object;
     writeFileSync(bare, JSON.stringify({ ...fields, n_ctx: 512, use_cache: true }));

@@ -217,7 +217,7 @@ describe("Rapidformer's command line", () => {
 
   it("grows a batch in as many steps as Megatron counts, in runs that are counted in samples", () => {
     const asked = { ...defaultArguments, globalBatchSize: 12, rampupBatchSize: "4 4 16", trainSamples: 100 };
-    // 4, 4, 8 and 12 samples while 16 are consumed, then whole batches of the 72 that are left.
+    // 4, 4, 8 and 12 samples while 16 are consumed, then full batches of the 72 that are left.
     expect(planOf(asked, 0)).toMatchObject({
       ...{ steps: 10, batchSize: 12, rampUp: { start: 4, increment: 4, samples: 16 } },
     });

@@ -71,7 +71,7 @@ describe("rapidformer", () => {
   beforeAll(() => prepare(folder));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("fine-tunes by the original's own listing, as it is printed: 4 ranks, 3 epochs of whole batches, judged after each", async () => {
+  it("fine-tunes by the original's own listing, as it is printed: 4 ranks, 3 epochs of full batches, evaluated after each", async () => {
     const finished = await run(listing("finetune"), ...quiet);
     expect(finished.err).toMatch(/--mixed-precision: amp-bf16/);
     expect(lossesOf(finished)).toHaveLength(12);

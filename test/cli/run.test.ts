@@ -38,7 +38,7 @@ describe("troupe run", () => {
     expect({ code, out }).toEqual({ code: 0, out: "" });
     const files = ["events.jsonl", "latest", "run.json", "step-000004"];
     expect(readdirSync(workspace.path("runs/tiny"))).toEqual(files);
-    // Nobody loses a run by starting another.
+    // Starting another run loses no earlier one.
     expect((await train()).code).toBe(0);
     expect(readdirSync(workspace.path("runs/tiny-2"))).toEqual(files);
     expect(readdirSync(workspace.path("runs/tiny"))).toEqual(files);
@@ -90,7 +90,7 @@ describe("troupe run", () => {
     expect((await train("--anomaly", "loss")).err).toContain("expected --anomaly WHAT=POLICY");
   });
 
-  it("saves as often as it is told, and keeps what it is told to keep", async () => {
+  it("saves as often as its options say, and keeps the checkpoints that they name", async () => {
     const dir = workspace.path("kept");
     const every = ["--checkpoint-every", "1", "--checkpoint-in-memory-every", "2"];
     const keep = ["--checkpoint-keep-last", "1", "--checkpoint-keep-every", "3"];
@@ -378,7 +378,7 @@ describe("troupe run", () => {
   });
 
   it.each(["2>&1 | head -n 1", "2> /dev/full", "--json > /dev/full"])(
-    "trains to its end where what it says goes nowhere: %s",
+    "a run trains to its end if its output cannot be written: %s",
     async (whither) => {
       const dir = workspace.path(`nowhere-${whither.replaceAll(/\W/g, "")}`);
       const args = ["run", tiny, "--steps", "40", ...data, "--checkpoint", dir];
@@ -409,9 +409,9 @@ describe("troupe run", () => {
     expect(readdirSync(dir)).toEqual(["events.jsonl", "latest", "run.json", `step-${step.padStart(6, "0")}`]);
   });
 
-  it("ends at once at a second signal, with its code, and the folder is free and whole for the next run", async () => {
+  it("ends at once at a second signal, with its code, and leaves the folder free and intact for the next run", async () => {
     const dir = workspace.path("twice");
-    // A rank that stands still cannot end its step: the first signal would wait for it.
+    // A rank that hangs cannot end its step: the first signal would wait for it.
     const stuck = ["--set", "fault=hang", "--set", "faultRank=0", "--set", "faultAt=6", "--stall", "600000"];
     const args = ["run", tiny, "--steps", "100", ...data, "--checkpoint", dir, "--checkpoint-every", "2"];
     const child = spawn(process.execPath, [troupe, ...args, ...stuck, "--json"], { cwd: workspace.folder });

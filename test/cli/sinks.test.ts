@@ -54,7 +54,7 @@ describe("troupe run writes its events", () => {
   const data = ["--set", `data=${workspace.text}`, "--set", `cache=${workspace.path("cache")}`];
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("to every place it is told at once: pino's fields, TensorBoard, Prometheus, a trace", async () => {
+  it("a run writes to all its sinks at once: pino's fields, TensorBoard, Prometheus, a trace", async () => {
     let scraped: Promise<string> | undefined;
     const flags = [
       "--pino",
@@ -92,7 +92,7 @@ describe("troupe run writes its events", () => {
     expect(new Set(trace.map(({ ph }) => ph))).toEqual(new Set(["M", "X", "C", "i", "s", "f"]));
   });
 
-  it("into events.jsonl beside the checkpoints, and goes on there after a torn line", async () => {
+  it("a run writes events.jsonl beside the checkpoints, and continues it after a torn line", async () => {
     const path = workspace.path("kept/events.jsonl");
     const train = (steps: string, ...more: string[]) =>
       run(["--steps", steps, ...data, "--checkpoint", "kept", ...more], workspace.folder);
@@ -110,7 +110,7 @@ describe("troupe run writes its events", () => {
   });
 
   it.skipIf(!canMakeDisks)(
-    "also after its disk was full: nothing is lost, and it is told once of each (needs root, for a small disk)",
+    "a run whose disk was full loses no event, and reports each failure once (needs root, for a small disk)",
     async () => {
       using disk = new SmallDisk(1 << 24);
       const at = (name: string) => join(disk.path, name);
@@ -186,14 +186,14 @@ describe("troupe run writes its events", () => {
       const lines = linesOf(readFileSync(path, "utf8")).flatMap(
         (line) => /^step +(\d+)\//.exec(line)?.[1] ?? [],
       );
-      // The line that the disk had room for a part of stands there a second time, whole.
+      // The line of which only a part fitted on the disk is there a second time, complete.
       expect([...new Set(lines.map(Number))]).toEqual(
         told.filter(ofKind("step.finished")).map(({ step }) => step),
       );
     },
   );
 
-  it("into no folder that somebody has taken away: no other run is let into one that is half this one's", async () => {
+  it("a run writes nothing into its folder after another process has moved it away, and no other run may use that folder", async () => {
     const folder = workspace.path("taken");
     const args = ["--steps", "40", ...data, "--checkpoint", folder, "--checkpoint-every", "10"];
     let isTaken = false;

@@ -43,7 +43,7 @@ export class Members {
     this.#setting = setting;
   }
 
-  /** Runs one scenario on `size` ranks of a new group. @returns what came of it, by rank */
+  /** Runs one scenario on `size` ranks of a new group. @returns the results, by rank */
   async run(scenario: ScenarioName, size: number, options: GroupOptions = {}): Promise<Outcome[]> {
     return await Promise.all(this.start(scenario, size, options).outcomes);
   }

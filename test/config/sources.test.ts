@@ -42,7 +42,7 @@ function refusalOf(body: () => unknown): string {
 }
 
 describe("options from several sources", () => {
-  it("are the flag's before the environment's, these before the file's, and all before what stands for nothing", () => {
+  it("flags override the environment, which overrides the file, which overrides the defaults", () => {
     const given = [
       ...file("a.toml", 'ranks = 2\ntp = 2\npp = 2\n[checkpoint]\ndir = "a"\neverySteps = 5\n'),
       ...environment({ TROUPE_TP: "4", TROUPE_PP: "4", TROUPE_CHECKPOINT_EVERY_STEPS: "6" }),
@@ -79,7 +79,7 @@ describe("options from several sources", () => {
     }
   });
 
-  it("leave what is said of a dashboard where a stronger source only turns it on, and take it where it is turned off", () => {
+  it("a dashboard's options stay if a stronger source only turns it on, and go if it turns the dashboard off", () => {
     const named = file("page.toml", "[dashboard]\nport = 5000\n");
     expect(readCommand([...named, flag("dashboard", true)]).runtime).toEqual({ dashboard: { port: 5000 } });
     expect(readCommand([...named, flag("dashboard", false)]).runtime).toEqual({ dashboard: false });
@@ -90,7 +90,7 @@ describe("options from several sources", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it("trace where a file of traces is asked for, unless that is told otherwise", () => {
+  it("options enable tracing if a trace file is named, unless another option disables it", () => {
     expect(readCommand([flag("output.traceFile", "t.json")]).runtime).toEqual({ trace: true });
     expect(readCommand([flag("output.traceFile", "t.json"), flag("trace", false)]).runtime).toEqual({
       trace: false,

@@ -1,6 +1,6 @@
 import { openSource } from "../../src/library/convert/index.ts";
 
-/** Every tensor of what lies at a path, by name: dtype, shape and its bytes. */
+/** Every tensor of the checkpoint at a path, by name: dtype, shape and its bytes. */
 export async function contentAt(path: string): Promise<Record<string, string>> {
   const source = await openSource(path);
   try {

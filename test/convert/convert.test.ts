@@ -176,7 +176,7 @@ describe("Megatron-LM and back, bit by bit", () => {
     expect(await contentAt(join(folder, "new"))).toEqual(await contentAt(hf));
   });
 
-  test("a pickle that would have to be run is refused, and nothing in it is", async () => {
+  test("a pickle that would have to be run is refused, and nothing in it runs", async () => {
     const folder = await temporaryFolder();
     await mkdir(join(folder, "mp_rank_00"));
     await writeFile(join(folder, "config.json"), JSON.stringify(smallGpt.config));

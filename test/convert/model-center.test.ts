@@ -25,7 +25,7 @@ const norm = (name: string, bias = true): Shapes => ({
 });
 const table = (name: string, rows: number): Shapes => ({ [`${name}.weight`]: [rows, width] });
 
-/** What differs between the layers of ModelCenter's families. */
+/** The differences between the layers of ModelCenter's families. */
 interface Form {
   readonly bias: boolean;
   readonly normBias?: boolean;

@@ -6,7 +6,7 @@ import {
   type TensorSource,
 } from "../../src/library/checkpoint/index.ts";
 
-/** What a family's model has, for the sizes that tests use. */
+/** The config and tensors of a family's model, of the sizes that tests use. */
 export interface SmallModel {
   readonly config: JsonObject;
   readonly tensors: Readonly<Record<string, readonly number[]>>;

@@ -120,7 +120,7 @@ describe("what torch.save wrote", () => {
       from0(48).map((at) => at + 8),
     );
     dematerialize(model);
-    const whole = join(folder, "whole");
+    const whole = join(folder, "complete");
     await mkdir(whole);
     await cp(join(fixtures, "neox", "mp_rank_00_model_states.pt"), join(whole, "mp_rank_00_model_states.pt"));
     await writeFile(join(whole, "config.json"), config);

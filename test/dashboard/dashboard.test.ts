@@ -74,7 +74,7 @@ describe("Dashboard", () => {
       expect(served).toEqual([]);
     });
 
-    it("tells nothing of a run without the token, and has nothing at other paths", async () => {
+    it("the dashboard shows nothing of a run without the token, and has nothing at other paths", async () => {
       await using dashboard = await open();
       dashboard.write(begun());
       const wrong = { authorization: `Bearer ${"0".repeat(64)}` };
@@ -124,7 +124,7 @@ describe("Dashboard", () => {
       expect(second).not.toHaveProperty("incidents");
     });
 
-    it("tells a page that comes back what it missed, and one from another server's time everything", async () => {
+    it("sends a page that reconnects what it missed, and a page of an earlier server everything", async () => {
       const options = { tokenFile: join(folder, "token") };
       const dashboard = await open(options);
       dashboard.write(begun());
@@ -152,7 +152,7 @@ describe("Dashboard", () => {
       }
     });
 
-    it("sends little to a page that does not read, and when it reads again where things stand", async () => {
+    it("the dashboard sends little to a page that does not read, and the present state when it reads again", async () => {
       await using dashboard = await open();
       dashboard.write(begun());
       using reader = await PageReader.open(dashboard.url);
@@ -168,7 +168,7 @@ describe("Dashboard", () => {
       }
       reader.response.resume();
       await reader.until(({ frames }) => frames.find(({ sample }) => sample?.step === 12));
-      // What was on its way, which the system's own buffers held, and the last state; not all that there was.
+      // The frames in the system's buffers, and the last state; not every frame.
       expect(reader.frames.filter(({ sample }) => sample != null).length).toBeLessThanOrEqual(6);
     });
 
@@ -194,7 +194,7 @@ describe("Dashboard", () => {
       await closed;
     });
 
-    it("shows what actors do while a page looks, and asks nobody when none does", async () => {
+    it("inspects actors while a page is open, and never when none is", async () => {
       let numLooks = 0;
       const status = {
         actor: "rank-0",

@@ -41,14 +41,14 @@ describe("followFile", () => {
   const line = (step: number, changed = {}) => `${toJson(stepped(step, changed))}\n`;
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it("waits for a file where a pipe stands in its place, and ends when it is told to", async () => {
+  it("waits for a file where a pipe stands in its place, and stops on request", async () => {
     const path = join(folder, "pipe.jsonl");
     expect(spawnSync("mkfifo", [path]).status).toBe(0);
     const abort = new AbortController();
     const told: TroupeEvent[] = [];
     const reader = { write: (event: TroupeEvent) => told.push(event), reset: () => {} };
     const following = followFile(path, reader, abort.signal);
-    // Whoever looked at the pipe, had it let them in, would not come back.
+    // Opening the pipe would block for ever.
     writeFileSync(join(folder, "pipe.new"), line(1));
     renameSync(join(folder, "pipe.new"), path);
     await vi.waitFor(() => expect(told).toHaveLength(1));
@@ -56,7 +56,7 @@ describe("followFile", () => {
     await following;
   });
 
-  it("waits for a file, reads it as it grows, and a line only when it is whole", async () => {
+  it("waits for a file, reads it as it grows, and reads only complete lines", async () => {
     const path = join(folder, "growing.jsonl");
     using following = new Following(path);
     writeFileSync(path, line(1) + line(2).slice(0, 20));
@@ -87,7 +87,7 @@ describe("followFile", () => {
     expect(await following.after(6)).toEqual([1, 2, "reset", 10, "reset", 20]);
   });
 
-  it("passes over what is no event, however long it is", async () => {
+  it("followFile skips lines that are no event, however long they are", async () => {
     const path = join(folder, "odd-lines.jsonl");
     const junk = ["", "{", "null", "17", '{"kind":1}', '{"kind":"step.finished"}', "x".repeat(20 << 20)];
     writeFileSync(path, `${junk.join("\n")}\n${line(1)}`);

@@ -58,7 +58,7 @@ describe("HistoryTable", () => {
     expect(table.whole().columns).toEqual({ step: [1, 2, 3, 4], value: [1, 2, 3, 40] });
   });
 
-  it("tells changes that amount to the whole, whenever they are asked for", () => {
+  it("returns changes that add up to the complete table, whenever they are requested", () => {
     const action = fc.oneof(
       {
         weight: 20,

@@ -24,7 +24,7 @@ const patience = { timeout: 45_000 };
 describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
   const workspace = new Workspace();
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
-  /** What went wrong in any page: nothing may. */
+  /** Errors in any page: there must be none. */
   const complaints: string[] = [];
   let browser: Browser;
 
@@ -100,7 +100,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await page.context().close();
   });
 
-  it("says that no step comes, and names who is at what", async () => {
+  it("the page says that no step comes, and names each actor's state", async () => {
     const stuck: ActorStatus = {
       actor: "rank-1",
       role: "rank",
@@ -131,7 +131,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await page.context().close();
   });
 
-  it("finds a run again whose server was started anew, and goes on with it", async () => {
+  it("finds a run again after its server restarted, and goes on with it", async () => {
     const tokenFile = join(folder, "token");
     const first = await Dashboard.open({ port: 0, tokenFile });
     const port = Number(new URL(first.url).port);
@@ -191,7 +191,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     for (const page of [light, dark]) await page.context().close();
   });
 
-  it("fits a telephone, shows a loss that is no number, and what a run is called as text, whatever that is", async () => {
+  it("the page fits a telephone, and shows a loss of NaN and any run's name as text", async () => {
     await using dashboard = await Dashboard.open({ port: 0 });
     const job = "<img src=x onerror=alert(1)>/a-rather-long-path-without-a-single-space-in-it.ts";
     dashboard.write(begun({ job }));
@@ -209,7 +209,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await page.context().close();
   });
 
-  it("asks who has no token for the whole address, and keeps the token out of the one that is shown", async () => {
+  it("asks a visitor without a token for the complete address, and hides the token from the address bar", async () => {
     await using dashboard = await Dashboard.open({ port: 0 });
     dashboard.write(begun({ job: "secret.ts" }));
     const { origin } = new URL(dashboard.url);

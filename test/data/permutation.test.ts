@@ -15,7 +15,7 @@ test("puts each of any number of things in a place of its own", () => {
   );
 });
 
-test("shuffles anew for every seed and every epoch, and the same way for the same ones", () => {
+test("a permutation differs for every seed and epoch, and is the same for the same ones", () => {
   expect(shuffled(100, 7, 3)).toEqual(shuffled(100, 7, 3));
   expect(shuffled(100, 7, 3)).not.toEqual(shuffled(100, 7, 4));
   expect(shuffled(100, 7, 3)).not.toEqual(shuffled(100, 8, 3));

@@ -81,7 +81,7 @@ describe("a text may come from", () => {
 });
 
 describe("a large text", () => {
-  test("encoded by a pool of threads gives the tokens of the whole", async () => {
+  test("text that a pool of threads encodes in pieces gives the tokens of the complete text", async () => {
     const sentence = "the ant and the hill'll then\n\n  hunt 12 plants, é🎭 <|endoftext|>the end ";
     const text = Array.from({ length: 80_000 }, (_, index) => `${sentence}${index % 99}\n`).join("");
     const path = await file("large.txt", text);
@@ -93,7 +93,7 @@ describe("a large text", () => {
 });
 
 describe("the cache", () => {
-  test("encodes a text once for each tokenizer, and anew when the text changes", async () => {
+  test("encodes a text once for each tokenizer, and again when the text changes", async () => {
     const source = await file("a.txt", "hello");
     const first = await prepareText({ source, tokenizer: "character", cacheDir });
     const again = await prepareText({ source, tokenizer: "character", cacheDir });
@@ -107,7 +107,7 @@ describe("the cache", () => {
     expect((await readdir(cacheDir)).length).toBe(6);
   });
 
-  test("makes a damaged file anew", async () => {
+  test("replaces a damaged file", async () => {
     const source = await file("a.txt", "hello world");
     const { tokens } = await prepareText({ source, tokenizer: "byte", cacheDir });
     const whole = await readFile(tokens.path);

@@ -209,7 +209,7 @@ describe("BuiltBatches", () => {
     [() => undefined as never, /to return a record of named tensors, got undefined/],
     [() => ({ x: [tensor([1])] }) as never, /x in batch\("train", 0, 2\) .* got an array of tensors/],
     [() => ({ x: new Map() }) as never, /x in .* to be a tensor, a record or plain values, got a Map/],
-  ])("refuses what is no batch", async (make, message) => {
+  ])("a batch of an unknown form is refused", async (make, message) => {
     await expect(counting(make).built.take(request, reader)).rejects.toThrow(message);
   });
 

@@ -16,7 +16,7 @@ describe("the sampler state", () => {
     expect([2, 3, 4].map((step) => samplesBefore(rewound, step))).toEqual([8, 24, 28]);
   });
 
-  it("takes no sample twice, however often it goes back", () => {
+  it("the sampler takes no sample twice, however often it goes back", () => {
     const jumps = fc.array(fc.tuple(fc.nat(6), fc.nat(6)), { maxLength: 6 });
     fc.assert(
       fc.property(jumps, (jumps) => {

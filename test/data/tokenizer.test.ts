@@ -92,7 +92,7 @@ describe("the character tokenizer", () => {
 });
 
 describe("a Hugging Face tokenizer", () => {
-  test("encodes piece by piece what the engine encodes whole", () => {
+  test("encodes pieces to the tokens that the engine gives for the complete text", () => {
     const tokenizer = new HuggingFaceTokenizer(miniGpt2);
     // A post-processor that does nothing forces the other path only where the split differs: so compare with a twin
     // whose special token asks for the slow path.

@@ -78,7 +78,7 @@ describe("a low-rank delta", () => {
     expect(() => tunedOf(["blocks"])).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
   });
 
-  it("leaves names, shapes and what is computed as they were, until it is trained", () => {
+  it("an untrained LoRA leaves names, shapes and results unchanged", () => {
     materialize(model, { seed: 1 });
     const before = logitsOf(model);
     const names = [...model.namedState()].map(([name, { shape }]) => `${name} ${shape}`);
@@ -109,7 +109,7 @@ describe("a low-rank delta", () => {
     expect(largest(logitsOf(model), apart)).toBeLessThan(1e-5);
   });
 
-  it("is saved and read again to the bit, with all that it was told", async () => {
+  it("a LoRA delta is saved and read again to the bit, with all its options", async () => {
     const options = {
       rank: 2,
       alpha: 5,
@@ -137,7 +137,7 @@ describe("a low-rank delta", () => {
     dematerialize(other);
   });
 
-  it("trains the new head of its task beside, and no map in it", () => {
+  it("a delta trains the new head of its task too, without a LoRA map in it", () => {
     const classifier = applyDelta(new BertForSequenceClassification(bert), lora({ target: "all-linear" }));
     const tuned = [...tunedState(classifier)];
     expect(tuned.filter(([, { role }]) => role === "model").map(([name]) => name)).toEqual([

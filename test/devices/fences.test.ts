@@ -62,7 +62,7 @@ afterEach(() => {
 });
 
 describe("numbers of a device", () => {
-  it("that are read later are waited for by who reads them, and by nobody else", () => {
+  it("only the reader of a tensor waits for it, and only when it reads", () => {
     for (const seed of seeds) {
       begin(seed);
       scope(() => {
@@ -153,7 +153,7 @@ describe("tensors between streams", () => {
     },
   );
 
-  it("are written again behind the copies that another device was told to make, by messages alone", async () => {
+  it("buffers are overwritten only after the copies that messages ordered another device to make", async () => {
     const rounds = 30;
     for (const seed of seeds.slice(0, 4)) {
       native().simSeed(seed);

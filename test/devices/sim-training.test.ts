@@ -16,7 +16,7 @@ const named = (...names: string[]) =>
     return found;
   });
 
-// What composes most of what has an order of its own on a device; `npm run matrix -- --device sim` tries every pair.
+// Combinations of most mechanisms that order work on a device; `npm run matrix -- --device sim` tries every pair.
 describe("training on the pretend device has the CPU's bits", () => {
   const matrix = new Matrix(workspace, "sim:0");
 

@@ -216,7 +216,7 @@ describe("the pretend device", () => {
     });
   });
 
-  it("poisons what is freed under another stream that did not record its use, and keeps it for one that did", () => {
+  it("memory freed under another stream is poisoned unless that stream recorded its use", () => {
     scope(() => {
       const read = (records: boolean) => {
         late.stream(4);
@@ -262,7 +262,7 @@ describe("the pretend device", () => {
     });
   });
 
-  it("tells an operator that failed late by its name, to whoever waits for it", () => {
+  it("reports an operator that failed late by its name, to every waiter", () => {
     scope(() => {
       const lookup = () => {
         late.stream(7);

@@ -18,7 +18,7 @@ describe("Exchange", () => {
     expect(await exchange.all("norm/4")).toEqual([10, 11]);
   });
 
-  it("keeps keys apart, so ranks may run through them in any order", async () => {
+  it("an exchange separates keys, so ranks may use them in any order", async () => {
     const exchange = new Exchange<number>(2);
     exchange.contribute("a", 0, 1);
     exchange.contribute("b", 1, 4);
@@ -34,14 +34,14 @@ describe("Exchange", () => {
     expect(exchange.pending()).toEqual([{ key: "reduce/7/2", missing: [0, 2] }]);
   });
 
-  it("forgets a key once it was whole and taken", async () => {
+  it("forgets a key once its parts were complete and taken", async () => {
     const exchange = new Exchange<number>(1);
     exchange.contribute("a", 0, 1);
     await exchange.all("a");
     expect(exchange.pending()).toEqual([]);
   });
 
-  it("lets nobody wait for ever once it is aborted", async () => {
+  it("an aborted exchange fails all waiters", async () => {
     const exchange = new Exchange<number>(2);
     exchange.contribute("a", 0, 1);
     const early = exchange.all("a");

@@ -19,7 +19,7 @@ describe("the hosts of a run as a tree", () => {
     expect(hostTree([0, 2, 0, 2], 1)).toEqual([{ ranks: [0, 2], below: [{ ranks: [1, 3], below: [] }] }]);
   });
 
-  it("are none where all ranks live on one host: each is told straight", () => {
+  it("a tree has no relays if all ranks are on one host: each rank receives orders directly", () => {
     expect(hostTree([0, 0, 0])).toEqual([]);
     expect(hostTree([])).toEqual([]);
   });

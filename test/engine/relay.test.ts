@@ -11,7 +11,7 @@ class World {
   /** How many messages went between one conductor or shard and another actor. */
   numMessages = 0;
   readonly all: Broadcast;
-  /** Of a rank of the world. */
+  /** A rank's failure, if one fails. */
   failure: { readonly rank: number; readonly error: Error } | undefined;
 
   constructor(hosts: readonly number[]) {
@@ -54,7 +54,7 @@ describe("what the conductor says to all ranks of many hosts", () => {
     expect(world.numMessages).toBe(2 * (SPREAD.length + SPREAD.length / 8));
   });
 
-  it("has beside what all are told what one alone is", async () => {
+  it("an order carries the part for one rank beside the part for all", async () => {
     const world = new World(SPREAD);
     const receivers = SPREAD.map((_, rank) => ({ checkpointer: rank as never }));
     await world.all.tell("shards", "snapshot", { step: 3, checkpointer: 0 as never }, receivers);
@@ -63,7 +63,7 @@ describe("what the conductor says to all ranks of many hosts", () => {
     );
   });
 
-  it("fails with what one rank has failed with, who is far down the tree, by its own code and words", async () => {
+  it("an order fails with the code and message of the one rank that failed, however deep in the tree", async () => {
     const world = new World(SPREAD);
     const message = { where: "rank-159", expected: "a loss", got: "none", hint: "return one" };
     world.failure = { rank: 159, error: new TroupeError("JOB_INVALID", message) };

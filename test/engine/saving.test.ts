@@ -29,7 +29,7 @@ function incarnation(ask: (at: unknown, order: SaveOrder) => Promise<unknown>): 
 /** A run whose saves end when the test says so. */
 class SlowDisk {
   readonly events: TroupeEventBody[] = [];
-  /** What who steers the run hears. */
+  /** Messages to the script that steers the run. */
   readonly heard: string[] = [];
   readonly orders: SaveOrder[] = [];
   /** The incarnation that a save was ordered at, of each. */
@@ -75,7 +75,7 @@ class SlowDisk {
     await new Promise(setImmediate);
   }
 
-  /** What was told, such as "started 2". */
+  /** Reports, such as "started 2". */
   get told(): string[] {
     return this.events.map((event) => `${event.kind.split(".")[1]} ${(event as { step: number }).step}`);
   }
@@ -106,7 +106,7 @@ describe("saving", () => {
     expect(fed[1]).not.toBe(fed[0]);
   });
 
-  it("declares what it will copy, and how many parts it waits for, before anything is copied", async () => {
+  it("a save declares its bytes and its number of parts before anything is copied", async () => {
     const disk = new SlowDisk();
     await disk.saving.begin(2);
     expect(disk.events).toEqual([{ kind: "checkpoint.started", step: 2, stagedBytes: 200, waitedMs: 0 }]);
@@ -128,7 +128,7 @@ describe("saving", () => {
     expect(disk.events[2]).toMatchObject({ waitedMs: expect.toSatisfy((ms: number) => ms > 0) });
   });
 
-  it("is left out while one is under way where the rule says so, and counted; never after the last step", async () => {
+  it("a save is skipped and counted while another is under way, if the rule says so, but never after the last step", async () => {
     const disk = new SlowDisk({ whenBusy: "skip" });
     await disk.saving.begin(2);
     expect(await disk.saving.begin(4)).toBeUndefined();
@@ -151,7 +151,7 @@ describe("saving", () => {
     expect(disk.heard).toEqual(["begun 2", "failed 2"]);
   });
 
-  it("asks what is kept beside tensors once the step is made and judged, not before", async () => {
+  it("a save reads its data beside tensors only after the step was reviewed", async () => {
     const made = Promise.withResolvers<void>();
     const disk = new SlowDisk({}, () => made.promise);
     await disk.saving.begin(2);
@@ -162,7 +162,7 @@ describe("saving", () => {
     expect(disk.orders).toMatchObject([{ state: { step: 2 } }]);
   });
 
-  it("that fails is told, and the next is as good as the first", async () => {
+  it("a save that fails is reported, and the next one succeeds", async () => {
     const disk = new SlowDisk();
     await disk.saving.begin(2);
     await disk.fail("no room");
@@ -186,7 +186,7 @@ describe("saving", () => {
     ]);
   });
 
-  it("refuses to copy more than it may", () => {
+  it("a save refuses to copy more than its limit", () => {
     expect(() => new SlowDisk({ maxStagedBytes: 199 })).toThrow(
       expect.objectContaining({ code: "CHECKPOINT_STAGING" }),
     );

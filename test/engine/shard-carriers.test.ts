@@ -76,7 +76,7 @@ const worlds: readonly (readonly [string, World])[] = [
   ],
 ];
 
-describe("the groups of shards that meet", () => {
+describe("the groups that shards join", () => {
   it.each(worlds)("are joined by all of their members, one after the other: %s", (_, world) => {
     const ofRanks = everyShard(world);
     for (const [rank, groups] of ofRanks.entries())

@@ -17,7 +17,7 @@ const stepped: RankStepped = {
 };
 
 describe("StepReport", () => {
-  it("times steps by when they were done, however late and close together they are told", () => {
+  it("times steps by their completion, however late and close together their reports arrive", () => {
     const told: EventOf<"step.finished">[] = [];
     const emit = (event: TroupeEventBody): void => {
       if (event.kind === "step.finished") told.push(event as EventOf<"step.finished">);

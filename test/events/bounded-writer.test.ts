@@ -47,7 +47,7 @@ function pipe() {
 }
 
 describe("a disk that is full", () => {
-  test("is told once; what finds no room is counted, and said where it is missing", async () => {
+  test("a full disk is reported once; lines that do not fit are counted, and the gap is marked", async () => {
     const disk = new Disk();
     const notice = (numLost: number) => `${numLost} lost\n`;
     const { writer, told } = writing(disk, { maxHeldBytes: 50, notice });
@@ -61,7 +61,7 @@ describe("a disk that is full", () => {
     expect(told.slice(1)).toEqual([{ kind: "output.resumed", output: "disk", numLost: 15 }]);
   });
 
-  test("is told again at the end with all that is lost for good, where it is full still", async () => {
+  test("a disk that stays full is reported again at the end, with the number of lost lines", async () => {
     const disk = new Disk();
     const { writer, told } = writing(disk, { maxHeldBytes: 50 });
     writer.write("out\n");
@@ -76,12 +76,12 @@ describe("a disk that is full", () => {
 });
 
 describe("a pipe", () => {
-  test("that nobody reads is refused, not waited for", () => {
+  test("a pipe without a reader is refused, not waited for", () => {
     const { path } = pipe();
     expect(() => RecordFile.open({ path: () => path })).toThrow(/ENXIO/);
   });
 
-  test("whose reader stops is given up at the end, and what it did not take is counted", async () => {
+  test("a pipe whose reader stops is closed at the end, and unread lines are counted", async () => {
     const { path, openReader } = pipe();
     const reader = openReader();
     const { writer, told } = writing(RecordFile.open({ path: () => path }), { patienceMs: 20 });
@@ -95,7 +95,7 @@ describe("a pipe", () => {
     expect(taken).toBeGreaterThan(0);
   });
 
-  test("whose reader has gone takes no more, and is told once and at the end", async () => {
+  test("a pipe whose reader has closed takes no more lines, and is reported once and at the end", async () => {
     const { path, openReader } = pipe();
     const reader = openReader();
     const { writer, told } = writing(RecordFile.open({ path: () => path }), { prompt: true });

@@ -16,7 +16,7 @@ class Screen {
     this.text += text;
   }
 
-  /** What a person sees: each line as it was last drawn. */
+  /** The visible lines, each as it was last drawn. */
   lines(): string[] {
     return this.text
       .split("\n")
@@ -53,7 +53,7 @@ describe("on a terminal", () => {
     ]);
   });
 
-  test("a run whose tokens nobody counts tells samples a second, and steps and evaluations each figure by its name", () => {
+  test("a run without token counts prints samples a second, and every figure of steps and evaluations by its name", () => {
     const { screen, sink } = run(true);
     const named = { losses: { labels: 1.8, auxiliary: 0.0123 }, metrics: { "right\u001b\n": 0.25 } };
     sink.write(stamped("step.finished", { tokensPerSecond: undefined, ...named }));
@@ -159,7 +159,7 @@ describe("elsewhere", () => {
     ]);
   });
 
-  test("a loss that is not a number is told without a limit, as there is none", () => {
+  test("a loss of NaN is printed without a limit, as there is none", () => {
     const { screen, sink } = run(false);
     const wrong = {
       anomaly: "loss-not-finite",

@@ -38,7 +38,7 @@ function block(durationMs: number): void {
 }
 
 describe("emitting", () => {
-  test("stamps go on as they did when somebody sets the wall clock", () => {
+  test("time stamps continue unchanged when the wall clock is set", () => {
     const stamps: number[] = [];
     const hub = new EventHub();
     hub.addSink({ write: ({ timeMs }) => void stamps.push(timeMs), close: async () => {} });
@@ -49,7 +49,7 @@ describe("emitting", () => {
     wall.mockReturnValue(startMs + 3_600_000);
     hub.emit(step(3));
     expect(stamps).toEqual(stamps.toSorted((a, b) => a - b));
-    // Nobody waits for long here; an hour it is not.
+    // The test takes less than an hour.
     expect((stamps.at(-1) as number) - startMs).toBeLessThan(600_000);
   });
 
@@ -199,7 +199,7 @@ describe("a subscriber that throws", () => {
 });
 
 describe("a subscriber that is slow", () => {
-  test("gets at most about a fifth of the thread, and others of the thread the rest", async () => {
+  test("a slow subscriber gets at most about a fifth of the thread, and the rest stays for others", async () => {
     const hub = new EventHub({ capacity: 4 });
     let subscriberMs = 0;
     hub.events$.subscribe(() => {
@@ -221,7 +221,7 @@ describe("a subscriber that is slow", () => {
     await hub.close();
   });
 
-  test("loses the oldest events, is told how many, and never the last", async () => {
+  test("a slow subscriber loses the oldest events, learns their number, and always receives the last", async () => {
     const hub = new EventHub({ capacity: 10 });
     const seen: TroupeEvent[] = [];
     const written: TroupeEvent[] = [];
@@ -237,7 +237,7 @@ describe("a subscriber that is slow", () => {
     expect(seen.at(-1)?.kind).toBe("run.finished");
   });
 
-  test("leaves memory flat: 200,000 events that it does not take cost no more than the first 40,000", async () => {
+  test("a subscriber that takes no events leaves memory flat: 200,000 events cost no more than the first 40,000", async () => {
     const hub = new EventHub();
     const subscription = hub.events$.subscribe(() => block(20));
     const heldAfter = async (numEvents: number) => {
@@ -288,7 +288,7 @@ describe("the async iterator", () => {
     expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });
 
-  test("loses the oldest events where its reader is behind, and counts them", async () => {
+  test("a stream whose reader is behind loses the oldest events, and counts them", async () => {
     const hub = new EventHub();
     const events = hub.events({ buffer: 5 });
     for (let index = 1; index <= 12; index++) hub.emit(step(index));
@@ -323,7 +323,7 @@ describe("the async iterator", () => {
 });
 
 describe("listeners of one kind", () => {
-  test("refuses what is no function", () => {
+  test("subscribing refuses an observer that is no function", () => {
     const { listeners } = new EventHub();
     expect(() => listeners.on("step.finished", undefined as never)).toThrow(
       "[on] expected a listener, got undefined",
@@ -450,7 +450,7 @@ describe("a sink that fails", () => {
     expect(warnings).toEqual([expect.stringContaining("close() of sink Tracker failed")]);
   });
 
-  test("to answer delays no other sink, keeps a bounded number of events, and is given up when its time is up", async () => {
+  test("a sink that is slow to answer delays no other sink, keeps a bounded number of events, and is closed at its deadline", async () => {
     const hub = new EventHub({ capacity: 10 });
     const seen: TroupeEvent[] = [];
     hub.addSink({ write: (event) => seen.push(event), close: () => {} });

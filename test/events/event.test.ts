@@ -8,7 +8,7 @@ import { describeEvent } from "../../src/job/events/words/describe-event.ts";
 import { samples, stamped } from "./samples.ts";
 
 const kinds = Object.keys(samples) as EventKind[];
-/** What a number may be called that is neither a measure with its unit nor a place or a count. */
+/** Names of numbers that are no measure with a unit, no place and no count. */
 const bareNumbers =
   /^(schemaVersion|step|steps|firstStep|index|seed|zero|incarnation|pid|rank|count|value|limit|min|max|sum|sumOfSquares|learningRate|gradientNorm|lossScale|overlap)$/;
 const withUnit = /(Ms|Nats|Bytes|PerSecond|Index)$|^num[A-Z]/;
@@ -33,13 +33,13 @@ test.each(kinds)("%s is plain data: it crosses threads and JSON unchanged", (kin
   expect(toJson(event)).not.toContain("\n");
 });
 
-test.each(kinds)("%s is told to people without control characters, or not at all", (kind) => {
+test.each(kinds)("%s is printed for people without control characters, or not at all", (kind) => {
   const text = describeEvent(stamped(kind))?.text ?? "";
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those must not be there
   expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f]/);
 });
 
-test("a run is told with its devices, where they are not the host", () => {
+test("a run's start names its devices, if they are not the host", () => {
   const run = stamped("run.started");
   expect(describeEvent(run)?.text).not.toContain(" on ");
   const spread = { ...run, devices: ["cuda:0", "cuda:0", "cuda:1", "cuda:1"] };

@@ -20,7 +20,7 @@ describe("a line of JSON", () => {
     );
   });
 
-  test("has all 17 digits of a loss that needs them, and a word for what is no number", () => {
+  test("a loss has all 17 digits if it needs them, and is a string if it is NaN or infinite", () => {
     expect(toJson(stamped("step.finished", { lossNats: 0.1 + 0.2 }))).toContain(
       '"lossNats":0.30000000000000004,',
     );
@@ -70,7 +70,7 @@ describe("the sink", () => {
     await rm(folder, { recursive: true });
   });
 
-  test("writes together what comes within the time that it was given", async () => {
+  test("the sink writes lines together that come within its interval", async () => {
     const chunks: string[] = [];
     const stream = new Writable({
       write(chunk: Buffer, _, done) {
@@ -86,7 +86,7 @@ describe("the sink", () => {
     expect(chunks[0]?.trim().split("\n")).toHaveLength(3);
   });
 
-  test("leaves a file whole where the process ends before the time has come, and closes nothing", async () => {
+  test("leaves a valid file if the process ends early, and closes nothing", async () => {
     const folder = await mkdtemp(join(tmpdir(), "troupe-events-"));
     const path = join(folder, "events.jsonl");
     const script = `
@@ -102,7 +102,7 @@ describe("the sink", () => {
     await rm(folder, { recursive: true });
   });
 
-  test("never waits for a stream that takes nothing: it holds a bounded number of lines, then leaves them out", async () => {
+  test("the sink never waits for a stream that takes nothing: it holds a bounded number of lines, then drops further ones", async () => {
     let resume: (() => void) | undefined;
     let isOpen = false;
     const chunks: string[] = [];
@@ -138,7 +138,7 @@ describe("the sink", () => {
     await sink.close();
   });
 
-  test("holds up no one on a pipe that nobody reads, nor on one that was closed", async () => {
+  test("the sink blocks nothing on a pipe without a reader, or on a closed one", async () => {
     const script = `
       import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/job/events/sinks/json-lines-sink.ts", import.meta.url).href)};
       const sink = jsonLinesSink(1);
@@ -154,7 +154,7 @@ describe("the sink", () => {
       child.on("message", (message) => {
         said.push(message);
         if (message === "closed") return resolve();
-        // A megabyte was written into a pipe of 64 KiB that nobody reads, and the process still answers.
+        // A megabyte was written into a pipe of 64 KiB without a reader, and the process still answers.
         child.stdout?.destroy();
         child.send("close");
       });

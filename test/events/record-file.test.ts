@@ -64,7 +64,7 @@ describe("the record in a run's folder", () => {
     expect(linesOf(path)).toEqual(["two"]);
   });
 
-  test("follows no link: what that leads to stays as it is", async () => {
+  test("the record file follows no link, and leaves the link's target unchanged", async () => {
     const { above, path, write } = record();
     const mine = join(above, "mine");
     writeFileSync(mine, "mine\n");

@@ -5,7 +5,7 @@ import { EventHub, type EventStreamOptions } from "../../src/job/events/hub/even
 import { ofKind } from "../../src/job/events/hub/select-events.ts";
 import { samples } from "./samples.ts";
 
-/** What a stream of these options has received after ten steps, one in 100 ms, each followed by a saved checkpoint. */
+/** The events that a stream of these options has received after ten steps, one in 100 ms, each followed by a saved checkpoint. */
 async function received(options: EventStreamOptions): Promise<TroupeEvent[]> {
   let nowMs = 0;
   const hub = new EventHub({ clock: () => nowMs });
@@ -30,7 +30,7 @@ describe("events({ kinds, sample, buffer })", () => {
     expect(events.map(({ kind }) => kind)).toEqual(Array(10).fill("checkpoint.saved"));
   });
 
-  test("takes every so-many-th of a kind, beginning with the first, and all of the others", async () => {
+  test("takes every n-th event of a kind, beginning with the first, and all events of other kinds", async () => {
     const events = await received({ sample: { "step.finished": { every: 4 } } });
     expect(stepsOf(events, "step.finished")).toEqual([1, 5, 9]);
     expect(stepsOf(events, "checkpoint.saved")).toHaveLength(10);
@@ -45,7 +45,7 @@ describe("events({ kinds, sample, buffer })", () => {
     expect(stepsOf(events, "checkpoint.saved")).toEqual([1]);
   });
 
-  test("counts only what was wanted against the buffer", async () => {
+  test("only selected events count against the buffer", async () => {
     expect(stepsOf(await received({ kinds: ["step.finished"], buffer: 3 }), "step.finished")).toEqual([
       8, 9, 10,
     ]);

@@ -104,7 +104,7 @@ function checkGradients(model: TaskModel, { state }: Golden): void {
   for (const [name, { tensor }] of model.namedParameters()) {
     const gradient = expected.get(bare(name));
     expected.delete(bare(name));
-    // What is frozen has a gradient in neither, nor what no output depends on.
+    // Neither side has gradients of frozen parameters, or of those that no output depends on.
     if (gradient === undefined) expect(tensor.grad, name).toBeNull();
     else expect(errorOf(tensor.grad as Tensor, gradient, floor), name).toBeLessThan(1e-5);
   }

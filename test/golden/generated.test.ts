@@ -13,7 +13,7 @@ import {
 } from "../../src/library/models/index.ts";
 import { declareGolden, type GoldenFolder, goldenFolders, loadGolden } from "./golden.ts";
 
-/** What make-generated.py writes of a reference state. */
+/** The output of make-generated.py for a reference state. */
 interface Generated {
   /** Digest of its config.json and weights: another state may lie there under the same name. */
   readonly sha256: string;

@@ -21,7 +21,7 @@ import { sharedPath } from "../fixtures/shared.ts";
 
 /** A folder of a tiny model that Hugging Face's transformers wrote, with what it computes. */
 export interface GoldenFolder {
-  /** What tests are titled by. */
+  /** The name in titles of tests. */
   readonly name: string;
   readonly path: string;
   /** Where config.json and the weights lie: the folder, or its `base` where a delta stands on that. */
@@ -29,13 +29,13 @@ export interface GoldenFolder {
   /** The folder of a delta, as peft writes it; undefined where everything is trained. */
   readonly adapter: string | undefined;
   readonly config: Readonly<Record<string, unknown>>;
-  /** What the model is for; undefined where its architecture says nothing. */
+  /** The model's task; undefined if its architecture names none. */
   readonly task: Task | undefined;
   /** Why it cannot be tested; undefined where it can. */
   readonly lacks: string | undefined;
 }
 
-/** What a folder holds beside the model. */
+/** The reference values in a folder beside the model. */
 export interface Golden {
   /** `input.*`, `output.*` and `grad.*`, int64 or float32. */
   readonly state: ReadonlyMap<string, Tensor>;
@@ -107,7 +107,7 @@ export async function loadGolden(
   await loadDelta(adapter, model);
 }
 
-/** What a gradient's parameter is called by the model, in words of which neither's prefix is a part. */
+/** Maps a gradient's name to the model's parameter name, both without their prefixes. */
 export function bareNames(model: TaskModel): (name: string) => string {
   const bare = bareName(model.stateNaming);
   return (name) => {
@@ -144,7 +144,7 @@ export function batchOf(state: ReadonlyMap<string, Tensor>): Record<string, Tens
   return named(state, "input.");
 }
 
-/** The same without what is asked for, of which a decoder reads what lies before each position. */
+/** The same without the targets, from which a decoder reads the tokens before each position. */
 export function questionOf(
   batch: Readonly<Record<string, Tensor>>,
   config: GoldenFolder["config"],
@@ -157,7 +157,7 @@ export function questionOf(
   return { decoderInputIds: shiftRight(labels, start, padding), ...question };
 }
 
-/** What the model answers, as our models name it. */
+/** The model's outputs, by our models' names. */
 export function outputsOf(state: ReadonlyMap<string, Tensor>): Record<string, Tensor> {
   return named(state, "output.");
 }

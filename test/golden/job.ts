@@ -1,5 +1,5 @@
-// Reference models on their one batch, as a job: every replica reads the whole batch, so the mean over the replicas is the
-// reference's own gradient. In evaluation the outputs are held to the reference's.
+// Reference models on their one batch, as a job: every replica reads the complete batch, so the mean over the replicas is the
+// reference's own gradient. In evaluation the outputs are compared with the reference's.
 import { AdamW, type Dataset, defineJob, ops, type Tensor, tensor } from "troupe";
 import { relativeError } from "./golden.ts";
 import {

@@ -54,7 +54,7 @@ afterAll(async () => {
 });
 const recipeOf = ({ name }: GoldenFolder) => (golden.get(name) as Golden).recipe;
 
-/** What a run told of each of its models. */
+/** The figures that a run reported of each of its models. */
 interface Told {
   /** By model, of every step. */
   readonly losses: readonly (readonly number[])[];

@@ -14,7 +14,7 @@ import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
 import { tensor } from "../../src/compute/tensor/index.ts";
 import { batchOf, declareGolden, type GoldenFolder, loadGolden, outputsOf, questionOf } from "./golden.ts";
 
-/** What a job is told of a folder. Plain data. */
+/** The facts of a folder for a job. Plain data. */
 export type GoldenModel = Pick<GoldenFolder, "name" | "path" | "base" | "adapter" | "task">;
 
 /**
@@ -76,7 +76,7 @@ function configIn({ base }: GoldenModel): GoldenFolder["config"] {
   return JSON.parse(readFileSync(join(base, "config.json"), "utf8"));
 }
 
-/** Numbers of a golden file, read once: a batch is made of them anew each time it is asked for. */
+/** Numbers of a golden file, read once: a batch is made of them again for each request. */
 export interface GoldenNumbers {
   /** By `input.*` and `output.*`. */
   readonly tensors: ReadonlyMap<

@@ -23,7 +23,7 @@ export function onGpu(tensor: Tensor): Tensor {
   return tensor.requiresGrad ? copy.requiresGrad_() : copy;
 }
 
-/** What a GPU gave, for comparing. */
+/** Copies a GPU's result to the host, for comparing. */
 export function back(tensor: Tensor): Tensor {
   return tensor.detach().onto("cpu");
 }
@@ -61,12 +61,12 @@ export function expectLike(actual: Tensor, expected: Tensor, nearness: Nearness,
   expect(a.sub(b).abs().max().item() / scale, what).toBeLessThanOrEqual(nearness);
 }
 
-/** What an operator is given on either device, and how near the GPU must come to the host. */
+/** An operator's inputs on either device, and the tolerance between GPU and host. */
 export interface Comparison {
   readonly inputs: readonly Tensor[];
   readonly run: (...inputs: Tensor[]) => Tensor | readonly Tensor[];
   readonly forward: Nearness;
-  /** Of the inputs that ask for gradients, in their order; the last holds for the rest. */
+  /** Tolerances of the gradients, in the order of the inputs that require them; the last holds for the rest. */
   readonly backward?: readonly Nearness[];
 }
 

@@ -257,7 +257,7 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       compare({ inputs, run, forward: 2 * near(dtype), backward: [8 * near(dtype)] });
     });
 
-    it("see what is infinite or not a number, wherever it lies", () => {
+    it("kernels find infinities and NaN at any place", () => {
       const fine = normal([1000], 1, { dtype });
       withKernels(() => expect(troupe.allFinite([onGpu(fine), onGpu(fine)])).toBe(true));
       for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {

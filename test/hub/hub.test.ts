@@ -93,7 +93,7 @@ describe("a hub", () => {
     expect(await find(`bert-base-cased@${LocalHub.commit}`)).toBe(folder);
   });
 
-  it("opens no socket offline, whatever is asked of it, and finds what is here", async () => {
+  it("an offline hub opens no socket for any request, and finds cached files", async () => {
     for (const variable of ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
       expect(await refusal("bert-base-cased", { [variable]: "1" })).toMatch(
         /^\[hub\] expected a model: .* got bert-base-cased/,
@@ -119,7 +119,7 @@ describe("a hub", () => {
     expect(ranges.length).toBeGreaterThan(1);
   });
 
-  it("keeps what has come of a download that was given up, which no name leads to, and goes on from there in a later run", async () => {
+  it("an interrupted download keeps its partial file under no model's name, and a later run continues it", async () => {
     hub.cuts.push(...Array.from({ length: 12 }, (_, index) => (index < 2 ? 1 << 20 : 0)));
     const message = await refusal("bert-base-cased");
     expect(message).toMatch(
@@ -145,7 +145,7 @@ describe("a hub", () => {
     expect(readdirSync(blobs()).filter((name) => name.length !== 40)).toEqual([]);
     hub.corrupts = false;
     const folder = await find("bert-base-cased");
-    // What an earlier try left was another's: it is thrown away, and fetched once more.
+    // The partial file of an earlier try is another file's: it is deleted, and fetched again.
     const blob = readdirSync(blobs()).find((name) => name.length === 64) as string;
     rmSync(join(folder, "model.safetensors"));
     rmSync(join(blobs(), blob));
@@ -181,7 +181,7 @@ describe("a hub", () => {
     );
   });
 
-  it("is shown a token by itself alone, and opens what is gated and private to it", async () => {
+  it("only the hub itself receives the token, which opens gated and private repositories", async () => {
     for (const name of ["acme/gated", "acme/private"])
       expect(readFileSync(join(await find(name, { HF_TOKEN: LocalHub.token }), "config.json"), "utf8")).toBe(
         config,
@@ -284,7 +284,7 @@ describe("a hub", () => {
     },
   );
 
-  it("is asked for what is lacking of a snapshot alone", async () => {
+  it("only the missing files of a snapshot are requested", async () => {
     const folder = await find("bert-base-cased");
     rmSync(join(folder, "model.safetensors"));
     hub.requests.length = 0;

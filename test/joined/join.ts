@@ -8,6 +8,6 @@ await joinModules({
   folder,
   named: "ts",
   url: (module) => JSON.stringify(pathToFileURL(module).href),
-  // What every thread imports: 30 modules.
+  // Packages that every thread imports: 30 modules.
   packages: /^(rxjs|msgpackr|eventemitter3|@huggingface\/tokenizers)\b/,
 });

@@ -1,4 +1,4 @@
-// Loaded first into every process and thread of the tests: whoever imports a file of src/ gets it from the joined modules in the
+// Loaded first into every process and thread of the tests: imports of files of src/ are resolved to the joined modules in the
 // folder of JOINED_SOURCES; JOINED_OF says of which src/, where it is another checkout's. Every module keeps the address of its file. Node's loader spends 0.3 ms on each of 450 modules, and
 // a run of two ranks has seven threads: more than half of a small run's processor time.
 import { existsSync, readFileSync } from "node:fs";

@@ -23,7 +23,7 @@ export function joinInto(folder: string, sources?: string): Readonly<Record<stri
   };
 }
 
-/** Whether this process loads the product's modules joined, or was told to load them as they are written. */
+/** Whether this process loads the product's modules joined, and not as they are written. */
 export function isJoined(): boolean {
   return process.env.JOINED_SOURCES !== undefined;
 }

@@ -42,7 +42,7 @@ class State {
     this.v = v;
   }
 
-  /** One segment over the whole unless told otherwise. */
+  /** One segment over the complete tensor by default. */
   step(
     gradient: Tensor,
     step: number,

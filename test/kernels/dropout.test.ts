@@ -20,12 +20,12 @@ describe("dropout", () => {
     expectSame(gradient as Tensor, drop(ones([33, 65])));
   });
 
-  it("depends on the position alone: a part masked by itself equals that part of the whole", () => {
+  it("a dropout mask depends on the position alone: a part masked by itself equals that part of the complete tensor", () => {
     const whole = drop(ones([1000]));
     expectSame(drop(ones([301]), 0.3, 77), whole.narrow(0, 77, 301));
   });
 
-  it("masks a part of each row as the whole masks it, in backward too", () => {
+  it("masks a part of each row as the complete rows are masked, in backward too", () => {
     const whole = drop(ones([7, 400]));
     const part = ones([7, 100]).requiresGrad_();
     const masked = drop(part, 0.3, 200, 100, 400);

@@ -28,7 +28,7 @@ describe("chunk_square_sums", () => {
     },
   );
 
-  it("gives a chunk the same bits whoever holds it, for every number of threads", () => {
+  it("sums of a chunk have the same bits on every rank, for every number of threads", () => {
     const flat = normal([300_000], 1);
     setNumThreads(2);
     const whole = ops.troupe.chunkSquareSums(flat);
@@ -82,7 +82,7 @@ describe("collect_gradients_", () => {
     expectSame(flat, expected);
   });
 
-  it("adds to what is there when told to, and leaves the missing", () => {
+  it("adds to present gradients on request, and ignores missing ones", () => {
     const flat = full([100], 9);
     ops.troupe.collectGradients_(flat, gradients, offsets, true);
     expectSame(flat, expected.add(9));

@@ -13,7 +13,7 @@ const float64 = { dtype: "float64" } as const;
 const blocksOf = (chunks: readonly number[]) =>
   chunks.map((count) => ({ sliceNumel: count * SLICE_ALIGNMENT }) as FlatBlock);
 
-/** What ranks tell each other: a row each, sums that differ by many orders of magnitude, and three values behind them. */
+/** The ranks' statistics: a row each, sums that differ by many orders of magnitude, and three values behind them. */
 function sharesOf(members: number, chunks: readonly number[], kinds: number): Float64Array[] {
   const length = kinds * chunks.reduce((sum, count) => sum + count, 0) + 3;
   return Array.from({ length: members }, (_, member) =>
@@ -39,7 +39,7 @@ describe("sum_square_sums", () => {
     },
   );
 
-  it("refuses fewer sums than were told of", () => {
+  it("refuses fewer sums than announced", () => {
     expect(refusal(() => troupe.sumSquareSums(zeros([5], float64), 1, [6], 1))?.message).toMatch(
       /6 sums or more, got 5/,
     );

@@ -175,7 +175,7 @@ describe("masked_attention", () => {
   });
 });
 
-/** Where the weights of a piece stand in the whole, and what is drawn there. */
+/** The places of a piece's weights in the complete tensor, and the draws there. */
 interface Draw {
   readonly p: number;
   readonly offset?: number;
@@ -206,7 +206,7 @@ function attendDropped(
   );
 }
 
-/** What weights are multiplied by: the dropout operator's own answer to ones. */
+/** The factors of the weights: the dropout operator's own result for ones. */
 function factorsOf({ sizes: [batch, heads, , rows, keys] }: Given, p: number): Tensor {
   const whole = batch * heads * rows * keys;
   return ops.troupe.dropout(ones([batch, heads, rows, keys]), p, 17, 5, 0, whole, whole);

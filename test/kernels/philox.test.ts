@@ -15,7 +15,7 @@ describe("philox", () => {
     expect(words).toEqual([0x6627e8, 0xe169c5, 0xbc57ac, 0x9b00db]); // the upper 24 of 32 bits
   });
 
-  it("depends on the position alone: a part drawn by itself equals that part of the whole", () => {
+  it("a random number depends on its position alone: a part drawn by itself equals that part of the complete tensor", () => {
     const whole = normals([5000], 0);
     for (const [begin, length] of [
       [0, 1],

@@ -31,7 +31,7 @@ describe.skipIf(!nativeInfo().gloo)("a process that comes in a lost one's place 
     });
   });
 
-  it("is not waited for where the launcher gives no place anew, or none was lost lately", async () => {
+  it("a lost host is not waited for if the launcher never reassigns places, or none was lost lately", async () => {
     const master = { host: "127.0.0.1", port: await freePort() };
     const of = (replacesLost: boolean): Launch => ({
       ...{ by: "Slurm", rank: 0, size: 2, localRank: 0, localSize: 1 },

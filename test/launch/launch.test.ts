@@ -59,7 +59,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect(member.events).toEqual([]);
   });
 
-  it("meet in groups on their own hosts: in the store of the launch hosts find each other, and no rank comes there", async () => {
+  it("ranks join groups at stores of their own hosts; only hosts use the launcher's store", async () => {
     using kept = keepStore();
     let said = "";
     const between = createServer((member) => {
@@ -82,7 +82,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
     between.close();
     expect(said).toContain("troupe/");
-    // What each of a group says first: `meet` of native/comm/rendezvous.cc.
+    // The first key that each member of a group sets (native/comm/rendezvous.cc).
     expect(said).not.toContain("/size");
   });
 
@@ -102,7 +102,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     },
   );
 
-  it("name the host that dies, start its ranks again on what is left, and repeat the losses to the last digit", async () => {
+  it("hosts name the one that dies, start its ranks again on the others, and repeat the losses to the last digit", async () => {
     const options = ["--ranks", "2", "--zero", "3", "--steps", "12", "--checkpoint-in-memory-every", "2"];
     const { head, member } = await startTwo(...options);
     using _ = head;
@@ -317,7 +317,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect(existsSync(folder)).toBe(false);
   });
 
-  it("are told that their port is another's, and that ranks of several hosts are processes, one each at least", async () => {
+  it("hosts learn that their port is taken, and that ranks of several hosts are processes, at least one on each", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as { readonly port: number };

@@ -8,7 +8,7 @@ import { tinyJob, type Workspace } from "../fixtures/run-tiny.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 
-/** A port that nobody listens at. */
+/** A port without a listener. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen({ host: "127.0.0.1", port: 0 });
   await once(server, "listening");
@@ -50,7 +50,7 @@ export class LaunchedRun {
   readonly #ended: Promise<number | null>;
   #waiting: { readonly matches: (event: TroupeEvent) => boolean; readonly resolve: () => void }[] = [];
 
-  /** @param command - what comes before `troupe run`'s own arguments; Node by default */
+  /** @param command - the command before `troupe run`'s own arguments; Node by default */
   constructor(
     workspace: Workspace,
     env: Readonly<Record<string, string>>,
@@ -82,7 +82,7 @@ export class LaunchedRun {
     return this.#ended;
   }
 
-  /** Of the steps, the last that was told for each. */
+  /** The last loss that was reported for each step. */
   get losses(): number[] {
     const losses: number[] = [];
     for (const event of this.events)
@@ -90,7 +90,7 @@ export class LaunchedRun {
     return losses;
   }
 
-  /** Resolves once such an event has been told; rejects where it ends before. */
+  /** Resolves once such an event has been reported; rejects if the run ends before. */
   async until(matches: (event: TroupeEvent) => boolean): Promise<void> {
     if (this.events.some(matches)) return;
     const told = new Promise<void>((resolve) => this.#waiting.push({ matches, resolve }));

@@ -8,7 +8,7 @@ import { LaunchedRun } from "./launched-hosts.ts";
 import { TwoHosts, whyNoNamespaces } from "./namespaces.ts";
 
 const reason = nativeInfo().gloo ? whyNoNamespaces() : "the addon has no Gloo";
-// Loud: nobody is to take what was not tried for what holds.
+// A loud message, so that a skipped test is not taken for a passed one.
 if (reason !== undefined)
   process.stderr.write(`test/launch/namespaces: SKIPPED, no hosts can be made here: ${reason}\n`);
 

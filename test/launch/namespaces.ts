@@ -43,7 +43,7 @@ export class TwoHosts implements Disposable {
   }
 
   /**
-   * What runs a program on a host: put before it.
+   * The command that runs a program on a host, as a prefix.
    * @param own - a folder that lies elsewhere on host 1: in `<own>-b`
    */
   command(host: 0 | 1, program: string, own?: string): readonly string[] {
@@ -64,7 +64,7 @@ export class TwoHosts implements Disposable {
     ];
   }
 
-  /** Nothing gets from one to the other any more, and nobody is told. */
+  /** Drops everything between the two hosts, without notice to either. */
   cut(): void {
     this.#within(1, "link", "set", this.#cable(1), "down");
   }
@@ -154,7 +154,7 @@ export class TwoHosts implements Disposable {
   }
 }
 
-/** What the namespaces of a process begin with: no other process, now or later, has its number and its start. */
+/** The prefix of the names of a process's namespaces: no other process, now or later, has its number and its start. */
 function mark(pid: number | string = "self"): string {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const [number = ""] = stat.split(" ");
@@ -187,7 +187,7 @@ function markOf(pid: string): string | undefined {
   }
 }
 
-/** Others may sweep at the same time: whoever comes second finds nothing. */
+/** Others may sweep at the same time: the second finds nothing. */
 function remove(name: string): void {
   const inside = spawnSync("ip", ["netns", "pids", name], { encoding: "utf8" });
   for (const pid of inside.stdout.split(/\s+/).filter(Boolean)) spawnSync("kill", ["-9", pid]);

@@ -65,7 +65,7 @@ it.each([
     },
   ],
   [
-    "Slurm's, whose first node is where all meet",
+    "Slurm's, whose first node has the rendezvous",
     {
       SLURM_PROCID: "1",
       SLURM_STEP_NUM_TASKS: "2",
@@ -129,12 +129,12 @@ it.each([
   ],
   ["a port that is none", { ...torchrun, MASTER_PORT: "0" }, /MASTER_PORT to be a port/],
   [
-    "hosts that nobody says where to meet",
+    "hosts without a rendezvous address",
     { RANK: "0", WORLD_SIZE: "2" },
     /MASTER_ADDR, the host of the store/,
   ],
   [
-    "hosts of MPI that nobody says where to meet",
+    "hosts of MPI without a rendezvous address",
     { OMPI_COMM_WORLD_RANK: "0", OMPI_COMM_WORLD_SIZE: "2" },
     /mpirun -x MASTER_ADDR=HOST/,
   ],

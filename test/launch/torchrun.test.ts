@@ -43,7 +43,7 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
     return new LaunchedRun(workspace, env, all, command);
   }
 
-  it("starts a run on two nodes, which meets in its agent's store and trains as one host does", async () => {
+  it("starts a run on two nodes, which joins through its agent's store and trains as one host does", async () => {
     const port = await freePort();
     using first = agent(port, "2", ["--steps", "4"]);
     using second = agent(port, "2", ["--steps", "4"]);
@@ -72,7 +72,7 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
       "--resume",
       "auto",
     ];
-    // Of a step that takes a while there are not thousands to make again by one host.
+    // Slow steps, so that one host need not repeat thousands of them.
     const args = ["--steps", "100000", "--slow-reduce", "40", ...saving];
     const started = [agent(port, "1:2", args, env)];
     using first = started[0] as LaunchedRun;
@@ -101,7 +101,7 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
     expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, steps: losses.length }));
   });
 
-  it("brings a node to a run of one, which saves and goes on with both to the same losses", async () => {
+  it("adds a node to a run of one, which saves and continues on both with the same losses", async () => {
     const port = await freePort();
     // With a shared store torch 2.13 tells the second no address.
     const env = { TORCH_DISABLE_SHARE_RDZV_TCP_STORE: "1" };

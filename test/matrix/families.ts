@@ -9,7 +9,7 @@ export interface Column {
   readonly only?: RegExp;
 }
 
-/** What became of a family under a column. */
+/** The result of a family under a column. */
 export interface Cell {
   readonly family: string;
   readonly column: string;

@@ -1,11 +1,11 @@
-// Run by compare.ts, once for each tree: trains the combinations that it is told, and answers with the losses of every run.
+// Run by compare.ts, once for each tree: trains the combinations that it receives, and answers with the losses of every run.
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Matrix } from "./matrix.ts";
 import type { Switch } from "./switches.ts";
 
-/** What compare.ts uses of a tree, which may be an older one. */
+/** The modules of a tree that compare.ts uses; it may be an older tree. */
 interface Tree {
   readonly Workspace: typeof Workspace;
   readonly Matrix: typeof Matrix;

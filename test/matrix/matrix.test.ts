@@ -10,7 +10,7 @@ const named = (...names: string[]) =>
     return found;
   });
 
-// What composes most different machinery and no other test composes; `npm run matrix` tries every pair.
+// Combinations of very different mechanisms that no other test combines; `npm run matrix` tries every pair.
 describe("switches compose", () => {
   const workspace = new Workspace();
   const matrix = new Matrix(workspace);

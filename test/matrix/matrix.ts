@@ -2,7 +2,7 @@ import type { RuntimeOptions } from "../../src/entries/index.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 import type { Switch } from "./switches.ts";
 
-/** What became of one combination. */
+/** The result of one combination. */
 export interface Outcome {
   readonly names: readonly string[];
   /** Whether every loss has the bits of the run without the switches that promise to change nothing. */

@@ -1,14 +1,14 @@
 import { tmpdir } from "node:os";
 import type { RuntimeOptions } from "../../src/entries/index.ts";
 
-/** What a switch turns on, and what may change by it. */
+/** A switch: its options, and the results that it may change. */
 export interface Switch {
   readonly name: string;
-  /** Of two switches of one kind only one can be on. */
+  /** Only one switch of a kind can be on. */
   readonly kind: string;
   readonly options?: RuntimeOptions;
   readonly config?: Readonly<Record<string, unknown>>;
-  /** What is trained in place of the tiny GPT's job. */
+  /** The job that is trained in place of the tiny GPT's. */
   readonly job?: URL;
   /**
    * "nothing": the same bits as without it. "order": sums are added in another order than on one rank. "mathematics":

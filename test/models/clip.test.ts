@@ -15,7 +15,7 @@ describe("CLIP's loss among replicas", () => {
     ["four, their parameters split", { ranks: 4, zero: 3 }],
     ["two, of two ranks each that split its layers", { ranks: 4, tp: 2, zero: 1 }],
     ["two, in processes", { ranks: 2, zero: 2, placement: "process" }],
-  ])("is one replica's with the whole batch, gradients too: %s", async (_, options) => {
+  ])("is one replica's with the complete batch, gradients too: %s", async (_, options) => {
     const [got, whole] = [await losses(options), await losses({ ranks: 1 })];
     expect(got).toHaveLength(6);
     // Another order of sums, some 1e-7, which six steps of training let grow.
@@ -32,7 +32,7 @@ describe("CLIP's loss among replicas", () => {
 
   it("is another one where each replica looks among its own batch alone", async () => {
     const [own, whole] = [await losses({ ranks: 2 }, { among: "own" }), await losses({ ranks: 1 })];
-    // Of four pairs one is found more easily than of eight: ln 2 less by chance.
+    // One pair is found more easily among four than among eight: ln 2 less by chance.
     expect((whole[0] ?? 0) - (own[0] ?? 0)).toBeGreaterThan(0.3);
   });
 });

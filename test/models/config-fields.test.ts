@@ -42,7 +42,7 @@ describe("a field that no model of the family has", () => {
     expect(new GPT2LMHeadModel(file as object).config.n_layer).toBe(1);
   });
 
-  it("is passed over in any file that is said to be one, whatever is put beside or in place of its fields", () => {
+  it("unknown fields of a config file are ignored, also when the file is spread into another config or nested in it", () => {
     const file = configOfFile({ n_layer: 2, n_ctx: 1024 });
     expect(new GPT2LMHeadModel(file as object).config.n_layer).toBe(2);
     expect(new GPT2LMHeadModel({ ...file, n_layer: 1 } as object).config.n_layer).toBe(1);

@@ -17,13 +17,13 @@ const ids = (rows: number[][]) => tensor(rows, { dtype: "int64" });
 const values = (x: Tensor) => Array.from(x.toTypedArray() as Float32Array);
 
 describe("the configuration of a GPT-2", () => {
-  test("is GPT-2 small where nothing is said, and ignores what is none of its business", () => {
+  test("the default model is GPT-2 small, and unknown fields are ignored", () => {
     expect(new GPT2LMHeadModel().numParameters).toBe(124_439_808);
     const fields = { n_layer: 3, transformers_version: "5.18.0", model_type: "gpt2" };
     expect(gpt2Config(fields)).toEqual({ ...gpt2Config(), n_layer: 3 });
   });
 
-  test("names the tokens it is told, and of those that its vocabulary lacks none", () => {
+  test("config.json names the model's special tokens, except those that its vocabulary lacks", () => {
     const told = { ...tiny, bos_token_id: 0, eos_token_id: 50256 };
     expect(new GPT2LMHeadModel(told).configJson).toMatchObject({ bos_token_id: 0, eos_token_id: null });
     expect(new GPT2LMHeadModel().configJson).toMatchObject({ bos_token_id: 50256, eos_token_id: 50256 });

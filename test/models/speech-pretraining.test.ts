@@ -54,18 +54,18 @@ describe("codes of frames", () => {
     dematerialize(made);
   });
 
-  test("are whole while training, with the gradients of their shares", () => {
+  test("codes are hard while training, with the gradients of their soft shares", () => {
     const { made } = quantizer();
     const count = 5;
     scope(() => {
       const table = made.codevectors.tensor.view([GROUPS, CODES, -1]);
       const { vectors, codes } = made.forward(framesOf(count), undefined);
-      // What is taken is one row of each codebook.
+      // The vector is one row of each codebook.
       for (const [frame, code] of numbers(codes).entries()) {
         const [first, second] = [Math.floor(code / CODES), code % CODES];
         const rows = [table.select(0, 0).select(0, first), table.select(0, 1).select(0, second)];
         const taken = numbers(vectors.select(0, 0).select(0, frame));
-        // A whole share is 1 − soft + soft, to the last bit of float32.
+        // A hard share is 1 − soft + soft, to the last bit of float32.
         expect(
           taken.map(
             (value, place) => Math.abs(value - (rows.flatMap((row) => numbers(row))[place] ?? 0)) < 1e-6,
@@ -142,7 +142,7 @@ describe("masked frames", () => {
     });
   };
 
-  test("stand in spans within a recording, and each is told from others of its own recording, all as often", () => {
+  test("masked frames stand in spans within a recording, and each is contrasted with others of its own recording, all equally often", () => {
     const told = new Map<number, number>();
     const rounds = 600;
     const wrong: string[] = [];
@@ -200,7 +200,7 @@ describe("a model that is pre-trained", () => {
       ).toBe(true);
   });
 
-  test("is told nothing by others that have the frame's own code", () => {
+  test("a frame's loss ignores distractors that have the frame's own code", () => {
     const fields = { ...small, num_codevector_groups: 1, num_codevectors_per_group: 1 };
     const model = new Wav2Vec2ForPreTraining({ ...fields, diversity_loss_weight: 0 });
     materialize(model.eval(), { seed: 1 });

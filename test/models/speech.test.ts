@@ -129,7 +129,7 @@ describe("masked spectra", () => {
 });
 
 describe("layers left out", () => {
-  test("hand on what they are given, about as often as they are told, and never in evaluation", () => {
+  test("left-out layers return their input about as often as their rate says, and never in evaluation", () => {
     const drop = new LayerDrop(0.3);
     const randomness = new Randomness(3);
     bindRandomness(drop, randomness);
@@ -174,7 +174,7 @@ test("a run that masks and leaves out draws the same on one rank that accumulate
     expect(Math.abs((split[step] ?? 0) - loss)).toBeLessThan(1e-4 * loss); // sums by halves
 });
 
-describe("a class of a whole recording", () => {
+describe("a class of a complete recording", () => {
   const [numRows, numSamples] = [3, 400];
   const heard = [400, 301, 123];
   const small = (type: string) => ({
@@ -199,7 +199,7 @@ describe("a class of a whole recording", () => {
   );
   const mask = samples.map((_, index) => Number(isHeard(index)));
 
-  /** Of recordings side by side, or of one of them alone and without its padding. */
+  /** The logits of recordings side by side, or of one of them alone and without its padding. */
   const answers = (model: Wav2Vec2ForSequenceClassification, alone?: number): number[] =>
     noGrad(() =>
       scope(() => {

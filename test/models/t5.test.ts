@@ -33,7 +33,7 @@ describe("the configuration of a T5", () => {
     });
   });
 
-  test("leaves states unscaled where the output layer is untied, unless it is told", () => {
+  test("leaves states unscaled if the output layer is untied, unless its configuration says otherwise", () => {
     expect(t5Config({ tie_word_embeddings: false }).scale_decoder_outputs).toBe(false);
     expect(t5Config({ scale_decoder_outputs: false }).tie_word_embeddings).toBe(true);
     const model = new T5ForConditionalGeneration({

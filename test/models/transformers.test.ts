@@ -91,7 +91,7 @@ describe.skipIf(python === undefined)("transformers reads the folder that is wri
 interface Case {
   readonly model: NamedState;
   readonly forward: (ids: Tensor) => Tensor;
-  /** Of a checkpoint's files; a plain folder is written where it is left out. */
+  /** Limit for a checkpoint's files; a plain folder is written if it is left out. */
   readonly maxFileBytes?: number;
 }
 

@@ -20,7 +20,7 @@ import {
 
 const model = new GPT2LMHeadModel({ vocab_size: 8, n_positions: 4, n_embd: 4, n_layer: 1, n_head: 2 });
 
-/** What a complete file of this model says, its names changed by `rename`. */
+/** The entries of a complete file of this model, their names changed by `rename`. */
 function entriesOf(rename = (name: string) => name): Map<string, StateEntry> {
   return new Map(
     [...model.namedParameters()].map(([name, { shape }]) => [rename(name), { dtype: "F32", shape }]),
@@ -207,7 +207,7 @@ describe("autoModel", () => {
     expect(autoModel("token_classification", config)).toBeInstanceOf(RobertaForTokenClassification);
   });
 
-  test("says what was meant by a family or a task that it does not know", () => {
+  test("suggests the nearest name for an unknown family or task", () => {
     expect(() => autoModel("masked_lm", { model_type: "robeta" })).toThrow("did you mean roberta?");
     expect(() => autoModel("token_clasification" as Task, { model_type: "bert" })).toThrow(
       "did you mean token_classification?",

@@ -4,7 +4,7 @@ const by = (file: string, ...titles: readonly string[]): Catcher => ({ file, tit
 
 const ownership = "test/access/ownership.test.ts";
 const fences = "test/devices/fences.test.ts";
-const readLate = "that are read later are waited for by who reads them, and by nobody else";
+const readLate = "only the reader of a tensor waits for it, and only when it reads";
 const behindSender = "are read behind what their sender computed, moved or shared";
 const behindReaders = "are written again only behind what their readers have read";
 const betweenThreads =
@@ -12,7 +12,7 @@ const betweenThreads =
 const behindHost =
   "are read behind what a thread of the host has written, which heard of another device first";
 const byMessages =
-  "are written again behind the copies that another device was told to make, by messages alone";
+  "buffers are overwritten only after the copies that messages ordered another device to make";
 const keepMemory = "keep their memory until the stream that they went to has read it";
 const nccl = "test/collectives/nccl.test.ts";
 const behindNccl =
@@ -58,14 +58,14 @@ const toldToLinked =
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
   {
-    name: "a stranger's file may be a pipe",
+    name: "an untrusted file may be a pipe",
     file: "src/errors/untrusted/bounded-file.ts",
     from: "  if (stats.isFile()) return;\n",
     to: "  if (!stats.isDirectory()) return;\n",
     caughtBy: [
       by(
         "test/untrusted/files.test.ts",
-        "is read where it is a regular file of a size that was allowed, and refused at once where it is not",
+        "an untrusted file is read only if it is a regular file of an allowed size, and else refused at once",
       ),
     ],
   },
@@ -98,7 +98,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(fences, behindSender, behindReaders, betweenThreads)],
   },
   {
-    name: "a stream knows nothing of what it was told of another device's",
+    name: "a stream ignores another device's fence",
     file: "native/core/device/fence.cc",
     from: "  if (ordering_device() != device()) hold_back(ordering_device());\n",
     to: "",
@@ -119,7 +119,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(fences, readLate), by(device, hostOptimizer)],
   },
   {
-    name: "a writer is told of no reader's end",
+    name: "a writer never learns of a reader's end",
     file: "native/core/device/fence.cc",
     from: "  for (const Fence& fence : fences_) fence.hold_back();\n",
     to: "",
@@ -450,22 +450,16 @@ export const mutations: readonly Mutation[] = [
     from: "export const PARAMETER_ALIGNMENT = 128;",
     to: "export const PARAMETER_ALIGNMENT = 64;",
     caughtBy: [
-      by(
-        parameters,
-        "lie at BMTrain's offsets within a block, whose slices are whole chunks of 1,024 elements",
-      ),
+      by(parameters, "lie at BMTrain's offsets within a block, whose slices are multiples of 1,024 elements"),
     ],
   },
   {
-    name: "slices are no whole chunks",
+    name: "slices are no multiples of chunks",
     file: "src/compute/parallel/blocks/flat-block.ts",
     from: "export const SLICE_ALIGNMENT = 1024;",
     to: "export const SLICE_ALIGNMENT = 128;",
     caughtBy: [
-      by(
-        parameters,
-        "lie at BMTrain's offsets within a block, whose slices are whole chunks of 1,024 elements",
-      ),
+      by(parameters, "lie at BMTrain's offsets within a block, whose slices are multiples of 1,024 elements"),
     ],
   },
   {
@@ -494,7 +488,9 @@ export const mutations: readonly Mutation[] = [
     file: "src/compute/optim/update-rule.ts",
     from: "maximize ? -step.gradientScale : step.gradientScale }",
     to: "step.gradientScale }",
-    caughtBy: [by(bmtrainOptim, "maximizes what it is told to, whatever the other optimizers do")],
+    caughtBy: [
+      by(bmtrainOptim, "maximizes its own parameters if asked to, whatever the other optimizers do"),
+    ],
   },
   {
     name: "class weights are left out",
@@ -562,7 +558,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/compute/nn/layers/dropout.ts",
     from: "return this.training && this.p > 0;",
     to: "return this.p > 0;",
-    caughtBy: [by(training, "dropout draws anew in every step of training and is off in evaluation")],
+    caughtBy: [by(training, "dropout draws a new mask in every step of training and is off in evaluation")],
   },
   {
     name: "frozen parameters are trained",
@@ -633,7 +629,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         remembered,
-        "has the settings and the steps of its checkpoint where nobody gives others: the straight run, bit for bit",
+        "a resumed run has the settings and steps of its checkpoint by default, and the bits of the straight run",
       ),
     ],
   },
@@ -645,8 +641,8 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         remembered,
-        "is refused another training unless it is named: %j",
-        "is known by its content, not by its name: another is refused unless it is named to change",
+        "a resumed run refuses another training unless options name the change: %j",
+        "data is known by its content, not by its name: other data is refused unless options name the change",
       ),
     ],
   },
@@ -655,7 +651,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/actors/trainer/resume/check-resumed.ts",
     from: "find((name) => !state.has(name))",
     to: 'find((name) => name === "")',
-    caughtBy: [by(remembered, "is refused another model, by the names of the settings that make it one: %j")],
+    caughtBy: [by(remembered, "a resumed run refuses another model, and names the settings that differ: %j")],
   },
   {
     name: "a folder is emptied before its run is known to work",
@@ -665,7 +661,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/trainer/resume/run-folder.test.ts",
-        "keeps what it holds where the run that is to replace it does not come to its first step",
+        "a run's folder keeps its content if the run that replaces it fails before its first step",
       ),
     ],
   },
@@ -727,8 +723,8 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/trainer/signals.test.ts",
-        "%s lets the run save what it has made, and end",
-        "while the run is paused saves the state that it stands at",
+        "%s lets the run save its state, and end",
+        "a signal while the run is paused saves its present state",
       ),
     ],
   },
@@ -740,7 +736,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/checkpoint/owner.test.ts",
-        "tells how its run stands, of one that was killed when it was last heard of",
+        "an owner file tells the state of its run, and of a killed run the time of its last update",
       ),
     ],
   },
@@ -819,7 +815,7 @@ export const mutations: readonly Mutation[] = [
     from: "[key, mapTensors(item, change)]",
     to: "[key, mapTensors(item, (tensor) => tensor.detach())]",
     caughtBy: [
-      by(blocks, "are given option objects whole, tensors in them and behind arguments that are left out"),
+      by(blocks, "receive complete option objects, with tensors in them and after omitted arguments"),
     ],
   },
   {
@@ -886,7 +882,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "each slice begins to draw anew",
+    name: "each slice begins to draw from the start",
     file: "src/compute/nn/module/initializer.ts",
     from: "spec, seed, run.logicalBegin);",
     to: "spec, seed, run.logicalBegin - begin);",
@@ -901,7 +897,7 @@ export const mutations: readonly Mutation[] = [
     from: "kind === MASTER ? parameter :",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
     to: "kind === MASTER ? `${kind}.${parameter}` :",
-    caughtBy: [by(layouts, "saves every parameter once, whole, under the name it has in the model")],
+    caughtBy: [by(layouts, "saves every parameter once, completely, under the name it has in the model")],
   },
   {
     name: "state is saved under the parameter's name first",
@@ -927,19 +923,19 @@ export const mutations: readonly Mutation[] = [
       ),
       by(
         "test/trainer/resume/resume.test.ts",
-        "goes on from ranks that split layers and stages, on one rank, and back, to the bits of staying there",
+        "a run that moves from split layers and stages to one rank and back has the bits of one that stays",
       ),
     ],
   },
   {
-    name: "dropout draws anew where a block is computed again",
+    name: "dropout draws another mask where a block is recomputed",
     file: "src/compute/parallel/rank/wrapped-blocks.ts",
     from: "const drawn = this.#randomness?.drawnOnce(run) ?? run;",
     to: "const drawn = run;",
     caughtBy: [
       by(
         "test/trainer/training/own-pieces.test.ts",
-        "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
+        "a dropout that layers share draws a new mask in each call, the same under every layout and when recomputed",
       ),
     ],
   },
@@ -951,7 +947,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         training,
-        "in float32: whole or sharded, kept or recomputed, on two ranks or accumulated on one",
+        "in float32: complete or sharded, kept or recomputed, on two ranks or accumulated on one",
         "in %s, and near float32",
       ),
     ],
@@ -978,7 +974,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/compute/parallel/tensor-parallel/split-affine.ts",
     from: "forward(copyToGroup(x, group)) : fromSequence(x);",
     to: "forward(x) : fromSequence(x);",
-    caughtBy: [by(layers, "a split affine map gives output and gradients of the whole one")],
+    caughtBy: [by(layers, "a split affine map gives output and gradients of the unsplit one")],
   },
   {
     name: "the gradient in front of a split vocabulary is one rank's",
@@ -988,7 +984,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         layers,
-        "BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one",
+        "BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the unsplit one",
       ),
     ],
   },
@@ -1166,7 +1162,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         weighted,
-        "is that of one rank with the whole batch, to float32's rounding",
+        "is that of one rank with the complete batch, to float32's rounding",
         "are those of Σ weight · loss / Σ weight by hand, of three losses, with %o, %o",
       ),
     ],
@@ -1278,7 +1274,7 @@ export const mutations: readonly Mutation[] = [
       ),
       by(
         weighted,
-        "is that of one rank with the whole batch too of experts that take all tokens and share each sequence's evenly",
+        "is that of one rank with the complete batch too, for experts that take all tokens and share each sequence's evenly",
       ),
     ],
   },
@@ -1327,7 +1323,7 @@ export const mutations: readonly Mutation[] = [
       ),
       by(
         "test/trainer/training/own-pieces.test.ts",
-        "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
+        "a dropout that layers share draws a new mask in each call, the same under every layout and when recomputed",
       ),
     ],
   },
@@ -1344,7 +1340,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "of losses of one name the last is told",
+    name: "only the last of several losses of one name is reported",
     file: "src/actors/engine/rank/step-losses.ts",
     from: "sums[name] = name in sums ? (sums[name] as number) + value : value;",
     to: "sums[name] = value;",
@@ -1398,7 +1394,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/events/console-sink.test.ts",
-        "a run whose tokens nobody counts tells samples a second, and steps and evaluations each figure by its name",
+        "a run without token counts prints samples a second, and every figure of steps and evaluations by its name",
       ),
     ],
   },
@@ -1410,7 +1406,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/config/sources.test.ts",
-        "are the flag's before the environment's, these before the file's, and all before what stands for nothing",
+        "flags override the environment, which overrides the file, which overrides the defaults",
       ),
     ],
   },
@@ -1422,7 +1418,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [
       by(
         "test/access/callers.test.ts",
-        "lets 500 callers that say nothing hold 64 connections, and serves admitted callers at once",
+        "500 silent callers hold 64 connections, and admitted callers are served at once",
       ),
     ],
   },
@@ -1439,14 +1435,14 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "a sign of life counts from when it came",
+    name: "a heartbeat counts from its arrival",
     file: "src/runtime/transport/hub/peer-liveness.ts",
     from: "this.#newestSentMs = sentMs;",
     to: "this.#newestSentMs = sentMs;\n    this.#knownAtMs = this.#time.nowMs;",
     caughtBy: [
       by(
         "test/runtime/network.test.ts",
-        "who is heard, but of ever longer ago, is as good as silent, unless it says too much at once for signs to pass",
+        "a host whose heartbeats arrive ever later is lost, unless its own data delays them",
       ),
     ],
   },
@@ -1482,7 +1478,7 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by("test/runtime/process.test.ts", toldToLinked)],
   },
   {
-    name: "all processes are told of each one's end",
+    name: "all processes learn of each one's end",
     file: "src/runtime/hosting/process-pool.ts",
     from: "for (const peer of host.peers) {",
     to: "for (const peer of this.#running.values()) {",
@@ -1506,7 +1502,7 @@ export const mutations: readonly Mutation[] = [
     from: "model.training ? rank.axes.dp : undefined",
     to: "undefined",
     caughtBy: [
-      by("test/models/clip.test.ts", "is one replica's with the whole batch, gradients too: two replicas"),
+      by("test/models/clip.test.ts", "is one replica's with the complete batch, gradients too: two replicas"),
     ],
   },
   {

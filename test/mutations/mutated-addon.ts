@@ -33,7 +33,7 @@ export async function buildAddon(tree: string): Promise<string> {
 }
 
 async function cmake(tree: string, args: readonly string[]): Promise<void> {
-  // A compiler cache, where one is set, has what the tree's own build has compiled: only mistakes are compiled anew.
+  // A compiler cache, where one is set, has what the tree's own build has compiled: only mistakes are compiled again.
   const env = { ...process.env, CCACHE_BASEDIR: tree, CCACHE_NOHASHDIR: "1" };
   try {
     await run("cmake", args, { env, maxBuffer: Number.POSITIVE_INFINITY });

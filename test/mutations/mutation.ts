@@ -8,9 +8,9 @@ export interface Catcher {
 
 /** A small mistake in the product, and who must notice it. */
 export interface Mutation {
-  /** What is wrong then. Unique. */
+  /** The mistake in words. Unique. */
   readonly name: string;
-  /** Of the product, from the repository's root. */
+  /** A file of the product, from the repository's root. */
   readonly file: string;
   /** Text that stands in the file once. */
   readonly from: string;
@@ -31,7 +31,7 @@ export function mutate(text: string, { name, file, from, to }: Mutation): string
   );
 }
 
-/** @returns what matches the titles that a test with placeholders, as of `it.each`, is told by */
+/** @returns a pattern of the titles of a test with placeholders, as those of `it.each` */
 export function titlePattern(title: string): RegExp {
   const literal = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return new RegExp(literal.replace(/%[a-z]/g, ".*"));

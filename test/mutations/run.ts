@@ -109,7 +109,7 @@ function report({ file, name }: Mutation, missed: readonly string[], seconds: nu
   for (const line of missed) process.stdout.write(`${" ".repeat(26)}${line}\n`);
 }
 
-/** What a file's tests come to without a mistake: in one run all those that catch one of the chosen mutations. */
+/** The verdict of a file's tests without a mistake: one run of all tests that catch one of the chosen mutations. */
 function soundly(tree: ScratchTree, file: string): Promise<Verdict> {
   const known = sound.get(file);
   if (known !== undefined) return known;
@@ -120,7 +120,7 @@ function soundly(tree: ScratchTree, file: string): Promise<Verdict> {
   return verdict;
 }
 
-/** What hangs by a mistake is not waited for as long as what is slow on a busy machine. */
+/** The time limit of a mutated test: a hang by a mistake ends sooner than a slow test on a busy machine. */
 function limitFor(soundMs: number): number {
   return Math.ceil(Math.max(LEAST_LIMIT_MS, MOST_TIMES_SLOWER * soundMs));
 }

@@ -6,7 +6,7 @@ import { makeOwnedFolder, removeOwnedFolder } from "../../src/runtime/hosting/ow
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What tests read of the repository, and what they only use as it is. */
+/** The parts of the repository that are copied for the tests, and those that are only linked. */
 const copied = [
   ...["src", "native", "test", "examples", "scripts", "bin", "docs", "bench"],
   ...["package.json", "tsconfig.json", "vitest.config.ts", "README.md", "CONTRIBUTING.md"],

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** What was shown before and in which time, by keys, kept in a file: a run that was ended goes on where it was. */
+/** The results of earlier runs and their times, by keys, kept in a file: a run that was ended continues from there. */
 export class Shown {
   readonly #path: string;
   readonly #milliseconds: Map<string, number>;

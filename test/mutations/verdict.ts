@@ -15,7 +15,7 @@ export interface Verdict {
 export interface VerdictOptions {
   /** Added to this process's own. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** What a test may take before it has failed; the suite's own limit unless said. */
+  /** Time limit of a test; default: the suite's own. */
   readonly limitMs?: number;
 }
 

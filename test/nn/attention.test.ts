@@ -193,7 +193,7 @@ describe("attention", () => {
     });
   });
 
-  test("takes heads apart and joins them as they were", () => {
+  test("splitting heads and joining them is the identity", () => {
     scope(() => {
       const x = draw([2, 5, 12], 4);
       expect(splitHeads(x, 3).shape).toEqual([2, 4, 5, 3]);

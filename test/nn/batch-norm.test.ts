@@ -123,7 +123,7 @@ describe("batch normalisation", () => {
     });
   });
 
-  test("says what it was given where that cannot be normalised", () => {
+  test("names its input if that cannot be normalised", () => {
     scope(() => {
       const norm = new BatchNorm1d(3);
       materialize(norm, { seed: 5 });

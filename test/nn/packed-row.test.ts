@@ -182,7 +182,7 @@ describe("samples that share a row", () => {
       dematerialize(model);
     }));
 
-  it("are asked for their own answers: a span of each, as of rows of their own", () =>
+  it("packed samples are scored like separate rows: a span of each", () =>
     scope(() => {
       const model = new BertForQuestionAnswering({
         ...{ vocab_size: 64, hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 4 },

@@ -33,7 +33,7 @@ const isFilled = ([tensor, alias]: readonly Tensor[], first: number) =>
 const open = () => new ActivationOffloader(folder, { deadlineMs: 60_000, leastBytes: 1 });
 
 describe("ActivationOffloader", () => {
-  it("gives every memory back as it was, in the reverse order and in any other", () => {
+  it("restores every memory unchanged, in the reverse order and in any other", () => {
     for (const order of [
       [5, 4, 3, 2, 1, 0],
       [2, 5, 0, 1, 4, 3],
@@ -84,7 +84,7 @@ describe("ActivationOffloader", () => {
     offloader.dispose();
   });
 
-  it("uses the places of what is dropped again, and leaves nothing in its folder", () => {
+  it("reuses the places of dropped records, and leaves nothing in its folder", () => {
     const offloader = open();
     const [first] = Array.from({ length: 40 }, (_, index) => {
       const aliases = pair(index);

@@ -65,7 +65,7 @@ describe("PagedBlocks", () => {
   });
   afterEach(() => blocks.dispose());
 
-  it("has nothing in memory but what is used, and gives every block back as it was left", async () => {
+  it("only used blocks are in memory, and every block is restored as it was left", async () => {
     make(0);
     expect(here()).toBe(0);
     for (const block of [0, 1, 2, 3]) await write(block, block + 1);
@@ -89,7 +89,7 @@ describe("PagedBlocks", () => {
     expect(await read(2)).toEqual([13, 13]);
   });
 
-  it("moves nothing that is not needed: what is overwritten is not read, what is only read not written", async () => {
+  it("paging moves only needed bytes: overwritten blocks are not read, and unchanged blocks are not written", async () => {
     make(0);
     await write(0, 1);
     await untilStored(1);
@@ -166,7 +166,7 @@ describe("PagedBlocks", () => {
     expect(here()).toBe(2);
   });
 
-  it("keeps what was left last and not what came into the file last", async () => {
+  it("paging keeps the blocks that were unpinned last, not those that were written last", async () => {
     const { promise: gate, resolve: pass } = Promise.withResolvers<void>();
     const gates = [gate];
     make(3 * blockBytes, 1, { delay: async () => gates.shift() });
@@ -180,13 +180,13 @@ describe("PagedBlocks", () => {
     expect(here()).toBe(3);
   });
 
-  it("lets an update find its block as the last reader left it, and gives up others for it", async () => {
+  it("an update finds its block as the last reader left it, and evicts others for it", async () => {
     make(2 * blockBytes);
     for (const block of [0, 1]) await read(block);
     told = [];
     await use(1, "change", (memory) => void memory.fill_(7));
     await use(2, "overwrite", (memory) => {
-      // Nobody had room to stay.
+      // No block had room to stay.
       expect(here()).toBe(2);
       memory.fill_(8);
     });

@@ -37,7 +37,7 @@ const read = (records: StagedRecords, record: number) =>
   records.use(record, async (memory) => elementOf(memory), { readOnly: true });
 
 describe("StagedRecords", () => {
-  it.each([1, 2, 3])("gives every record back as it was left, through %i buffers", async (numBuffers) => {
+  it.each([1, 2, 3])("every record is restored as it was left, through %i buffers", async (numBuffers) => {
     const records = await filled(numBuffers);
     expect(await Promise.all(present.map((record) => read(records, record)))).toEqual(present);
     const add = (record: number) => records.use(record, async (memory) => void scope(() => memory.add_(10)));
@@ -66,7 +66,7 @@ describe("StagedRecords", () => {
     records.dispose();
   });
 
-  it("takes what was read ahead, and lets a wrong guess go", async () => {
+  it("a record that was read ahead is used, and a wrong guess is dropped", async () => {
     const records = await filled();
     for (const record of [0, 1, 2, 3]) records.expect(record);
     expect(await read(records, 1)).toBe(1);

@@ -36,7 +36,7 @@ describe("AdamW", () => {
     ]);
   });
 
-  test("arrives whole in another thread", () => {
+  test("an optimizer arrives complete in another thread", () => {
     const optimizer = new AdamW(parameters, { lr: 3e-4, betas: [0.9, 0.95] });
     expect(structuredClone(optimizer)).toEqual({ ...optimizer });
     expect(optimizer).toMatchObject({ kind: "adamw", lr: 3e-4, betas: [0.9, 0.95], eps: 1e-8 });

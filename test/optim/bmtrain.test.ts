@@ -88,7 +88,7 @@ describe("BMTrain's Adam", () => {
     }
   });
 
-  it("maximizes what it is told to, whatever the other optimizers do", () => {
+  it("maximizes its own parameters if asked to, whatever the other optimizers do", () => {
     const two: Shapes = { p: { shape: [1], values: [1] }, q: { shape: [1], values: [1] } };
     const gradients = gradientsIn("float32").map(({ p }) => ({ p: p ?? [], q: p ?? [] }));
     const up = new BMTrainAdam(named(two), "half", { lr: 0.01, maximize: true, only: /p/ });

@@ -67,7 +67,7 @@ describe("the loss scale", () => {
       [8, 1],
       [16, 0],
     ]);
-    // It does not grow beyond what float32 holds, whoever's the rules.
+    // The scale never grows beyond float32, under either set of rules.
     for (const kind of ["bmtrain", "megatron"] as const) {
       const eager = { scale: 2 ** 127, goodSteps: 1, window: 1 };
       expect(trace({ kind, ...eager }, [_])).toEqual([[2 ** 127, 0]]);

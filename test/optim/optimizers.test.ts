@@ -19,7 +19,7 @@ import { named, type Shapes, shardedSteps, type Values } from "./sharded-steps.t
 const wave = (numel: number, of: (place: number) => number) =>
   Array.from({ length: numel }, (_, index) => of(index + 1));
 
-/** What torch's optimizers were run on for {@link torchValues}. */
+/** The shapes on which torch's optimizers were run for {@link torchValues}. */
 const small: Shapes = {
   w: { shape: [2, 3], values: wave(6, Math.sin) },
   b: { shape: [3], values: wave(3, Math.cos) },
@@ -217,18 +217,26 @@ describe("optimizers", () => {
     }
   });
 
-  it.each(all)("%s writes the narrow copy rounded to nearest and unscales the gradient", (_, create) => {
-    const spec = create(named(awkward));
-    const plain = shardedSteps(spec, awkward, { numRanks: 2, gradients: awkwardGradients });
-    const options = { numRanks: 2, gradients: awkwardGradients, dtype: "bfloat16", lossScale: 1024 } as const;
-    const { values, narrow } = shardedSteps(spec, awkward, options);
-    expect(values).toEqual(plain.values);
-    const rounded = Object.entries(values.at(-1) ?? {}).map(([name, of]) => [
-      name,
-      Array.from(tensor(of, { dtype: "float32" }).to("bfloat16").to("float32").toTypedArray(), Number),
-    ]);
-    expect(narrow.at(-1)).toEqual(Object.fromEntries(rounded));
-  });
+  it.each(all)(
+    "%s writes the low-precision copy rounded to nearest and unscales the gradient",
+    (_, create) => {
+      const spec = create(named(awkward));
+      const plain = shardedSteps(spec, awkward, { numRanks: 2, gradients: awkwardGradients });
+      const options = {
+        numRanks: 2,
+        gradients: awkwardGradients,
+        dtype: "bfloat16",
+        lossScale: 1024,
+      } as const;
+      const { values, narrow } = shardedSteps(spec, awkward, options);
+      expect(values).toEqual(plain.values);
+      const rounded = Object.entries(values.at(-1) ?? {}).map(([name, of]) => [
+        name,
+        Array.from(tensor(of, { dtype: "float32" }).to("bfloat16").to("float32").toTypedArray(), Number),
+      ]);
+      expect(narrow.at(-1)).toEqual(Object.fromEntries(rounded));
+    },
+  );
 
   it("keep of a matrix under Adafactor one number a row and a column", () => {
     const spec = new Adafactor(named(awkward));
@@ -265,7 +273,7 @@ describe("optimizers", () => {
     );
   });
 
-  it("arrive whole in another thread", () => {
+  it("optimizers arrive complete in another thread", () => {
     for (const [, create] of all) {
       const spec = create(named(awkward));
       expect(structuredClone(spec)).toEqual({ ...spec });

@@ -13,7 +13,7 @@ import { type DType, hold, scope, type Tensor, tensor, zeros } from "../../src/c
 /** Values of parameters by name. */
 export type Values = Readonly<Record<string, number[]>>;
 
-/** What is optimized: shapes by name, with their first values. */
+/** Shapes of the parameters by name, with their first values. */
 export type Shapes = Readonly<
   Record<string, { readonly shape: readonly number[]; readonly values: number[] }>
 >;
@@ -22,7 +22,7 @@ export interface ShardedOptions {
   readonly numRanks: number;
   readonly gradients: readonly Values[];
   readonly learningRate?: number;
-  /** Of the narrow copy. */
+  /** Dtype of the low-precision copy. */
   readonly dtype?: DType;
   /** Gradients come multiplied by it. */
   readonly lossScale?: number;
@@ -31,7 +31,7 @@ export interface ShardedOptions {
 export interface Sharded {
   /** After each step. */
   readonly values: readonly Values[];
-  /** The narrow copy after each step, as numbers; the values where there is none. */
+  /** The low-precision copy after each step, as numbers; the values if there is none. */
   readonly narrow: readonly Values[];
   /** `<kind>.<parameter>`, as a checkpoint would have it. */
   readonly state: Values;

@@ -59,7 +59,7 @@ export class InstalledPackage {
     cpSync(addon, join(this.home, "build", "troupe.node"));
   }
 
-  /** Runs a program in the project, or in a folder of it, with this Node as everybody's `node`. */
+  /** Runs a program in the project, or in a folder of it, with this Node as `node`. */
   async run(
     program: string,
     args: readonly string[],
@@ -117,7 +117,7 @@ export class InstalledPackage {
   }
 }
 
-/** What `npm install` of the package brings, by their paths in node_modules. */
+/** The packages that `npm install` of this one installs, by their paths in node_modules. */
 function productionPackages(): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
     packages: Readonly<Record<string, { dev?: boolean; devOptional?: boolean; peer?: boolean }>>;

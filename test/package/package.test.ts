@@ -186,7 +186,7 @@ describe("the package", () => {
     expect(await installed.run(process.execPath, ["entries.ts"])).toMatchObject({ code: 0, err: "" });
   });
 
-  it("sets itself up when it first needs the addon, and says what is in the way", async () => {
+  it("the package sets itself up when it first needs the addon, and names what is missing", async () => {
     const env = { TROUPE_LIBTORCH: join(installed.project, "nowhere") };
     const { code, err } = await installed.run("npx", ["troupe", "run", "job.ts"], { env });
     expect(code).toBe(1);

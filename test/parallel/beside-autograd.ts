@@ -38,7 +38,7 @@ function byAutograd(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): Ma
   });
 }
 
-/** What a step through the engine comes to. */
+/** The results of a step through the engine. */
 export interface ByEngine {
   readonly gradients: Map<string, number[]>;
   /** Blocks in the order in which their gradients became complete. */

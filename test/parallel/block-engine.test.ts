@@ -164,7 +164,7 @@ describe("BlockEngine", () => {
     compare(new Forks());
   });
 
-  it("collects nothing and hands nothing on of a pass that is given up", () => {
+  it("an abandoned pass collects and sends no gradients", () => {
     class One extends Module {
       readonly layers = new ModuleList([new Mix()]);
       override forward(x: Tensor): Tensor {

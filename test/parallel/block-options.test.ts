@@ -27,7 +27,7 @@ describe("block", () => {
     expect(planned({ zero })).toEqual({ zero: level, recompute: false, other: 2 });
   });
 
-  it("leaves to the run what it does not say", () => {
+  it("options that a block omits are the run's", () => {
     expect(planned({ recompute: true })).toEqual({ zero: 2, recompute: true, other: 2 });
   });
 

@@ -103,7 +103,7 @@ describe("BlockEngine", () => {
     expect(() => compare(new Boxed())).toThrow(/got one in a Pair \(pass \{ \.\.\.fields \} instead\)/);
   });
 
-  it("refuses to read what has no memory but while it is gathered, outside its block", () => {
+  it("reading a parameter outside its block throws if it has memory only while gathered", () => {
     class Spying extends Module {
       readonly layers = new ModuleList([new Mix()]);
       readonly reads: boolean;
@@ -148,7 +148,7 @@ describe("BlockEngine", () => {
     engine.dispose();
   });
 
-  it("keeps nothing of a pass whose body throws, what it received included", () => {
+  it("a pass whose body throws leaves nothing, received tensors included", () => {
     class Two extends Module {
       readonly layers = new ModuleList([new Mix(), new Mix()]);
       override forward(): void {}

@@ -12,7 +12,7 @@ const specs = ["embedding", "middle", "head"].map((name) => ({
 }));
 const layout = layoutBlock(0, "root", 3, specs, replicas(2));
 
-/** What a micro-batch comes to that contributes these, one after the other; numbers or nothing for each parameter. */
+/** The gradients of a micro-batch with these contributions, one after the other; numbers or null for each parameter. */
 function collected(...contributions: readonly (readonly (readonly number[] | null)[])[]): number[] {
   const buckets = new GradientBuckets([layout], "float32");
   // Backward of a block ends before the next one's begins, and takes with it what it has made.
@@ -35,13 +35,13 @@ describe("GradientBuckets", () => {
   const b = [0.1, 0.2, 0.3];
   const c = [7, 8, 9];
 
-  it("collects what comes in parts as what comes at once, whatever has waited meanwhile", () => {
+  it("gradients that arrive in parts equal those that arrive at once", () => {
     const whole = collected([a, b, c]);
     expect(collected([null, null, c], [a, null, null], [null, b, null])).toEqual(whole);
     expect(collected([null, null, null], [a, b, c])).toEqual(whole);
   });
 
-  it("adds what comes twice in the order in which it comes", () => {
+  it("gradients that arrive twice are added in their order of arrival", () => {
     const once = [1, 1, 1];
     const tiny = [2 ** -24, 2 ** -24, 2 ** -24];
     const sums = collected([once, null, null], [tiny, b, null], [tiny, null, c]);
@@ -56,7 +56,7 @@ describe("GradientBuckets", () => {
     expect(sums.slice(offset, offset + 3)).toEqual([0, 0, 0]);
   });
 
-  it("keeps nothing of a pass that is given up", () => {
+  it("an abandoned pass leaves no gradients", () => {
     const before = liveTensors();
     const buckets = new GradientBuckets([layout], "float32");
     const gradient = hold(() => tensor([1, 2, 3], { dtype: "float32" }));

@@ -16,7 +16,7 @@ const gpt2: LayoutFacts = {
   numExperts: 0,
 };
 
-/** What {@link checkLayout} says of a layout; empty where it works. */
+/** The message of {@link checkLayout} for a layout; empty if it works. */
 function refusalOf(layout: Partial<Layout>, facts = gpt2): string {
   try {
     checkLayout(facts, { ...PLAIN_LAYOUT, ...layout });

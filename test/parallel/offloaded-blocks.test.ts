@@ -24,7 +24,7 @@ describe("offloadedBlocks", () => {
     expect(offloadedBlocks(layouts, 0)).toEqual([]);
   });
 
-  it("comes as near to the share as whole blocks allow", () => {
+  it("comes as near to the share as complete blocks allow", () => {
     expect(offloadedBlocks(layouts, 0.05)).toEqual([]);
     expect(offloadedBlocks(layouts, 0.1)).toEqual([4]);
     expect(offloadedBlocks(layouts, 0.25)).toEqual([3, 4]);

@@ -54,12 +54,12 @@ describe("Prefetcher", () => {
     expect(indexOf(trace, "gather3")).toBeGreaterThan(indexOf(trace, "forward2"));
   });
 
-  it("starts a whole forward at once with an unlimited window", () => {
+  it("starts all gathers of a forward at once with an unlimited window", () => {
     const trace = secondStep(Number.POSITIVE_INFINITY);
     expect(trace.slice(0, 4)).toEqual(["gather0", "gather1", "gather2", "gather3"]);
   });
 
-  it("never has more bytes under way than the window, but for what is needed at once", () => {
+  it("prefetch has at most the window's bytes under way, except for blocks that are needed at once", () => {
     const trace = secondStep(10);
     let underWay = 0;
     for (const entry of trace) {
@@ -112,7 +112,7 @@ describe("Prefetcher", () => {
     ]);
   });
 
-  it("computes nothing before its parameters are whole", () => {
+  it("computes nothing before its parameters are complete", () => {
     for (const windowBytes of [0, 10, 25, Number.POSITIVE_INFINITY]) {
       const trace = secondStep(windowBytes);
       for (const block of [1, 2, 3]) {

@@ -1,7 +1,7 @@
 import { BlockEngine, type BlockPlan, type EngineOptions } from "../../src/compute/parallel/index.ts";
 import { keep, scope, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 
-/** What the engine's parameters are, and what becomes of its gradients. */
+/** Options of the engine: its parameters, and the use of its gradients. */
 export interface ReadyOptions extends Partial<Pick<EngineOptions, "dtype" | "paged" | "randomness">> {
   /** By parameter name, still the caller's; zeros unless told otherwise. */
   readonly values?: ReadonlyMap<string, Tensor>;

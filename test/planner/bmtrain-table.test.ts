@@ -10,7 +10,7 @@ const model = new GPT2LMHeadModel(JSON.parse(readFileSync(path, "utf8")));
 const facts = gptFacts(model.config);
 const { memoryBytes } = clusters.v100;
 
-/** What a rank of 32 holds most, in bytes, with so many samples for each of them. */
+/** Peak bytes of a rank of 32, with `samples` samples for each of them. */
 function peakBytes(zero: number, tp: number, samples: number): number {
   const layout = { ...PLAIN_LAYOUT, ranks: 32, tp, zero, batchSize: 32 * samples };
   return largestMemory(planMemory(facts, layout, { precision: "fp16", recompute: true })).peakBytes;

@@ -8,7 +8,7 @@ const gptJob = new URL("../../bench/gpt/job.ts", import.meta.url);
 const bertJob = new URL("../../bench/gpu/bert-job.ts", import.meta.url);
 const large = { layers: 24, dim: 2048, heads: 16 };
 
-// What `npm run bench -- gpu` found on an H100 (bench/notes/gpu.md): the most bytes that tensors have asked for at once.
+// Peaks that `npm run bench -- gpu` measured on an H100 (bench/notes/gpu.md): the most bytes of tensors at once.
 it.each<[string, URL, Readonly<Record<string, number>>, number, number]>([
   ["GPT-2 124M", gptJob, { seq: 1_024 }, 16, 8_080_719_852],
   ["BERT base", bertJob, {}, 32, 7_312_417_000],

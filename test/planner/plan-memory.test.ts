@@ -169,7 +169,7 @@ describe("planMemory", () => {
     expect(device(3).parameters).toBe(whole.parameters / 4);
   });
 
-  it("keeps of recomputed layers their input alone, and offloads what it is told", () => {
+  it("keeps only the inputs of recomputed layers, and offloads the states that its options name", () => {
     const layout = layoutOf(1, 0);
     const [kept] = planMemory(facts, layout, { precision: "fp32" });
     const [again] = planMemory(facts, layout, { precision: "fp32", recompute: true });

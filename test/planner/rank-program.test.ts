@@ -29,7 +29,7 @@ function modelOf(): GPT2LMHeadModel {
   });
 }
 
-/** What the block engine does in a few steps of two micro-batches, told by its port and by the blocks' forwards. */
+/** The actions of the block engine in a few steps of two micro-batches, seen at its port and in the blocks' forwards. */
 function engineSteps(zero: 2 | 3, prefetchBytes: number): string[][] {
   const told: string[] = [];
   const model = modelOf();

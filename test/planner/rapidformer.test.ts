@@ -37,7 +37,7 @@ function largestShare(tp: number, pp: number): StageShare {
 const megatron: ByteScheme = { compute: 2, gradient: 2, reducedGradient: 4, master: 4, optimizer: 8 };
 
 /**
- * Of the fp16 gradients, what the optimizer step cannot let go while it widens them: all of them, where data
+ * The fp16 gradients that the optimizer step keeps while it widens them, in bytes: all of them, where data
  * parallelism keeps them in buckets of its own; where the model itself is split they are freed one by one, but for the
  * tied embedding's, which the all-reduce between first and last stage holds.
  */

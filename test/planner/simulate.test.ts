@@ -62,7 +62,7 @@ describe("simulate", () => {
       const options = { delayPerCollectiveS, clip: false, prefetchBytes: 2 ** 26, numSteps: 8 };
       const { stepS, communicationS } = run(layout, options);
       expect(communicationS / computeS).toBeCloseTo(share, 6);
-      // What nothing can hide: the root is reduced last and gathered first, and what is queued around that.
+      // Exposed in any case: the root, which is reduced last and gathered first, and the queue around it.
       expect(stepS).toBeLessThan(Math.max(computeS, communicationS) + 8 * delayPerCollectiveS);
       expect(stepS).toBeGreaterThan(0.999 * Math.max(computeS, communicationS));
     }

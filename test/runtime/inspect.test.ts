@@ -5,7 +5,7 @@ import type { CollectiveProtocol } from "./actors/collective.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, closedGate, seen, startSystem } from "./start-system.ts";
 
-test("DL-23 a healthy thread names what a stuck one is stuck in, without asking it", async () => {
+test("DL-23 a healthy thread reads where a stuck one is stuck, without asking it", async () => {
   const { system, log } = startSystem();
   const { gate, open } = closedGate();
   const rank = await system.spawn<CollectiveProtocol>({ name: "rank-2", module: actorModule("collective") });
@@ -72,7 +72,7 @@ test("DL-23 an actor without progress is reported once, with what it is at", asy
   await expect(stuck).rejects.toMatchObject({ code: "ASK_TIMEOUT" });
 });
 
-test("DL-23 an actor that is stuck behind an await, and so seems idle, is told apart from one that is", async () => {
+test("DL-23 an actor that is stuck behind an await, and so seems idle, is distinguished from an idle one", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({
     clock,

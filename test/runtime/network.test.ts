@@ -105,7 +105,7 @@ test("a connection that broke is a death: its process is not taken back", async 
   expect(here.said).toEqual(["3: one"]);
 });
 
-test("who gives no sign is lost by name, and who is only quiet is not", async () => {
+test("a host without heartbeats is reported lost by name, and one that sends nothing else is not", async () => {
   const heartbeat = { everyMs: 20, lostAfter: 25 };
   const [here, quiet] = [await openHub(0, { heartbeat }), await openHub(1, { heartbeat })];
   await say(quiet, here, "nothing more for now");
@@ -115,7 +115,7 @@ test("who gives no sign is lost by name, and who is only quiet is not", async ()
   await say(quiet, here, "here I am");
 });
 
-test("who is heard, but of ever longer ago, is as good as silent, unless it says too much at once for signs to pass", async () => {
+test("a host whose heartbeats arrive ever later is lost, unless its own data delays them", async () => {
   const heartbeat = { everyMs: 20, lostAfter: 25 };
   const here = await openHub(0, { heartbeat });
   const { beat } = frameFlag;
@@ -142,7 +142,7 @@ test("who is heard, but of ever longer ago, is as good as silent, unless it says
   expect(await here.untilLost(3)).toMatchObject({ code: "PEER_SILENT" });
 });
 
-test("a process that stands still on another host is given up with its actors, and why is said", async () => {
+test("a hanging process on another host is given up with its actors, and the reason is reported", async () => {
   const { system } = startSystem({
     preload: new URL("./actors/preload.ts", import.meta.url),
     network: { host, heartbeat: { everyMs: 50, lostAfter: 40 } },

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-test("only its maker's user may enter a folder, and its maker's others are left alone", () => {
+test("only its maker's user may enter a shared folder, and that user's other folders are left alone", () => {
   const first = makeOwnedFolder(root, "work-");
   const second = makeOwnedFolder(root, "work-");
   expect(statSync(first).mode & 0o777).toBe(0o700);

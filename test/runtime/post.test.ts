@@ -4,7 +4,7 @@ import type { ActorRef, ActorSystem } from "../../src/runtime/index.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, moveThreadsToHosts, startSystem } from "./start-system.ts";
 
-// That what goes through a host's post keeps the promises of docs/internals/delivery.md is shown by hosts.test.ts.
+// hosts.test.ts shows that messages through a host's agent keep the promises of docs/internals/delivery.md.
 moveThreadsToHosts();
 
 const deadlineMs = 60_000;
@@ -37,7 +37,7 @@ test("a host has one connection with its head, however many processes live there
   expect(answers).toEqual(Array(4).fill("heard"));
 });
 
-test("a process of another host that stands still is ended, and what else lives there goes on", async () => {
+test("a hanging process of another host is ended, and other processes there go on", async () => {
   const { system, log } = startSystem();
   const echoes = await spawnEchoes(system, 0, 4);
   const [, , , other] = echoes as [unknown, unknown, unknown, ActorRef<EchoProtocol>];

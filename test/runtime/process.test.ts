@@ -45,7 +45,7 @@ async function until(done: () => boolean): Promise<void> {
 }
 
 test.each(["SIGKILL", "SIGSEGV", "SIGABRT"] as const)(
-  "a process that ends by %s fails its actors with the signal, its last words and what each was at; others live on",
+  "a process that ends by %s fails its actors with the signal, its last output and each actor's state; other processes go on",
   async (signal) => {
     const { system, log } = startSystem({ preload });
     const place = { placement: "process", process: "doomed" } as const;
@@ -106,7 +106,7 @@ test("actors that name one process share it, others do not, and it ends with the
   expect(isAlive(c)).toBe(true);
 });
 
-test("a group of processes is restarted as a group of threads is, and a thread that blocks for the dead goes on at once", async () => {
+test("a group of processes is restarted as a group of threads is, and a thread that waits for the dead one goes on at once", async () => {
   const { system, log } = startSystem({ preload });
   const supervisor = await system.supervise({
     name: "group",
@@ -180,7 +180,7 @@ test("nothing is left of processes that are started and killed again and again",
   expect(pids.filter(isAlive)).toEqual([]);
 });
 
-test("when the first process is killed its processes end, and what they shared is removed; until then their words bear their names", async () => {
+test("when the first process is killed its processes end, and their shared memory is removed; until then their output bears their names", async () => {
   const program = spawn(process.execPath, [new URL("./programs/of-processes.ts", import.meta.url).pathname], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -199,7 +199,7 @@ test("when the first process is killed its processes end, and what they shared i
 });
 
 test.skipIf(spawnSync("setpriv", ["--pdeathsig", "USR2", "--", "true"]).status !== 0)(
-  "when the first process is killed, processes that still load end with it, whatever they are at",
+  "when the first process is killed, processes that still load end with it, at any point",
   async () => {
     const program = spawn(process.execPath, [new URL("./programs/of-loading.ts", import.meta.url).pathname], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -216,7 +216,7 @@ test.skipIf(spawnSync("setpriv", ["--pdeathsig", "USR2", "--", "true"]).status !
   },
 );
 
-test("a process that stands still is named with what it is at, and ended with its actors when one is to stop", async () => {
+test("a hanging process is named with its present work, and ended with its actors when one is to stop", async () => {
   const { system, log } = startSystem({ preload });
   const place = { placement: "process", process: "still" } as const;
   const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, ...place });
@@ -238,7 +238,7 @@ test("a process that stands still is named with what it is at, and ended with it
   expect(isAlive(pid)).toBe(false);
 });
 
-test("what a system left behind that was killed with all its processes is removed by the next", async () => {
+test("leftovers of a system that was killed with all its processes are removed by the next", async () => {
   const namespace = readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");
   const dead = spawn("true");
   await once(dead, "exit");
@@ -251,7 +251,7 @@ test("what a system left behind that was killed with all its processes is remove
   expect(foldersOf(process.pid)).toHaveLength(1);
 });
 
-test("the door opens for processes of the system only, and a frame that cannot be ends the call before memory is taken", async () => {
+test("only processes of the system may connect, and an impossible frame ends the connection before memory is taken", async () => {
   const { system } = startSystem({ preload });
   const echo = await system.spawn<EchoProtocol>({
     name: "echo",
@@ -271,7 +271,7 @@ test("the door opens for processes of the system only, and a frame that cannot b
   expect(await echo.ask("echo", "still served", { deadlineMs })).toBe("still served");
 });
 
-test("what starts a process is not known to what the process starts", async () => {
+test("the variable that starts a process is hidden from the actors in it", async () => {
   const { system } = startSystem({ preload });
   const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, placement: "process" });
   expect(await mortal.ask("pid", null, { deadlineMs })).not.toBe(process.pid);

@@ -196,7 +196,7 @@ export function startSystem(
   return { system, log };
 }
 
-/** Stops the system; a clock that stands still is moved on whenever nothing else does, so that deadlines pass. */
+/** Stops the system; a fake clock is advanced whenever nothing else happens, so that deadlines pass. */
 async function stopCompletely(system: ActorSystem, clock: Clock | undefined): Promise<void> {
   const stopping = system.stop({ deadlineMs: 2_000 });
   const movedOn = clock instanceof FakeClock ? setInterval(() => clock.advance(2_000), 500) : undefined;

@@ -114,7 +114,7 @@ test("DL-13 an actor that blocks hears at once that it is to stop, and may clean
   expect(log.events.at(-1)).toMatchObject({ kind: "actor.stopped", actor: "blocker", forced: false });
 });
 
-test("DL-13 an actor ended by force on the main thread reaches nobody any more", async () => {
+test("DL-13 an actor ended by force on the main thread sends nothing more", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({ clock });
   const gate = Promise.withResolvers<void>();

@@ -10,7 +10,7 @@ type Command =
   | { readonly does: "pause"; readonly ms: number }
   | { readonly does: "forgive" };
 
-/** How a supervisor is set; what is left out is as it is where nobody says anything. */
+/** Options of a supervisor; those left out have their defaults. */
 interface Settings {
   readonly strategy: Strategy;
   readonly kinds: readonly Restart[];
@@ -210,7 +210,7 @@ class Group {
     return outcome.becomes;
   }
 
-  /** Nobody is started before the pause is over. */
+  /** No child is started before the pause is over. */
   async #waitOut(pauseMs: number): Promise<void> {
     if (pauseMs === 0) return;
     this.#scene.clock.advance(pauseMs - 1);
@@ -224,7 +224,7 @@ class Group {
   }
 }
 
-test("DL-12 a group does what OTP's rules say, whichever of its children end when: 80 groups at random", async () => {
+test("DL-12 a group does what OTP's rules say, whichever of its children end, at any time: 80 groups at random", async () => {
   const clock = new FakeClock();
   const scene = { ...startSystem({ clock }), clock };
   const numOutcomes = { left: 0, "started again": 0, "given up": 0 };

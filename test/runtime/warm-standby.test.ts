@@ -25,7 +25,7 @@ describe.each(["thread", "process"] as const)("a warm standby of an actor with p
     expect(supervisor.prepareStandby()).toBe(true); // the next life has nobody yet
   });
 
-  test("that ends is nobody's failure: the actor lives, and is started again without it", async () => {
+  test("a standby that ends is no failure: the actor lives, and is started again without it", async () => {
     const { supervisor, log, loaders, endNewest } = await superviseLearner(placement);
     supervisor.prepareStandby();
     await until(() => loaders().length === 2);

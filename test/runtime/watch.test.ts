@@ -141,7 +141,7 @@ describe.each(["main", "thread"] as const)("DL-10 siblings (%s)", (placement) =>
   });
 });
 
-test("DL-10 who has no supervisor has no siblings: others' ends are no news to it", async () => {
+test("DL-10 an actor without supervisor has no siblings, and learns of no other's end", async () => {
   const { system, log } = startSystem();
   const [watcher, mortal] = await Promise.all([
     system.spawn<SinkProtocol, SinkInit>({ name: "alone", module: actorModule("sink"), init: {} }),

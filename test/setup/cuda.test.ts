@@ -1,4 +1,4 @@
-// What compilers can prove of the code for CUDA without a GPU: nvcc takes it, and an addon with it links and loads. That its kernels
+// Tests of the code for CUDA that need no GPU: nvcc compiles it, and an addon with it links and loads. That its kernels
 // give the CPU's numbers is shown by npm run test:cuda-on-host.
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -34,7 +34,7 @@ function libtorchOfCuda() {
 }
 
 const libtorch = nvcc === undefined ? undefined : libtorchOfCuda();
-// Loud: nobody is to take what was not tried for what holds.
+// A loud message, so that a skipped test is not taken for a passed one.
 if (nvcc === undefined)
   process.stderr.write("test/setup/cuda: SKIPPED, no kernel was compiled: no nvcc is here\n");
 if (libtorch === undefined)

@@ -75,7 +75,7 @@ describe("a built addon", () => {
     expect(isCurrent(kept)).toBe(false);
   });
 
-  it("is built anew when it is gone", () => {
+  it("the addon is built again when it is missing", () => {
     rmSync(addonIn(folder));
     expect(isCurrent(folder)).toBe(false);
   });

@@ -10,7 +10,7 @@ let file: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "troupe-lock-"));
   file = join(folder, "build", "lock");
-  // The line that says who is waited for.
+  // The line that names the awaited process.
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
 });
 afterEach(() => {
@@ -37,7 +37,7 @@ it("gives the lock back when the body throws", async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-it("takes over a lock that nobody touches: half written, of another host, or of a process whose number is another's now", async () => {
+it("a lock that is no longer touched is taken over: half written, of another host, or of a process whose number is reused", async () => {
   await withLock(file, async () => {});
   const texts = [
     "",
@@ -52,7 +52,7 @@ it("takes over a lock that nobody touches: half written, of another host, or of 
   }
 });
 
-it("is touched as long as its holder works, so that nobody takes it for left", async () => {
+it("a lock is touched while its holder works, so that no other process takes it over", async () => {
   await withLock(file, async () => {
     utimesSync(file, 0, 0);
     await vi.waitUntil(() => statSync(file).mtimeMs > 0, { timeout: 300_000 });

@@ -13,7 +13,7 @@ function crossings(slices: readonly TraceEvent[]): TraceEvent[] {
   const inOrder = slices.toSorted((a, b) => (a.ts ?? 0) - (b.ts ?? 0) || (b.dur ?? 0) - (a.dur ?? 0));
   return inOrder.filter(({ ts = 0, dur = 0 }) => {
     while ((open.at(-1) ?? Number.POSITIVE_INFINITY) <= ts + rounding) open.pop();
-    // What is drawn a microsecond long to be seen at all may reach beyond what it lies in.
+    // A slice that is drawn a microsecond long to be visible may reach beyond its parent.
     const crosses = dur > 1 && ts + dur > (open.at(-1) ?? Number.POSITIVE_INFINITY) + rounding;
     open.push(ts + dur);
     return crosses;
@@ -90,7 +90,7 @@ describe("the trace sink", () => {
     );
     expect(counters.get("loss")).toHaveLength(4);
     expect(counters.get("memory")?.map(({ pid }) => pid)).toEqual([1, 2, 1, 2]);
-    // Counters and slices are on one time axis: step 4 is granted once step 1 is told, and told when its work is done.
+    // Counters and slices are on one time axis: step 4 is granted once step 1 is reported, and reported when its work is done.
     const [first, , , last] = (counters.get("loss") ?? []).map(({ ts = 0 }) => ts);
     const ofLastStep = slices.filter(
       ({ cat, args }) => (cat === "forward" || cat === "backward") && args?.step === 4,

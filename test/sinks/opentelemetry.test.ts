@@ -92,7 +92,7 @@ describe("the OpenTelemetry sink", () => {
   test.each([
     ["refuses every connection", () => Promise.resolve()],
     ["takes what it is sent and never answers", () => new Promise<void>(() => {})],
-  ])("counts what a collector does not take that %s, and goes on", async (_what, answered) => {
+  ])("the sink counts events lost to a collector that %s, and goes on", async (_what, answered) => {
     const server = createServer((request, response) => {
       request.resume();
       void answered().then(() => response.destroy());

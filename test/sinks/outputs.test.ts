@@ -15,7 +15,7 @@ import { samples } from "../events/samples.ts";
 import { canMakeDisks, SmallDisk } from "../fixtures/small-disk.ts";
 import { recordsOf, scalarsOf } from "./tensorboard-file.ts";
 
-/** What a run writes into files: how it is made in a folder, and which steps its files tell of, each looked at whole. */
+/** The outputs of a run into files: how each is made in a folder, and which steps its files contain as complete records. */
 const outputs: Readonly<
   Record<string, { make(folder: string): EventSink; stepsIn(folder: string): number[] }>
 > = {
@@ -40,7 +40,7 @@ const outputs: Readonly<
   trace: {
     make: (folder) => chromeTraceSink(join(folder, "trace.json")),
     stepsIn: (folder) =>
-      // Each entry is a line of its own, so that each is seen to be whole.
+      // Each entry is a line of its own, so that each is seen to be complete.
       linesOf(join(folder, "trace.json"))
         .slice(1)
         .map((line) => JSON.parse(line === "]" ? "{}" : line.replace(/,$/, "")))
@@ -84,14 +84,14 @@ const upTo = (count: number) => Array.from({ length: count }, (_, index) => inde
 
 describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
   test.skipIf(!canMakeDisks)(
-    "lacks nothing that was told while its disk was full, and never ends in half a piece (needs root, for a small disk)",
+    "loses no event while its disk was full, and never ends in half a record (needs root, for a small disk)",
     async () => {
       using disk = new SmallDisk();
       const { hub, told, heard, steps } = tellingTo(make(disk.path));
       steps(10);
       disk.fill();
       const failed = heard("output.failed");
-      // What is left of a page takes the first of it: the write is cut short in the midst of a piece.
+      // The rest of a page takes the first bytes: the write is cut short within a record.
       steps(100);
       expect(await failed).toMatchObject({
         output: expect.stringContaining(disk.path),
@@ -107,7 +107,7 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     },
   );
 
-  test("begins anew where its folder was deleted, and goes on from there", async () => {
+  test("begins again where its folder was deleted, and goes on from there", async () => {
     const folder = join(scratch(), "run");
     const { hub, told, steps } = tellingTo(make(folder));
     steps(300);
@@ -120,7 +120,7 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     expect(told()).toEqual([]);
   });
 
-  test("holds what is told while its folder cannot be made again, and says so once", async () => {
+  test("holds events while its folder cannot be made again, and reports that once", async () => {
     const folder = join(scratch(), "run");
     const { hub, told, heard, steps } = tellingTo(make(folder));
     rmSync(folder, { recursive: true });

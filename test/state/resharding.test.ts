@@ -57,7 +57,7 @@ const spreads = fc.record({
 });
 
 describe("a checkpoint of any layout", () => {
-  it("fills every other layout to the bit, in whichever order its parts came", async () => {
+  it("a checkpoint fills every other layout to the bit, in any order of its parts", async () => {
     let count = 0;
     const layouts = fc.tuple(spreads, fc.array(spreads, { minLength: 3, maxLength: 3 }), fc.nat());
     await fc.assert(
@@ -88,7 +88,7 @@ describe("a checkpoint of any layout", () => {
     }
   });
 
-  it("is read by each rank as far as it owns, and to the ends of the chunks there", async () => {
+  it("each rank reads the parts of a checkpoint that it owns, up to the ends of their chunks", async () => {
     // Small ones lie in the same chunks as their neighbours, which must not be read again for each.
     const small = Array.from({ length: 8 }, (_, index) => ({ name: `norm.${index}`, shape: [2048], dim: 0 }));
     const large = [...small, { name: "weight", shape: [3064, 2048], dim: 0 }];
@@ -101,7 +101,7 @@ describe("a checkpoint of any layout", () => {
     ] as const) {
       const { isRight, readBytes } = await load(path, large, spread);
       expect(isRight).toBe(true);
-      // Of each of three kinds, chunks at two ends are read whole, or were at hand from another read.
+      // For each of three kinds, chunks at two ends are read completely, or were cached from another read.
       expect(Math.abs(readBytes - share * stateBytes)).toBeLessThanOrEqual(3 * 2 * CHUNK_BYTES);
     }
   });

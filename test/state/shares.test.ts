@@ -87,13 +87,13 @@ describe("a checkpoint that each rank's host has written its share of", () => {
     );
   });
 
-  it("lies in a folder a host where they share none, says who has what, and is whole once joined", async () => {
+  it("a checkpoint of hosts without a shared folder has a folder on each host, names the owner of each part, and is complete once joined", async () => {
     const [run, other] = [join(folder, "of-a"), join(folder, "of-b")] as const;
     const spread = { tp: 4, dp: 1, zero: 3 } as const;
     await mkdir(join(other, "step-000001"), { recursive: true });
     await cp(import.meta.filename, join(other, "step-000001", "model-rank-00002-00000000.safetensors"));
     const path = await save(run, spread, [run, run, other, other]);
-    // What an earlier save has left there belongs to no checkpoint.
+    // Leftovers of an earlier save belong to no checkpoint.
     expect(await readdir(other)).toEqual(["step-000003"]);
     expect((await readdir(join(other, "step-000003"))).toSorted()).toMatchObject(
       [2, 3, 2, 3].map((rank, index) =>

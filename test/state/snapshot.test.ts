@@ -43,7 +43,7 @@ afterEach(() => {
 });
 
 describe("a snapshot", () => {
-  it("is copied beside the event loop, sent whole, and holds nobody up", async () => {
+  it("a snapshot is copied off the event loop, sent completely, and blocks no update", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     let numTurns = 0;
@@ -58,7 +58,7 @@ describe("a snapshot", () => {
     expect(snapshot.lacks(state.block)).toBe(false);
   });
 
-  it("that an update finds half copied is finished first and sent once, and the update's wait is told", async () => {
+  it("a snapshot that an update finds half copied is finished first and sent once, and the update's wait is reported", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     const copied = snapshot.copyOffThread(state);
@@ -72,7 +72,7 @@ describe("a snapshot", () => {
     expect(isAsNumbered(spread, sent[0]!)).toBe(true);
   });
 
-  it("that is given up while a stretch is under way sends nothing and gives its memory back", async () => {
+  it("a snapshot that is abandoned while a stretch is under way sends nothing and frees its memory", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     const copied = snapshot.copyOffThread(state);
@@ -82,7 +82,7 @@ describe("a snapshot", () => {
     expect(sent).toEqual([]);
   });
 
-  it("copies no block that nobody has asked for", async () => {
+  it("a snapshot copies only requested blocks", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread, 0);
     await snapshot.copyOffThread(state);

@@ -41,7 +41,7 @@ function piecesOf(
   }).flat();
 }
 
-/** What a piece of a parameter whose elements are 0, 1, 2, … holds; padding is -1. */
+/** The values of a piece of a parameter whose elements are 0, 1, 2, …; padding is -1. */
 function valuesOf({ parameter, parameterBegin, numel }: Piece): number[] {
   const { shape, split } = parameter;
   if (split === undefined) return Array.from({ length: numel }, (_, index) => parameterBegin + index);
@@ -85,7 +85,7 @@ function shapeFor(spreads: readonly Spread[], [rows, columns]: readonly [number,
 }
 
 describe("the image of a state", () => {
-  it("gives tensors whole, in ranges, whatever the layout of their parts and the order in which they come", () => {
+  it("gives tensors completely or in ranges, whatever the layout and order of their parts", () => {
     fc.assert(
       fc.property(spreads, sizes, fc.infiniteStream(fc.nat()), (spread, size, order) => {
         const shape = shapeFor([spread], size);
@@ -139,7 +139,7 @@ describe("the image of a state", () => {
     expect([liveTensors(), memory().totalBytes]).toEqual([tensors, bytes]);
   });
 
-  it("does not have what has not come", () => {
+  it("a state image lacks the parts that have not arrived", () => {
     using image = new StateImage();
     const [part] = piecesOf([12, 6], { tp: 2, dp: 1, dim: 0, parts: 1 }) as [{ piece: Piece; numel: number }];
     addTo(image, part);

@@ -13,7 +13,7 @@ describe("Turns", () => {
       ["a again", 1],
     ] as const;
     await Promise.all(asked.map(([name, place]) => turns.next(place).then(() => order.push(name))));
-    // The first found nobody waiting.
+    // The first found no waiter.
     expect(order).toEqual(["first", "a", "a again", "b", "c"]);
   });
 

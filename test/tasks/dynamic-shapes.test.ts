@@ -141,7 +141,7 @@ describe("dynamic shapes", () => {
     for (const numBatches of [1, 2, 3, 5, 6, 12, 16]) {
       const order = batchesOf(numBatches, 3);
       expect(order.toSorted((a, b) => a - b)).toEqual(order.map((_, batch) => batch));
-      // Of an even number of batches each, replicas have the same sum of places.
+      // Replicas with an even number of batches each have the same sum of places.
       for (const replicas of [2, 4].filter((number) => (numBatches / number) % 2 === 0)) {
         const each = numBatches / replicas;
         const sums = Array.from({ length: replicas }, (_, replica) =>
@@ -236,7 +236,7 @@ describe("dynamic shapes", () => {
       expect(other.tokens.slice(0, 3)).toEqual(windows.tokens.slice(0, 3));
     }
 
-    // By a template too, whose collate function packs; one whose does not is told.
+    // By a template too, whose collate function packs; a template whose function does not gets an error.
     const template = fileURLToPath(new URL("../fixtures/jobs/packed-template.ts", import.meta.url));
     const ofTemplate = {
       task: "",

@@ -30,7 +30,7 @@ const wav2vec2 = {
   num_negatives: 20,
 };
 
-/** What a run told: each step's losses, and each evaluation's loss and scores. */
+/** The figures of a run: each step's losses, and each evaluation's loss and scores. */
 interface Told {
   readonly steps: Readonly<Record<string, number>>[];
   readonly scores: Readonly<Record<string, number>>[];

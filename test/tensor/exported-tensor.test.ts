@@ -76,7 +76,7 @@ describe("a tensor that crosses to another process", () => {
   });
 
   it.each(["its process's own", "shared"])(
-    "may be written by nobody while two read it (memory: %s)",
+    "a tensor that two read may not be written (memory: %s)",
     async (kind) => {
       const read = kind === "shared" ? emptyShared([2]) : tensor([0, 0]);
       read.fill_(1);
@@ -105,7 +105,7 @@ describe("a tensor that crosses to another process", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("can be taken once, and is released where nobody takes it", async () => {
+  it("an exported tensor can be taken once, and is released if no receiver takes it", async () => {
     const twice = moveRef(tensor([1]));
     await left.ask("take", { ref: twice }, { deadlineMs });
     await expect(right.ask("take", { ref: { ...twice } }, { deadlineMs })).rejects.toMatchObject({

@@ -375,7 +375,7 @@ describe("shape", () => {
     expect(t.mT().shape).toEqual([2, 4, 3]);
   });
 
-  it("joins and takes apart", () => {
+  it("operators join and split tensors", () => {
     expect(numbers(ops.cat([row(), row()], 0))).toEqual([1, -2, 3, 1, -2, 3]);
     expect(ops.stack([row(), row()], 1).shape).toEqual([3, 2]);
     expect(arange(5).split(2).map(numbers)).toEqual([[0, 1], [2, 3], [4]]);

@@ -61,7 +61,7 @@ describe("paged memory", () => {
     tensor.dispose();
   });
 
-  it("may be other memory for nobody", () => {
+  it("only paged tensors can be vacated and occupied", () => {
     const tensor = zeros([floatsInPage]);
     expect(refusal(() => vacate(tensor))).toMatchObject({ code: "TENSOR_ARGUMENT" });
     expect(refusal(() => occupy(tensor))).toMatchObject({ code: "TENSOR_ARGUMENT" });

@@ -87,7 +87,7 @@ describe("a moved tensor", () => {
 });
 
 describe("a shared tensor", () => {
-  it("is read by both and written by neither until the receiver lets go", async () => {
+  it("a shared tensor is read by both and written by neither until the receiver releases it", async () => {
     const t = tensor([1, 2]);
     await ask({ do: "attach", ref: shareRef(t) });
     expect(await ask({ do: "sum" })).toEqual({ result: 3 });
@@ -101,7 +101,7 @@ describe("a shared tensor", () => {
     expect(numbers(t.mul_(2))).toEqual([2, 4]);
   });
 
-  it("is held by a ref that nobody has attached yet", () => {
+  it("a ref that is not attached yet keeps its tensor", () => {
     const t = zeros([2]);
     const [first, second] = [shareRef(t), shareRef(t)];
     releaseRef(first);

@@ -153,7 +153,7 @@ describe("keep", () => {
     holder.kept?.dispose();
   });
 
-  it("lets go by dispose", () => {
+  it("a kept tensor is released by dispose", () => {
     const count = left(() => {
       let kept: Tensor | undefined;
       scope(() => {

@@ -31,7 +31,7 @@ function floats(first: number) {
 }
 
 describe("ScratchFile", () => {
-  it("gives back what was written, whatever else is under way", async () => {
+  it("a scratch file returns what was written, whatever other transfers are under way", async () => {
     const numTensors = 6;
     using file = new ScratchFile(folder, numTensors * numel * 4);
     const written = Array.from({ length: numTensors }, (_, index) => floats(index));
@@ -59,7 +59,7 @@ describe("ScratchFile", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("goes on with what is under way when it is closed", async () => {
+  it("transfers under way end after the scratch file is closed", async () => {
     const file = new ScratchFile(folder, numel * 4);
     const written = file.write(floats(0), 0);
     file[Symbol.dispose]();

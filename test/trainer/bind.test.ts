@@ -43,7 +43,7 @@ describe.skipIf(process.platform !== "linux")("the threads of ranks, as `bind` t
         // A rank, its shard, and the second thread of the rank's arithmetic.
         const own = shareOf("cores", rank, 2, [allowed]).join(" ");
         expect(threads.get(own) ?? 0).toBeGreaterThanOrEqual(3);
-        // Of the other rank, where that has a process of its own, none is here.
+        // If the other rank has a process of its own, none of its threads are here.
         const other = shareOf("cores", 1 - rank, 2, [allowed]).join(" ");
         if (placement === "process" && other !== own) expect(threads.get(other)).toBeUndefined();
       }

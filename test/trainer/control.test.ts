@@ -15,11 +15,11 @@ beforeAll(async () => {
 });
 afterAll(() => workspace[Symbol.dispose]());
 
-/** A run that is told things while it is under way. */
+/** A run that receives orders while it is under way. */
 class Ordered implements AsyncDisposable {
   readonly runtime: Runtime;
   readonly losses: number[] = [];
-  /** Steps whose save was told to have begun, and to be durable. */
+  /** Steps whose save was reported as begun, and as durable. */
   readonly saves: string[] = [];
 
   private constructor(runtime: Runtime) {
@@ -43,7 +43,7 @@ class Ordered implements AsyncDisposable {
     return run;
   }
 
-  /** Resolves when a step is told. */
+  /** Resolves when a step is reported. */
   until(step: number): Promise<void> {
     return new Promise((resolve) => {
       this.runtime.on("step.finished", (event) => {
@@ -66,7 +66,7 @@ async function resumed(path: string, before: readonly number[]): Promise<readonl
   return [...before, ...rest.losses.slice(before.length)];
 }
 
-describe("a run that is told to save", () => {
+describe("a run that is asked to save", () => {
   it("has the state after the step under way durable when the promise resolves, while it trains on", async () => {
     await using run = await Ordered.spawn("saved");
     const over = run.train();
@@ -112,7 +112,7 @@ describe("a run that is told to save", () => {
   });
 });
 
-describe("a run that is told to save and end", () => {
+describe("a run that is asked to save and end", () => {
   it.each(["thread", "process"] as const)(
     "makes the steps that were granted, and leaves a state that another goes on from: %s",
     async (placement) => {
@@ -174,7 +174,7 @@ describe("a run that is paused", () => {
     expect(await resumed(saved.path, undisturbed.slice(0, made))).toEqual(undisturbed);
   });
 
-  it("ends where it stands when it is told to save and end", async () => {
+  it("ends at its present step when it is asked to save and end", async () => {
     const checkpoint = { dir: workspace.path("both"), everySteps: never, inMemoryEverySteps: 1 };
     await using run = await Ordered.spawn("both", { checkpoint });
     const over = run.train();

@@ -177,7 +177,7 @@ describe("a job whose training", () => {
     ["has no length", { steps: undefined }, /given in steps or in epochs, got neither/],
     ["goes back in time", { steps: undefined, epochs: -1 }, /epochs to be ≥ 0, got -1/],
     [
-      "has several mistakes, all of which are told",
+      "has several mistakes, all of which are reported",
       { stpes: 3, batchSize: "x", clipNorm: -1, accumulation: 0 },
       /\[training\] expected an option of the job's training, got stpes \(did you mean steps\?; also expected batchSize to be a whole number ≥ 1, got "x"; also expected accumulation to be a whole number ≥ 1, got 0; also expected clipNorm to be > 0, got -1\)/,
     ],
@@ -185,7 +185,7 @@ describe("a job whose training", () => {
     await expect(plan(training)).rejects.toThrow(message);
   });
 
-  it("is told in epochs lasts until every sample was seen so often", async () => {
+  it("a run of a number of epochs lasts until every sample was seen so often", async () => {
     expect((await plan({ steps: undefined, epochs: 2 })).steps).toBe(5);
     expect((await plan({ steps: undefined, epochs: 0.9 })).steps).toBe(3);
   });

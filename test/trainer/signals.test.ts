@@ -97,7 +97,7 @@ describe("a signal", () => {
     ["in an evaluation", "SIGUSR2", spread, at("step.finished", 3)],
     ["before the ranks are there", "SIGTERM", spread, at("run.started")],
     ["while processes start", "SIGINT", { ...spread, placement: "process" }, at("actor.started")],
-  ])("%s lets the run save what it has made, and end", async (what, signal, options, when) => {
+  ])("%s lets the run save its state, and end", async (what, signal, options, when) => {
     const dir = workspace.path(what.replaceAll(" ", "-"));
     const checkpoint = { dir, everySteps: 5 };
     const { result, events } = await interrupted({ ...options, checkpoint }, signal, when);
@@ -109,7 +109,7 @@ describe("a signal", () => {
     expect(newest?.damage).toBeUndefined();
     const expected = options === pipeline ? staged : straight;
     expect(lossesIn(events)).toEqual(expected.slice(0, result.steps));
-    // What had begun is told to its end, before the run's own.
+    // The end of each save and evaluation that had begun is reported before the run's own.
     const count = (kind: EventKind) => events.filter((event) => event.kind === kind).length;
     expect(count("checkpoint.saved")).toBe(count("checkpoint.started"));
     expect(count("evaluation.finished")).toBe(Math.floor(result.steps / config.evaluateEvery));
@@ -119,7 +119,7 @@ describe("a signal", () => {
     expect(losses.slice(result.steps)).toEqual(expected.slice(result.steps, result.steps + 2));
   });
 
-  it("while the run is paused saves the state that it stands at", async () => {
+  it("a signal while the run is paused saves its present state", async () => {
     const checkpoint = { dir: workspace.path("paused"), everySteps: 1000 };
     await using runtime = await Runtime.spawn({
       ...spread,

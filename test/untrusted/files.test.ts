@@ -24,7 +24,7 @@ const seen = [
   "await asyncBufferFromFile(path)",
 ];
 
-/** Reads of the machine's or the product's own files, which no stranger wrote, and files that are opened for writing. */
+/** Reads of the machine's or the product's own files, which are trusted, and files that are opened for writing. */
 const ours: Readonly<Record<string, string>> = {
   "errors/untrusted/bounded-file.ts": "the one place",
   "runtime/actor-system.ts": "/proc",
@@ -52,8 +52,8 @@ const ours: Readonly<Record<string, string>> = {
   "tools/bench/run-bench.ts": "the benchmark's own text",
 };
 
-describe("a file of a stranger", () => {
-  it("is opened in one place, which every reader uses", () => {
+describe("an untrusted file", () => {
+  it("untrusted files are opened in one place, which every reader uses", () => {
     expect(seen.filter((line) => !way.test(line))).toEqual([]);
     expect(sources.length).toBeGreaterThan(300);
     const found = sources.filter((file) => way.test(readFileSync(join(root, file), "utf8")));
@@ -63,7 +63,7 @@ describe("a file of a stranger", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("is read where it is a regular file of a size that was allowed, and refused at once where it is not", async () => {
+  it("an untrusted file is read only if it is a regular file of an allowed size, and else refused at once", async () => {
     const folder = workspace.path("files");
     mkdirSync(folder, { recursive: true });
     const [good, pipe, huge] = ["good", "pipe", "huge"].map((name) => join(folder, name)) as [

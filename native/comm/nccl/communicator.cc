@@ -1,11 +1,11 @@
-// The NCCL backend: what lies on devices goes from device to device, in streams of its own, and no thread waits for it; what lies
-// in the host's memory goes over Gloo, as barriers do. Gathers are NCCL's own. Reductions are libtorch's operators in rank order
-// on what NCCL has brought, so that the bits are those of the other backends; NCCL's own are quicker and add in its order, where
-// that is asked for. Sends and receives have a communicator of NCCL for each pair and direction: one stream would have them wait
+// The NCCL backend: device memory goes from device to device, in streams of its own, and no thread waits for it; host memory
+// goes over Gloo, as barriers do. Gathers are NCCL's own. Reductions are libtorch's operators in rank order on the tensors that
+// NCCL has brought, so that the bits are those of the other backends. NCCL's own reductions, an option, are quicker and add in
+// NCCL's order. Sends and receives have a communicator of NCCL for each pair and direction: one stream would have them wait
 // for each other.
 //
-// Nothing is compared beforehand: ranks that do different things wait for each other. What is not over after a while is compared
-// over Gloo: who has ended, does something else or does not come is named, and NCCL's kernels are ended.
+// Nothing is compared beforehand: ranks with different operations wait for each other. An operation that is late is compared over
+// Gloo: a rank that has ended, does something else or does not come is named, and NCCL's kernels are ended.
 #include "comm/backends.h"
 #include "core/error.h"
 
@@ -36,12 +36,12 @@ const std::string kWithoutInfiniBand = "between hosts whose InfiniBand does not 
 
 // After which an operation counts as late.
 constexpr auto kPatience = std::chrono::milliseconds(250);
-// How long a transfer may still take that somebody who has left had sent.
+// How long a transfer may still take whose sender has left.
 constexpr auto kGrace = std::chrono::seconds(1);
 // How often the host looks whether something is over.
 constexpr auto kFirstLooks = std::chrono::microseconds(20), kLaterLooks = std::chrono::microseconds(500);
 constexpr auto kFirst = std::chrono::milliseconds(2);
-// What is smaller is sent to all whole, and reduced by each.
+// Smaller tensors are sent to all ranks completely, and each rank reduces them.
 constexpr size_t kSmallBytes = 32 * 1024;
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.view(-1); }
@@ -259,7 +259,7 @@ class Collective {
   Channel& channel_;
 };
 
-// Signals that are given up once what they are about is over. Thrown then.
+// Thrown to abandon an exchange of signals once its operation is over.
 struct Needless {};
 
 class SignalsMeanwhile final : public Transport {
@@ -269,7 +269,7 @@ class SignalsMeanwhile final : public Transport {
   std::vector<Loss> exchange(const std::vector<Message>& sends, const std::vector<Message>& receives, Clock::time_point deadline,
                              const std::function<bool()>&) override {
     std::vector<Loss> losses = signals_.exchange(sends, receives, deadline, over_);
-    // Who has left may have sent all it had to.
+    // A rank that has left may have sent all its data before.
     const auto end = Clock::now() + kGrace;
     while (!losses.empty() && !over_() && Clock::now() < end) std::this_thread::sleep_for(kLaterLooks);
     if (over_()) throw Needless{};
@@ -436,7 +436,7 @@ class NcclCommunicator final : public ExchangeCommunicator {
     flight.operation.input = flight.operation.output = at::Tensor();
   }
 
-  // Runs a part of an operation; what goes wrong becomes its failure, and the group's.
+  // Runs a part of an operation; an exception becomes its failure, and the group's.
   template <class Part>
   void attempt(Flight& flight, const Part& part) {
     const Wait wait = [&](const std::function<bool()>& over) { wait_in(flight, over); };

@@ -1,5 +1,5 @@
-// Automatic mixed precision of this thread: libtorch's autocast for what it computes on, without its cache of casts, which is one for
-// the whole process and would make what one rank computes depend on when another ends its pass.
+// Automatic mixed precision of this thread: libtorch's autocast for the thread's device, without the cache of casts. That cache is one
+// for the process, and would make one rank's results depend on when another rank ends its pass.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
@@ -12,7 +12,7 @@ namespace troupe {
 // that this process never has.
 constexpr c10::DispatchKey kMeteredAutocast = c10::DispatchKey::AutocastHPU;
 
-// What operators cast to in this thread now; nothing where autocast is off.
+// The dtype that operators of this thread cast to now; nothing where autocast is off.
 c10::optional<at::ScalarType> autocast_dtype();
 
 // Turns autocast on, to `dtype`, or off. @returns what it was before

@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-// libtorch's engine would run what lies on a device in one thread for all that call it, where ranks that wait for each other
-// in their backwards never meet.
+// libtorch's engine runs the backward of each device in one thread for all callers. There, ranks that wait for each other in their
+// backwards would wait for ever.
 void stay_in_this_thread() {
 #if TROUPE_TORCH_AT_LEAST(2, 0)
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);

@@ -33,13 +33,13 @@ c10::Device default_device();
 // Returns what it was before.
 c10::Device set_default_device(c10::Device device);
 
-// What the calling thread computes on: the device that it has entered.
+// The device that the calling thread computes on, set by `enter_device`.
 c10::Device compute_device();
 
-// In which device's stream the calling thread's places are, that go with its messages: the one it computes on; of a thread of the
-// host the first that it was told of, the host before.
+// The device whose stream has the places that go with the calling thread's messages: the device it computes on. For a thread of the
+// host, the first device of `hear_of_device`, and the host before that.
 c10::Device ordering_device();
-// A thread of the host is told of a device.
+// Names a device to the calling thread, which is a thread of the host.
 void hear_of_device(c10::Device device);
 
 // From now on the calling thread makes its tensors on a device and computes there, in a stream of its own.

@@ -27,7 +27,7 @@ Fence Fence::here(c10::Device device) {
 
 void Fence::hold_back() const {
   hold_back(device());
-  // Whoever is told by this thread goes on behind all that it was told, from whichever device.
+  // The receivers of this thread's messages must wait too, whichever device the fence is of.
   if (ordering_device() != device()) hold_back(ordering_device());
 }
 

@@ -50,8 +50,8 @@ class Departures {
   std::vector<Fence> fences_;
 };
 
-// Says that the calling thread's stream uses a tensor's memory, which is then not given to others before that is over, whoever
-// lets go of it and when. Of host memory nothing needs to be said.
+// Marks a tensor's memory as used by the calling thread's stream: it is not reused before that use is over, whichever thread frees
+// it and when. Does nothing for host memory.
 void use_in_stream(const at::Tensor& tensor);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Values of a device on their way to the host, for whoever asks later: nobody waits for what comes behind them.
+// Values on their way from a device to the host, to be read later: a read waits for the value, not for work issued after it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

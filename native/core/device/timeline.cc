@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-// Places that a line remembers: whoever asks for an older one waits for the oldest, which is behind it.
+// The number of places that a line remembers. Waiting for an older one waits for the oldest, which comes after it.
 constexpr int64_t kPlaces = 64;
 constexpr int64_t kSequences = int64_t{1} << 32;
 

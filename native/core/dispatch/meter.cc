@@ -20,8 +20,8 @@ size_t octave_of(int64_t bytes) {
   return size;
 }
 
-// Memory is freed by whichever thread lets go of it last: what is live is counted with atomics, and lives as long as anything
-// that is charged to it.
+// Any thread may free memory, so live bytes are counted with atomics, and the counts live as long as any memory that is
+// charged to them.
 struct Counts {
   std::atomic<int64_t> live_bytes{0};
   std::atomic<int64_t> peak_bytes{0};
@@ -83,13 +83,13 @@ double depth_of(const c10::IValue& value) {
   return tensor.dim() == 0 ? 1.0 : static_cast<double>(tensor.size(-1));
 }
 
-// What one element of a convolution's output adds up.
+// The number of products that one element of a convolution's output adds up.
 double taps_of(const c10::IValue& weight) {
   const at::Tensor& tensor = weight.toTensor();
   return static_cast<double>(tensor.numel()) / static_cast<double>(std::max<int64_t>(1, tensor.size(0)));
 }
 
-// What one element of the output adds up, of libtorch's own operators; those of Troupe's kernels count themselves.
+// The number of products that one element of the output adds up, for libtorch's operators; Troupe's kernels count their own.
 double terms_of(const std::string& op, c10::ArrayRef<const c10::IValue> inputs) {
   if (op == "aten::mm" || op == "aten::bmm" || op == "aten::mv") return depth_of(inputs[0]);
   if (op == "aten::addmm" || op == "aten::baddbmm" || op == "aten::addmv") return depth_of(inputs[1]);
@@ -97,7 +97,7 @@ double terms_of(const std::string& op, c10::ArrayRef<const c10::IValue> inputs) 
   return 0;
 }
 
-// What is known before an operator runs, which may use its operands up.
+// The count taken before an operator runs, because the operator may consume its operands.
 struct Terms final : at::ObserverContext {
   explicit Terms(double terms) : terms(terms) {}
   double terms;

@@ -1,4 +1,4 @@
-// What computing on tensors without memory would take if they had it: bytes, operations of products, bytes for other ranks.
+// Measures what computing on tensors without memory would cost if they had memory: bytes, FLOPs of products, bytes sent to ranks.
 // A thread that has a meter charges every meta tensor it makes to it; without one nothing is counted, and nothing costs.
 #pragma once
 
@@ -22,12 +22,12 @@ struct Metered {
   std::array<int64_t, kOctaves> made_bytes{};  // of all that were made, by `octave_of` of each
   double flops = 0;         // of matrix products and convolutions, forward and backward; an addition and a multiplication are two
   double narrow_flops = 0;  // of these, of operands of 16 bits
-  int64_t ring_bytes = 0;  // of whole tensors that went round a group, an all-reduce counted twice
+  int64_t ring_bytes = 0;  // of complete tensors that went round a group, an all-reduce counted twice
   int64_t num_rings = 0;
   std::set<std::string> unruled;  // operators that have no rule of shapes, and keep all that they are given and give
 };
 
-// The calling thread begins to count anew: what kernels of the host take, or those of a GPU.
+// Starts the calling thread's count at zero, by the costs of the host's kernels or of a GPU's.
 void start_meter(bool of_gpu);
 // It counts no more; what it has made may outlive that.
 void stop_meter();

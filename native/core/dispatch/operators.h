@@ -1,4 +1,4 @@
-// What the argument frame of each operator means: compiled once per process from the operator's own schema.
+// The meaning of each operator's argument frame, compiled once per process from the operator's own schema.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// What one argument is, whatever the libtorch version calls it (SymInt is int, ScalarType is int).
+// The type of one argument, the same for every libtorch version (SymInt is int, ScalarType is int).
 struct ArgumentType {
   enum class Kind : uint8_t { tensor, scalar, integer, floating, boolean, string, other };
   Kind kind = Kind::other;

@@ -62,7 +62,7 @@ bool meets_placeholder(const torch::jit::Stack& arguments) {
 }
 
 void call_on_placeholders(const c10::OperatorHandle& op, bool writes, torch::jit::Stack& stack) {
-  // What has memory is not written to with what has none: libtorch refuses that by itself.
+  // libtorch itself refuses to write a tensor without memory into one with memory.
   if (writes) return op.callBoxed(stack);
   change_all(stack, without_memory);
   torch::jit::Stack arguments = stack;
@@ -72,7 +72,7 @@ void call_on_placeholders(const c10::OperatorHandle& op, bool writes, torch::jit
     change_all(arguments, zeros_like);
     op.callBoxed(arguments);
     change_all(arguments, without_memory);
-    // What it keeps for backward is not known: all that it was given and gives.
+    // The tensors that it keeps for backward are unknown: assume all of its inputs and outputs.
     const Tensors inputs = floating(stack), outputs = floating(arguments);
     Tensors saved = inputs;
     saved.insert(saved.end(), outputs.begin(), outputs.end());

@@ -9,8 +9,8 @@ namespace troupe {
 // Whether one of an operator's arguments is a placeholder, a tensor of libtorch's meta device.
 bool meets_placeholder(const torch::jit::Stack& arguments);
 
-// Calls an operator of whose arguments at least one is a placeholder: what is computed from a value that is not there is
-// not there either, so the results are placeholders, and other tensors are taken for such. Where libtorch has no rule from
+// Calls an operator with at least one placeholder among its arguments. The results are placeholders, and all arguments are
+// treated as such. Where libtorch has no rule from
 // shape to shape, the operator is computed once on zeros. `writes`: whether it changes an argument in place.
 void call_on_placeholders(const c10::OperatorHandle& op, bool writes, torch::jit::Stack& stack);
 

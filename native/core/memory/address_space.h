@@ -19,7 +19,7 @@ class AddressSpace {
   char* begin() const { return base_; }
   char* end() const { return base_ + committed_bytes_; }
 
-  // Makes `bytes` (rounded up to whole pages) after end() usable; false when the system refuses.
+  // Makes `bytes` (rounded up to pages) after end() usable; false when the system refuses.
   bool grow(size_t bytes);
 
   // Says that [first, last) is going to be written; returns the bytes of pages that gain memory by it.

@@ -21,7 +21,7 @@
 namespace troupe {
 namespace {
 
-// What this machine has, or this container may use (cgroup 2).
+// The memory of this machine, or the limit of this container (cgroup 2).
 size_t physical_bytes() {
   struct sysinfo info;
   sysinfo(&info);

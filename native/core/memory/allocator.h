@@ -35,10 +35,10 @@ MemoryReport memory_report();
 // Starts every peak again at the present live bytes.
 void reset_peak_memory();
 
-// What allocations of the calling thread are charged to.
+// The tag that allocations of the calling thread are charged to.
 std::string present_tag();
 
-// What the memory of a storage is charged to; "" for memory that is not the allocator's.
+// The tag that the memory of a storage is charged to; "" for memory that is not the allocator's.
 std::string tag_of(const c10::DataPtr& data);
 
 // The number of the tag `name`, the same for every thread; made on first use, kept for ever.

@@ -133,7 +133,7 @@ void Arena::split(Block* block, size_t bytes) {
   insert_free(rest);
 }
 
-// Largest blocks first: they hold the most whole pages, and are the least likely to be the next best fit.
+// Largest blocks first: they hold the most complete pages, and are the least likely to be the next best fit.
 void Arena::trim(size_t resident_limit_bytes) {
   for (auto it = free_.rbegin(); it != free_.rend() && space_.resident_bytes() > resident_limit_bytes; ++it) {
     char* first = reinterpret_cast<char*>(it->second + 1);

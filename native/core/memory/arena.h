@@ -13,9 +13,9 @@ namespace troupe {
 
 struct LedgerEntry;
 
-// The header in front of every block's data, one cache line: whoever frees the data finds here what it was.
+// The header in front of every block's data, one cache line: freeing the data reads its size and owner here.
 struct alignas(64) Block {
-  size_t bytes;        // of the whole block, header included
+  size_t bytes;        // of the block, header included
   Block* below;        // the neighbour at lower addresses, null for the first
   bool free;
   int32_t size_class;  // of the small-block cache; -1 for blocks that go straight to the arena

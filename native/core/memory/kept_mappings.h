@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// A file and where it is mapped, whole.
+// A file and the address at which all of it is mapped.
 struct Mapping {
   std::string path;
   void* base;

@@ -1,4 +1,4 @@
-// Who holds how many bytes: exact counts, in total and per tag, kept with two atomic additions per allocation.
+// Counts of allocated bytes: exact, in total and per tag, kept with two atomic additions per allocation.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-// Live and peak bytes of one tag, or of all. On a cache line of its own: threads with different tags do not meet here.
+// Live and peak bytes of one tag, or of all. On a cache line of its own: threads with different tags do not contend for it.
 struct alignas(64) LedgerEntry {
   explicit LedgerEntry(std::string tag) : tag(std::move(tag)) {}
 

@@ -1,4 +1,4 @@
-// The folder in which processes of one host meet: each file in it is memory that they share.
+// The folder of the memory that processes of one host share: each file in it is one segment.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ const std::string& shared_folder();
 int32_t shared_process_index();
 // A file of the folder.
 std::string shared_path(const std::string& name);
-// A file of the folder that is this process's own and is not there yet, `p<index>-<n>`.
+// A new path in the folder for this process, `p<index>-<n>`.
 std::string new_shared_path();
 
 }  // namespace troupe

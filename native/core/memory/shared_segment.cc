@@ -53,7 +53,7 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free, "words are shared by p
                    {{"name", name}});
 }
 
-// What a storage of ours holds. Its function is how it is known again.
+// Frees the context of a storage of ours. `Segment::of` recognises our storages by this function.
 void release_context(void* context) { delete static_cast<std::shared_ptr<Segment>*>(context); }
 
 // A second name is another process's, or of a ref under way; and of a folder that was left nothing is kept.
@@ -109,7 +109,7 @@ std::shared_ptr<Segment> Segment::take_over(const std::string& name, int32_t slo
     uint32_t under_way = kUnderWay;
     if (!segment->slot(slot).compare_exchange_strong(under_way, static_cast<uint32_t>(getpid()))) gone(name);
   }
-  // Of two that open the file, one renames it; the other finds no such name.
+  // If two processes open the file, one renames it; the other finds no such name.
   if (rename(shared_path(name).c_str(), own_path.c_str()) != 0) {
     if (slot != kNoSlot) segment->slot(slot).store(kReturned);
     gone(name);
@@ -141,7 +141,7 @@ Segment::~Segment() {
     if (!vacant_) credit_memory(charge_, header().bytes);
     header().counted_by.store(0);
   }
-  // What is kept for reuse is reserved.
+  // Only reserved memory is kept for reuse.
   const bool reusable = !vacant_ && is_only_mine(mapping_.path);
   end_use(std::move(mapping_), reusable);
 }

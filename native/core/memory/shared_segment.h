@@ -1,4 +1,4 @@
-// Memory that processes of one host share: a file in the folder where they meet, mapped by each of them.
+// Memory that processes of one host share: a file in their shared folder, mapped by each of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +27,7 @@ class Segment : public std::enable_shared_from_this<Segment> {
   static std::shared_ptr<Segment> create(int64_t bytes, const std::string& tag, bool charged);
 
   // Takes the file `name` of the folder over under a name of this process's own. Where a loan goes with it, `slot` is claimed
-  // first. Throws CodedError TENSOR_REF_GONE when somebody has done so before, or it was released.
+  // first. Throws CodedError TENSOR_REF_GONE when another process has done so before, or it was released.
   static std::shared_ptr<Segment> take_over(const std::string& name, int32_t slot);
 
   // The segment that a tensor's memory lies in; null for other memory.
@@ -40,8 +40,8 @@ class Segment : public std::enable_shared_from_this<Segment> {
   // A tensor over this memory, which it keeps.
   at::Tensor tensor(at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset);
 
-  // Gives the memory behind the tensors back to the system, in every process, until `occupy`, for whoever made it; each twice
-  // is once. The second throws CodedError SHARED_MEMORY_FULL.
+  // Gives the memory behind the tensors back to the system, in every process, until `occupy`. Only for their owner; calling
+  // either twice has no effect. `occupy` throws CodedError SHARED_MEMORY_FULL.
   void vacate();
   void occupy();
 
@@ -64,7 +64,7 @@ class Segment : public std::enable_shared_from_this<Segment> {
   Header& header() const;
   void charge_if_nobody_does();
 
-  Mapping mapping_;  // its path is whole: a tensor may outlive this process's stay in the folder
+  Mapping mapping_;  // its path is absolute: a tensor may outlive this process's stay in the folder
   void* charge_ = nullptr;
   bool vacant_ = false;
 };

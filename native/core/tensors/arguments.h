@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// Of a list with gaps, whoever made its type: IValue::isOptionalTensorList knows only libtorch's own.
+// Whether the value is a list of tensors with gaps, of any type: IValue::isOptionalTensorList knows only libtorch's own.
 inline bool is_list_of_maybe_tensors(const c10::IValue& value) {
   if (!value.isList()) return false;
   const auto optional = value.toList().elementType()->cast<c10::OptionalType>();

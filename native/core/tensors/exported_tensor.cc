@@ -40,7 +40,7 @@ bool is_over(const Proxy& proxy, bool ask_system) {
   if (state == Segment::kReturned) return true;
   if (!ask_system) return false;
   if (state == Segment::kUnderWay) {
-    // Without its name nobody will take it; who has just taken it said so before the name was gone.
+    // Without a name no process can take it; a process that has just taken it claimed the slot before it removed the name.
     const bool unnamed = access(shared_path(proxy.name).c_str(), F_OK) != 0;
     return unnamed && proxy.segment->slot(proxy.slot).load() == Segment::kUnderWay;
   }

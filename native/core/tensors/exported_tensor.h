@@ -31,7 +31,7 @@ RefId import_ref(const ExportedTensor& exported);
 // Gives up what a ref has become that left this process and was taken by nobody; false when there is none.
 bool release_exported(RefId ref);
 
-// The same for all that were on their way to an actor that died, whoever sent them; returns how many.
+// The same for all tensors that were on their way to an actor that died, from any sender; returns their number.
 int64_t release_exported_to(const std::string& owner);
 
 // Gives back the rights of those tensors whose readers in other processes have released them; and, where `all` is asked for,

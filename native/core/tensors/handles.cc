@@ -86,7 +86,7 @@ const at::Tensor& HandleTable::get_exclusive(Handle handle, const char* op, cons
   if (is_lent(guard(handle))) {
     refuse("TENSOR_SHARED", op, argument, "read by nobody else, got one that another thread still reads (wait until it has released its ref)");
   }
-  // Who has let go of it may still be reading in its stream.
+  // A reader that released the tensor may still be reading it in its stream.
   if (guard(handle).departures) guard(handle).departures->hold_back();
   return tensor;
 }

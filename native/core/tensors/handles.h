@@ -22,7 +22,7 @@ struct Loan {
   std::shared_ptr<Departures> departures;   // of readers on a device; null for host memory
 };
 
-// What a handle may do beyond naming its tensor.
+// Restrictions and loans of a handle's tensor.
 struct Guard {
   bool read_only = false;                // shared to us, or mapped from a file
   std::shared_ptr<const Loan> borrowed;  // we are a reader of another thread's tensor

@@ -1,4 +1,4 @@
-// Tensors whose memory is given up for a while. They stay what they are (their shape, their handles, their place in the
+// Offloaded tensors, whose memory is freed for a while. They keep their identity (their shape, their handles, their place in the
 // graph), but nothing can be read from them until they have memory again.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// Frees the memory that `handles` name, aliases of one another over the whole of it, unless anything else in the process
+// Frees the memory that `handles` name, aliases of one another over all of it, unless anything else in the process
 // uses it: a view, another thread, the graph. Returns whether it did; from then on what reads them throws TENSOR_OFFLOADED.
 bool give_memory_up(HandleTable& handles, const std::vector<Handle>& aliases);
 

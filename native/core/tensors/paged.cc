@@ -35,7 +35,7 @@ struct Pages {
   }
 };
 
-// What a storage of ours holds. Its function is how it is known again.
+// Frees the context of a storage of ours. `pages_of` recognises our storages by this function.
 void release_pages(void* context) { delete static_cast<Pages*>(context); }
 
 Pages* pages_of(const at::Tensor& tensor) {

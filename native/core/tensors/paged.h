@@ -1,5 +1,5 @@
-// Memory in whole pages of its own that goes back to the system for a while and is filled again in place: its addresses stay,
-// so every tensor over it, in whatever thread or process, stays what it is.
+// Paged memory: pages that can go back to the system for a while and are filled again in place. Their addresses stay, so every tensor
+// over them, in any thread or process, stays valid.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -47,7 +47,7 @@ Guard receiver_guard(Guard& origin, RefKind kind, c10::Device device) {
   return Guard{true, lend_out(origin, device), {}};
 }
 
-// What a reader on a device holds of a loan: at its end it says where its stream was then.
+// Wraps a loan for a reader on a device: when the reader releases it, the place of its stream is recorded as a fence.
 std::shared_ptr<const Loan> read_in_stream(std::shared_ptr<const Loan> loan, c10::Device device) {
   if (!loan || !loan->departures) return loan;
   return {new Loan{std::move(loan), nullptr}, [device](const Loan* reading) {

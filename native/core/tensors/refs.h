@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// What a message carries. Consumed by the first attach; then, or after a release, it names nothing.
+// The reference to a tensor that a message carries. The first attach consumes it; after that, or a release, it names nothing.
 struct RefId {
   uint32_t id;
   uint32_t generation;
@@ -28,7 +28,7 @@ RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::str
 // Takes the tensor out of the table into `handles`. Throws TENSOR_REF_GONE when the ref was attached or released before.
 Handle attach_ref(HandleTable& handles, RefId ref);
 
-// A tensor in the table: what its receiver's handle will have, and who is answered for it.
+// A tensor in the table, with the guard of its receiver's handle and the actor that owns it.
 struct PendingRef {
   at::Tensor tensor;
   Guard guard;

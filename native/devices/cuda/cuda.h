@@ -1,4 +1,4 @@
-// What Troupe asks of libtorch's CUDA before the first GPU is used, and what it tells of a GPU's memory.
+// Prepares libtorch's CUDA before the first GPU is used, and reads a GPU's memory use.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -15,7 +15,7 @@ void prepare();
 void* native_stream(const c10::Stream& stream);
 
 struct DeviceMemory {
-  int64_t free_bytes, total_bytes;  // of the whole GPU, as CUDA tells: other processes' too
+  int64_t free_bytes, total_bytes;  // of the GPU, as CUDA reports: other processes' too
   int64_t held_bytes;               // by the caching allocator, in use or cached
   int64_t live_bytes;               // of these in use: rounded up to blocks of 512 bytes
 };

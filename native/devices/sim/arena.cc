@@ -123,7 +123,7 @@ bool Arena::take_from(Ranges& ranges, size_t size, size_t& begin) {
   return true;
 }
 
-// Nobody has ever used what lies behind the end, so it may be poisoned from here.
+// Memory after the end was never used, so it may be poisoned from here.
 bool Arena::grow(size_t size, size_t& begin) {
   if (size > capacity_ - end_) return false;
   begin = end_;

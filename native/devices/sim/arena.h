@@ -1,5 +1,5 @@
-// Memory that the CPU cannot reach by the addresses it is told: one file in memory, mapped twice. Tensors name the first
-// mapping, which nobody may touch; the device's queues use the second.
+// Memory that the CPU cannot reach by the tensors' addresses: one file in memory, mapped twice. Tensors name the first
+// mapping, to which every access faults; the device's queues use the second.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace troupe::sim {
 
-// What a block of device memory is, beside its bytes.
+// The bookkeeping of one block of device memory.
 struct Block {
   class Arena* arena;
   size_t begin, size, asked_bytes;
@@ -34,7 +34,7 @@ class Arena {
   // Says that work in `queue` uses the block.
   void record(Block* block, Queue& queue);
 
-  // What tensors are told, and what the queues use.
+  // The address that tensors name, and the one that the queues use.
   void* address(const Block* block) const { return guarded_ + block->begin; }
   void* reachable(const void* address) const { return reached_ + (static_cast<const char*>(address) - guarded_); }
   bool holds(const void* address) const { return address >= guarded_ && address < guarded_ + capacity_; }

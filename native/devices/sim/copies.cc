@@ -48,7 +48,7 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::opt
   return self;
 }
 
-// The host's tensor without its graph; whoever holds it holds the memory.
+// The host's tensor without its graph; it keeps the memory alive.
 at::Tensor host_memory(const at::Tensor& tensor) {
   at::Tensor alias = at::detail::make_tensor<at::TensorImpl>(c10::Storage(tensor.storage()),
                                                              c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
@@ -96,7 +96,7 @@ void copy_to_host(const at::Tensor& to, const at::Tensor& from, bool non_blockin
   queue.synchronize();
 }
 
-// In the source's stream, behind the target's, which goes on when it is done.
+// In the source's stream, after the target's work; the target's stream waits for it.
 void copy_within(const at::Tensor& to, const at::Tensor& from) {
   StandIns stand_ins(StandIns::Over::device);
   Queue& source = current_queue(from.device().index());
@@ -134,7 +134,7 @@ at::Scalar local_scalar(const at::Tensor& self) {
 
 void record_stream(at::Tensor& self, at::Stream stream) { record_use(self.storage().data_ptr(), queue_of(stream)); }
 
-// Tensors that are to be added up where they are, whoever computes.
+// `observe`: returns an alias, since the values stay on the device.
 at::Tensor observed(const at::Tensor& x, int64_t) { return x.alias(); }
 
 }  // namespace

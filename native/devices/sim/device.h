@@ -32,7 +32,7 @@ std::vector<Queue*> queues_of(c10::DeviceIndex device);
 // Waits for every stream of a device; throws what failed.
 void synchronize_device(c10::DeviceIndex device);
 
-// Of the calling thread.
+// The calling thread's device and queues.
 c10::DeviceIndex current_device();
 c10::DeviceIndex exchange_device(c10::DeviceIndex device);
 Queue& current_queue(c10::DeviceIndex device);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr c10::DeviceType kSim = c10::DeviceType::PrivateUse1;
 
-// What a c10::Event points to.
+// The type that a c10::Event points to.
 using Recorded = std::shared_ptr<Marker>;
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {

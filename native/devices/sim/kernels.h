@@ -1,4 +1,4 @@
-// What open() registers, file by file.
+// The registrations that open() makes, file by file.
 #pragma once
 
 #include <ATen/core/operator_name.h>

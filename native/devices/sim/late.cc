@@ -67,7 +67,7 @@ bool needs_values(const c10::OperatorHandle& op, const Stack& arguments) {
   return masks && !is_in_place(op.schema());
 }
 
-// Operators that libtorch has no rule of shapes for, as they are met.
+// Operators found to have no shape function in libtorch.
 class WithoutRule {
  public:
   bool has(const c10::OperatorHandle& op) {
@@ -105,7 +105,7 @@ at::Tensor empty_like_result(const at::Tensor& result, c10::DeviceIndex device) 
                                                       result.scalar_type()));
 }
 
-// What an out argument becomes when the result does not fit it.
+// Resizes an out argument to the shape of its result.
 void take_shape(const at::Tensor& tensor, const at::Tensor& like) {
   if (tensor.sizes() == like.sizes()) return;
   const size_t bytes = at::detail::computeStorageNbytes(like.sizes(), like.strides(), tensor.itemsize(),

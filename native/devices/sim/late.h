@@ -22,7 +22,7 @@ uint64_t push_late(Queue& queue, const std::string& name, std::function<void()> 
 torch::jit::Stack take_arguments(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 c10::DeviceIndex device_of(const c10::OperatorHandle& op, const torch::jit::Stack& arguments);
 
-// What the operator will give back: its arguments, views of them, and new tensors of poison, which are told apart.
+// The results that the operator will give: its arguments, views of them, and new poisoned tensors, which are listed in `fresh`.
 struct Announced {
   torch::jit::Stack results;
   torch::jit::Stack fresh;  // the results again, undefined where nothing is to be copied into them

@@ -93,7 +93,7 @@ bool Queue::may_run() const {
 }
 
 void Queue::work() {
-  // What kernels take for themselves is not memory of the device: it has a line of its own in the ledger.
+  // Scratch memory of kernels is not memory of the device: it has a tag of its own in the ledger.
   set_allocation_tag(allocation_tag("sim kernels"));
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
@@ -112,7 +112,7 @@ void Queue::work() {
       failure = "[" + task.name + "] " + plain_message(error) + " (found late, in stream " + std::to_string(id) + " of sim:" +
                 std::to_string(device) + ")";
     }
-    // What the task held is given back before anyone is told that it has run.
+    // Frees what the task held before its completion is visible.
     task = Task{};
     lock.lock();
     if (failure_.empty()) failure_ = std::move(failure);

@@ -26,7 +26,7 @@ class Queue {
  public:
   Queue(c10::DeviceIndex device, c10::StreamId id);
 
-  // Puts a task behind the others; returns its place. It runs when the schedule says, or when somebody waits.
+  // Puts a task behind the others; returns its place. It runs when the schedule says, or when a thread or queue waits for it.
   uint64_t push(std::string name, std::function<void()> run);
 
   // The same for what poisons memory.
@@ -44,7 +44,7 @@ class Queue {
   // Throws the first failure that was not told yet.
   void raise();
 
-  // The failure that is not told yet, for whoever waits for this queue by an event; "" for none.
+  // The failure that was not reported yet, for a queue that waits for this one by an event; "" for none.
   std::string failure();
   void fail(const std::string& failure);
 

@@ -10,7 +10,7 @@ namespace troupe::sim {
 uint64_t present_seed();
 void set_present_seed(uint64_t seed);
 
-// What one queue does at each place of its course: a pure function of the seed, the queue and the place. For a stretch of
+// How one queue behaves at each place: a pure function of the seed, the queue and the place. For a stretch of
 // tasks it is eager, or it is lazy: then a task runs only when the host or another queue waits for it, the latest that is
 // legal, by which a reader that does not wait is early for certain.
 class Schedule {

@@ -13,7 +13,7 @@ namespace troupe::sim {
 // once. Throws CodedError TENSOR_OP_MISSING where libtorch is older than 2.9.
 void open();
 
-// What happened since the process began, of every device together.
+// Counts since the process began, over all devices.
 struct Statistics {
   int64_t late_operators = 0;  // put into a queue
   int64_t read_backs = 0;      // the host waited for a value, or for a copy to itself

@@ -12,7 +12,7 @@
 namespace troupe::sim {
 namespace {
 
-// Of the same shape, over other memory.
+// A tensor of the same shape over other memory.
 at::Tensor laid_over(c10::Storage storage, const at::Tensor& like, c10::DispatchKey key) {
   at::Tensor tensor =
       at::detail::make_tensor<at::TensorImpl>(std::move(storage), c10::DispatchKeySet(key), like.dtype());

@@ -26,7 +26,7 @@ class StandIns {
   c10::IValue of(const c10::IValue& argument);
   torch::jit::Stack of(const torch::jit::Stack& arguments);
 
-  // What a result says of the device: one of the arguments, a view of one, or undefined where it is neither.
+  // The device's tensor behind a result: one of the arguments, a view of one, or undefined where it is neither.
   at::Tensor original(const at::Tensor& result) const;
 
   // Every tensor of the device that has a stand-in, with it.

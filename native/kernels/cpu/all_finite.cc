@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kScanBlock = 1 << 14;  // looked at whole; between blocks a thread stops when another has found something
+constexpr int64_t kScanBlock = 1 << 14;  // elements; between blocks a thread stops when another has found something
 
 // An exponent of all ones marks infinity and NaN in each format.
 TROUPE_INLINE bool is_finite(float value) { return (bits_of(value) & 0x7F800000u) != 0x7F800000u; }

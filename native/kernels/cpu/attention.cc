@@ -1,6 +1,6 @@
 // softmax(scale * q k^T) v on large matrix products. libtorch's fused CPU attention multiplies tiles too small for a
 // bfloat16 product to be fast; here a few heads and 128 query rows at a time go to batched products, and a causal block
-// never meets the keys after its last row. Scores are float32; only logsumexp is kept for backward, which makes the scores
+// never reads the keys after its last row. Scores are float32; only logsumexp is kept for backward, which computes the scores
 // again (Dao et al. 2022, https://arxiv.org/abs/2205.14135). q [B,H,T,D], k and v [B,H,S,D], any strides.
 
 #include <ATen/core/Tensor.h>

@@ -58,7 +58,7 @@ TROUPE_INLINE void apply_sight(float* __restrict scores, int64_t num_columns, fl
   for (int64_t i = sight.last; i < num_columns; i++) scores[i] = kHidden;
 }
 
-// What an element of a row is multiplied by: 0 where it is dropped.
+// The factors of a row's elements: 0 where one is dropped.
 struct DropFactors {
   static TROUPE_INLINE void run(float* __restrict factors, int64_t num_columns, DropoutMask mask) {
     each_dropped(mask, 0, num_columns,
@@ -107,7 +107,7 @@ struct Softmax {
       for (int64_t i = 0; i < walked; i++) own[i] -= max;
       maxima[row] = max;
     }
-    // Whole rows are one stretch, without a tail for each.
+    // Complete rows are one stretch, without a tail for each.
     const bool whole = walked == columns;
     const int64_t stretches = whole ? 1 : rows.count, length = whole ? rows.count * columns : walked;
     for (int64_t stretch = 0; stretch < stretches; stretch++) {
@@ -168,7 +168,7 @@ struct SightedSoftmaxBackward {
     }
   }
 
-  // The row's dot is that of the dropped probabilities and their gradients, which is that of the whole ones and theirs.
+  // The row's dot is that of the dropped probabilities and their gradients, which is that of the undropped ones and theirs.
   static TROUPE_INLINE void dropped(const float* __restrict scores, Element* __restrict probabilities,
                                     Element* __restrict gradients, float* __restrict dbiased, int64_t num_columns, float dot,
                                     float scale, const float* __restrict factors) {

@@ -54,7 +54,7 @@ void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, 
                            const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR, const at::Tensor& probabilities_GRC,
                            const at::Tensor& dprobabilities_GRC);
 
-// The same where rows differ in what they see: `sight(row)` tells it of each, counted over all heads. Probabilities come out
+// The same for rows with different masks: `sight(row)` returns the mask of a row, counted over all heads. Probabilities come out
 // dropped; in backward so do they, and the gradients that come in are those of the dropped ones.
 using SightOfRow = std::function<RowSight(int64_t row)>;
 void softmax_sighted_rows(const at::Tensor& scores_GRC, const SightOfRow& sight, float scale,
@@ -85,7 +85,7 @@ class KeyGradients {
   // `once`: each key gets one share, and every key does.
   KeyGradients(const at::Tensor& keys_BHSD, bool once);
 
-  // Of which `add` is given a cut.
+  // The sums; `add` takes a slice of them.
   const at::Tensor& sums() const { return sums_; }
 
   void add(const at::Tensor& share_GSD, const at::Tensor& cut_of_sums);

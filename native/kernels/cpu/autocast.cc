@@ -1,6 +1,6 @@
-// What autocast does to Troupe's own operators. Those that multiply matrices compute in the narrow type, as libtorch's do;
-// those that add or normalise rows take all of theirs in the widest that comes. An operator that is not named here computes
-// in what it is given.
+// Autocast's rules for Troupe's own operators. Operators that multiply matrices compute in the low-precision dtype, as libtorch's do;
+// those that add or normalise rows cast their inputs to the widest dtype among them. An operator that is not named here computes
+// in the dtypes of its inputs.
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>

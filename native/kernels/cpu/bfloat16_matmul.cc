@@ -1,7 +1,7 @@
 // A processor without bfloat16 instructions leaves libtorch a loop over single numbers (1 GFLOP/s where float32 makes 77)
 // or oneDNN's emulation (a third of float32's rate under AVX-512, a quarter under AVX2). Here both operands are widened a
 // panel at a time into scratch that stays in the cache, multiplied as float32, and the sum is rounded once at its end. A
-// number is widened once for each kPanel numbers it meets, some hundredths of the product's time; keeping wide copies of
+// number is widened once for each kPanel numbers that it multiplies, some hundredths of the product's time; keeping wide copies of
 // the weights instead would save that and cost twice their memory, which is what bfloat16 is chosen for.
 
 #include "kernels/cpu/bfloat16_matmul.h"

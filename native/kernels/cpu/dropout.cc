@@ -1,5 +1,5 @@
 // Dropout whose mask is a pure function of (seed, stream, place): nothing is kept for backward or recomputation. Element i
-// stands at place offset + i / run * stride + i mod run, so that a part of a larger tensor draws what it has in the whole.
+// stands at place offset + i / run * stride + i mod run, so that a part of a larger tensor has the mask that it has in the complete one.
 // Srivastava et al. 2014; scaled by 1 / (1 - p) while training.
 
 #include <ATen/Parallel.h>

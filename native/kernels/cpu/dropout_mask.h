@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// Where the elements of a piece stand in the whole tensor: element i at place offset + i / run * stride + i mod run.
+// The places of a piece's elements in the complete tensor: element i at place offset + i / run * stride + i mod run.
 struct DropoutPlaces {
   int64_t offset;
   int64_t run;

@@ -1,5 +1,5 @@
-// What optimizers that look at whole parameters ask of a slice: largest magnitudes, and sums of squares that add up to the
-// same bits whatever the slices are.
+// Statistics of slices for optimizers that look at complete parameters: largest magnitudes, and sums of squares that add up to
+// the same bits for all slicings.
 
 #include "kernels/cpu/exact_sums.h"
 
@@ -120,7 +120,7 @@ struct RowOfSquares {
 };
 
 // shape: matrices, rows, columns. Sums of (gradient · scale)² over each row [matrices · rows, 2] and each column
-// [2, matrices · columns] of what lies here, which are elements `begin` and on.
+// [2, matrices · columns] of this slice, which begins at element `begin`.
 std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin,
                                                         double scale, double bound) {
   check("factored_square_sums", grad, {});

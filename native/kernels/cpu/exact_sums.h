@@ -1,6 +1,6 @@
 // Sums of squares whose bits do not depend on the order of the additions, so that slices of a parameter may be summed
 // anywhere and joined in any order. Demmel and Nguyen 2015, "Parallel Reproducible Summation", with two bins: given a bound on
-// the whole sum, each term is cut into a multiple of a coarse unit, a multiple of a fine unit, and a rest that is dropped.
+// the total, each term is cut into a multiple of a coarse unit, a multiple of a fine unit, and a rest that is dropped.
 // Sums of multiples are exact. What is dropped of n terms is below n 2^-74 of the bound.
 #pragma once
 
@@ -27,7 +27,7 @@ class ExactBins {
     fine = (fine_ + (term - coarse)) - fine_;
   }
 
-  // What terms are split by.
+  // The numbers that split terms.
   double coarse() const { return coarse_; }
   double fine() const { return fine_; }
 

@@ -1,5 +1,5 @@
-// What the fused optimizer steps share: one pass over a flat stretch of parameters, its states and its gradient, with the
-// narrow copy written on the way. Every operation of a body is one IEEE operation on one element, so all instruction sets,
+// Shared code of the fused optimizer steps: one pass over a flat stretch of parameters, its states and its gradient, which also
+// writes the low-precision copy. Every operation of a body is one IEEE operation on one element, so all instruction sets,
 // thread counts and splits give the same bits.
 #pragma once
 
@@ -34,7 +34,7 @@ struct FlatStep {
   at::Tensor grad;
   c10::optional<at::Tensor> low_precision;
   Segments segments;
-  // Of `gradient_scales`, where a device knows what the host does not wait for: the gradient is multiplied by it too.
+  // A factor from `gradient_scales` that stays on the device, so that the host need not wait for it: the gradient is multiplied by it too.
   c10::optional<at::Tensor> scale = c10::nullopt;
 };
 
@@ -111,7 +111,7 @@ void launch(const FlatStep<num_states>& step, Low* low, const std::vector<Coeffi
 }  // namespace detail
 
 // Body<Grad, Low>::run(param, states, grad, low, begin, end, coefficients): `low` is a null pointer to void where there is
-// no narrow copy. `coefficients_of(learning_rate, weight_decay)` is what is the same for every element of a segment.
+// no low-precision copy. `coefficients_of(learning_rate, weight_decay)` returns the coefficients that all elements of a segment share.
 template <template <class, class> class Body, size_t num_states, class CoefficientsOf>
 void run_step(const FlatStep<num_states>& step, const CoefficientsOf& coefficients_of) {
   detail::check(step);

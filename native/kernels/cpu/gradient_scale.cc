@@ -1,5 +1,5 @@
-// What a step's gradient is multiplied by, made of the sums of squares of its parts where those are, so that no host waits for
-// them: the norm, what it is clipped by, and whether the step is to be left out. Every operation is the host's own, in float64
+// The factor of a step's gradient, computed where the sums of squares of its parts are, so that the host need not wait for them: from
+// the norm, the clipping limit, and whether the step is skipped. Every operation is the host's own, in float64
 // and in its order (src/actors/shard/reduce/gradient-norm.ts, src/compute/optim/clip.ts): a device's step has the host's bits.
 
 #include <ATen/core/Tensor.h>
@@ -51,8 +51,8 @@ at::Tensor sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArr
   return sums;
 }
 
-// `squares` [parts, kinds]; of each kind (factor / divisor, 1 where the step is to be left out), the factor bringing the norm of
-// the parts together to the kind's limit. A step is left out where the first kind's norm, of the whole gradient, is not finite.
+// `squares` [parts, kinds]; returns for each kind (factor / divisor, 1 if the step is skipped), where the factor clips the norm of
+// all parts to the kind's limit. A step is skipped if the first kind's norm, that of the complete gradient, is not finite.
 at::Tensor gradient_scales(const at::Tensor& squares, double divisor, at::ArrayRef<double> limits, bool leaves_out) {
   check_float64("gradient_scales", squares, "squares");
   const auto kinds = static_cast<int64_t>(limits.size());

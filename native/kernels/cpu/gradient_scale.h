@@ -39,7 +39,7 @@ TROUPE_INLINE void scale_of(const GradientParts& gradient, int64_t kind, double 
   to[1] = leaves_out && !is_finite ? 1 : 0;
 }
 
-// What a step's kernel multiplies the gradient by where a device knows it: `scale` as `scale_of` gives it.
+// The gradient's factor in a step's kernel when it is on the device: `scale` as `scale_of` returns it.
 TROUPE_INLINE float scaled_by(float grad_scale, const double* scale) { return static_cast<float>(grad_scale * scale[0]); }
 
 }  // namespace troupe

@@ -29,13 +29,13 @@ namespace {
 constexpr int64_t kProductRows = 128;                    // of a block, over the query heads of a group
 constexpr int64_t kScoresAtATime = int64_t{1} << 20;     // float32: 4 MiB
 
-// Of the attention weights [B,H,T,S], as if they were one tensor.
+// Dropout of the attention weights [B,H,T,S], as if they were one tensor.
 struct WeightDropout {
   DropoutMask mask;
   DropoutPlaces places;
 };
 
-// What is told beside q, k and v. Masks and biases are [B or 1, H or 1, T or 1, S], their last dim without gaps.
+// The arguments beside q, k and v. Masks and biases are [B or 1, H or 1, T or 1, S], their last dim without gaps.
 struct Sight {
   at::Tensor mask;  // bool; undefined: every key may be seen
   at::Tensor bias;  // float32; undefined: none

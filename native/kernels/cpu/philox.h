@@ -10,7 +10,7 @@
 namespace troupe {
 
 // Names an endless row of random words. `seed` is the key; `stream` is the upper half of the counter, so that streams of
-// one seed never meet; word number i is word i mod 4 of counter i / 4.
+// one seed never overlap; word number i is word i mod 4 of counter i / 4.
 struct PhiloxRow {
   uint64_t seed;
   uint64_t stream;
@@ -47,7 +47,7 @@ TROUPE_INLINE void philox_block(PhiloxRow row, uint64_t first_counter, uint32_t 
 }
 
 // Calls visit(words, skip, index, count) for pieces that cover elements [begin, end) of a tensor whose element 0 takes word
-// `offset`: words[skip + j] belongs to element index + j, for j < count. Pieces end at whole blocks of words, so an
+// `offset`: words[skip + j] belongs to element index + j, for j < count. Pieces end at complete blocks of words, so an
 // element's word does not depend on how the tensor is split.
 template <class Visit>
 TROUPE_INLINE void philox_each(PhiloxRow row, uint64_t offset, int64_t begin, int64_t end, const Visit& visit) {

@@ -1,6 +1,6 @@
 // Rotary position embedding in its half-split form, and its gradient, which is the rotation by the opposite angles. Su et
 // al. 2021, https://arxiv.org/abs/2104.09864. x_BHTK; cosines and sines [T, R/2], float32, R <= K: feature i < R/2 is
-// rotated with feature i + R/2; what lies behind R passes.
+// rotated with feature i + R/2; features from R on are copied.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>

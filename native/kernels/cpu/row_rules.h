@@ -1,4 +1,4 @@
-// What norms and bias-GELU make of one element of a row, for the CPU's loops and the GPU's threads alike.
+// Norms and bias-GELU of one element of a row, for the CPU's loops and the GPU's threads alike.
 #pragma once
 
 #include "kernels/cpu/elementary.h"

@@ -1,4 +1,4 @@
-// What is the same for every element of a segment in the fused optimizer steps, rounded to float once; each kind of step has
+// Coefficients that all elements of a segment share in the fused optimizer steps, rounded to float once; each kind of step has
 // a type of its own.
 #pragma once
 

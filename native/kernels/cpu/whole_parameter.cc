@@ -1,4 +1,4 @@
-// The elementwise parts of optimizers whose step depends on the whole parameter: a direction is written over the gradient,
+// The elementwise parts of optimizers whose step depends on the complete parameter: a direction is written over the gradient,
 // then, once its norm is known, taken.
 //   lamb_direction_       You et al. 2020, https://arxiv.org/abs/1904.00962
 //   adafactor_..._        Shazeer and Stern 2018, https://arxiv.org/abs/1804.04235

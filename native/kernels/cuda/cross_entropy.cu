@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostThreads = 512;
 
-// Calls body(Count<N>, index) for a row that may begin anywhere: what lies before the first whole piece, and after the last, one by
+// Calls body(Count<N>, index) for a row that may begin anywhere: elements before the first complete piece, and after the last, one by
 // one. Rows of 50,257 classes begin at each of the places.
 template <class T, class Body>
 __device__ __forceinline__ void each_logit(const T* row, int64_t dim, const Body& body) {
@@ -214,7 +214,7 @@ void launch_cross_entropy_rows(Stream stream, Format format, LogitRows rows, con
   });
 }
 
-// `to` is aligned as `logits` is: both are whole tensors, or one.
+// `to` is aligned as `logits` is: both begin a tensor, or are the same one.
 void launch_cross_entropy_gradient(Stream stream, Format format, LogitRows rows, const void* logits, const float* logsumexp,
                                    const int64_t* targets, int64_t ignore_index, const float* row_weight,
                                    const float* upstream, void* to) {

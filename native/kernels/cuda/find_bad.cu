@@ -15,7 +15,7 @@ struct FindBad {
     bool any = false;
 #pragma unroll
     for (int j = 0; j < N; j++) any |= (bits_of(value[j]) & 0x7F800000u) == 0x7F800000u;
-    if (any) *bad = 1;  // by whomever: all write the same
+    if (any) *bad = 1;  // a race without effect: all threads write the same
   }
 };
 

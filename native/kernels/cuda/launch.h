@@ -1,4 +1,4 @@
-// What the kernels for CUDA are launched by: plain pointers and numbers, so that a .cu file needs nothing of libtorch. Each
+// The launchers of the kernels for CUDA: they take plain pointers and numbers, so that a .cu file needs nothing of libtorch. Each
 // launch is queued on `stream` of the current device and returns at once; sizes are in elements. Kernels keep to the CPU's
 // order of operations on each element and give its bits there; sums over many elements have a fixed order of their own.
 #pragma once
@@ -127,8 +127,8 @@ struct LogitRows {
   int64_t stride;
 };
 
-// Of each row, [4, R]: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, the
-// weighted sum of the logits (0 without weights); 0, 1, 0, 0 of one that is ignored.
+// Statistics [4, R] of each row: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, the
+// weighted sum of the logits (0 without weights); 0, 1, 0, 0 for an ignored one.
 struct Classes {
   const int64_t* targets;
   int64_t first;  // class of column 0

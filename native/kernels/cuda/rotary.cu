@@ -1,4 +1,4 @@
-// Rotary position embedding: see kernels/cpu/rotary.cc. A thread a pair of features; what lies behind them passes.
+// Rotary position embedding: see kernels/cpu/rotary.cc. One thread for each pair of features; the features after them are copied.
 #include "kernels/cuda/elements.cuh"
 
 namespace troupe::cuda {
@@ -12,7 +12,7 @@ struct Rotary {
   T* y;
   RotaryShape shape;
 
-  // Of batches * time * heads * (half + what passes), in the order of y.
+  // Item `index` of batches * time * heads * (half + unrotated dims), in the order of y.
   template <int N>
   __device__ void run(int64_t index) const {
     static_assert(N == 1 || N == kWide);

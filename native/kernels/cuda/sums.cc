@@ -1,4 +1,4 @@
-// Sums whose bits do not depend on who makes them: segments are told to the device, results are zeros before.
+// Sums with the same bits on the host and on devices: copies the segments to the device, and sets the results to zero first.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 

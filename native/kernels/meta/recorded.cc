@@ -58,7 +58,7 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const Optio
   return y;
 }
 
-// Of the sum alone no norm is walked.
+// If only the sum has a gradient, the norm has no backward.
 Tensors added_norm_gradients(const Tensors& d, const Tensors& saved, bool has_bias) {
   const at::Tensor dsum = d[0].defined() ? d[0].contiguous() : at::Tensor();
   if (!d[1].defined()) return {dsum, dsum, at::Tensor(), at::Tensor()};
@@ -151,14 +151,14 @@ at::Tensor scores_at_a_time(const at::Tensor& q, const at::Tensor& k, int64_t co
   return wide({copies, heads, rows, keys}, q);
 }
 
-// Products of all queries with all keys; half of that where each sees what came before it.
+// FLOPs of the products of all queries with all keys; half of that if causal.
 double attention_flops(const at::Tensor& q, const at::Tensor& k, bool causal, int64_t num_products) {
   const double products = 2.0 * static_cast<double>(num_products) * count(q) * static_cast<double>(k.size(2));
   return causal ? products / 2 : products;
 }
 
-// What libtorch's flash attention takes in a backward that adds in an order: float32 sums of the queries' gradients, one for each of
-// the parts that keys are cut into so that all processors have work, and a float32 for each row.
+// The memory of libtorch's flash attention in a backward that adds in a fixed order: float32 sums of the queries' gradients, one for each
+// of the parts that keys are cut into so that all processors have work, and a float32 for each row.
 std::pair<at::Tensor, at::Tensor> ordered_sums(const at::Tensor& q) {
   constexpr int64_t kProcessors = 132;  // of an H100
   const int64_t heads = q.size(0) * q.size(1), rows = (q.size(2) + 127) / 128 * 128, width = (q.size(3) + 31) / 32 * 32;
@@ -166,7 +166,7 @@ std::pair<at::Tensor, at::Tensor> ordered_sums(const at::Tensor& q) {
   return {wide({parts, heads, rows, width}, q), wide({heads, rows}, q)};
 }
 
-// `added` [B,H,T,S or what stretches to it]: the one mask of all that rows see; undefined where they see all, or what came before them.
+// `added` [B,H,T,S or broadcastable to it]: mask and bias as one tensor; undefined if there is none, or only the causal mask.
 at::Tensor attend_on_gpu(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                          const at::Tensor& added, bool causal) {
   count_flops(attention_flops(q, k, causal, 2), q);
@@ -192,7 +192,7 @@ at::Tensor attend_on_gpu(const char* op, const at::Tensor& q, const at::Tensor& 
   return out;
 }
 
-// What a query sees, as one mask of q's dtype: of what it is told, and of its place.
+// The mask and bias of a query as one tensor of q's dtype, from its arguments and from its place.
 at::Tensor one_mask(const at::Tensor& q, const at::Tensor& k, const Optional& mask, const Optional& bias, bool by_place) {
   std::vector<int64_t> sizes{1, 1};
   if (by_place) sizes = {q.size(2), k.size(2)};
@@ -252,7 +252,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor&, int64_t) {
 // Logits that exist at a time, as in the kernels.
 int64_t logits_bytes() { return meters_gpu() ? int64_t{1} << 30 : int64_t{64} << 20; }
 
-// A GPU's products take classes in whole groups: weight with rows of zeros behind it.
+// A GPU's products take classes in full groups: weight with rows of zeros behind it.
 at::Tensor in_whole_groups(const at::Tensor& weight) {
   constexpr int64_t kClassesAtOnce = 64;
   const int64_t classes = weight.size(0);

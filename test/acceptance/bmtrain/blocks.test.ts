@@ -1,4 +1,4 @@
-// BMTrain's tests of what goes in and out of blocks, and the defects of its blocks, at every way to run them.
+// BMTrain's tests of inputs and outputs of blocks, and the defects of its blocks, under every way to run them.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { batchSize } from "../../fixtures/acceptance/exhibition.ts";
 import { features } from "../../fixtures/acceptance/exhibits/layer.ts";
@@ -115,7 +115,7 @@ describe.each([...levels, ...others])("blocks trained with %o", (options) => {
   });
 
   // Appendix A 3.
-  it("are given option objects whole, tensors in them and behind arguments that are left out", () => {
+  it("receive complete option objects, with tensors in them and after omitted arguments", () => {
     expectGradients("optionObjects");
   });
 

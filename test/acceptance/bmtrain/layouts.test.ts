@@ -53,7 +53,7 @@ describe.each([
   });
 
   // BMTrain test load_ckpt.
-  it("saves every parameter once, whole, under the name it has in the model", () => {
+  it("saves every parameter once, completely, under the name it has in the model", () => {
     expect([...parameters.keys()].toSorted()).toEqual([...expected.parameters.keys()].toSorted());
   });
 

@@ -7,7 +7,7 @@ import { Exhibition } from "../../fixtures/acceptance/exhibits.ts";
 
 describe("parameters", () => {
   // Appendix B, shard layout.
-  it("lie at BMTrain's offsets within a block, whose slices are whole chunks of 1,024 elements", () => {
+  it("lie at BMTrain's offsets within a block, whose slices are multiples of 1,024 elements", () => {
     const plan = planBlocks(new Linear(5, 7), { zero: 3, mesh: new Mesh({ dp: 2 }), rank: 0 });
     const [block] = plan.layouts;
     expect(block?.parameters.map(({ name, numel, offset }) => [name, numel, offset])).toEqual([

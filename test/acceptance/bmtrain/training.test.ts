@@ -1,4 +1,4 @@
-// BMTrain's tests of whole training runs; it compares statistics of parameters to 1e-2, here they are equal to the bit.
+// BMTrain's tests of complete training runs; it compares statistics of parameters to 1e-2, here they are equal to the bit.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { noGrad, type RuntimeOptions, scope } from "../../../src/entries/index.ts";
 import { materialize } from "../../../src/entries/nn.ts";
@@ -36,7 +36,7 @@ describe("a GPT with dropout trains to the same losses and parameters", () => {
     plain = await run({ ranks: 2, zero: 0, steps }, config);
   });
 
-  it("in float32: whole or sharded, kept or recomputed, on two ranks or accumulated on one", async () => {
+  it("in float32: complete or sharded, kept or recomputed, on two ranks or accumulated on one", async () => {
     expect(plain.losses[0]).not.toBe(plain.losses[1]);
     await expectEqual([plain, await run({ ranks: 2, zero: 3, recompute: true, steps }, config)]);
     await expectEqual([plain, await run({ ranks: 1, accumulation: 2, zero: 2, steps }, config)]);
@@ -112,7 +112,7 @@ describe("without an update", () => {
   });
 
   // BMTrain test dropout.
-  it("dropout draws anew in every step of training and is off in evaluation", async () => {
+  it("dropout draws a new mask in every step of training and is off in evaluation", async () => {
     const dropped = await run({ ranks: 2, zero: 3, steps: 2 }, { ...same, dropout: 0.5 });
     expect(plain.losses[1]).toBe(plain.losses[0]);
     expect(dropped.losses[0]).not.toBe(plain.losses[0]);

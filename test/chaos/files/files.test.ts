@@ -10,7 +10,7 @@ afterAll(() => workspace[Symbol.dispose]());
 
 // `npm run chaos -- files --files N --seed N` makes as many as are asked for.
 describe("a hostile file", () => {
-  it("of any kind is taken or refused by a sentence, within a second of computing and 200 MB", async () => {
+  it("a hostile file of any kind is accepted or refused with one sentence, within a second of computing and 200 MB", async () => {
     expect(Object.keys(makers)).toEqual(Object.keys(readers));
     const kinds = Object.keys(readers);
     const reports = await fuzzFiles(workspace.path("files"), {

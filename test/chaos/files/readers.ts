@@ -33,7 +33,7 @@ import {
   taskOf,
 } from "../../../src/library/models/index.ts";
 
-/** Texts to encode by a stranger's tokenizer: words, and texts that are hard for patterns. */
+/** Texts to encode by an untrusted tokenizer: words, and texts that are hard for patterns. */
 const texts = [
   "The quick brown fox, 12345 times!\n\n  It's  'we'll' Ünïcödé \u2581 \u{1F600}\u{1F600} \u4E00\u4E8C",
   "a".repeat(2_000),

@@ -9,7 +9,7 @@ const token = "0123456789abcdef".repeat(4);
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
 
 /**
- * Who comes in by a port, and by which token.
+ * The targets that decide about callers at a port, and their tokens.
  * @param folder - for the files of tokens
  */
 export function accessTargets(folder: string): readonly Target[] {
@@ -42,7 +42,7 @@ const gateTarget: Target = {
   refusals: [],
 };
 
-/** As Node's server gives them: of what comes twice the first counts, and all are kept beside it. */
+/** Headers as Node's server gives them: the first of a duplicate counts, and all are kept beside it. */
 function requestOf(words: string): IncomingMessage {
   const [method, ...lines] = words.split("\n");
   const headersDistinct: Record<string, string[]> = Object.create(null);

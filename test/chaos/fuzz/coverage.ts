@@ -1,6 +1,6 @@
 import { type Profiler, Session } from "node:inspector";
 
-/** What of some sources was run, as V8 counts it: which blocks, and roughly how often. */
+/** The blocks of some sources that were run, and roughly how often, as V8 counts them. */
 export class Coverage implements Disposable {
   readonly #session = new Session();
   readonly #sources: RegExp;

@@ -9,7 +9,7 @@ import type { Target } from "./target.ts";
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
 
-/** What attackers are known to try with JSON that a program believes. */
+/** Known attacks by JSON on programs that trust it. */
 const hostileJson: readonly string[] = [
   '{"a":1,"a":2}',
   '{"__proto__":{"polluted":true}}',
@@ -65,7 +65,7 @@ export const fileTargets: readonly Target[] = [
     refusals: ["TORCH_FILE"],
   },
   {
-    name: "manifest, sealed anew",
+    name: "manifest, sealed again",
     sources: /checkpoint\/(manifest|json-cursor|slices|strict-json)/,
     corpus: [
       manifest(),
@@ -122,7 +122,7 @@ function manifest(): Uint8Array {
   );
 }
 
-/** With the seal that fits, so that what lies behind it is reached: any writer can seal. */
+/** Seals a manifest, so that the parser behind the seal is reached: any writer can seal. */
 function sealed(input: Uint8Array): Uint8Array {
   const found = new TextDecoder().decode(input);
   const zeros = found.replace(/^(\{\s{0,8}"sha256": ")[0-9a-f]{64}/, `$1${"0".repeat(64)}`);

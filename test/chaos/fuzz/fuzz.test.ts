@@ -15,7 +15,7 @@ afterAll(async () => {
 // `npm run chaos -- fuzz --minutes N` goes on for as long as it is asked to.
 describe("untrusted bytes", () => {
   it.each(targets.all.map((target) => [target.name, target] as const))(
-    "are taken or refused, never more: %s",
+    "untrusted bytes are accepted or refused, with no other effect: %s",
     async (_name, target) => {
       const { findings } = await fuzz(target, new Chance(13), { numInputs: 2_000 });
       expect(findings).toEqual([]);
@@ -30,7 +30,7 @@ describe("untrusted bytes", () => {
     ["a run of none, which would never end", [1 << 11, "go", 0]],
     ["a run of fewer than none", [1 << 11, "go", -3]],
     ["a record that is cut off", [0, "go", 1]],
-  ])("that are no packet are refused before anything in them is walked: %s", (_what, packet) => {
+  ])("bytes that are no packet are refused before they are parsed: %s", (_what, packet) => {
     expect(() => checkPacket(packet)).toThrow(expect.objectContaining({ code: "FRAME_INVALID" }));
   });
 });

@@ -3,13 +3,13 @@ import type { Chance } from "../chance.ts";
 import { Coverage } from "./coverage.ts";
 import type { Target } from "./target.ts";
 
-/** What a fuzz run came to. */
+/** The result of a fuzz run. */
 export interface FuzzReport {
   readonly target: string;
   readonly numInputs: number;
   readonly numKept: number;
   readonly numCovered: number;
-  /** Of computing. */
+  /** The longest computing time of one input, in ms. */
   readonly slowestMs: number;
   /** Inputs that were not taken or refused as they should be, in base64, and what happened. */
   readonly findings: readonly { readonly input: string; readonly what: string }[];

@@ -3,12 +3,12 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** What a run of libFuzzer came to. */
+/** The result of a run of libFuzzer. */
 export interface NativeReport {
   readonly numInputs: number;
   /** Edges of the program's flow that were reached. */
   readonly numCovered: number;
-  /** What it said of the input that broke the program; undefined where none did. */
+  /** Its report on the input that broke the program; undefined if none did. */
   readonly crash: string | undefined;
 }
 

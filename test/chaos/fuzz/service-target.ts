@@ -48,7 +48,7 @@ const corpus: readonly string[] = [
   "GET /checkpoints HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 ];
 
-/** A refusal tells whose fault it was; of these, that it was nobody's: ask again later, or give less. */
+/** A refusal says whose fault it was; these say that it was neither side's: ask again later, or send less. */
 const servedLater: readonly number[] = [503, 507];
 
 /**
@@ -85,7 +85,7 @@ export async function openServiceTarget(folder: string): Promise<Target & AsyncD
   };
 }
 
-/** Writes all of it, and hears what comes until there is no more. */
+/** Writes all of the bytes, and reads until the end. */
 async function answerTo(path: string, input: Uint8Array): Promise<string> {
   const socket = connect(path);
   let answer = "";

@@ -10,7 +10,7 @@ export interface OpenTargets extends AsyncDisposable {
   readonly all: readonly Target[];
 }
 
-/** @param folder - for what some of them keep; made by whoever needs it */
+/** @param folder - for files that some of them keep; each makes it when needed */
 export async function openTargets(folder: string): Promise<OpenTargets> {
   const service = await openServiceTarget(join(folder, "service"));
   return {

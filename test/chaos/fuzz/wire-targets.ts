@@ -67,7 +67,7 @@ class Parcels {
   close(): void {}
 }
 
-/** What processes say to each other. */
+/** The messages between processes. */
 export const wireTargets: readonly Target[] = [
   {
     name: "frames of a socket",
@@ -156,7 +156,7 @@ export const wireTargets: readonly Target[] = [
   },
 ];
 
-/** What one process says to another: news, then packets of which the later ones name shapes that the first has told. */
+/** The frames from one process to another: news, then packets, of which the later ones name shapes that the first has defined. */
 function conversation(): Buffer {
   const pipe = new Parcels();
   const link = new PackedLink(emptyCounters(), pipe, nothingToEncode(), maxFrameBytes);

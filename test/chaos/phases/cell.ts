@@ -5,11 +5,11 @@ import { runProgram } from "../run-program.ts";
 import { judge, type Verdict } from "../verdict.ts";
 import { type Cell, type Strike, strikeVariable } from "./matrix.ts";
 
-/** Of every cell's run: enough to be struck after its first step, and to save before the end. */
+/** Steps of every cell's run: enough to be struck after its first step, and to save before the end. */
 export const STEPS = 6;
 const SAVE_EVERY = 3;
 
-/** Before the first step nobody knows how long anything may take: who stands still then is told by the deadline of who asked. */
+/** Before the first step no usual times are known: an actor that hangs then is noticed by the deadline of the actor that asked it. */
 const SHORT_DEADLINE_MS = 1_500;
 const STALL_MS = 500;
 

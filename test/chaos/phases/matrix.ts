@@ -5,7 +5,7 @@ export interface Phase {
   readonly name: PhaseName;
   /** The actor that is struck in it. */
   readonly actor: string;
-  /** The how-manieth time it comes to it is struck: one of the first steps, after the first. */
+  /** The visit of the phase that is struck: in one of the first steps, after the first. */
   readonly visit: number;
 }
 
@@ -37,7 +37,7 @@ export const phases: readonly Phase[] = [
   { name: "shutdown", actor: "rank-1", visit: 1 },
 ];
 
-/** What befalls an actor in a phase. */
+/** The faults of an actor in a phase. */
 export interface Fault {
   readonly name: FaultName;
   /** As the table says it. */
@@ -77,7 +77,7 @@ export const faults: readonly Fault[] = [
   ),
 ];
 
-/** What is to happen, once in a run. Plain data. */
+/** A fault that is to happen once in a run. Plain data. */
 export interface Strike {
   readonly actor: string;
   readonly phase: PhaseName;
@@ -118,7 +118,7 @@ export const emptiness: Readonly<Record<Placement, string>> = {
     "feeder and checkpointer live in the program's process wherever ranks do; rows left out end a thread as those above do, which its process tells in one way",
 };
 
-/** Whether who is at work lives in the program's own process, also where ranks do not. */
+/** Whether the phase's actor is in the program's own process, even if ranks are not. */
 function isAtHome({ actor }: Phase): boolean {
   return actor === "feeder" || actor === "checkpointer";
 }

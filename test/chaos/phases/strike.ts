@@ -38,7 +38,7 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
   SIGSTOP: () => signal("SIGSTOP"),
 };
 
-/** Where the product comes to a phase in which no job's code runs. */
+/** The methods of the product at which phases without a job's code begin. */
 const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
   gather: async () => [(await import("../../../src/actors/shard/shard.ts")).Shard.prototype, "gather"],
   backward: async () => [
@@ -74,7 +74,7 @@ const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, me
 if (isMainThread) attend();
 else if (strike?.actor === threadName) await interpose(strike.phase);
 
-/** What a process does for its threads: it ends one that asks for it, and keeps their heaps small where one is to be filled. */
+/** Serves the threads of a process: terminates one that asks for it, and keeps heaps small if one is to be filled. */
 function attend(): void {
   process.on("worker", (worker) => {
     worker.on("message", (told) => {

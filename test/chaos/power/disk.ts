@@ -5,7 +5,7 @@ import type { Operation } from "./operation.ts";
 /** A file or folder itself, whatever names lead to it. */
 interface Node {
   readonly entries: Map<string, Node> | undefined;
-  /** What is on the disk for good. */
+  /** The content that is durable. */
   durable: Uint8Array;
   /** Written and not synchronised: the disk may have any of it. */
   pending: { readonly offset: number; readonly bytes: Uint8Array }[];
@@ -16,7 +16,7 @@ interface Change {
   readonly apply: (entries: Map<string, Node>) => void;
 }
 
-/** What a disk may hold after a power cut: every file by its path, folders with a "/" at the end. */
+/** A possible content of a disk after a power cut: every file by its path, folders with a "/" at the end. */
 export type DiskState = ReadonlyMap<string, Uint8Array>;
 
 /**
@@ -132,7 +132,7 @@ export function materialize(state: DiskState, root: string): void {
 type Writes = Node["pending"];
 type Fate = (pending: Writes) => Writes;
 
-/** What may become of bytes that nobody waited for. */
+/** The possible fates of bytes that were not synchronized. */
 const fates: readonly Fate[] = [
   (pending) => pending,
   () => [],

@@ -1,4 +1,4 @@
-/** What a program did to a file system, or said, in the order in which it was done. Paths are relative to the watched folder. */
+/** An operation of a program on a file system, or a line that it printed; lists are in order. Paths are relative to the watched folder. */
 export type Operation =
   | { readonly kind: "create"; readonly path: string }
   | { readonly kind: "write"; readonly path: string; readonly offset: number; readonly bytes: Uint8Array }

@@ -15,7 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 describe.skipIf(!canRecord)(
   "a power cut at any moment (recorded by strace; skipped where that is not there or not allowed)",
   () => {
-    it("leaves every acknowledged save, whatever the disk had not got yet", async () => {
+    it("a power cut leaves every acknowledged save, whatever the disk had not written yet", async () => {
       const { numStates, lost } = await cutPower(folder, { keep: 1, steps: [1, 2], every: 3 });
       expect(numStates).toBeGreaterThan(100);
       expect(lost).toEqual([]);
@@ -24,7 +24,7 @@ describe.skipIf(!canRecord)(
     it.each([
       ["files", (path: string) => path.endsWith(".safetensors")],
       ["folders", (path: string) => !path.includes(".safetensors") && !path.includes(".json")],
-    ])("would lose some if %s were not synchronised", async (_what, isMeant) => {
+    ])("a power cut would lose saves if %s were not synchronised", async (_what, isMeant) => {
       const { lost } = await cutPower(folder, {
         keep: 1,
         steps: [1, 2],

@@ -10,17 +10,17 @@ import { record } from "./record.ts";
 export interface PowerOptions {
   readonly keep: number | "all";
   readonly steps: readonly number[];
-  /** Of the states, each so-many-th is tried; 1: all. */
+  /** Every n-th state is tried; 1: all. */
   readonly every: number;
-  /** What of the record is believed: a disk on which some of it did not happen shows what it was good for. All. */
+  /** Selects the operations that happened: a disk without some of them shows why they are needed. Default: all. */
   readonly believe?: (operation: Operation) => boolean;
 }
 
-/** What was found on disks after power cuts. */
+/** The findings on disks after power cuts. */
 export interface PowerReport {
   readonly numOperations: number;
   readonly numStates: number;
-  /** States in which an acknowledged save is gone, or the newest checkpoint is not whole. */
+  /** States in which an acknowledged save is gone, or the newest checkpoint is not complete. */
   readonly lost: readonly string[];
 }
 
@@ -28,7 +28,7 @@ const program = new URL("./save-steps.ts", import.meta.url).pathname;
 
 /**
  * Has a program save steps, and cuts the power after each of its operations: in every state that the disk may then be in,
- * the last step it said was saved, or a later one, must open and read whole; before and after leftovers are swept.
+ * the last step it said was saved, or a later one, must open and read completely; before and after leftovers are swept.
  * @param folder - where to work
  */
 export async function cutPower(folder: string, options: PowerOptions): Promise<PowerReport> {
@@ -61,7 +61,7 @@ async function sweptFault(folder: string, acknowledged: number | undefined): Pro
   return fault === undefined ? undefined : `swept: ${fault}`;
 }
 
-/** What is wrong with a disk on which `acknowledged` must be, if anything. */
+/** The fault of a disk that must hold `acknowledged`, if it has one. */
 async function faultIn(folder: string, acknowledged: number | undefined): Promise<string | undefined> {
   try {
     await using checkpoint = await openCheckpoint(folder);

@@ -86,7 +86,7 @@ function textOf(bytes: Uint8Array | undefined): string {
   return Buffer.from(bytes ?? []).toString();
 }
 
-/** The path below `folder`, "" for itself; undefined for what lies elsewhere. */
+/** The path below `folder`, "" for itself; undefined for other paths. */
 function inside(folder: string, path: string): string | undefined {
   if (path === "") return undefined;
   const place = relative(folder, path.startsWith("/") ? path : join(process.cwd(), path));

@@ -2,7 +2,7 @@ import { Chance } from "../chance.ts";
 import { strikeAtMoments } from "../moments.ts";
 import { type ChaosOptions, say } from "./report.ts";
 
-/** `troupe run`, ended at random moments and gone on with, again and again: nothing that was told as saved is lost. */
+/** `troupe run`, ended at random moments and resumed, again and again: nothing that was reported as saved is lost. */
 export async function reportMoments({
   workspace,
   seed,
@@ -26,7 +26,7 @@ export async function reportMoments({
   for (const [what, count] of counts) say(`  ${String(count).padStart(4)} × ${what}`);
   say(`  ${numAcknowledged} programs told a save, ${numResumed} went on from a checkpoint`);
   say(`  ${wrong.length} saves lost, losses other, programs that ended otherwise, and things left`);
-  // What came after the last moment: the end of a run, which was left alone.
+  // Violations after the last moment: at the end of the run, which was left undisturbed.
   for (const each of wrong.slice(numTold)) say(`    ${each}`);
   return wrong.length === 0;
 }

@@ -27,7 +27,7 @@ export async function reportPhases(options: ChaosOptions): Promise<boolean> {
         if (isVerbose || verdict.outcome === "FAILS") sayCell(each);
       }
     };
-    // They share one iterator: who is done takes the next cell.
+    // The workers share one iterator: each takes the next cell when it is done.
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     for (const line of tableOf(placement, tried)) say(line);
     const seconds = (performance.now() - beginMs) / 1000;

@@ -2,7 +2,7 @@ import { cutPower } from "../power/power.ts";
 import { canRecord } from "../power/record.ts";
 import { type ChaosOptions, say } from "./report.ts";
 
-/** Power cut after each operation of saves: every acknowledged one opens whole. */
+/** Power cut after each operation of saves: every acknowledged one opens completely. */
 export async function reportPower({ workspace }: ChaosOptions): Promise<boolean> {
   if (!canRecord) {
     say("power: no strace here, or it is not allowed: nothing recorded");

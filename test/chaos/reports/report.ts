@@ -1,7 +1,7 @@
 import type { Workspace } from "../../fixtures/run-tiny.ts";
 import type { Placement } from "../faults.ts";
 
-/** What `npm run chaos` was asked for. */
+/** The options of `npm run chaos`. */
 export interface ChaosOptions {
   readonly workspace: Workspace;
   readonly seed: number;

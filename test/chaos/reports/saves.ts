@@ -21,17 +21,17 @@ const failingCalls = [
   ["rename", "EIO"],
 ] as const;
 
-/** Saves whose system calls fail, alone and beside training, and saves that are killed: none that was told is lost. */
+/** Saves whose system calls fail, alone and beside training, and saves that are killed: none that was reported is lost. */
 export async function reportSaves({ workspace, seed, numKills }: ChaosOptions): Promise<boolean> {
   const folder = workspace.path("saves");
   let numWrong = 0;
   let numStruck = 0;
   const tell = ({ fault, numMet, wrong }: SavesReport): void => {
     numStruck += numMet;
-    // Of the calls by which a save may change a disk, this one makes some.
+    // A save never makes this call.
     if (numMet === 0 && wrong.length === 0) return;
     numWrong += wrong.length;
-    say(`saves: ${fault}: ${numMet} met it, ${wrong.length} lost, torn, left or told wrongly`);
+    say(`saves: ${fault}: ${numMet} hit it, ${wrong.length} lost, torn, left or reported wrongly`);
     for (const each of wrong.slice(0, 3)) say(`    ${each}`);
   };
   if (canRecord) {

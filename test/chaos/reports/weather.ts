@@ -2,7 +2,7 @@ import { lossesOf } from "../../fixtures/run-tiny.ts";
 import { STEPS, tryWeather, weathers } from "../weather/weather.ts";
 import { type ChaosOptions, say } from "./report.ts";
 
-/** What surrounds a whole run: a clock that is set, a link that loses and doubles, no descriptors. */
+/** Disturbances of a complete run: a clock that is set, a link that loses and doubles frames, no descriptors. */
 export async function reportWeather({ workspace, placements }: ChaosOptions): Promise<boolean> {
   const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: STEPS });
   let allHold = true;

@@ -21,10 +21,10 @@ export interface BadLink {
 /** The variable of the environment that holds a run's {@link BadLink}, as JSON. */
 export const badLinkVariable = "TROUPE_BAD_LINK";
 
-/** What was written into a socket that a hub has called by: headers, and bytes after those that announce some. */
+/** The bytes written into a socket that a hub has opened: headers, and the bytes that they announce. */
 interface Course {
   numFrames: number;
-  /** Of the present frame, what was written so far; none between frames. */
+  /** The bytes of the present frame that were written so far; none between frames. */
   readonly pieces: Uint8Array[];
 }
 

@@ -9,7 +9,7 @@ import type { TrainingOrder } from "../train-and-save.ts";
 import { judge, type Outcome, type Verdict } from "../verdict.ts";
 import { type BadLink, badLinkVariable } from "./bad-link.ts";
 
-/** What surrounds a whole run, and what may come of it. */
+/** The disturbance of a complete run, and its allowed results. */
 export interface Weather {
   readonly title: string;
   readonly placement: Placement;
@@ -21,12 +21,12 @@ export interface Weather {
   readonly doneFile?: string;
 }
 
-/** Of every run. */
+/** Steps of every run. */
 export const STEPS = 6;
 
 const module = (name: string): string => new URL(`./${name}.ts`, import.meta.url).href;
 
-/** Every weather, in the order in which it is told. */
+/** Every weather, in the order in which it is printed. */
 export const weathers: readonly Weather[] = [
   ...(["thread", "process"] as const).map(
     (placement): Weather => ({

@@ -4,8 +4,8 @@ import { StagingMemory } from "../../../src/tools/service/staging.ts";
 import { refusal } from "../refusal.ts";
 import { putting, served } from "./served.ts";
 
-describe("what clients may pile up", () => {
-  test("is 16 saves: who would open one more is told to come again, and may once one was given up", async () => {
+describe("limits for clients", () => {
+  test("the limit is 16 open saves: a client that opens one more must try again, and succeeds once a save was abandoned", async () => {
     const { ask } = await served("socket");
     const one = putting("U8", [1], Uint8Array.of(7));
     for (let step = 1; step <= 16; step++)
@@ -17,7 +17,7 @@ describe("what clients may pile up", () => {
     expect((await ask("/checkpoints/17/tensors/a", one)).status).toBe(201);
   });
 
-  test("is 4,096 slices of one tensor", async () => {
+  test("the limit is 4,096 slices of one tensor", async () => {
     const save = new StagedSave(1, new StagingMemory(1 << 16).open());
     const tensor = { group: "weights", name: "a", dtype: "U8", shape: [5000] } as const;
     const receive = (index: number) => save.receive(tensor, 1, { offset: [index], shape: [1] });
@@ -26,7 +26,7 @@ describe("what clients may pile up", () => {
     expect([error.code, error.message.includes("at most 4096 slices")]).toEqual(["CHECKPOINT_SLICE", true]);
   });
 
-  test("is the memory that was declared, of which a save holds no more than its own tensors", async () => {
+  test("the limit is the declared memory, of which a save holds no more than its own tensors", async () => {
     const memory = new StagingMemory(60 << 20);
     const tensor = { group: "weights", name: "a", dtype: "U8" } as const;
     const staged = (sizeBytes: number) => {

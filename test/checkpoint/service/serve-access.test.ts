@@ -6,8 +6,8 @@ import { refusal } from "../refusal.ts";
 import { served } from "./served.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-describe("who may come in", () => {
-  test("by the port: only who knows the token, by a name of this machine, from no other page, with a method that is served", async () => {
+describe("access to a checkpoint server", () => {
+  test("the port admits only callers with the token, by a name of this machine, from no other page, with a served method", async () => {
     const { ask, token, server } = await served("port");
     const { port } = new URL(server.address);
     const good = {
@@ -67,7 +67,7 @@ describe("who may come in", () => {
     ]).toEqual([200, "nosniff", undefined]);
   });
 
-  test("by the socket: only the user whose process serves it", async () => {
+  test("the socket admits only the user whose process serves it", async () => {
     const { ask, socket } = await served("socket");
     expect((await stat(socket)).mode & 0o777).toBe(0o600);
     expect((await ask("/checkpoints", { headers: { origin: "http://evil.example" } })).status).toBe(403);

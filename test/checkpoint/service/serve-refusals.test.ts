@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { committing, putting, served } from "./served.ts";
 
 describe("a checkpoint server", () => {
-  test("asks a client that waits for it to send a tensor's bytes only once the rest was found good", async () => {
+  test("the server answers Expect: 100-continue only once the rest of the request is valid", async () => {
     const { socket } = await served("socket");
     const put = (shape: string) =>
       new Promise<[number | undefined, boolean]>((resolve, reject) => {
@@ -26,7 +26,7 @@ describe("a checkpoint server", () => {
     expect(await put("8")).toEqual([201, true]);
   });
 
-  test("refuses, before it takes memory or content, what does not fit", async () => {
+  test("the server refuses requests that do not fit before it takes memory or content", async () => {
     const { ask } = await served("socket", { stagingBytes: 4096 });
     const put = (change: Record<string, string>, body = new Uint8Array(16)) => {
       const asking = putting("F32", [4], body);
@@ -98,7 +98,7 @@ describe("a checkpoint server", () => {
 });
 
 describe("hostile headers", () => {
-  test("are refused, never more than that: 150 at random", async () => {
+  test("hostile headers are refused, with no other effect: 150 at random", async () => {
     const { ask } = await served("socket", { stagingBytes: 4096 });
     const word = fc.oneof(
       fc.constantFrom(

@@ -86,7 +86,7 @@ describe("a checkpoint server", () => {
     );
   });
 
-  test("forgets what a client that dies was sending, and leaves nothing of it", async () => {
+  test("the server drops a dead client's unfinished save, and leaves nothing of it", async () => {
     const { ask, socket, dir } = await served("socket", { stagingBytes: 4096 });
     const dying = connect(socket);
     const sent = new Promise((resolve) => dying.once("connect", resolve));
@@ -113,14 +113,14 @@ describe("a checkpoint server", () => {
     );
   });
 
-  test("gives a save up that nobody adds to", async () => {
+  test("the server abandons a save that no client adds to", async () => {
     const { ask } = await served("socket", { idleMs: 40 });
     await ask("/checkpoints/5/tensors/a", putting("U8", [8], new Uint8Array(4), { offset: [0], shape: [4] }));
     while (((await ask("/checkpoints")).json.open as number[]).length > 0);
     expect((await ask("/checkpoints/5/commit", committing())).status).toBe(404);
   });
 
-  test("hangs up on a client that falls silent in the middle of a tensor, and gives its save up", async () => {
+  test("the server disconnects a client that falls silent in the middle of a tensor, and abandons its save", async () => {
     const { ask, socket } = await served("socket", { idleMs: 60 });
     const silent = connect(socket);
     const ended = new Promise((resolve) => silent.once("close", resolve));

@@ -9,7 +9,7 @@ import {
 } from "../../../src/tools/service/index.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-/** An answer, whole. */
+/** A complete answer. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -18,7 +18,7 @@ export interface Answer {
   readonly json: Record<string, unknown>;
 }
 
-/** What to ask. */
+/** A request. */
 export interface Ask {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;

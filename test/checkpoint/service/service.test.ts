@@ -119,7 +119,7 @@ describe("a checkpoint service", () => {
     await first.durable;
     await second.durable;
     await service.save({ step: 3, tensors }).durable;
-    // What smaller saves held makes room for a larger one.
+    // A larger save reuses the memory of smaller ones.
     await service.save({ step: 4, tensors: { a: new Uint8Array(2000) } }).durable;
     expect((await service.list()).map(({ step }) => step)).toEqual([4, 3, 2, 1]);
     expect((await refusal(() => service.save({ step: 5, tensors: { a: new Uint8Array(2049) } }))).code).toBe(
@@ -127,7 +127,7 @@ describe("a checkpoint service", () => {
     );
   });
 
-  test("skips a save while another is written, where it was told to, and counts it", async () => {
+  test("skips a save while another is written, if its options say so, and counts it", async () => {
     const { service } = await open({ whenBusy: "skip" });
     const events: TroupeEvent[] = [];
     service.events$.subscribe((event) => events.push(event));
@@ -147,7 +147,7 @@ describe("a checkpoint service", () => {
     ]);
   });
 
-  test("keeps the checkpoints it was told to keep", async () => {
+  test("keeps the checkpoints that its options name", async () => {
     const { service, dir } = await open({ keepLast: 2, keepEvery: 3 });
     for (let step = 1; step <= 7; step++)
       await service.save({ step, tensors: { a: new Uint8Array(1) } }).durable;

@@ -56,7 +56,7 @@ describe("a slice", () => {
     );
   });
 
-  test("meets another where they have an element in common", () => {
+  test("a slice overlaps another if they have an element in common", () => {
     fc.assert(
       fc.property(slices, slices, ({ shape, box }, { box: other }) => {
         fc.pre(other.offset.length === box.offset.length);

@@ -64,7 +64,7 @@ describe("Megatron's GPT data", () => {
     expect(readNpy(`${stem}_doc_idx.npy`).data).toEqual(Int32Array.of(2, 1, 5, 0, 4, 3, 0, 4, 3, 2, 5, 1));
     expect(readNpy(`${stem}_sample_idx.npy`).shape).toEqual([15, 2]);
     expect(rowsOf(options, "train", 0, 3)).toEqual(first);
-    // What is no longer whole is made again.
+    // A damaged cache is made again.
     writeFileSync(`${stem}_sample_idx.npy`, "torn");
     expect(rowsOf(options, "train", 0, 3)).toEqual(first);
     const files = readdirSync(folder);
@@ -72,7 +72,7 @@ describe("Megatron's GPT data", () => {
     expect(readdirSync(folder)).toEqual(files);
   });
 
-  it("is cut into splits by documents, and begins anew when all samples were taken", () => {
+  it("is cut into splits by documents, and begins again when all samples were taken", () => {
     const parts = { ...options, split: "4,1,1", numSamples: {}, cache: false };
     const dataset = megatronGptDataset(parts);
     // Documents of 17, 9 and 4 tokens, of which the last holds no sample.

@@ -61,7 +61,7 @@ describe("an indexed dataset", () => {
     ["mmap", "int64"],
     ["cached", "int32"],
     ["cached", "uint16"],
-  ] as const)("of format %s and %s gives back what was written, whole and in parts", (format, dtype) => {
+  ] as const)("of format %s and %s gives back what was written, completely and in parts", (format, dtype) => {
     const tokens = fc.array(fc.nat({ max: 65_535 }), { maxLength: 9 });
     const texts = fc.array(fc.array(tokens, { minLength: 1, maxLength: 4 }), { maxLength: 5 });
     fc.assert(
@@ -94,7 +94,7 @@ describe("an indexed dataset", () => {
     );
   });
 
-  it("does not exist until it is whole, and leaves nothing behind that was given up", () => {
+  it("an index does not exist until it is complete, and an abandoned one leaves nothing behind", () => {
     const before = readdirSync(folder);
     {
       using writer = new IndexedWriter(join(folder, "never"), "int32");

@@ -1,4 +1,4 @@
-// Megatron-LM's index builders of 2022, as slow and plain as they are described: whole lists, one draw at a time, nothing of this package.
+// Megatron-LM's index builders of 2022, as slow and plain as they are described: complete lists, one draw at a time, nothing of this package.
 
 /** MT19937 as it is published; `next` gives 32 bits. */
 export function twister(seed: number): () => number {
@@ -61,7 +61,7 @@ function shuffle<T>(list: T[], next: () => number): T[] {
   return list;
 }
 
-/** What `_build_index_mappings` makes, from the tokens themselves laid end to end. */
+/** The result of `_build_index_mappings`, from the tokens themselves laid end to end. */
 export function plainGpt(
   lengths: readonly number[],
   documents: readonly number[],
@@ -90,7 +90,7 @@ export function plainGpt(
   return { epochs, separates, laid, bounds: bounds.flat(), order };
 }
 
-/** What `build_mapping` makes. */
+/** The result of `build_mapping`. */
 export function plainSentences(
   documents: readonly number[],
   lengths: readonly number[],
@@ -140,7 +140,7 @@ export function plainSentences(
   return map;
 }
 
-/** What `get_train_valid_test_split_` makes of weights. */
+/** The result of `get_train_valid_test_split_` for weights. */
 export function plainSplit(weights: readonly number[], size: number): number[] {
   const padded = [...weights, 0, 0].slice(0, 3);
   const total = padded.reduce((sum, weight) => sum + weight, 0);
@@ -156,7 +156,7 @@ export function plainSplit(weights: readonly number[], size: number): number[] {
   return bounds.map((bound, place) => (place === 0 ? bound : bound - excess));
 }
 
-/** What `build_blending_indices` makes: [dataset, sample] of each place. */
+/** The result of `build_blending_indices`: [dataset, sample] of each place. */
 export function plainBlend(weights: readonly number[], size: number): number[][] {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   const taken: number[] = [];

@@ -11,7 +11,7 @@ import { sharedPath } from "../../fixtures/shared.ts";
 const python = process.env.TROUPE_NLTK;
 const data = sharedPath("data");
 
-/** What a trainer might have learnt: `the` was seen small within sentences and great at their beginnings. */
+/** A model as a trainer might have learnt it: `the` was seen small within sentences and great at their beginnings. */
 const model: PunktModel = {
   abbreviations: new Set(["mr", "e.g", "u.s"]),
   collocations: new Set(["no\t##number##"]),

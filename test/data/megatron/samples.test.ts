@@ -91,7 +91,7 @@ describe("GPT samples", () => {
 });
 
 describe("blends", () => {
-  it("take from whoever lags furthest behind its share", () => {
+  it("blended samples come from the dataset that lags furthest behind its share", () => {
     const { datasets, samples } = blend([1, 3], 8);
     expect([...datasets]).toEqual([1, 0, 1, 1, 0, 1, 1, 1]);
     expect([...samples]).toEqual([0, 0, 1, 2, 1, 3, 4, 5]);
@@ -100,7 +100,7 @@ describe("blends", () => {
 });
 
 describe("documents of one row", () => {
-  it("are told apart where they are to", () => {
+  it("documents of a row are separated if options ask for it", () => {
     const plain = documentPlaces([5, 9, 6, 7], { endOfDocument: 9 });
     expect([plain.begins, [...plain.lossMask], [...plain.positions]]).toEqual([
       [0],
@@ -200,7 +200,7 @@ describe("a BERT sample", () => {
     expect([...sample.paddingMask]).toEqual([...sample.tokens].map((_, position) => Number(position < 20)));
   });
 
-  it("has drawn as often as Megatron's, and tells its parts apart", () => {
+  it("draws as often as Megatron's generator, and separates its parts", () => {
     const { types, random } = bertSample(sentences, { ...options, maskProbability: 0.15, seed: 1234 });
     expect([...types]).toEqual([...Array(16).fill(0), 1, 1, 1, 1, 0, 0, 0, 0]);
     expect(random.next()).toBe(256_878_637);

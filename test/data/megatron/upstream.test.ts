@@ -22,7 +22,7 @@ import {
 // A checkout of Megatron-LM of 2022 (0c9e6a16) with megatron/data/helpers compiled, and a Python with torch and numpy.
 const { TROUPE_MEGATRON: megatron, TROUPE_PYTHON: python = "python3" } = process.env;
 const NUM_CORPORA = Number(process.env.TROUPE_MEGATRON_CORPORA ?? 10);
-/** Of the corpora, their seeds, lengths, splits and weights. */
+/** Seed that draws the corpora, their seeds, lengths, splits and weights. */
 const SEED = process.env.TROUPE_MEGATRON_SEED ?? "99";
 
 type Digest = readonly [length: number, sha256: string] | null;
@@ -57,7 +57,7 @@ function digestsOf<T>(splits: Splits<T>, listsOf: (sample: T) => readonly ArrayL
 
 const filesOf = (prefix: string) => [".bin", ".idx"].map((end) => readFileSync(prefix + end).toString("hex"));
 
-/** What this package reads, written by it. */
+/** Reads a dataset and writes it again, both with this package. */
 function rewritten(prefix: string, format: IndexedFormat): string[] {
   using data = IndexedDataset.open(prefix);
   using writer = new IndexedWriter(`${prefix}-again`, data.dtype, format);

@@ -25,10 +25,10 @@ const encoding = (part: object, text: string) => () =>
 const invalid = (words: string) =>
   expect.objectContaining({ code: "TOKENIZER_INVALID", message: expect.stringContaining(words) });
 
-describe("a stranger's tokenizer.json", () => {
+describe("an untrusted tokenizer.json", () => {
   const text = "a".repeat(5_000);
 
-  it("has its patterns matched in linear time, as normalizer, pre-tokenizer and decoder", () => {
+  it("an untrusted tokenizer.json has its patterns matched in linear time, as normalizer, pre-tokenizer and decoder", () => {
     for (const source of ["(a+)+$", "(a|a)*b", "(a|aa)+$"]) {
       const step = replace(source, "b");
       const split = { type: "Split", pattern: { Regex: source }, behavior: "Isolated", invert: false };

@@ -16,7 +16,7 @@ import { sharedPath } from "../../fixtures/shared.ts";
 // A python that has Hugging Face's tokenizers. Skipped where the environment names none.
 const python = process.env.TROUPE_PYTHON;
 const data = sharedPath("data");
-/** Of the lines that are taken, and of those that are made up. */
+/** Seed that chooses the lines from texts and the made-up ones. */
 const seed = process.env.TROUPE_TOKENIZERS_SEED ?? "7";
 
 interface Row {
@@ -223,11 +223,11 @@ describe("joinTexts", () => {
       const { ids, spans } = tokenizer.encodeWithSpans(text);
       return ids.map((id, index) => `${letters[id]} ${spans[index]}`);
     };
-    // A circumflex that stands before the dot goes behind it; both join the letter, whose place the whole has.
+    // A circumflex before the dot moves behind it; both join the letter, and the result has the letter's place.
     expect(spelled("e\u0302\u0323x \uFB01", { type: "NFKC" })).toEqual([
       ...["\u2581 0,1", "\u1EC7 0,1", "x 3,4", "\u2581 4,5", "f 5,6", "i 5,6"],
     ]);
-    // Of two dots the first joins.
+    // If there are two dots, the first joins.
     expect(spelled("e\u0302\u0323\u0323", { type: "NFC" })).toEqual([
       "\u2581 0,1",
       "\u1EC7 0,1",
@@ -276,7 +276,7 @@ describe("joinTexts", () => {
     expect(ids("a \n a")).toEqual([3, 1, 0, 3]);
   });
 
-  it("cuts what it is told to cut, and refuses where that is too short", () => {
+  it("truncates the sequences that its options name, and throws if those are too short", () => {
     const cut = (mostTokens: number, truncation: Truncation) =>
       joinTexts(words(null), ["the cat sat on", "the mat"], { mostTokens, truncation }).sources.join("");
     expect(cut(5, "longest-first")).toBe("00011");

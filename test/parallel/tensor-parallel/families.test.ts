@@ -163,7 +163,7 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
     activation_dropout: 0.1,
   };
   const { vocab_size: _, max_position_embeddings: __, ...pictured } = encoder;
-  // The last layer makes its first position alone and drops the same of it, whoever shares the others: 5 positions of a picture, 13 of a text.
+  // The last layer computes its first position alone with the same dropout, however ranks share the others: 5 positions of a picture, 13 of a text.
   const readFirst = [
     ...["bert", "roberta", "megatron-bert", "albert"].flatMap((model_type) =>
       [2, 3, 4].map((size) => ({

@@ -12,7 +12,7 @@ afterAll(() => ranks.stop());
 
 const TOLERANCE = 1e-5; // float32: another blocking of the products, another order of the sums
 
-/** Joins what the ranks have; what every one has whole must be the same bits everywhere. */
+/** Joins the ranks' parts; a value that every rank has in full must have the same bits everywhere. */
 function joined(held: string, parts: readonly Values[], sequenceDim: number): Float64Array {
   const [first] = parts as [Values];
   if (held === "replicated") {
@@ -54,7 +54,7 @@ function expectGiven(
   expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), tolerance);
 }
 
-// BMTrain's column_parallel_linear and row_parallel_linear, at every pair of what goes in and comes out, and more than one
+// BMTrain's column_parallel_linear and row_parallel_linear, for every pair of input and output splits, and for more than one
 // sample: gathering on the wrong dim scrambles samples (its defects 5 and 6).
 const rules = [
   column({ input: "sequence", output: "replicated" }),
@@ -72,7 +72,7 @@ const shapes = [
 ];
 const kinds = ["Linear", "Linear without bias", "Conv1D", "Conv1D with gelu_new"] as const;
 
-describe("a split affine map gives output and gradients of the whole one", () => {
+describe("a split affine map gives output and gradients of the unsplit one", () => {
   const cases = rules.flatMap((rule) =>
     shapes.map(({ shape, sequenceDim }) => {
       const parts = rule.kind === "column" && rule.parts > 1 ? `, ${rule.parts} parts` : "";
@@ -140,7 +140,7 @@ test.each([1, 2])(
   },
 );
 
-describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one", () => {
+describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the unsplit one", () => {
   const tolerances = { float32: TOLERANCE, bfloat16: 2 ** -6, float16: 2 ** -9 }; // a few roundings
   const cases = (["float32", "bfloat16", "float16"] as const).flatMap((dtype) =>
     (["replicated", "sequence"] as const).flatMap((input) => [

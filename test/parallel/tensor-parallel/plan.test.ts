@@ -47,7 +47,7 @@ describe("a tensor plan", () => {
     }
   });
 
-  test("of GPT-2 cuts a tied output layer once, heads and words, and leaves norms and positions whole", () => {
+  test("the plan of GPT-2 splits a tied output layer once, heads and words, and leaves norms and positions unsplit", () => {
     const model = new GPT2LMHeadModel(config);
     cutParameters(model, model.tensorPlan, { index: 3, count: 4 });
     const shapes = shapesOf(model);

@@ -1,7 +1,7 @@
 import { defineActor } from "../../../src/runtime/index.ts";
 import { waitAtGate } from "./shared-words.ts";
 
-/** Gets stuck in what stands for a collective operation. */
+/** Gets stuck in a stand-in for a collective operation. */
 export type CollectiveProtocol = {
   allReduce: { in: { gate: string; sequence: number } };
   /** The same, behind an `await`, where its actor seems idle. */

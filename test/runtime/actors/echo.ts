@@ -19,7 +19,7 @@ export type EchoProtocol = {
   fail: { in: string };
   refuse: { in: string; out: never };
   exit: { in: number };
-  /** Asks for an echo and for an answer behind a gate, and never looks at what comes. */
+  /** Asks for an echo and for an answer behind a gate, and never reads the answers. */
   askTwiceAndBlock: { in: { of: ActorRef<EchoProtocol>; first: string; second: string } };
   noteToSelf: { in: { self: ActorRef<EchoProtocol>; value: number }; out: null };
   threadName: { in: null; out: string };

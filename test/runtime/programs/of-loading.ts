@@ -1,6 +1,6 @@
 import { ActorSystem } from "../../../src/runtime/index.ts";
 
-// Starts a process that never comes to hear anybody, and waits for it.
+// Starts a process that never receives messages, and waits for it.
 const system = new ActorSystem({
   name: "program",
   preload: new URL("../actors/never-loaded.ts", import.meta.url),

@@ -16,7 +16,7 @@ import { tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const size = { vocab: 257, layers: 3, heads: 2, width: 32, context: 16, batch: 8 };
 
-/** What each rank holds after a few steps. */
+/** The memory that each rank holds after a few steps. */
 async function inspect(workspace: Workspace, options: RuntimeOptions): Promise<readonly HeldMemory[]> {
   await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, steps: 3, ...options });
   let held: Promise<readonly HeldMemory[]> | undefined;

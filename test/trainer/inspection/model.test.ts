@@ -82,7 +82,7 @@ describe("inspectModel", () => {
   it.each<[string, RuntimeOptions]>([
     ["a pipeline with the tied embedding at both ends", { ranks: 4, pp: 2, zero: 3, accumulation: 2 }],
     ["split layers and a padded vocabulary", { ranks: 4, tp: 2, zero: 2, accumulation: 2 }],
-  ])("tells of the whole parameters under %s", async (_, options) => {
+  ])("reports complete parameters under %s", async (_, options) => {
     const vocab = { vocab: 257 };
     const whole = await inspect(workspace, { ranks: 4, zero: 0 }, vocab);
     // The norm that clips is summed in another order: float32 rounding, of values below 1.

@@ -9,14 +9,14 @@ describe("what a run tells", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("has the times of every step: what was under way, what was waited for, what was updated", async () => {
+  it("every step has its times: of communication, of waits for it, and of updates", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, zero: 3, steps: 4 });
     const steps = ofKind(events, "step.finished");
     expect(steps).toHaveLength(4);
     for (const step of steps) {
       for (const time of [step.gatherMs, step.reduceMs, step.updateMs]) expect(time).toBeGreaterThan(0);
       expect(step.dataMs).toBeGreaterThanOrEqual(0);
-      // What is waited for is a part of what was under way, and the overlap follows from both.
+      // Exposed time is a part of the time of communication, and the overlap follows from both.
       expect(step.exposedMs).toBeLessThanOrEqual(step.gatherMs + step.reduceMs);
       expect(step.overlap).toBeCloseTo(1 - step.exposedMs / (step.gatherMs + step.reduceMs), 12);
     }
@@ -95,7 +95,7 @@ describe("what a run tells", () => {
     },
   );
 
-  it("traces each so-many-th step and nothing of the others, where that is asked for", async () => {
+  it("traces every n-th step and nothing of the others, if that is asked for", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, steps: 6, traceEvery: 4 });
     const handled = ofKind(events, "message.handled");
     const steps = handled.filter(({ messageKind, actor }) => messageKind === "step" && actor === "rank-0");
@@ -104,7 +104,7 @@ describe("what a run tells", () => {
     expect(ofKind(events, "activity.finished")).toEqual([]);
   });
 
-  it("tells what stages do with micro-batches, and when they stand still", async () => {
+  it("reports what stages do with micro-batches, and when they are idle", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, pp: 2, accumulation: 2, steps: 2, trace: true });
     const activities = ofKind(events, "activity.finished").filter(({ step }) => step === 1);
     for (const actor of ["rank-0", "rank-1"]) {

@@ -171,7 +171,7 @@ describe("the gradient of a recorded tensor", () => {
     return (above - lossOf(hidden.with(index, value - width))) / (2 * width);
   });
   const mean = gradient.reduce((sum, value) => sum + value, 0) / gradient.length;
-  // Of a sample, as torch has it.
+  // The standard deviation of a sample, as torch has it.
   const std = Math.sqrt(gradient.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (gradient.length - 1));
 
   it.each<RuntimeOptions>([
@@ -197,7 +197,7 @@ describe("the gradient of a recorded tensor", () => {
 });
 
 describe("the numbers of recorded tensors", () => {
-  it("are given up together where one rank has more than 32 MiB of them", () => {
+  it("recorded tensors are dropped together if one rank has more than 32 MiB of them", () => {
     scope(() => {
       const recording = new TensorRecording((name) => name !== "0.unasked");
       recording.record(zeros([1 << 23]), "large", undefined);

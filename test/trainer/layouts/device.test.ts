@@ -24,7 +24,7 @@ describe("a run on a device", () => {
     const options = { ranks: 2, offload: { optimizer: "host" }, steps: 3 } as const;
     const expected = await lossesOf(workspace, options);
     try {
-      // In the first schedules of seed 1 copies are early: nobody would miss who waits for them.
+      // In the first schedules of seed 1 copies are early, so a missing wait would pass unnoticed.
       for (const seed of [1, 2, 3]) {
         native().simSeed(seed);
         const told = await runTiny(workspace, { ...options, ...onDevice });
@@ -38,7 +38,7 @@ describe("a run on a device", () => {
   });
 
   const recomputed = { ranks: 2, zero: 3, recompute: true } as const;
-  // Of a block's input, 4 × 128 × 32 elements a rank, all is kept in the host's memory.
+  // All of a block's input, 4 × 128 × 32 elements a rank, is kept in the host's memory.
   const large = { context: 128, batch: 8, layers: 4 };
   const offload = { optimizer: "host", activations: "host" } as const;
 
@@ -79,7 +79,7 @@ describe("a run on a device", () => {
     ["steps that may be left out", { ranks: 2, anomalies: { loss: "skip" } }, {}],
     ["an optimizer on the host that clips", { ...recomputed, offload }, large],
   ])("waits once a rank and step for the gradient's statistics: %s", async (_, options, config) => {
-    // Told while the next step is under way: over several steps the counts are whole.
+    // Reported while the next step is under way: over several steps the counts are complete.
     expect(Math.abs((await readBacksOf(options, config)) / 6 - 2)).toBeLessThanOrEqual(1 / 3);
   });
 

@@ -64,7 +64,7 @@ describe("expert parallelism", () => {
     expectNear(await train(options, config), await train({ ranks: 2 }, config), numDigits);
   });
 
-  it("saves whole experts, which any other layout goes on from", async () => {
+  it("saves complete experts, which any other layout resumes from", async () => {
     const dir = workspace.path("dealt");
     const options = { ranks: 2, ep: 2, zero: 3, steps, checkpoint: { dir, everySteps: 5 } };
     const dealt = await runTiny(workspace, options, {}, expertsJob);

@@ -24,7 +24,7 @@ describe("ranks in processes of their own", () => {
   });
 
   it.skipIf(!nativeInfo().gloo)(
-    "compute collectives over Gloo to the digits of threads, and listen where no other machine calls",
+    "processes compute collectives over Gloo to the digits of threads, and listen on loopback only",
     async () => {
       const split = { ranks: 2, tp: 2, steps: 4 };
       const place = { threadsPerRank: 1, warmStandby: false, placement: "process" } as const;

@@ -57,7 +57,7 @@ describe("tensor parallelism", () => {
     expectNear(await tower({ ranks: 4, tp: 2, zero: 3 }), await tower({ ranks: 2 }), numDigits);
   });
 
-  it("stretches LAMB's directions by the norms of whole parameters", async () => {
+  it("scales LAMB's directions by the norms of complete parameters", async () => {
     const lamb = { optimizer: "LAMB", vocab: 257 }; // padding counts for nothing
     const plain = await train({ ranks: 1 }, lamb);
     expectNear(await train({ ranks: 2, tp: 2 }, lamb), plain, numDigits);
@@ -75,7 +75,7 @@ describe("tensor parallelism", () => {
     expect(await train({ ranks: 2, tp: 2, recompute: true })).toEqual(await train({ ranks: 2, tp: 2 }));
   });
 
-  it("saves whole parameters, which any other layout goes on from", async () => {
+  it("saves complete parameters, which any other layout resumes from", async () => {
     const dir = workspace.path("split");
     const padded = { ...job, vocab: 257 }; // words that the ranks do not divide: padding is not saved
     const options = { zero: 3, steps, checkpoint: { dir, everySteps: 5 } } as const;

@@ -41,7 +41,7 @@ describe("offloaded activations", () => {
     };
     const one = { ...recomputed, ranks: 1 };
     const saved = (await peakOf(one)) - (await peakOf({ ...one, offload }));
-    // Of twelve inputs three are replaced by buffers, and two or three are there around the peak.
+    // Three of twelve inputs are replaced by buffers, and two or three are in memory around the peak.
     expect(saved).toBeGreaterThan(4 * inputBytes);
   });
 });

@@ -206,7 +206,7 @@ describe("gradient accumulation", () => {
 
 type Activity = Extract<TroupeEvent, { kind: "activity.finished" }>;
 
-/** What a traced run told. */
+/** The trace of a run. */
 class Trace {
   readonly #activities: Activity[];
 
@@ -225,7 +225,7 @@ class Trace {
   }
 }
 
-/** A layer of the tiny GPT: 12,704 parameters, each aligned, padded to two slices of whole chunks. */
+/** A layer of the tiny GPT: 12,704 parameters, each aligned, padded to two slices of complete chunks. */
 const largestBlockNumel = 14_336;
 
 /** Bytes by kind while a run is at its second step. */

@@ -14,7 +14,7 @@ afterAll(() => workspace[Symbol.dispose]());
 const nvme = { parameters: "nvme", dir } as const;
 const layers = 6;
 
-/** A layer of the tiny GPT and what is outside them, on one rank: its parameters, each aligned, padded to whole chunks. */
+/** A layer of the tiny GPT and the root, on one rank: their parameters, each aligned, padded to complete chunks. */
 const layerNumel = 13_312;
 const rootNumel = 9_216;
 

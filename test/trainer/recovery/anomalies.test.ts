@@ -39,7 +39,7 @@ describe("a step that is left out", () => {
   });
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("is told with its rank, changes nothing, and does not advance the schedule", () => {
+  it("an anomaly is reported with its rank, changes nothing, and does not advance the schedule", () => {
     expect(told.error).toBeUndefined();
     expect(ofKind(told, "anomaly.detected").filter(({ anomaly }) => anomaly !== "straggler")).toMatchObject([
       { step: 5, anomaly: "loss-not-finite", value: Number.NaN, rank: 1, policy: "skip", action: "skipped" },
@@ -104,7 +104,7 @@ describe("a run that goes back", () => {
       told = await train("first", { anomalies, checkpoint: { inMemoryEverySteps: 4, dir } }, poison);
     });
 
-    it("takes the copy in memory, and goes on with the batch after the poisoned one", async () => {
+    it("a rewind from a poisoned batch takes the copy in memory, and goes on with the next batch", async () => {
       expect(told.error).toBeUndefined();
       expect(anomaliesIn(told)).toEqual([{ step: 19, anomaly: "loss-spike", action: "rewound" }]);
       expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
@@ -117,7 +117,7 @@ describe("a run that goes back", () => {
       expect(checkpoint.state.recentLosses).toEqual(told.losses);
     });
 
-    it("repeats nothing of what it gave up, and everything before it", async () => {
+    it("a rewound run has the same losses before the rewind, and others after it", async () => {
       const { losses } = await runTiny(workspace, { ranks, steps, zero: 3 });
       expect(told.losses.slice(0, 16)).toEqual(losses.slice(0, 16));
       for (const [step, loss] of losses.slice(16).entries()) expect(told.losses[16 + step]).not.toBe(loss);
@@ -146,7 +146,7 @@ describe("a run that goes back", () => {
       expect(told.losses.every(Number.isFinite)).toBe(true);
     });
 
-    it("goes back behind a copy that has it too", async () => {
+    it("a rewind from a bad weight goes back before copies that contain it", async () => {
       const told = await train("copied", { anomalies, checkpoint: { inMemoryEverySteps: 1 } }, flip);
       expect(told.error).toBeUndefined();
       expect(anomaliesIn(told)).toMatchObject([
@@ -169,11 +169,11 @@ describe("a run that goes back", () => {
   });
 });
 
-describe("a run that is told to stop, or only to tell", () => {
+describe("a run whose options say to stop, or only to report", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("ends at a loss that is not a number with all that was in order saved, and nothing after it", async () => {
+  it("a run ends at a loss of NaN with all good steps saved, and none after it", async () => {
     const dir = workspace.path("stopped");
     const checkpoint = { dir, everySteps: 1 };
     const told = await runTiny(workspace, { ranks, steps: 8, checkpoint }, { fault: "nan", faultAt: 5 });
@@ -184,7 +184,7 @@ describe("a run that is told to stop, or only to tell", () => {
     expect(newest.state.step).toBe(5);
   });
 
-  it("tells of a spike on its step and trains on, unless told otherwise", async () => {
+  it("reports a spike on its step and trains on, unless the options say otherwise", async () => {
     const poison = { fault: "poison", faultAt: 18 };
     const told = await runTiny(workspace, { ranks, steps: 20 }, poison);
     expect(told.error).toBeUndefined();
@@ -194,7 +194,7 @@ describe("a run that is told to stop, or only to tell", () => {
     expect(stopped.losses).toEqual(told.losses.slice(0, 18));
   });
 
-  it("tells of a rank that is slow step after step, once", async () => {
+  it("reports once a rank that is slow in step after step", async () => {
     const slow = { fault: "slow", faultAt: -1 };
     const anomalies = { stragglerSteps: 2, stragglerFactor: 1.5 };
     const told = await runTiny(workspace, { ranks, steps: 5, anomalies }, slow);

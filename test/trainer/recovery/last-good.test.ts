@@ -32,15 +32,18 @@ describe("a copy of the state in memory", () => {
     { zero: 3, precision: "bf16" },
     { zero: 2, offload: { optimizer: "host", ratio: 0.5 } },
     { zero: 3, placement: "process" },
-  ] as const)("is gone back to after a loss, with the same losses to the bit: %j", async (options) => {
-    const precise = !("precision" in options) && !("tp" in options);
-    const expected = precise ? undisturbed : await lossesOf(workspace, { ranks: 2, steps, ...options });
-    const told = await dying({ ...options, checkpoint: inMemory });
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(expected);
-    expect(restored(told)).toEqual(["memory 6"]);
-    expect(liveRefs()).toBe(0);
-  });
+  ] as const)(
+    "a run goes back to the copy in memory after a rank dies, with the same losses to the bit: %j",
+    async (options) => {
+      const precise = !("precision" in options) && !("tp" in options);
+      const expected = precise ? undisturbed : await lossesOf(workspace, { ranks: 2, steps, ...options });
+      const told = await dying({ ...options, checkpoint: inMemory });
+      expect(told.error).toBeUndefined();
+      expect(told.losses).toEqual(expected);
+      expect(restored(told)).toEqual(["memory 6"]);
+      expect(liveRefs()).toBe(0);
+    },
+  );
 
   it("is taken before an older checkpoint, and an older copy is not taken before a newer checkpoint", async () => {
     const dir = workspace.path("both");
@@ -50,7 +53,7 @@ describe("a copy of the state in memory", () => {
     expect(readdirSync(dir)).toEqual(["latest", "run.json", ...[4, 8, 10].map(stepFolder)]);
   });
 
-  it("is told, with what it takes", async () => {
+  it("the memory of the in-memory copy is reported", async () => {
     const { events } = await runTiny(workspace, { ranks: 2, steps: 4, checkpoint: inMemory });
     const copied = events.flatMap((event) => (event.kind === "checkpoint.copied" ? [event] : []));
     expect(copied.map(({ step }) => step)).toEqual([2, 4]);

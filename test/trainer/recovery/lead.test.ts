@@ -174,7 +174,7 @@ class StuckRun {
     this.result.catch(() => {});
   }
 
-  /** What was told, such as "saved 2". */
+  /** Reports, such as "saved 2". */
   get told(): string[] {
     return this.events.flatMap((event) =>
       "step" in event ? [`${event.kind.split(".")[1]} ${event.step}`] : [],
@@ -182,20 +182,20 @@ class StuckRun {
   }
 }
 
-/** As many turns as everything takes that waits for nobody. */
+/** As many event-loop turns as all work takes that waits for no message. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
 }
 
 describe("a generation of the rank group that ends while its conductor asks nothing of it", () => {
-  it("is gone on from at once, though what it waits for never comes", async () => {
+  it("a dead generation is replaced at once, though the conductor waits for a message that never comes", async () => {
     const run = new StuckRun();
     await run.stuck;
     await turns();
     expect(run.told).toEqual(["started 1", "finished 1"]);
     run.ranks.liveAnew();
     await turns();
-    // Of the first generation nothing more is told than that its save was given up.
+    // The only further report of the first generation is that its save was abandoned.
     expect(run.told.slice(2)).toEqual([
       ...["restored 0", "failed 1"],
       ...["started 1", "finished 1", "saved 1"],
@@ -204,7 +204,7 @@ describe("a generation of the rank group that ends while its conductor asks noth
     expect(await run.result).toMatchObject({ steps, lossNats: 2, saveError: undefined });
   });
 
-  it("ends the run with the first cause where the group was given up, and each save that was begun with it", async () => {
+  it("a group that is given up ends the run with the first cause, and fails each save that had begun", async () => {
     const run = new StuckRun();
     await run.stuck;
     run.ranks.giveUp(

@@ -17,7 +17,7 @@ describe("a rank that dies", () => {
   afterAll(() => workspace[Symbol.dispose]());
 
   it.each([0, 1, 11])(
-    "restarts the group and repeats the undisturbed losses bit for bit, with no tensor left under way: step %i",
+    "a dead rank restarts the group, which repeats the undisturbed losses bit for bit and leaves no tensor under way: step %i",
     async (faultAt) => {
       const faultOnce = workspace.path(`died-at-${faultAt}`);
       const told = await runTiny(workspace, options, { fault: "exit", faultAt, faultOnce });
@@ -35,18 +35,21 @@ describe("a rank that dies", () => {
     },
   );
 
-  it.each([2, 3, 4])("survives a death while a checkpoint is being saved: loss %i", async (faultAt) => {
-    const name = `died-near-save-${faultAt}`;
-    const config = { fault: "exit", faultAt, faultOnce: workspace.path(name) };
-    const checkpoint = { dir: workspace.path(`${name}-run`), everySteps: 3 };
-    const told = await runTiny(workspace, { ...options, checkpoint }, config);
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(undisturbed);
-    expect(told.events.at(-1)?.kind).toMatch(/run\.finished|actor\.stopped/);
-    expect(readdirSync(checkpoint.dir)).toEqual(["latest", "run.json", ...[3, 6, 9, 12].map(stepFolder)]);
-  });
+  it.each([2, 3, 4])(
+    "a run survives a rank's death while a checkpoint is being saved: loss %i",
+    async (faultAt) => {
+      const name = `died-near-save-${faultAt}`;
+      const config = { fault: "exit", faultAt, faultOnce: workspace.path(name) };
+      const checkpoint = { dir: workspace.path(`${name}-run`), everySteps: 3 };
+      const told = await runTiny(workspace, { ...options, checkpoint }, config);
+      expect(told.error).toBeUndefined();
+      expect(told.losses).toEqual(undisturbed);
+      expect(told.events.at(-1)?.kind).toMatch(/run\.finished|actor\.stopped/);
+      expect(readdirSync(checkpoint.dir)).toEqual(["latest", "run.json", ...[3, 6, 9, 12].map(stepFolder)]);
+    },
+  );
 
-  it("goes on from the newest checkpoint, not from the beginning", async () => {
+  it("a restarted group goes on from the newest checkpoint, not from the beginning", async () => {
     const config = { fault: "exit", faultAt: 10, faultOnce: workspace.path("died-after-save") };
     const dir = workspace.path("saved");
     const told = await runTiny(workspace, { ...options, checkpoint: { dir, everySteps: 4 } }, config);
@@ -56,7 +59,7 @@ describe("a rank that dies", () => {
     expect(made.filter((step) => step <= 4)).toEqual([1, 2, 3, 4]);
   });
 
-  it("fails the run with the first cause once it has died too often, and leaves no tensor under way", async () => {
+  it("a rank that dies too often fails the run with the first cause, and leaves no tensor under way", async () => {
     const told = await runTiny(workspace, { ...options, maxRestarts: 2 }, { fault: "exit", faultAt: 2 });
     expect(told.error?.message).toMatch(/exit code 7/);
     expect(told.events.at(-1)?.kind).not.toBe("run.finished");

@@ -9,24 +9,24 @@ function patienceMs(leastMs: number, durationsMs: readonly number[]): number {
   return stalls.afterMs;
 }
 
-it("gives the first step as long as any piece of work, and blames nobody before the run's own bound", () => {
+it("the first step has the time of any piece of work, and no rank is named before the run's own bound", () => {
   expect(patienceMs(1_000, [])).toBe(60_000);
   expect(patienceMs(90_000, [])).toBe(90_000);
   expect(patienceMs(1_000, [10])).toBe(1_000);
 });
 
-it("waits five times the longest step while steps are few", () => {
+it("the stall limit is five times the longest step while steps are few", () => {
   expect(patienceMs(100, [600, ...Array<number>(18).fill(50)])).toBe(5 * 600);
 });
 
-it("leaves one long step in twenty out: the first of a generation does not make the wait long for the hundred that follow", () => {
+it("the stall limit ignores one long step in twenty: a generation's slow first step does not raise it for the next hundred", () => {
   expect(patienceMs(100, [600, ...Array<number>(19).fill(50)])).toBe(5 * 50);
   expect(patienceMs(100, [600, 700, ...Array<number>(37).fill(50)])).toBe(5 * 600);
   expect(patienceMs(100, [...Array<number>(5).fill(600), ...Array<number>(95).fill(50)])).toBe(5 * 50);
   expect(patienceMs(100, [...Array<number>(6).fill(600), ...Array<number>(94).fill(50)])).toBe(5 * 600);
 });
 
-it("blames who seems idle and hears nothing in the middle of its work, and nobody who is being prepared", () => {
+it("an actor that seems idle in the middle of its work is named, and one that is being prepared is not", () => {
   const stalls = new Stalls(1_000, 60_000);
   const shard: ActorInspection = {
     actor: "one of them",
@@ -49,6 +49,6 @@ it("blames who seems idle and hears nothing in the middle of its work, and nobod
   expect(stalls.isToBlame(shard)).toBe(false);
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5 })).toBe(true);
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5, op: undefined })).toBe(false);
-  // A name makes nobody one of the group.
+  // A name alone does not make an actor one of the group.
   expect(stalls.isToBlame({ ...shard, actor: "shard-1", role: "job-loader", unresponsiveMs: 5 })).toBe(false);
 });

@@ -10,7 +10,7 @@ const cast = ["feeder", "rank-0", "rank-1", "shard-0", "shard-1"];
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
-it("has warm standbys once steps were made for two seconds: after a death no thread is started, and losses are the same", async () => {
+it("a run has warm standbys after two seconds of steps: a death then starts no thread, and losses are the same", async () => {
   const steps = 17;
   const options = { ranks: 2, steps, warmStandby: true, checkpoint: { inMemoryEverySteps: 4 } };
   const strikes = workspace.path("strikes");

@@ -47,7 +47,7 @@ describe("a model that goes on from a folder", () => {
     expect(readdirSync(tuned)).toContain("manifest.json");
   });
 
-  it("is told no token that its vocabulary lacks", async () => {
+  it("a saved model's config names no token that its vocabulary lacks", async () => {
     const wrong = { ...json(original, "config.json"), bos_token_id: 50256 };
     writeFileSync(join(original, "config.json"), JSON.stringify(wrong));
     const tuned = await train("again", 1, { pretrained: original });

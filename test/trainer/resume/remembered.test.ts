@@ -11,7 +11,7 @@ import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny
 const tuned = new URL("../../fixtures/jobs/tuned.ts", import.meta.url);
 const workspace = new Workspace();
 const dir = workspace.path("run");
-/** What the first run is given: all of it must be known to the second. */
+/** The settings of the first run: the second must know them all. */
 const settings = { layers: 2, width: 16, lr: 5e-3, beta2: 0.9 };
 const steps = 6;
 let straight: readonly number[] = [];
@@ -30,7 +30,7 @@ function resumedIn({ events }: Told): EventOf<"run.resumed"> | undefined {
 }
 
 describe("a run that goes on", () => {
-  it("has the settings and the steps of its checkpoint where nobody gives others: the straight run, bit for bit", async () => {
+  it("a resumed run has the settings and steps of its checkpoint by default, and the bits of the straight run", async () => {
     const told = await goOn({});
     expect(told.error).toBeUndefined();
     expect(told.losses.slice(2)).toEqual(straight.slice(2));
@@ -52,7 +52,7 @@ describe("a run that goes on", () => {
       /which has transformer\.wte\.weight of shape \[256,16\], got one with .* \[256,32\] \(layers was 2, is 1; width was 16, is 32;/,
     ],
   ])(
-    "is refused another model, by the names of the settings that make it one: %j",
+    "a resumed run refuses another model, and names the settings that differ: %j",
     async (config, message) => {
       const { error, events } = await goOn(config);
       expect(error).toMatchObject({ code: "RESUME_MISMATCH" });
@@ -77,12 +77,15 @@ describe("a run that goes on", () => {
     [{ batch: 8 }, "batchSize was 4, is 8", "batchSize"],
     [{ clipNorm: 0.5 }, "clip.max was 1, is 0.5", "clip.max"],
     [{ context: 8 }, "data.length was 16, is 8", "data.length"],
-  ])("is refused another training unless it is named: %j", async (config, difference, words) => {
-    const { error } = await goOn(config);
-    expect(error?.message).toBe(
-      `[resume] expected to train on as the checkpoint's run did, got another run: ${difference} (go back to that, or let it change: --change ${words})`,
-    );
-  });
+  ])(
+    "a resumed run refuses another training unless options name the change: %j",
+    async (config, difference, words) => {
+      const { error } = await goOn(config);
+      expect(error?.message).toBe(
+        `[resume] expected to train on as the checkpoint's run did, got another run: ${difference} (go back to that, or let it change: --change ${words})`,
+      );
+    },
+  );
 
   it.each([
     ["optimizer.lrr", "did you mean optimizer.lr?"],
@@ -95,7 +98,7 @@ describe("a run that goes on", () => {
     );
   });
 
-  it("trains by what was named to change, and tells what that was", async () => {
+  it("a resumed run uses the changes that options name, and reports them", async () => {
     const told = await goOn({ lr: 1e-3, batch: 8 }, { change: ["optimizer", "batchSize"] });
     expect(told.error).toBeUndefined();
     expect(resumedIn(told)?.changes).toEqual([
@@ -109,7 +112,7 @@ describe("a run that goes on", () => {
     expect(first).toMatchObject({ step: 3, numSamples: 8 });
   });
 
-  it("is told of other steps, another precision and another text of its job or of what that imports, which are said by hand", async () => {
+  it("a resumed run reports other steps, another precision and another text of its job or of its imports, if options name them", async () => {
     const job = workspace.path("job.ts");
     const write = (note: string) => {
       writeFileSync(job, `export { default } from "./parts/all.ts"; // ${note}\n`);
@@ -151,7 +154,7 @@ describe("a run that goes on", () => {
 });
 
 describe("the data of a run that goes on", () => {
-  it("is known by its content, not by its name: another is refused unless it is named to change", async () => {
+  it("data is known by its content, not by its name: other data is refused unless options name the change", async () => {
     const copy = workspace.path("copy.txt");
     const other = workspace.path("other.txt");
     const text = readFileSync(workspace.text, "utf8");
@@ -172,11 +175,11 @@ describe("the data of a run that goes on", () => {
       "run steps",
       "data data.text",
     ]);
-    // What the job plans now goes before what an option said then.
+    // The job's present plan overrides an earlier option.
     expect(changed.losses).toHaveLength(3);
   });
 
-  it("says itself what it is, at its leisure: no step waits for it", async () => {
+  it("data may give its own edition late: no step waits for it", async () => {
     const checkpoint = { dir: workspace.path("editions"), everySteps: 40 };
     const first = await runTiny(workspace, { steps: 40, checkpoint }, { edition: "first" }, tuned);
     expect(first.error).toBeUndefined();
@@ -188,7 +191,7 @@ describe("the data of a run that goes on", () => {
 });
 
 describe("a checkpoint of an older version", () => {
-  it("is gone on from as it was: what it does not tell counts as equal", async () => {
+  it("an older checkpoint is resumed: settings that it lacks count as equal", async () => {
     const path = join(dir, stepFolder(4), "manifest.json");
     const { state, ...rest } = parseManifest(readFileSync(path), path);
     const { recipe, ...older } = state;
@@ -203,7 +206,7 @@ describe("a checkpoint of an older version", () => {
 });
 
 describe("a run that has made the steps an option once said", () => {
-  it("goes on with the job's own plan, and tells so", async () => {
+  it("continues with the job's own plan, and reports that", async () => {
     const checkpoint = { dir: workspace.path("legs"), everySteps: 1 };
     const plan = { steps: 3 };
     expect((await runTiny(workspace, { steps: 1, checkpoint }, plan, tuned)).error).toBeUndefined();

@@ -31,7 +31,7 @@ describe("resuming", () => {
     expect(told.losses.slice(6)).toEqual(straight.slice(6, 7));
   });
 
-  it("continues a continued run: twice in a row is as good as once", async () => {
+  it("a run resumed twice equals one resumed once", async () => {
     const again = workspace.path("again");
     await runTiny(workspace, {
       ranks: 2,
@@ -60,7 +60,7 @@ describe("resuming", () => {
     expect(told.error?.message).toMatch(/wte\.weight .*\[256,32\].*\[256,64\].*width was 32, is 64/);
   });
 
-  it("passes a damaged checkpoint over for the newest whole one", async () => {
+  it("skips a damaged checkpoint for the newest undamaged one", async () => {
     const path = join(dir, "step-000012", "model.safetensors");
     const bytes = readFileSync(path);
     bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
@@ -73,7 +73,7 @@ describe("resuming", () => {
     ]);
   });
 
-  it("passes one over whose damage is found only while shards read it", async () => {
+  it("skips a checkpoint whose damage is found only while shards read it", async () => {
     // Large enough for what is flipped to be in no chunk that opening reads.
     const large = { vocab: 5000, width: 64 };
     const run = workspace.path("large");
@@ -95,7 +95,7 @@ describe("resuming", () => {
     ]);
   });
 
-  it("ends with the damage named where nothing older is whole", async () => {
+  it("ends with an error that names the damage if no older checkpoint is undamaged", async () => {
     const alone = join(dir, stepFolder(12));
     const told = await runTiny(workspace, { ranks: 2, zero: 3, steps: 20, resume: alone });
     expect(told.error).toMatchObject({ code: "CHECKPOINT_DAMAGED" });
@@ -131,7 +131,7 @@ describe("a run that is interrupted after any step", () => {
     );
 
   it.each(same.map(([options, config], index) => [index + 1, options, config] as const))(
-    "goes on from step %i as %j to the same bits",
+    "a run resumed from step %i as %j has the same bits",
     async (step, options, config) => {
       const resume = join(dir, stepFolder(step));
       const checkpoint = { dir: workspace.path(`from-${step}`) };
@@ -139,7 +139,7 @@ describe("a run that is interrupted after any step", () => {
       expect(told.error).toBeUndefined();
       expect(told.losses.slice(step)).toEqual(straight.slice(step));
       expect(told.losses.filter((loss) => loss !== undefined)).toHaveLength(last - step);
-      // What the last update left, too: of equal states the files are equal.
+      // The state after the last update too: equal states have equal files.
       expect(stateIn(checkpoint.dir)).toEqual(stateIn(dir));
     },
   );
@@ -152,7 +152,7 @@ describe("a run that is interrupted after any step", () => {
     [{ ranks: 2, precision: "bf16" }, 0.1],
   ];
 
-  it.each(near)("goes on as %j to the same losses within %d nats", async (options, toleranceNats) => {
+  it.each(near)("a run resumed as %j has the same losses within %d nats", async (options, toleranceNats) => {
     const told = await runTiny(workspace, { ...options, steps: last, resume: join(dir, stepFolder(3)) });
     expect(told.error).toBeUndefined();
     for (const [index, loss] of told.losses.entries()) {
@@ -160,7 +160,7 @@ describe("a run that is interrupted after any step", () => {
     }
   });
 
-  it("goes on from ranks that split layers and stages, on one rank, and back, to the bits of staying there", async () => {
+  it("a run that moves from split layers and stages to one rank and back has the bits of one that stays", async () => {
     const split = { ranks: 4, tp: 2, pp: 2, accumulation: 2, zero: 1, steps: 6 } as const;
     const there = workspace.path("split");
     const stayed = await lossesOf(workspace, { ...split, checkpoint: { dir: there, everySteps: 2 } });
@@ -190,7 +190,7 @@ describe("the samples of a run", () => {
   const job = new URL("../../fixtures/jobs/counted.ts", import.meta.url);
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("are each read once an epoch, wherever the run was interrupted and by however many ranks it goes on", async () => {
+  it("each sample is read once an epoch, wherever the run was interrupted and on any number of ranks afterwards", async () => {
     const lines = Array.from({ length: numLines }, (_, line) => `${String(line).padStart(lineLength - 1)}\n`);
     writeFileSync(numbered, `${lines.join("")} `);
     const log = workspace.path("log");
@@ -222,7 +222,7 @@ describe("a disk that fails", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("costs the saves that it fails, and not the run", async () => {
+  it("a failing disk costs the saves that it fails, and not the run", async () => {
     const dir = workspace.path("run");
     const undisturbed = await lossesOf(workspace, { ranks: 2, steps: 6 });
     const options = { ranks: 2, steps: 6, checkpoint: { dir, everySteps: 2 } };

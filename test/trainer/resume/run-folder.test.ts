@@ -14,7 +14,7 @@ describe("a run's folder", () => {
   const checkpoint = { dir, everySteps: 2 };
   const stepsIn = async () => (await listCheckpoints(dir)).map(({ step }) => step);
 
-  it("is refused to another run, which is told what it may do instead and takes nothing from the first", async () => {
+  it("a run's folder is refused to another run, which learns what it may do instead and takes nothing from the first", async () => {
     const first = await runTiny(workspace, { steps: 4, checkpoint });
     expect(first.error).toBeUndefined();
     const before = readdirSync(dir);
@@ -95,7 +95,7 @@ describe("a run's folder", () => {
     expect(await stepsIn()).toEqual([6, 4, 2]);
   });
 
-  it("keeps what it holds where the run that is to replace it does not come to its first step", async () => {
+  it("a run's folder keeps its content if the run that replaces it fails before its first step", async () => {
     const kept = { dir: workspace.path("kept"), everySteps: 2 };
     expect((await runTiny(workspace, { steps: 2, checkpoint: kept })).error).toBeUndefined();
     const before = await ownerOf(await openStorage(kept.dir));
@@ -195,7 +195,7 @@ describe("a run's folder", () => {
     ]);
   });
 
-  it("is not made anew where somebody takes it away: saves fail and say so, and no second run is let in", async () => {
+  it("a run's folder is not made again when it is moved away: saves fail with an error, and no second run may use it", async () => {
     const gone = { dir: workspace.path("gone"), everySteps: 2 };
     const told = await runTiny(workspace, { steps: 6, checkpoint: gone }, {}, undefined, (event) => {
       if (event.kind === "checkpoint.saved" && event.step === 2) rmSync(gone.dir, { recursive: true });

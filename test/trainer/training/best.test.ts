@@ -57,7 +57,7 @@ describe("the best state of a run", () => {
     expect(resumed.losses.slice(4)).toEqual(run.losses.slice(4));
   });
 
-  it("is refused where no evaluation measures what is to be compared", async () => {
+  it("keeping the best is refused if no evaluation measures the compared figure", async () => {
     const config = { evaluateEvery: 1, best: JSON.stringify({ metric: "accuracy" }) };
     const { error } = await runTiny(workspace, { ranks: 1, steps: 2 }, config);
     expect(error).toMatchObject({ code: "JOB_INVALID" });

@@ -11,7 +11,7 @@ const normedJob = new URL("../../fixtures/jobs/normed.ts", import.meta.url);
 const normedLoop = new URL("../../fixtures/jobs/normed-loop.ts", import.meta.url);
 const steps = 6;
 
-/** What a run came to: losses of training and of evaluation, and all that its last checkpoint has of the model. */
+/** The results of a run: losses of training and of evaluation, and the model in its last checkpoint. */
 interface Run {
   readonly losses: readonly number[];
   readonly evaluations: readonly number[];

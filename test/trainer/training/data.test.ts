@@ -70,12 +70,15 @@ describe("data whose functions answer what they cannot mean", () => {
   it.each([
     ["tokens", /countTokens\(…\) to give a finite number of at least 0, got a Tensor/],
     ["fingerprint", /fingerprint\(\) to give a text, a number, true or false as files, got an array/],
-  ])("is told by its function's name where it comes to be asked: %s", async (answer, message) => {
-    const { error } = await runTiny(workspace, { ranks: 1 }, { answer }, answersJob);
-    expect(error).toMatchObject({ code: "DATA_INVALID", message: expect.stringMatching(message) });
-  });
+  ])(
+    "a mistake of the data is reported by its function's name when it is called: %s",
+    async (answer, message) => {
+      const { error } = await runTiny(workspace, { ranks: 1 }, { answer }, answersJob);
+      expect(error).toMatchObject({ code: "DATA_INVALID", message: expect.stringMatching(message) });
+    },
+  );
 
-  it("is told as data that does not come where a batch is a promise that nothing settles", async () => {
+  it("a batch whose promise never settles is reported as data that does not come", async () => {
     const { error } = await runTiny(
       workspace,
       { ranks: 1, deadlineMs: 2_000 },

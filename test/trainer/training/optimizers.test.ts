@@ -76,7 +76,7 @@ describe("a job's optimizer", () => {
         expect(Math.abs(at(other, "means", index) - mean)).toBeLessThan(1e-6);
         expect(Math.abs(at(other, "squares", index) - square)).toBeLessThan(1e-6);
         const corrected = { mean: mean / (1 - 0.5 ** 5), square: square / (1 - 0.75 ** 5) };
-        // Cosine's last step of warm-up, in which it has its whole rate; no decay.
+        // Cosine's last step of warm-up, in which it has its full rate; no decay.
         const moved = (1e-3 * corrected.mean) / (Math.sqrt(corrected.square) + 1e-3);
         expect(
           Math.abs(at(before, "parameters", index) - moved - at(other, "parameters", index)),
@@ -85,7 +85,7 @@ describe("a job's optimizer", () => {
     }
   });
 
-  // BMTrain's optim_state, which fails there (Appendix A 1): ten steps, saved, ten more; built anew, loaded, ten more.
+  // BMTrain's optim_state, which fails there (Appendix A 1): ten steps, saved, ten more; built again, loaded, ten more.
   it("saves and loads the state of several optimizers and of the scale, whatever layout and scale it is built with", async () => {
     const dir = workspace.path("state");
     const config = { optimizer: "several" };
@@ -200,7 +200,7 @@ describe("clipping", () => {
       events.flatMap((event) => (event.kind === "step.finished" ? [event.learningRate] : []))[5] ?? 0;
     const moved = (of: RegExp) => difference(join(dir, "step-000005"), join(dir, "step-000006"), of);
     expect(Math.hypot(...(await moved(/wte|wpe/))) / (rate * 1e-2)).toBeCloseTo(1, 3);
-    // What is left of the job's 0.5 once the embeddings' share of the norm is taken off.
+    // The rest of the job's 0.5 without the embeddings' share of the norm.
     const rest = Math.hypot(...(await moved(/^(?!.*(wte|wpe))/))) / rate;
     expect(rest).toBeGreaterThan(0.02);
     expect(rest).toBeLessThan(0.5);
@@ -226,7 +226,7 @@ describe("clipping", () => {
   });
 });
 
-/** What a checkpoint of one AdamW holds, by parameter. */
+/** The state of one AdamW in a checkpoint, by parameter. */
 interface State {
   readonly parameters: ReadonlyMap<string, Float32Array>;
   readonly means: ReadonlyMap<string, Float32Array>;

@@ -11,7 +11,7 @@ describe("a job with pieces of its own", () => {
   const losses = (options: RuntimeOptions, config: Record<string, unknown>) =>
     lossesOf(workspace, options, config, ownJob);
 
-  it("draws anew in each call of a dropout that its layers share, the same under every layout and when computed again", async () => {
+  it("a dropout that layers share draws a new mask in each call, the same under every layout and when recomputed", async () => {
     const dropout = { dropout: 0.3 };
     const { losses: plain, events } = await runTiny(
       workspace,
@@ -23,7 +23,7 @@ describe("a job with pieces of its own", () => {
       event.kind === "step.finished" ? [event.metrics?.differing] : [],
     );
     expect(differing).toHaveLength(10);
-    // Of two masks 2 · 0.3 · 0.7 of all places.
+    // Two masks differ at 2 · 0.3 · 0.7 of all places.
     for (const share of differing) expect(Math.abs((share ?? 0) - 0.42)).toBeLessThan(0.06);
     for (const options of [
       { ranks: 1, zero: 0, accumulation: 2, recompute: true },

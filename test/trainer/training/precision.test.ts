@@ -71,7 +71,7 @@ describe("precision", () => {
     const resume = join(dir, "step-000010");
     expect((await lossesOf(workspace, { ...options, zero: 2, resume })).slice(10)).toEqual(level3.slice(10));
     expect(level3).not.toEqual(await lossesOf(workspace, { ranks: 2, steps, precision: "bf16", zero: 3 }));
-    // Twice the error of rounding to nearest, drawn anew at every update.
+    // Twice the error of rounding to nearest, drawn again at every update.
     expect(largestDifference(level3, plain)).toBeLessThan(0.1);
   });
 

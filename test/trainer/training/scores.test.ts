@@ -5,7 +5,7 @@ import { runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const classifierJob = new URL("../../fixtures/jobs/classifier.ts", import.meta.url);
 
-/** Of the job's defaults. */
+/** Steps of the job's defaults. */
 const STEPS = 5;
 const BATCH = 12;
 const LEARNING_RATE = 0.5;
@@ -87,7 +87,7 @@ function softmaxRegression(): number[] {
   });
 }
 
-/** What a sample adds to the sums, with the gradient of its loss by the logits. */
+/** A sample's part of the sums, with the gradient of its loss by the logits. */
 function rowOf(sample: number, weights: readonly (readonly number[])[]) {
   const [point, label] = [pointOf(sample), labelOf(sample)];
   const weight = CLASS_WEIGHTS[label] ?? 0;

@@ -23,7 +23,7 @@ const loop = new URL("../../fixtures/jobs/thawing-loop.ts", import.meta.url);
 const steps = 8;
 const seed = 7;
 const batch = 8;
-/** A bias, half a block and a bias of the root are declared frozen; a weight, a whole block and the embedding follow. */
+/** A bias, half a block and a bias of the root are declared frozen; a weight, a complete block and the embedding follow. */
 const frozen = [
   "rungs.0.up.bias:0-4",
   "rungs.1.down:0-3",
@@ -206,7 +206,7 @@ describe("parameters that a run freezes and unfreezes", () => {
     ] as const) {
       const taken = await train({ ranks: 2, zero, resume }, { ...config, declaredAt });
       expect(taken.losses.slice(4)).toEqual(whole.losses.slice(4));
-      // What is never trained has no state but where it is declared to be.
+      // A parameter that is never trained has state only if it is declared trainable.
       for (const [entry, values] of whole.last) expect(taken.last.get(entry), entry).toEqual(values);
     }
   });

@@ -10,7 +10,7 @@ it.each([
   ["are ragged and weighed", "targets", undefined, 0],
   ["all count", "", unevenJob, 0],
 ] as const)(
-  "a job whose labels %s is told so once, with the line to write, or not at all",
+  "a job whose labels %s gets one warning with the line to write, or none",
   async (_, weigh, job, times) => {
     const { events, error } = await runTiny(workspace, { ranks: 2, zero: 2, steps: 4 }, { weigh }, job);
     expect(error).toBeUndefined();

@@ -39,7 +39,7 @@ describe("a step's loss is Σ weight · loss / Σ weight over all micro-batches"
       halves = await train([{ ranks: 1 }, { accumulation: 2 }], "targets");
     });
 
-    it("is that of one rank with the whole batch, to float32's rounding", async () => {
+    it("is that of one rank with the complete batch, to float32's rounding", async () => {
       expectWithin(halves, one);
       expectWithin(await train([{ ranks: 2, tp: 2 }], "targets"), one);
     });
@@ -77,7 +77,7 @@ describe("a step's loss is Σ weight · loss / Σ weight over all micro-batches"
     expectWithin(await train([{ ranks: 2, tp: 2 }, { accumulation: 2 }], "each loss", experts), halves);
   });
 
-  it("is that of one rank with the whole batch too of experts that take all tokens and share each sequence's evenly", async () => {
+  it("is that of one rank with the complete batch too, for experts that take all tokens and share each sequence's evenly", async () => {
     const experts = { experts: 4, bySequence: true };
     const one = await train([{ ranks: 1 }], "each loss", experts);
     const two = await train([{ ranks: 2, zero: 3 }], "each loss", experts);
@@ -133,7 +133,7 @@ describe("a loss and its gradients that are exact but for float64's rounding", (
   );
 });
 
-describe("what a run tells of weighed losses", () => {
+describe("figures of weighted losses in a run's events", () => {
   const workspace = new Workspace();
   const told = async (...[options, config = {}]: Settings) => {
     const { events, error } = await runTiny(workspace, { zero: 0, ...options }, config, raggedJob);
@@ -154,14 +154,14 @@ describe("what a run tells of weighed losses", () => {
       expect(Math.abs(crossEntropy + auxiliary - event.lossNats)).toBeLessThan(TOLERANCE_NATS);
       expect(auxiliary).toBeGreaterThan(0.1);
     }
-    // Of samples 0 to 7, 7 · sample mod 16 targets count, and of every fifth none.
+    // Samples 0 to 7 have 7 · sample mod 16 targets that count, and every fifth has none.
     expect(steps[0]).toMatchObject({ numSamples: 8, numTokens: 7 + 14 + 5 + 12 + 10 + 1 });
     expect(evaluations[0]).toMatchObject({ split: "validation", numSamples: 11 });
   });
 
   it("is what a loss logs, in the mean that its weights make", async () => {
     const { steps } = await told({ ranks: 2 }, { steps: 1 });
-    // Of the 49 targets that count the second replica has those of samples 4, 6 and 7.
+    // The second replica has the targets of samples 4, 6 and 7 of the 49 that count.
     expect(steps[0]?.metrics).toEqual({ replica: expect.closeTo(23 / 49, 12) });
   });
 

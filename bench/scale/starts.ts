@@ -1,5 +1,5 @@
-// What births and signs of life cost the head of many processes: all of it real but for the processes, which two programs play
-// (far-host.ts). Forked by prices.ts, to which it sends its figures.
+// Measures the cost of starts and heartbeats for the head of many processes. All of it is real but for the processes, which two
+// programs play (far-host.ts). Forked by prices.ts, to which it sends its figures.
 import { fork } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { ActorSystem } from "../../src/runtime/index.ts";
@@ -9,7 +9,7 @@ import { PATIENT } from "./patient-network.ts";
 /** Each plays half of the hosts. */
 const NUM_PROGRAMS = 2;
 const RANKS_PER_HOST = 8;
-/** Until what the head runs is compiled, which of a thousand births most are. */
+/** Starts to warm up: most of a thousand starts run compiled code. */
 const NUM_BEFORE = 64;
 const NUM_BIRTHS = 192;
 const NUM_BEATS = 10;
@@ -67,7 +67,7 @@ async function bear(name: string, numRanks: number): Promise<void> {
   });
 }
 
-/** Of this thread, meanwhile. */
+/** Processor time of this thread while `body` runs, in seconds. */
 async function processorSeconds(body: () => Promise<unknown>): Promise<number> {
   const before = process.threadCpuUsage();
   await body();
