@@ -107,7 +107,7 @@ class ScratchFiles {
                        tensor.nbytes() % kPage == 0 && offset_bytes % static_cast<int64_t>(kPage) == 0;
     if (!paged) {
       throw CodedError("TENSOR_ARGUMENT",
-                       "[scratch] expected whole pages of 4,096 bytes in memory and in the file, got " + std::to_string(tensor.nbytes()) +
+                       "[scratch] expected full pages of 4,096 bytes in memory and in the file, got " + std::to_string(tensor.nbytes()) +
                            " bytes from byte " + std::to_string(offset_bytes) + " on (see pageAligned)");
     }
     const auto end = offset_bytes + static_cast<int64_t>(tensor.nbytes());

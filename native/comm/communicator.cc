@@ -214,8 +214,8 @@ std::shared_ptr<Communicator> communicator(int64_t number) {
   const std::lock_guard<std::mutex> lock(members.mutex);
   const auto found = members.members.find(number);
   if (found != members.members.end()) return found->second;
-  throw CodedError("COLLECTIVE_ARGUMENT", "[communicator] an open communicator was expected: number " + std::to_string(number) +
-                                              " is closed (a group that is built anew is opened anew)");
+  throw CodedError("COLLECTIVE_ARGUMENT", "[communicator] expected an open communicator, got number " + std::to_string(number) +
+                                              ", which is closed (open the rebuilt group again)");
 }
 
 bool close_communicator(int64_t number) {

@@ -46,7 +46,7 @@ void LocalGroup::join(int rank) {
   Member& member = members_[static_cast<size_t>(rank)];
   if (member != Member::absent) {
     throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected one member for rank " + std::to_string(rank) + " of " + name_ +
-                                                ", got another (a group that is built anew takes a new name)");
+                                                ", got another (give a rebuilt group a new name)");
   }
   member = Member::present;
 }

@@ -172,7 +172,7 @@ std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& sto
     refuse(identity, "the size that the others have (" + std::string(agreed.begin(), agreed.end()) + ")", size);
   }
   if (store.compareSet(key_of("members", identity.rank), {}, brought) != brought) {
-    refuse(identity, "one member for rank " + std::to_string(identity.rank), "another (a group that is built anew takes a new name)");
+    refuse(identity, "one member for rank " + std::to_string(identity.rank), "another (give a rebuilt group a new name)");
   }
   // The last rank to join stores all values as one, so that each rank asks for one value and not for every other's.
   if (store.add("members", 1) == identity.size) {

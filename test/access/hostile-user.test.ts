@@ -160,7 +160,9 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
     chmodSync(socket, 0o777);
     const answered = run(serve);
     expect(answered.status).not.toBe(0);
-    expect(answered.stderr).toContain(`a free place for a socket at ${socket}, got the socket of a running server`);
+    expect(answered.stderr).toContain(
+      `a free place for a socket at ${socket}, got the socket of a running server`,
+    );
     attacker.kill("SIGKILL");
     await once(attacker, "exit");
     const left = run(serve);

@@ -282,7 +282,7 @@ describe("dropped_attention", () => {
     const given: Given = { sizes: [1, 2, 2, 3, 7, 8] };
     const own = inputs(given, "float32");
     const message = (draw: Draw) => refusal(() => attendDropped(own, given, draw))?.message;
-    expect(message({ p: 0.1, run: 10 })).toContain("run to be whole rows of 7 keys");
+    expect(message({ p: 0.1, run: 10 })).toContain("run to be full rows of 7 keys");
     expect(message({ p: 1.5 })).toContain("p to be a probability");
   });
 });

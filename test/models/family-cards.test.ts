@@ -17,6 +17,8 @@ const models = join(source, "library/models");
 
 /** Where families may be named. */
 const mayName = [
+  "entries/index.ts", // list what jobs import by name
+  "entries/models.ts",
   "library/models/families.ts", // lists the cards
   "library/models/index.ts", // lists what jobs import by name
   "library/data/megatron/", // Megatron's own names of its samples

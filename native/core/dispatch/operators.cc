@@ -70,7 +70,7 @@ std::string display_name(const c10::OperatorName& name) {
 [[noreturn]] void changed(const std::string& op, const std::string& what, const c10::FunctionSchema& actual) {
   std::ostringstream message;
   message << "[" << op << "] expected " << what << ", got libtorch " << TORCH_VERSION << ", which has " << actual
-          << " (use another libtorch, or generate the operators anew)";
+          << " (use another libtorch, or generate the operators again)";
   throw CodedError("TENSOR_OP_CHANGED", message.str(), {{"op", op}, {"torch", TORCH_VERSION}});
 }
 

@@ -358,7 +358,7 @@ Sight dropped_sight(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   check_masked(q, k, v, mask, bias, window);
   check_dropout("dropped_attention", p, places);
   TORCH_CHECK(k.size(2) == 0 || places.run % k.size(2) == 0,
-              "[dropped_attention] expected run to be whole rows of ", k.size(2), " keys, got ", places.run);
+              "[dropped_attention] expected run to be full rows of ", k.size(2), " keys, got ", places.run);
   TORCH_CHECK(!q.is_cuda(), "[dropped_attention] expected q to be on the host, got ", q.device());
   Sight sight = sight_of(mask, bias, causal, window, scale);
   sight.dropout = WeightDropout{DropoutMask::of(p, seed, stream), places};
