@@ -10,7 +10,6 @@ import {
 } from "../../../compute/parallel/index.ts";
 import { attach, type Device } from "../../../compute/tensor/index.ts";
 import type { Job } from "../../../job/index.ts";
-import type { OffloadHome } from "../../../job/options/index.ts";
 import { microBatchesAt, type TensorBatch } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef } from "../../../runtime/index.ts";
 import { reportActivity } from "../../inspect/index.ts";

@@ -6,7 +6,6 @@ import {
   openSync,
   readSync,
   stat,
-  statSync,
   write,
   writeSync,
 } from "node:fs";
