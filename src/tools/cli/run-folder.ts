@@ -1,7 +1,6 @@
-import { accessSync, constants, rmdirSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdtempSync, rmdirSync } from "node:fs";
 import { basename, dirname, join, parse, resolve } from "node:path";
 import { RESUME_AUTO } from "../../actors/trainer/index.ts";
-import { makeFolder } from "../../errors/untrusted/index.ts";
 import type { Given } from "../../job/options/index.ts";
 import { LocalFolder, placeOf, stepOf } from "../../library/checkpoint/index.ts";
 import { usage } from "./flags.ts";
@@ -52,11 +51,13 @@ export async function withRunFolder(
 export function checkRunFolder(folder: string): void {
   if (folder.includes("://")) return;
   try {
-    const made = makeFolder(resolve(folder));
-    if (made !== undefined)
-      for (let last = resolve(folder); last.length >= made.length; last = dirname(last)) rmdirSync(last);
+    const path = resolve(folder);
+    let there = path;
+    while (!existsSync(there)) there = dirname(there);
     // The slash makes this fail for a file.
-    else accessSync(`${folder}/`, constants.W_OK);
+    accessSync(`${there}/`, constants.W_OK);
+    // Under a name of its own: another run may be making the same folder now.
+    if (there !== path) rmdirSync(mkdtempSync(join(there, ".troupe-")));
   } catch (error) {
     throw usage("--checkpoint to be a folder that can be written", folder, (error as Error).message);
   }
