@@ -38,7 +38,7 @@ export interface HttpOptions extends Pick<ServerOptions, "requestTimeout" | "max
   readonly keepsProcess?: boolean;
   /** Whether requests to upgrade are refused; if not, they get a plain HTTP answer. Default: false. */
   readonly refusesUpgrades?: boolean;
-  /** Answers a request that was refused by a {@link Refused} or failed. Default: one line of text. */
+  /** Answers a request that was refused by a `Refused` or failed. Default: one line of text. */
   readonly fail?: (response: ServerResponse, error: unknown) => void;
 }
 
@@ -78,7 +78,7 @@ export class HttpServer {
     return new HttpServer(createServer({ ...callerLimits, maxHeaderSize, requestTimeout }), options);
   }
 
-  /** Sets the handler of requests, which may throw a {@link Refused}. */
+  /** Sets the handler of requests, which may throw a `Refused`. */
   serve(handler: (call: Call) => void | Promise<void>): void {
     const { gate, headers, fail = failInWords } = this.#options;
     const answer = async (request: IncomingMessage, response: ServerResponse) => {
@@ -191,7 +191,7 @@ export class SentEvents {
     return this.#isBehind;
   }
 
-  /** @param text - from {@link eventText} @returns whether it was sent; a reader that is behind gets nothing */
+  /** @param text - from `eventText` @returns whether it was sent; a reader that is behind gets nothing */
   send(text: string): boolean {
     if (this.#isBehind) return false;
     // "drain", which ends this, follows only if `write` returned false, however much is unsent.

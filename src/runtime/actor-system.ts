@@ -35,7 +35,7 @@ export interface SystemOptions {
    * error is thrown, which ends the process with its message and an exit code other than 0.
    */
   readonly onUnhandled?: (error: Error) => void;
-  /** Module that is imported first in the main thread and in every actor's thread; see {@link Preload} for its exports. */
+  /** Module that is imported first in the main thread and in every actor's thread; see `Preload` for its exports. */
   readonly preload?: URL;
   readonly messaging?: Partial<MessagingSettings>;
   /**

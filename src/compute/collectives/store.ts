@@ -32,7 +32,7 @@ export class Store implements Disposable {
 
   /**
    * Rendezvous of groups in this store, for `CommunicatorOptions.rendezvous`. Other hosts can use it too if this process
-   * knows its address there, see {@link setHostAddress}.
+   * knows its address there, see `setHostAddress`.
    */
   get rendezvous(): string {
     return `store:${native().hostAddress() || LOOPBACK}:${native().storePort(this.#number)}`;

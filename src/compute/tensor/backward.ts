@@ -11,7 +11,7 @@ export interface BackwardOptions {
   readonly inputs?: readonly TensorHandle[];
 }
 
-/** Number of {@link refuseBackward} in force in this thread. */
+/** Number of `refuseBackward` in force in this thread. */
 let numRefusals = 0;
 
 /**
@@ -27,7 +27,7 @@ export function refuseBackward(): Disposable {
  * Adds d(Σ outputs · gradients)/d(leaf) to `.grad` of the leaves, in this thread, before it returns.
  * @param outputs - one or several tensors that require grad
  * @param gradients - one for each output, of its shape; may be left out for outputs of one element
- * @throws {TroupeError} `BACKWARD_WITHIN` while {@link refuseBackward} is in force; `TENSOR_OP_FAILED` if libtorch refuses
+ * @throws {TroupeError} `BACKWARD_WITHIN` while `refuseBackward` is in force; `TENSOR_OP_FAILED` if libtorch refuses
  */
 export function backward(
   outputs: TensorHandle | readonly TensorHandle[],

@@ -23,7 +23,7 @@ export interface TensorRef {
 
 /** Options of a ref. */
 export interface RefOptions {
-  /** The actor's incarnation that owns the ref, by the name given to {@link releaseRefsOf}. */
+  /** The actor's incarnation that owns the ref, by the name given to `releaseRefsOf`. */
   readonly owner?: string;
   /** Set if the receiver's process shares memory with this one, in a run where not all processes do. */
   readonly isNear?: true;

@@ -10,7 +10,7 @@ import type { SpawnPlace } from "../protocol/spawn.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
 
-/** Parts of the system that {@link launch} uses. */
+/** Parts of the system that `launch` uses. */
 export interface LaunchContext {
   readonly clock: Clock;
   readonly settings: MessagingSettings;

@@ -47,7 +47,7 @@ abstract class Convolution extends Module {
   }
 }
 
-/** Convolution of [batch, channels, length], as torch.nn.Conv1d. Not {@link Conv1D}, which is GPT-2's affine map. */
+/** Convolution of [batch, channels, length], as torch.nn.Conv1d. Not `Conv1D`, which is GPT-2's affine map. */
 export class Conv1d extends Convolution {
   constructor(numInputs: number, numOutputs: number, kernel: number, options: ConvolutionOptions = {}) {
     super(numInputs, numOutputs, [kernel], options);

@@ -9,7 +9,7 @@ export interface Draw {
   readonly stream: number;
 }
 
-/** A module that draws random numbers. They are a pure function of the bound {@link Randomness} and the module's name. */
+/** A module that draws random numbers. They are a pure function of the bound `Randomness` and the module's name. */
 export abstract class Drawing extends Module {
   #source: { randomness: Randomness; name: string } | undefined;
 

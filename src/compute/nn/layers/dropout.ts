@@ -14,7 +14,7 @@ export interface MaskSplit {
 
 /**
  * While training, zeroes each element with probability p and scales the others by 1/(1 − p). The mask is a pure function of
- * the bound {@link Randomness}, the module's name and the number of its earlier calls in this forward; it is drawn again in
+ * the bound `Randomness`, the module's name and the number of its earlier calls in this forward; it is drawn again in
  * backward, never stored. If {@link split} is set, a rank draws its piece of the full tensor's mask.
  */
 export class Dropout extends Drawing {

@@ -23,7 +23,7 @@ import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeToken
  */
 export type TokenizerChoice = string | TokenizerSpec;
 
-/** Options of {@link prepareText}. */
+/** Options of `prepareText`. */
 export interface TextOptions {
   readonly source: TextSource;
   readonly tokenizer: TokenizerChoice;
