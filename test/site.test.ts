@@ -95,6 +95,12 @@ describe.skipIf(chromium === undefined)("the site of the pages, in Chromium", ()
     await page.locator("main").filter({ hasText: answer }).waitFor();
   });
 
+  it("follows a link from a page to one in another folder", async () => {
+    await page.goto(`${address}guide/save-and-resume.html`);
+    await page.locator("main").getByRole("link", { name: "The format", exact: true }).click();
+    await page.waitForURL(/reference\/checkpoint-format/);
+  });
+
   it("finds a page by its words", async () => {
     await page.goto(address);
     await page.locator("#local-search button").click();
