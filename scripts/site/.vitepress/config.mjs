@@ -42,7 +42,8 @@ function asOnGitHub(/** @type {import("markdown-it").default} */ markdown) {
         if (token.type === "link_open") {
           const [path = ""] = (token.attrGet("href") ?? "").split("#");
           isDropped =
-            path.startsWith(".") && !(path.endsWith(".md") && existsSync(join(dirname(env.realPath ?? env.path), path)));
+            path.startsWith(".") &&
+            !(path.endsWith(".md") && existsSync(join(dirname(env.realPath ?? env.path), path)));
           if (isDropped) Object.assign(token, { type: "text", tag: "", content: "", nesting: 0 });
         } else if (token.type === "link_close" && isDropped) {
           Object.assign(token, { type: "text", tag: "", content: "", nesting: 0 });
