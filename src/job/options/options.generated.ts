@@ -41,8 +41,8 @@ export interface RuntimeOptions {
   /** Model chunks on each stage, for the interleaved schedule. Default: 1. */
   readonly chunks?: number | undefined;
   /**
-   * What the replicas split: 0 nothing, 1 or oss optimizer state, 2 or sdp also gradients, 3 or fsdp also parameters; a
-   * block may have its own level. Default: 3.
+   * State that the replicas split: 0 none, 1 or oss optimizer state, 2 or sdp also gradients, 3 or fsdp also
+   * parameters; a block may have its own level. Default: 3.
    */
   readonly zero?: number | "oss" | "sdp" | "fsdp" | undefined;
   /**

@@ -79,7 +79,7 @@ const layout = {
       .default(3),
     "--zero <level>",
     "layout",
-    "what the replicas split: 0 nothing, 1 or oss optimizer state, 2 or sdp also gradients, 3 or fsdp also parameters; a block may have its own level",
+    "state that the replicas split: 0 none, 1 or oss optimizer state, 2 or sdp also gradients, 3 or fsdp also parameters; a block may have its own level",
     { type: 'number | "oss" | "sdp" | "fsdp"' },
   ),
   device: option(
