@@ -13,9 +13,17 @@ export interface StorePlace {
 const LOOPBACK = "127.0.0.1";
 const KEPT_TIMEOUT_MS = 30_000;
 
-/** Opens a store at a free port of this host, served by threads of its own. @throws {TroupeError} as {@link Store} */
+/**
+ * Opens a store at a free port of this host, served by threads of its own: at the address that other hosts know, else at loopback.
+ * @throws {TroupeError} as {@link Store}
+ */
 export function keepStore(): Store {
-  return new Store({ host: LOOPBACK, port: 0, listens: true, timeoutMs: KEPT_TIMEOUT_MS });
+  return new Store({
+    host: native().hostAddress() || LOOPBACK,
+    port: 0,
+    listens: true,
+    timeoutMs: KEPT_TIMEOUT_MS,
+  });
 }
 
 /**
