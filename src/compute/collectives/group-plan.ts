@@ -53,7 +53,7 @@ export function rendezvousOf(
   ranks: readonly number[],
 ): string | undefined {
   if (stores !== undefined) return stores[hosts?.[storeRankOf(ranks)] as number];
-  // In a store the groups are told apart by their names, which may be longer than names of files.
+  // A store keeps groups apart by name, and a name may be longer than that of a file.
   const isStore = rendezvous === undefined || rendezvous.startsWith("store:");
   return isStore ? rendezvous : `${rendezvous}/${createHash("sha256").update(name).digest("hex")}`;
 }
