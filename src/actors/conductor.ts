@@ -1,23 +1,31 @@
 import type { GroupPlan } from "../compute/collectives/index.ts";
 import { StepCounter } from "../compute/parallel/index.ts";
+import { shareRef } from "../compute/tensor/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
+import { LOSS } from "../job/index.ts";
 import type { TrainerState } from "../library/checkpoint/index.ts";
-import type { Scores } from "../library/data/index.ts";
+import { attachBatch, mapBatch, type Rows, type Scores } from "../library/data/index.ts";
 import { type ActorRef, AskTimeout } from "../runtime/index.ts";
 import {
   AgreedLosses,
   AgreedTraining,
   AnomalyReview,
+  accumulatedIn,
   type BegunSave,
   type BestStates,
+  type CallLog,
+  type CallOfProgram,
+  type CallReader,
   checkAlike,
   type EvaluatedLoss,
   Evaluation,
   evaluationOrders,
+  type LiveCall,
   Pipeline,
   type RunControl,
   type RunListener,
+  requestsOf,
   type SaveReasons,
   type SaveRequest,
   Saving,
@@ -27,20 +35,26 @@ import {
 } from "./engine/conductor/index.ts";
 import { Broadcast } from "./engine/relay/index.ts";
 import type { InspectionRequest, Inspections } from "./inspect/index.ts";
-import type {
-  BatchRequest,
-  CheckpointerProtocol,
-  DeclaredModel,
-  Joined,
-  LoopLeft,
-  RankGroup,
-  RankPlan,
-  RankProtocol,
-  RankStepped,
-  RunResult,
-  RunSchedule,
-  SliceWriter,
-  SnapshotProtocol,
+import {
+  type BatchRequest,
+  type CheckpointerProtocol,
+  type DeclaredModel,
+  type Joined,
+  type LoopLeft,
+  type ProgramOrder,
+  type RankAccumulated,
+  type RankGroup,
+  type RankPlan,
+  type RankProtocol,
+  type RankStepped,
+  type RunResult,
+  type RunSchedule,
+  type SliceWriter,
+  type SnapshotProtocol,
+  type StepOrder,
+  sentTo,
+  splitOf,
+  type UpdateOrder,
 } from "./protocols/index.ts";
 
 /** The parts and settings that a conductor works with. */
@@ -48,6 +62,8 @@ export interface ConductorOptions {
   readonly schedule: RunSchedule;
   readonly plan: RankPlan;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  /** A script's calls, if they make the steps. */
+  readonly calls: CallLog | undefined;
   /** Compares the run's states, if its schedule says how. */
   readonly best: BestStates | undefined;
   readonly inspections: Inspections;
@@ -62,6 +78,14 @@ export interface ConductorOptions {
   readonly residentBytes: () => number;
   /** Runs `body` as the start of a trace, if one is due. */
   readonly begin: <T>(kind: string, body: () => T) => T;
+}
+
+/** A step that a script accumulates. */
+interface OpenStep {
+  readonly message: StepOrder;
+  readonly requests: readonly InspectionRequest[];
+  /** Micro-batches of each replica. */
+  numAccumulated: number;
 }
 
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
@@ -104,6 +128,8 @@ export class Conductor {
   #granted = 0;
   /** Whether a review has ended this generation, with all its actors well. */
   #isReviewed = false;
+  /** The step that a script accumulates, if it has begun. */
+  #open: OpenStep | undefined;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
 
@@ -136,7 +162,8 @@ export class Conductor {
       await this.#options.onPrepared();
       for (const rank of this.#group.ranks.keys())
         this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
-      const steps = await this.#makeSteps();
+      const { calls } = this.#options;
+      const steps = calls === undefined ? await this.#makeSteps() : await this.#makeCalls(calls);
       const { schedule, control } = this.#options;
       await this.#saveAsked(steps);
       const endedBy = steps < schedule.steps && steps === control.end?.step ? control.end.why : undefined;
@@ -178,7 +205,7 @@ export class Conductor {
     const models = await this.#all.ask("ranks", "declare", { plan: known, peers: ranks });
     checkAlike(models);
     await this.#all.ask("ranks", "prepare", {});
-    await this.#all.tell("ranks", "train", {});
+    await this.#all.tell("ranks", "train", { isLive: this.#options.calls !== undefined });
     return models;
   }
 
@@ -209,6 +236,129 @@ export class Conductor {
     const steps = Math.min(this.#granted, this.#lastStep);
     if (steps < schedule.steps && steps === control.end?.step) await this.#endEarly(steps, evaluatedAt);
     return steps;
+  }
+
+  /** Makes a script's calls in their order until the model is closed. @returns the number of steps made */
+  async #makeCalls(calls: CallLog): Promise<number> {
+    const { plan, control } = this.#options;
+    const reader = calls.read(plan.initial.step);
+    this.#report.restartClock();
+    this.#granted = plan.initial.step;
+    while (!control.isStopping) {
+      if (control.isPaused) await this.#pause(this.#granted);
+      const changed = Promise.race([calls.changed, control.changed()]);
+      const call = reader.take();
+      if (call !== undefined) await this.#makeCall(call, reader);
+      else if (calls.isClosed) break;
+      else {
+        await this.#saveAsked(this.#granted);
+        await this.#pipeline.unlessFailed(changed);
+        this.#report.restartClock();
+      }
+    }
+    await this.#pipeline.drain();
+    await this.#saveNow([], this.#granted, { isLast: true });
+    return this.#granted;
+  }
+
+  async #makeCall(call: LiveCall, reader: CallReader): Promise<void> {
+    const step = this.#granted;
+    if (call.kind === "accumulate") return this.#accumulate(call, reader);
+    if (call.kind === "step")
+      return this.#update(call, (update, own) => this.#all.ask("ranks", "update", update, own));
+    if (call.kind === "call") {
+      const { number, in: called } = call;
+      const order = { ...this.#put(call), step };
+      const read = this.#all.ask("ranks", "call", order).then(() => {
+        const of = { step, split: splitOf(number), numSamples: called.numSamples };
+        return this.#group.feeder.ask("rows", of, this.#deadline);
+      });
+      return this.#pipeline.add(read, ({ rows }) => {
+        this.#group.feeder.tell("drop", { call: number });
+        call.answer(attachBatch(rows, "cpu") as Rows);
+      });
+    }
+    await this.#pipeline.drain();
+    if (call.kind === "evaluate") {
+      const losses: Record<string, EvaluatedLoss> = {};
+      await this.#evaluate(step, (split, loss) => {
+        losses[split] = loss;
+      });
+      await this.#pipeline.drain();
+      return call.answer(losses);
+    }
+    const save = await this.#saveNow([], step, { isAsked: true, isPresent: true, named: call.in.named });
+    const saved = await save?.outcome;
+    if (saved?.kind === "saved") call.answer(saved.state);
+    else if (saved?.kind === "failed") throw saved.error;
+  }
+
+  /** Grants an accumulation, and the step that follows it if the script has called it already. */
+  async #accumulate(call: Extract<LiveCall, { kind: "accumulate" }>, reader: CallReader): Promise<void> {
+    const open = this.#open ?? { ...this.#orderOf(this.#granted), numAccumulated: 0 };
+    this.#open = open;
+    const numBefore = open.numAccumulated;
+    const { requests, ...order } = this.#put(call);
+    open.numAccumulated += requests.length / this.#options.plan.layout.mesh.dp;
+    const message = { ...order, requests, begin: open.message };
+    const answer = (ranks: readonly RankAccumulated[]) => {
+      this.#group.feeder.tell("drop", { call: call.number });
+      call.answer(accumulatedIn(ranks, numBefore));
+    };
+    const { next } = reader;
+    if (next?.kind !== "step")
+      return this.#pipeline.add(this.#all.ask("ranks", "accumulate", message), answer);
+    reader.take();
+    await this.#update(next, async (update, own) => {
+      const owned = own?.map((each) => ({ update: { ...update, ...each } }));
+      const stepped = await this.#all.ask("ranks", "accumulate", { ...message, update }, owned);
+      answer(stepped);
+      return stepped as RankStepped[];
+    });
+  }
+
+  /** @param ask - orders the update of all ranks */
+  async #update(
+    call: Extract<LiveCall, { kind: "step" }>,
+    ask: (update: UpdateOrder, own: readonly Partial<UpdateOrder>[] | undefined) => Promise<RankStepped[]>,
+  ): Promise<void> {
+    const step = this.#granted;
+    const { requests } = this.#open as OpenStep;
+    this.#open = undefined;
+    const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, false));
+    this.#granted = step + 1;
+    const own = save?.receivers?.map((snapshotTo) => ({ snapshotTo }));
+    const { learningRate } = call.in;
+    const made = this.#make(step, requests, () => ask({ learningRate }, own));
+    await this.#pipeline.add(made, (done) => {
+      if (done === undefined) return;
+      this.#reportStep(step + 1, done);
+      const [rank, shard] = [done.ranks[0], done.shards[0]];
+      call.answer({
+        step: step + 1,
+        lossNats: this.#lossNats,
+        learningRate: rank?.learningRate ?? Number.NaN,
+        gradientNorm: shard?.gradientNorm ?? Number.NaN,
+        skipped: shard?.skipped ?? false,
+      });
+    });
+  }
+
+  /** Gives the feeder the batch of a call. */
+  #put(call: CallOfProgram): ProgramOrder {
+    const { feeder } = this.#group;
+    const { program, args, batch } = call.in;
+    const requests = requestsOf(call, this.#options.plan);
+    feeder.tell("put", {
+      call: call.number,
+      batch:
+        "range" in batch
+          ? batch
+          : { tensors: mapBatch(batch.samples, (tensor) => shareRef(tensor, sentTo(feeder))) },
+      isCounted: program === LOSS,
+      requests,
+    });
+    return { program, args, requests };
   }
 
   /** The last step of the run, as far as is known. */
@@ -358,11 +508,16 @@ export class Conductor {
     );
   }
 
-  /** @returns undefined where the ranks' loops have returned before it */
-  async #step(
+  #step(
     step: number,
     receivers: readonly ActorRef<SnapshotProtocol>[] | undefined,
   ): Promise<StepDone | undefined> {
+    const { requests, message } = this.#orderOf(step);
+    const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
+    return this.#make(step, requests, () => this.#all.ask("ranks", "step", message, own));
+  }
+
+  #orderOf(step: number): { readonly requests: readonly InspectionRequest[]; readonly message: StepOrder } {
     const requests = this.#newRequests();
     const patterns = (kind: InspectionRequest["of"]) =>
       requests.flatMap(({ of, pattern }) => (of === kind ? pattern : []));
@@ -382,10 +537,18 @@ export class Conductor {
       ledger,
       histograms,
     };
-    const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
+    return { requests, message };
+  }
+
+  /** @param ask - orders the step of all ranks. @returns undefined where the ranks' loops have returned before it */
+  async #make(
+    step: number,
+    requests: readonly InspectionRequest[],
+    ask: () => Promise<readonly (RankStepped | LoopLeft)[]>,
+  ): Promise<StepDone | undefined> {
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
-        this.#all.ask("ranks", "step", message, own).then((answers) => {
+        ask().then((answers) => {
           const made = stepsMade(answers);
           if (made === undefined) return this.#noteLeft(answers);
           return this.#noteStops(step + 1, this.#noteTraining(step + 1, made));
@@ -464,12 +627,19 @@ export class Conductor {
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
-  async #evaluate(step: number): Promise<void> {
+  /** @param told - called with the loss of each split */
+  async #evaluate(step: number, told = (_split: string, _loss: EvaluatedLoss) => {}): Promise<void> {
     const splits = Map.groupBy(this.#options.schedule.evaluation, ({ split }) => split);
-    for (const [split, batches] of splits) await this.#evaluateSplit(step, split, batches);
+    for (const [split, batches] of splits)
+      await this.#evaluateSplit(step, split, batches, (loss) => told(split, loss));
   }
 
-  async #evaluateSplit(step: number, split: string, batches: readonly BatchRequest[]): Promise<void> {
+  async #evaluateSplit(
+    step: number,
+    split: string,
+    batches: readonly BatchRequest[],
+    told: (loss: EvaluatedLoss) => void,
+  ): Promise<void> {
     const evaluation = new Evaluation();
     const orders = evaluationOrders(batches, this.#group.ranks.length);
     for (const requests of orders) {
@@ -486,7 +656,9 @@ export class Conductor {
         evaluation.add(shares);
         // The ranks go on while the dataset scores.
         this.#report.restartClock(atMs);
-        if (isLast) this.#reportEvaluation(step, split, evaluation.loss, metrics);
+        if (!isLast) return;
+        this.#reportEvaluation(step, split, evaluation.loss, metrics);
+        told(evaluation.loss);
       });
     }
   }

@@ -1,4 +1,4 @@
-import { scope } from "../compute/tensor/index.ts";
+import { moveRef, scope } from "../compute/tensor/index.ts";
 import { callUser, TroupeError } from "../errors/index.ts";
 import {
   checkGiven,
@@ -30,6 +30,7 @@ import {
 import { defineActor } from "../runtime/index.ts";
 import { keptModules } from "../runtime/module-texts.ts";
 import { checkBegun } from "./begun-data.ts";
+import { CalledBatches } from "./called-batches.ts";
 import { Predictions } from "./predictions.ts";
 import type {
   BatchOrder,
@@ -39,6 +40,7 @@ import type {
   FeederInit,
   FeederProtocol,
   OpenedData,
+  RowRefs,
 } from "./protocols/index.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
@@ -62,6 +64,9 @@ export default defineActor<FeederProtocol, FeederInit>({
         dryRun: async () => (await opened()).dryRun(),
         modules: keptModules,
         fingerprint: async () => ({ fingerprint: await (await opened()).fingerprint, files: fileMarks() }),
+        put: async (put) => (await opened()).put(put),
+        drop: async ({ call }) => (await opened()).called.drop(call),
+        rows: (of) => ({ rows: refsTo(predictions.take(of)) }),
         next: async (order) => (await opened()).deal(order),
         predicted(part) {
           predictions.add(part);
@@ -84,6 +89,7 @@ class FedData {
   readonly #job: Job;
   readonly #config: JobConfig;
   readonly #dataset: Dataset;
+  readonly called: CalledBatches;
   #fingerprint: Fingerprint | Promise<Fingerprint> | undefined;
   readonly #batches: BuiltBatches;
   readonly #weigh: ReturnType<typeof weighingOf>;
@@ -109,10 +115,11 @@ class FedData {
     this.#job = job;
     this.#config = config;
     this.#dataset = dataset;
-    this.#batches = new BuiltBatches(dataset);
+    this.called = new CalledBatches(dataset);
+    this.#batches = new BuiltBatches(this.called);
     this.#weigh = weighingOf(job, config, dataset.facts);
-    this.#shares = new StepShares(async (position, numSamples) => {
-      const batch = await this.#batches.batch({ split: "train", position, numSamples });
+    this.#shares = new StepShares(async (range) => {
+      const batch = await this.#batches.batch(range);
       return scope(() => this.#weigh?.(batch) ?? 1);
     });
   }
@@ -155,6 +162,12 @@ class FedData {
     return { tensors: await this.#batches.take(order, order), ...counts };
   }
 
+  /** Takes the batch of a live model's call, and makes its micro-batches ahead. */
+  put(put: FeederProtocol["put"]["in"]): void {
+    this.called.put(put);
+    for (const request of put.requests) this.#batches.batch(request).catch(() => {}); // told to the ranks that ask
+  }
+
   /** Ownership of `predictions` passes. */
   async score(split: string, predictions: Rows): Promise<Scores> {
     try {
@@ -171,9 +184,11 @@ class FedData {
 
   async #countsOf(order: BatchOrder): Promise<Omit<DealtBatch, "tensors">> {
     const { step, numSamples } = order;
-    const weighed = this.#weigh !== undefined && step !== undefined;
+    const isCounted = await this.called.isCounted(order.split);
+    const weighed = isCounted && this.#weigh !== undefined && step !== undefined;
     const share = weighed ? await this.#shares.of(step, order) : undefined;
     const batch = await this.#batches.batch(order);
+    if (!isCounted) return { weight: step === undefined ? numSamples : 1 };
     return scope(() => {
       const weight: LossWeights = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
       const numTokens = callUser("countTokens(…) of the job's data", () =>
@@ -207,6 +222,11 @@ function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
   // Rejection is delivered to the caller that awaits it.
   later.catch(() => {});
   return later;
+}
+
+/** Refs for the main thread, which never ends before the run. */
+function refsTo(rows: Rows): RowRefs {
+  return Object.fromEntries(Object.entries(rows).map(([name, tensor]) => [name, moveRef(tensor)]));
 }
 
 function unscored(source: string): TroupeError {

@@ -33,8 +33,11 @@ export default defineActor<RankProtocol, RankInit>({
           return runner.declared;
         },
         prepare: () => declared().prepare(),
-        train: () => loop?.run(),
+        train: ({ isLive }) => loop?.run(isLive),
         step: refuse,
+        accumulate: refuse,
+        update: refuse,
+        call: refuse,
         evaluate: refuse,
         sample: refuse,
         wanted: refuse,

@@ -177,9 +177,13 @@ export const errorTable = {
   LOSS_INVALID:
     "a job's loss is not a scalar tensor or depends on no trainable parameter, or a logged value is not a number",
   LOSS_NOT_FINITE: "a loss is infinite or NaN",
+  CALLS_LOST: "the calls since the newest state of a live model are not kept any more",
+  LIVE_CALL:
+    "a call of a live model cannot be made: no such program, nothing accumulated, or a batch that the replicas cannot share",
   LOSS_SPIKE: "a loss is far above those of the steps before it, and the run was set to stop in this case",
   LOSS_WEIGHTS: "the losses of a job do not match the weights that it gives them",
   MEMORY_COPY_LOST: "the in-memory copy of a run's state is gone",
+  MODEL_CLOSED: "a live model was called after its end",
   OPTION: "an option of the runtime is invalid",
   PREDICTIONS: "the predictions of a job do not have one row per sample, or the dataset has no `score`",
   RESUME_MISMATCH: "a checkpoint cannot be resumed with another model, other data or another optimizer",

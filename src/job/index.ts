@@ -26,5 +26,6 @@ export {
   weighValue,
   weighValues,
 } from "./losses.ts";
+export { LOSS, type Program, type Programs, programNames, runProgram } from "./programs.ts";
 export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext, SaveName } from "./rank-context.ts";
 export { type StepSamples, StepShares } from "./step-shares.ts";

@@ -23,6 +23,7 @@ import { checkGiven } from "./check-given.ts";
 import type { JobConfig, SettingsOf } from "./job-config.ts";
 import { checkWeights, type LossWeights } from "./loss-weights.ts";
 import type { Losses } from "./losses.ts";
+import type { LOSS, Programs } from "./programs.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
 /**
@@ -94,7 +95,7 @@ export interface SampleContext<Config extends JobConfig, F extends DatasetFacts 
  * A training job, written for one device. It runs inside every rank and does not depend on their number. A job's module
  * exports it as default.
  */
-export interface Job<Config extends JobConfig = JobConfig> {
+export interface Job<Config extends JobConfig = JobConfig, P extends Programs = Programs> {
   /** Every setting with its default. */
   readonly config: SettingsOf<Config>;
   /** Called once the data is open. */
@@ -132,6 +133,8 @@ export interface Job<Config extends JobConfig = JobConfig> {
   tensorPlan?(config: SettingsOf<Config>): TensorPlan;
   /** Text to show when the run ends, for instance a sample that the model generates. A pure function of its arguments. */
   sample?(model: Module, context: SampleContext<Config>): string;
+  /** Functions of the model that scripts call by name on a live model, besides the job's `loss`. */
+  readonly programs?: Omit<P, typeof LOSS>;
   /** The job's own training loop. Default: each step is the {@link loss} of all its micro-batches. */
   loop?(rank: RankContext): void;
 }
@@ -142,9 +145,20 @@ export interface JobDefinition<
   B extends Batch,
   M extends Module,
   F extends DatasetFacts,
+  P extends Programs = Programs,
 > extends Omit<
     Job<Config>,
-    "config" | "training" | "data" | "model" | "loss" | "weigh" | "predict" | "schedule" | "sample" | "loop"
+    | "config"
+    | "training"
+    | "data"
+    | "model"
+    | "loss"
+    | "weigh"
+    | "predict"
+    | "schedule"
+    | "sample"
+    | "programs"
+    | "loop"
   > {
   readonly config: Config;
   training(config: SettingsOf<Config>, facts: F): TrainingPlan;
@@ -155,19 +169,26 @@ export interface JobDefinition<
   predict?(model: M, batch: TensorsOf<B>): Rows;
   schedule?(optimizer: OptimizerSpec, config: SettingsOf<Config>, facts: F): Schedule;
   sample?(model: M, context: SampleContext<Config, F>): string;
+  readonly programs?: P;
 }
 
 /**
- * Declares a job: the default export of the job's module. Write `data` and `model` before `loss`, `weigh` and `predict`, since
- * TypeScript infers the types of batches and model from the top down.
+ * Declares a job: the default export of the job's module. Write `data` and `model` before `loss`, `weigh`, `predict` and
+ * `programs`, since TypeScript infers the types of batches and model from the top down.
  */
 export function defineJob<
   Config extends JobConfig,
   B extends Batch,
   M extends Module,
   F extends DatasetFacts = DatasetFacts,
->(definition: JobDefinition<Config, B, M, F>): Job<Config> {
-  return definition as unknown as Job<Config>;
+  P extends Programs<M> = Record<never, never>,
+>(definition: JobDefinition<Config, B, M, F, P>): Job<Config, P & LossProgram<M, TensorsOf<B>>> {
+  return definition as unknown as Job<Config, P & LossProgram<M, TensorsOf<B>>>;
+}
+
+/** A job's loss as a program. */
+interface LossProgram<M extends Module, B> {
+  readonly loss: (model: M, batch: B, args: undefined, rank: Rank) => Losses;
 }
 
 /**

@@ -7,6 +7,7 @@ import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
 import type { Job } from "./job.ts";
 import { checkLosses } from "./losses.ts";
+import { LOSS, type Programs } from "./programs.ts";
 
 /** Required functions of a job. */
 const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
@@ -41,6 +42,10 @@ export async function loadJob(url: string): Promise<Job> {
   return withOrigins(job as Job);
 }
 
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Returns the job of a class that makes one, such as a template. */
 function jobMadeBy(exported: unknown): unknown {
   const { job } = (typeof exported === "function" ? exported : {}) as { readonly job?: unknown };
@@ -60,14 +65,20 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
     ),
   ];
   // Additional fields are allowed, but a misspelled name of a part would be ignored silently.
-  const parts = ["config", ...REQUIRED, ...OPTIONAL];
+  const parts = ["config", "programs", ...REQUIRED, ...OPTIONAL];
   for (const name of Object.keys(job)) {
     const meant = parts.includes(name) ? undefined : nearestName(name, parts);
     if (meant !== undefined) wrong.push(`${name}, which no job has (did you mean ${meant}?)`);
   }
-  const { config } = job;
-  const isRecord = typeof config === "object" && config !== null && !Array.isArray(config);
-  if (!isRecord) wrong.push(config === undefined ? "no config" : `config: ${describeValue(config)}`);
+  const { config, programs = {} } = job;
+  if (!isRecord(programs)) wrong.push(`programs: ${describeValue(programs)}`);
+  else
+    for (const [name, program] of Object.entries(programs))
+      if (name === LOSS || typeof program !== "function")
+        wrong.push(
+          `programs.${name}: ${name === LOSS ? "the name of the job's loss" : describeValue(program)}`,
+        );
+  if (!isRecord(config)) wrong.push(config === undefined ? "no config" : `config: ${describeValue(config)}`);
   else
     for (const [name, value] of Object.entries(config))
       if (!["string", "number", "boolean"].includes(typeof value))
@@ -82,6 +93,8 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
   );
 }
 
+type AnyCall = (...given: unknown[]) => unknown;
+
 /** The same job, with functions that add their name to errors thrown in them. */
 function withOrigins(job: Job): Job {
   const told: Partial<Record<string, unknown>> = { config: job.config };
@@ -90,6 +103,10 @@ function withOrigins(job: Job): Job {
     // A loop without a loss is recognized by the identity of `refuseLoss`.
     if (call !== undefined) told[name] = call === refuseLoss ? call : tellingOrigin(name, call, job);
   }
+  const programs = Object.entries((job.programs as Programs | undefined) ?? {});
+  told.programs = Object.fromEntries(
+    programs.map(([name, program]) => [name, tellingOrigin(name, program as AnyCall, job)]),
+  );
   return told as unknown as Job;
 }
 

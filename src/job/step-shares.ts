@@ -1,3 +1,4 @@
+import type { SampleRange } from "../library/data/index.ts";
 import { type LossWeights, sharesOf } from "./loss-weights.ts";
 
 /** A step's samples, as consecutive batches of one size. */
@@ -16,12 +17,12 @@ const NUM_KEPT = 8;
  * first one is asked for.
  */
 export class StepShares {
-  readonly #weigh: (position: number, numSamples: number) => Promise<LossWeights>;
+  readonly #weigh: (range: SampleRange) => Promise<LossWeights>;
   /** By position of the first sample, oldest first. */
   readonly #steps = new Map<string, Promise<LossWeights[]>>();
 
   /** @param weigh - weighs one batch: a pure function of its samples */
-  constructor(weigh: (position: number, numSamples: number) => Promise<LossWeights>) {
+  constructor(weigh: (range: SampleRange) => Promise<LossWeights>) {
     this.#weigh = weigh;
   }
 
@@ -29,22 +30,22 @@ export class StepShares {
    * Returns the share of one batch, see {@link sharesOf}.
    * @throws errors of weighing a batch of the step
    */
-  async of(
-    step: StepSamples,
-    batch: { readonly position: number; readonly numSamples: number },
-  ): Promise<LossWeights> {
-    const key = `${step.position} ${step.numBatches} ${batch.numSamples}`;
+  async of(step: StepSamples, batch: SampleRange): Promise<LossWeights> {
+    const key = `${batch.split} ${step.position} ${step.numBatches} ${batch.numSamples}`;
     const known = this.#steps.get(key);
-    const shares = known ?? this.#sharesOf(step, batch.numSamples);
+    const shares = known ?? this.#sharesOf(step, batch);
     if (known === undefined) this.#keep(key, shares);
     const index = (batch.position - step.position) / batch.numSamples;
     return (await shares)[index] as LossWeights;
   }
 
-  async #sharesOf({ position, numBatches }: StepSamples, numSamples: number): Promise<LossWeights[]> {
+  async #sharesOf(
+    { position, numBatches }: StepSamples,
+    { split, numSamples }: SampleRange,
+  ): Promise<LossWeights[]> {
     const weights: LossWeights[] = [];
     for (let index = 0; index < numBatches; index++)
-      weights.push(await this.#weigh(position + index * numSamples, numSamples));
+      weights.push(await this.#weigh({ split, position: position + index * numSamples, numSamples }));
     return sharesOf(weights);
   }
 

@@ -12,7 +12,7 @@ const stuckJob = fileURLToPath(new URL("../fixtures/jobs/stuck.ts", import.meta.
 type Place = readonly [waits: string, ways: readonly ("loop" | "promise" | "loop 3" | "promise 3")[]];
 
 /** A new function of a job without a line here does not compile. */
-const ofJob: Readonly<Record<keyof Omit<Job, "config">, Place>> = {
+const ofJob: Readonly<Record<keyof Omit<Job, "config" | "programs">, Place>> = {
   training: ["job-loader#1 waits: training(…) of the job", ["loop"]],
   data: ["job-loader#1 waits: data(…) of the job", ["loop", "promise"]],
   model: ["job-loader#1 waits: model(…) of the job", ["loop"]],

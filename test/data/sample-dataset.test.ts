@@ -154,8 +154,6 @@ describe("BuiltBatches", () => {
   const counting = (make: () => Batch | Promise<Batch>) => {
     let numBuilt = 0;
     const built = new BuiltBatches({
-      facts,
-      splits: {},
       batch: () => {
         numBuilt += 1;
         return make();

@@ -43,12 +43,12 @@ describe("what the conductor says to all ranks of many hosts", () => {
   it("reaches each once, in the order in which it was said, and is answered in rank order", async () => {
     const world = new World(SPREAD);
     const asked = world.all.ask("ranks", "end", {});
-    await world.all.tell("ranks", "train", {});
+    await world.all.tell("ranks", "train", { isLive: false });
     const answers = await asked;
     expect(answers).toEqual(SPREAD.map((_, rank) => ({ from: `rank ${rank}` })));
     for (const rank of SPREAD.keys()) {
       const own = world.heard.filter((line) => line.startsWith(`rank ${rank}:`));
-      expect(own).toEqual([`rank ${rank}: end {}`, `rank ${rank}: train {}`]);
+      expect(own).toEqual([`rank ${rank}: end {}`, `rank ${rank}: train {"isLive":false}`]);
     }
     // Twice: to each rank by its host, to each host by the conductor or another.
     expect(world.numMessages).toBe(2 * (SPREAD.length + SPREAD.length / 8));

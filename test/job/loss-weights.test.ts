@@ -56,14 +56,14 @@ describe("the shares of a step's batches", () => {
 
   it("weigh every batch of a step once, however often they are asked for", async () => {
     const asked: number[] = [];
-    const shares = new StepShares(async (position) => {
+    const shares = new StepShares(async ({ position }) => {
       asked.push(position);
       return position;
     });
     const step = { position: 2, numBatches: 3 };
-    const all = [2, 4, 6].map((position) => shares.of(step, { position, numSamples: 2 }));
+    const all = [2, 4, 6].map((position) => shares.of(step, { split: "train", position, numSamples: 2 }));
     expect(await Promise.all(all)).toEqual([0.5, 1, 1.5]);
-    expect(await shares.of(step, { position: 4, numSamples: 2 })).toBe(1);
+    expect(await shares.of(step, { split: "train", position: 4, numSamples: 2 })).toBe(1);
     expect(asked).toEqual([2, 4, 6]);
   });
 });

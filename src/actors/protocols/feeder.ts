@@ -65,8 +65,14 @@ export interface EvaluationName {
   readonly split: string;
 }
 
+/** The split that serves the batch of a live model's call. */
+export const splitOf = (call: number) => `call ${call}`;
+
 /** Predicted rows by name, sent as refs. */
 export type RowRefs = Readonly<Record<string, TensorRef>>;
+
+/** The batch of a live model's call: its samples, or a range of the dataset's. */
+export type CallBatch = { readonly tensors: BatchRefs } | { readonly range: SampleRange };
 
 /**
  * Opens a job's data and serves batches by position. It keeps no position of its own, so that it can be restarted. It
@@ -82,6 +88,23 @@ export type FeederProtocol = {
   /** Answered once the samples' fingerprint is known; `files`: all files read by then. */
   fingerprint: { in: Record<string, never>; out: KnownData };
   next: { in: BatchOrder; out: DealtBatch };
+  /**
+   * The batch of a live model's call, which `next` then serves as a split named {@link splitOf}. Requests for it wait for it.
+   * `isCounted`: whether the job weighs it and the dataset counts its tokens.
+   */
+  put: {
+    in: {
+      readonly call: number;
+      readonly batch: CallBatch;
+      readonly isCounted: boolean;
+      /** Made ahead, before ranks ask. */
+      readonly requests: readonly BatchRequest[];
+    };
+  };
+  /** The call is answered: drops its batch. */
+  drop: { in: { readonly call: number } };
+  /** The rows that a call's program has predicted for `numSamples` samples, joined; dropped here. */
+  rows: { in: EvaluationName & { readonly numSamples: number }; out: { readonly rows: RowRefs } };
   /** Predictions for an evaluation's samples from `position` on. */
   predicted: {
     in: EvaluationName & { readonly position: number; readonly rows: RowRefs };

@@ -10,6 +10,7 @@ export type {
   BatchOrder,
   BatchRequest,
   BegunData,
+  CallBatch,
   DataOrder,
   DealtBatch,
   EvaluationName,
@@ -18,6 +19,7 @@ export type {
   OpenedData,
   RowRefs,
 } from "./feeder.ts";
+export { splitOf } from "./feeder.ts";
 export type { Beginning, InitialState, InitialStateOf } from "./initial-state.ts";
 export type {
   Activity,
@@ -35,11 +37,14 @@ export type {
   EvaluatedBatch,
   LoopLeft,
   MetricSum,
+  ProgramOrder,
+  RankAccumulated,
   RankEvaluated,
   RankInit,
   RankProtocol,
   RankStepped,
   StepOrder,
+  UpdateOrder,
 } from "./rank.ts";
 export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";

@@ -31,16 +31,47 @@ export interface StepOrder {
   readonly histograms?: boolean;
 }
 
+/** The update that ends a live model's step. Plain data. */
+export interface UpdateOrder {
+  /** The rate of every optimizer, before the factors of its groups. Default: the job's schedule. */
+  readonly learningRate?: number | undefined;
+  /** Receives the state after the step. */
+  readonly snapshotTo?: ActorRef<SnapshotProtocol>;
+}
+
+/** A call of one of the job's programs, for all replicas. Plain data. */
+export interface ProgramOrder {
+  readonly program: string;
+  readonly args: unknown;
+  /** The call's micro-batches, in the order of their samples. */
+  readonly requests: readonly BatchRequest[];
+}
+
 /** Builds the model once, and computes with it on request; each answer means that the work is done. */
 export type RankProtocol = StageLinkProtocol & {
   /** Builds the model without allocating memory. `peers`: every rank of the world, in order. */
   declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
   /** Has the shard lay out the state of the declared model, and binds the model to it. */
   prepare: { in: Record<string, never>; out: Record<string, never> };
-  /** Starts the job's training loop, which carries out the orders below one after the other. */
-  train: { in: Record<string, never> };
+  /**
+   * Starts the job's training loop, or, for a live model, the loop that makes calls. It carries out the orders below one after the
+   * other.
+   */
+  train: { in: { readonly isLive: boolean } };
   /** One optimizer step; parameters of step s have seen s updates. */
   step: { in: StepOrder; out: RankStepped | LoopLeft };
+  /**
+   * Forward and backward of a program's loss. Each replica takes an equal number of consecutive micro-batches. The first of a
+   * step begins it; with `update` it also ends it.
+   */
+  accumulate: {
+    in: ProgramOrder & { readonly begin: StepOrder; readonly update?: UpdateOrder };
+    out: RankStepped | RankAccumulated;
+  };
+  /** One optimizer step of everything accumulated since the last. */
+  update: { in: UpdateOrder; out: RankStepped };
+  /** Sends the rows of a program to the feeder, without gradients. The replicas take the micro-batches in turn. */
+  call: { in: ProgramOrder & { readonly step: number }; out: Record<string, never> };
   /** Held-out loss of the parameters of `step` on `requests`, this rank's share. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** Output of the job's `sample` with the parameters of `step`; every rank computes it, since all must gather. */
@@ -92,8 +123,15 @@ export interface LoopLeft {
   readonly left: number;
 }
 
+/** Losses of one rank in a live model's step. */
+export interface RankAccumulated {
+  /** As of {@link RankStepped}, of the step's micro-batches so far. */
+  readonly lossesNats: readonly number[];
+  readonly namedLosses: readonly Readonly<Record<string, number>>[];
+}
+
 /** One rank's share of a step. */
-export interface RankStepped {
+export interface RankStepped extends RankAccumulated {
   /**
    * Loss of each micro-batch times its share in the step, in order: their mean over all ranks is the step's loss. Empty
    * except on the rank of each replica that computes the loss.

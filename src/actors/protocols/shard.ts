@@ -107,6 +107,10 @@ export interface StepScored {
   readonly lossesNats: readonly number[] | TensorRef;
   /** Names of parameters that the step does not train; left out where they are those of the step before. */
   readonly frozen?: readonly string[];
+  /** Learning rates of every group, if the step begins before they are known. */
+  readonly learningRates?: readonly number[];
+  /** Micro-batches of all replicas, if a script decides how many there are. */
+  readonly numMicroBatches?: number;
 }
 
 /** The start of a step: learning rates of every group, and what to inspect. */

@@ -14,7 +14,7 @@ import type { JudgedGradient } from "./reduce/gradient-statistics.ts";
 
 /** One shard's record of one step until all its updates are done. */
 export class ShardStep {
-  readonly learningRates: readonly number[];
+  learningRates: readonly number[];
   readonly inspectUpdates: readonly string[];
   /** Sums of squares of the reduced gradients, by counted block. */
   readonly sums = new Map<number, Tensor>();

@@ -201,8 +201,10 @@ export class Shard {
     return unlessAborted(this.#scored(step, scored));
   }
 
-  async #scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
+  async #scored(step: number, { lossesNats, frozen, ...called }: StepScored): Promise<void> {
     const progress = this.#steps.at(step);
+    progress.learningRates = called.learningRates ?? progress.learningRates;
+    if (called.numMicroBatches !== undefined) this.#clock.count(step, called.numMicroBatches);
     if (frozen !== undefined) this.#clock.freeze(step, frozen);
     this.#clock.scored(step);
     progress.lossesNats = "kind" in lossesNats ? hold(() => attach(lossesNats)) : lossesNats;

@@ -14,11 +14,12 @@ import {
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
-import { over, RunControl } from "../engine/conductor/index.ts";
+import { type CallLog, over, RunControl } from "../engine/conductor/index.ts";
 import { actorModules } from "../index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
 import { type CheckpointerProtocol, type RunResult, recipientName } from "../protocols/index.ts";
+import type { LiveRun } from "./live/live-model.ts";
 import { planRun } from "./plan/plan-run.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
@@ -66,6 +67,13 @@ export interface RunOptions {
   /** Called when another host receives a signal to end. */
   readonly onSignal: (signal: NodeJS.Signals) => void;
   readonly emit: (event: TroupeEventBody) => void;
+}
+
+/** A live model's calls, which make the steps. */
+export interface LiveStart {
+  readonly calls: CallLog;
+  /** Called when the model is there, and again after each restart. */
+  readonly onOpen: (run: Omit<LiveRun, "calls" | "over">) => void;
 }
 
 /** One run of a job, from its module to its result: data opened, model declared, actors spawned, ranks led to the last step. */
@@ -128,14 +136,18 @@ export class Run {
   }
 
   /** Trains the job to its end, once, and reports the result. @throws {TroupeError} the first cause of a failure */
-  async train(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
+  async train(
+    jobUrl: string,
+    overrides: Readonly<Record<string, unknown>>,
+    live?: LiveStart,
+  ): Promise<RunResult> {
     const { emit } = this.#options;
     const begin = performance.now();
     using _ = keepFrames();
     try {
-      const result = await this.#perform(jobUrl, overrides);
+      const result = await this.#perform(jobUrl, overrides, live);
       const { steps, lossNats, endedBy } = result;
-      const numLeft = this.#numSteps - steps;
+      const numLeft = live === undefined ? this.#numSteps - steps : 0;
       const durationMs = performance.now() - begin;
       emit({
         kind: "run.finished",
@@ -222,7 +234,11 @@ export class Run {
     }
   }
 
-  async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
+  async #perform(
+    jobUrl: string,
+    overrides: Readonly<Record<string, unknown>>,
+    live: LiveStart | undefined,
+  ): Promise<RunResult> {
     const { settings, emit, head } = this.#options;
     const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
@@ -273,7 +289,17 @@ export class Run {
         recipe: recipe.now,
         ...(start.base && { base: start.base.identity }),
       }),
-      onPrepared: async () => folder?.empty(),
+      onPrepared: async () => {
+        await folder?.empty();
+        live?.onOpen({
+          job,
+          numReplicas: layout.mesh.dp,
+          accumulation: batch.accumulation,
+          canEvaluate: plan.schedule.evaluation.length > 0,
+          isSaved: plan.ranks.isSaved,
+        });
+      },
+      calls: live?.calls,
       resume: training.resume,
       checkpointer,
       isSpread: head !== undefined,
@@ -287,7 +313,8 @@ export class Run {
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
     }).finally(firstStep.resolve);
-    const isComplete = result.steps >= batch.steps || result.endedBy !== undefined;
+    const isComplete =
+      result.steps >= batch.steps || result.endedBy !== undefined || live?.calls.isClosed === true;
     await folder?.end(isComplete ? "finished" : "stopped");
     return result;
   }

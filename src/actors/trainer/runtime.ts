@@ -10,6 +10,7 @@ import {
   type EventStreamOptions,
   type TroupeEvent,
 } from "../../job/events/index.ts";
+import type { Job } from "../../job/index.ts";
 import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
 import type { ActorInspection } from "../../runtime/index.ts";
 import type { SavedState } from "../engine/conductor/index.ts";
@@ -23,11 +24,12 @@ import {
 import type { Head, Launch } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
+import type { LiveModel } from "./live/live-model.ts";
 import { optionError } from "./option-error.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
 import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
-import type { Run } from "./run.ts";
+import type { LiveStart, Run } from "./run.ts";
 
 /** The launch of a run over several hosts. */
 export interface Launched {
@@ -164,6 +166,12 @@ export class Runtime implements AsyncDisposable {
    *   checkpoints are kept
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
+    this.#refuseBusy();
+    return this.#begin(jobUrl, overrides);
+  }
+
+  /** @throws {TroupeError} `RUN_IN_PROGRESS` during a run and after the end */
+  #refuseBusy(): void {
     if (this.#stopped)
       throw new TroupeError("RUN_IN_PROGRESS", {
         where: "runtime",
@@ -176,13 +184,50 @@ export class Runtime implements AsyncDisposable {
         where: "runtime",
         expected: "one run at a time",
         got: "a second",
-        hint: "await the first",
+        hint: "await the first, or close its model",
       });
     }
+  }
+
+  /**
+   * Opens a job's model for a script that calls it: its ranks, shards and parameters are there until the model is closed. To have
+   * calls typed, name the job: `runtime.open<typeof job>(url)`, with `import type job from "./job.ts"`.
+   * @param jobUrl - as for {@link run}
+   * @param overrides - values for the job's settings, instead of its defaults
+   * @throws {TroupeError} as {@link run}
+   */
+  async open<J = Job>(
+    jobUrl: URL | string,
+    overrides: Readonly<Record<string, unknown>> = {},
+  ): Promise<LiveModel<J>> {
+    this.#refuseBusy();
+    const { CallLog } = await import("../engine/conductor/index.ts");
+    const { LiveModel } = await import("./live/live-model.ts");
+    const calls = new CallLog();
+    const opened = Promise.withResolvers<LiveModel<J>>();
+    const over = this.#begin(jobUrl, overrides, {
+      calls,
+      onOpen: (run) => opened.resolve(new LiveModel<J>({ ...run, calls, over })),
+    });
+    over.then(
+      () => calls.end(),
+      (error: unknown) => {
+        calls.end(error);
+        opened.reject(error);
+      },
+    );
+    return opened.promise;
+  }
+
+  async #begin(
+    jobUrl: URL | string,
+    overrides: Readonly<Record<string, unknown>>,
+    live?: LiveStart,
+  ): Promise<RunResult> {
     const begun = Promise.withResolvers<void>();
     this.#beginning = begun.promise;
     try {
-      return await this.#train(jobUrl, overrides, begun.resolve);
+      return await this.#train(jobUrl, overrides, begun.resolve, live);
     } finally {
       this.#beginning = undefined;
       begun.resolve();
@@ -193,8 +238,9 @@ export class Runtime implements AsyncDisposable {
     jobUrl: URL | string,
     overrides: Readonly<Record<string, unknown>>,
     begun: () => void,
+    live: LiveStart | undefined,
   ): Promise<RunResult> {
-    const settings = await settleResume(this.#settings);
+    const settings = await this.#settingsOf(live !== undefined);
     let hostSignal: NodeJS.Signals | undefined;
     // Listens before other hosts can find this one: from then on a signal ends all hosts alike.
     using interruption = this.#listensToSignals
@@ -218,7 +264,7 @@ export class Runtime implements AsyncDisposable {
     this.#over = promise;
     if (interruption?.signal !== undefined) this.#interrupt(interruption.signal);
     try {
-      const training = run.train(jobUrlOf(jobUrl), overrides);
+      const training = run.train(jobUrlOf(jobUrl), overrides, live);
       begun();
       const result = await training;
       // A signal during the last step has cut nothing short.
@@ -349,6 +395,16 @@ export class Runtime implements AsyncDisposable {
     await this.stop();
   }
 
+  /** The settings of a run, and where it is to begin; a live model keeps states, since calls are kept from the last one on. */
+  async #settingsOf(isLive: boolean): Promise<RuntimeSettings> {
+    const settings = await settleResume(this.#settings);
+    const { inMemoryEverySteps, dir } = settings.checkpoint ?? {};
+    if (!isLive || inMemoryEverySteps !== undefined || dir !== undefined) return settings;
+    const { settle } = await import("../../job/options/index.ts");
+    const { checkpoint } = settle({ checkpoint: { inMemoryEverySteps: COPY_EVERY_STEPS } });
+    return { ...settings, checkpoint };
+  }
+
   async #openDashboard(): Promise<void> {
     const { dashboard } = this.#settings;
     if (dashboard === undefined) return;
@@ -414,6 +470,9 @@ export class Runtime implements AsyncDisposable {
     });
   }
 }
+
+/** Steps between copies in memory of a live model that saves nothing else: its calls are kept since the last. */
+const COPY_EVERY_STEPS = 64;
 
 /** Imported lazily: actors' threads load this module too, and never need it. */
 async function openHead(launch: Launch, trust: HostsOptions): Promise<Head> {

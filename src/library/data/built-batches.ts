@@ -1,6 +1,14 @@
-import { scopeUnlessAsync, shareRef, Tensor, type TensorRef } from "../../compute/tensor/index.ts";
+import {
+  attach,
+  type Device,
+  hold,
+  scopeUnlessAsync,
+  shareRef,
+  Tensor,
+  type TensorRef,
+} from "../../compute/tensor/index.ts";
 import { callUser, describeValue, TroupeError } from "../../errors/index.ts";
-import { type Batch, disposeBatch, type MappedBatch, mapBatch } from "./batch.ts";
+import { type Batch, disposeBatch, type MappedBatch, mapBatch, type TensorBatch } from "./batch.ts";
 import type { Dataset } from "./dataset.ts";
 
 /** The samples of a batch. Plain data. */
@@ -22,6 +30,20 @@ export interface BatchReader {
   readonly numReaders: number;
 }
 
+/** Attaches a batch's refs; the tensors, now on `device`, are the caller's. */
+export function attachBatch(refs: BatchRefs, device: Device): TensorBatch {
+  return Object.fromEntries(
+    Object.entries(refs).map(([name, ref]) => [
+      name,
+      isRef(ref) ? hold(() => attach(ref).onto(device)) : attachBatch(ref, device),
+    ]),
+  );
+}
+
+function isRef(value: TensorRef | BatchRefs): value is TensorRef {
+  return (value as Partial<TensorRef>).kind === "tensor-ref";
+}
+
 interface Built {
   readonly batch: Promise<Batch>;
   numTaken: number;
@@ -32,10 +54,10 @@ interface Built {
  * memory. A batch is kept until all its readers have taken it.
  */
 export class BuiltBatches {
-  readonly #dataset: Dataset;
+  readonly #dataset: Pick<Dataset, "batch">;
   readonly #built = new Map<string, Built>();
 
-  constructor(dataset: Dataset) {
+  constructor(dataset: Pick<Dataset, "batch">) {
     this.#dataset = dataset;
   }
 

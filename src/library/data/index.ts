@@ -6,11 +6,18 @@ export {
   type BatchValue,
   disposeBatch,
   type HostValue,
+  mapBatch,
   type TensorBatch,
   type TensorsOf,
   tensorsIn,
 } from "./batch.ts";
-export { type BatchReader, type BatchRefs, BuiltBatches, type SampleRange } from "./built-batches.ts";
+export {
+  attachBatch,
+  type BatchReader,
+  type BatchRefs,
+  BuiltBatches,
+  type SampleRange,
+} from "./built-batches.ts";
 export { checkDataset, checkFingerprint, checkNumTokens, checkScores } from "./check-dataset.ts";
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export * from "./formats/index.ts";

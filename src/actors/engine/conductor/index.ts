@@ -2,6 +2,16 @@ export { AgreedLosses } from "./agreed-losses.ts";
 export { AgreedTraining } from "./agreed-training.ts";
 export { AnomalyReview } from "./anomaly-review.ts";
 export { BestStates, type Measured } from "./best-states.ts";
+export {
+  type Accumulated,
+  type CallKinds,
+  CallLog,
+  type CallReader,
+  type LiveCall,
+  type ProgramCall,
+  type SteppedModel,
+} from "./call-log.ts";
+export { accumulatedIn, type CallOfProgram, requestsOf } from "./call-orders.ts";
 export { checkAlike } from "./check-alike.ts";
 export { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 export { Pipeline } from "./pipeline.ts";

@@ -1,9 +1,9 @@
-import { attach, type Device, hold, type TensorRef } from "../../../compute/tensor/index.ts";
+import type { Device } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { LossWeights } from "../../../job/index.ts";
 import {
+  attachBatch,
   type BatchReader,
-  type BatchRefs,
   batchSizeAt,
   disposeBatch,
   microBatchesAt,
@@ -108,7 +108,7 @@ export class BatchSource {
     const begin = performance.now();
     const { tensors, weight, numTokens, numCounted } = this.#wait(dealt, request);
     this.waitedMs += performance.now() - begin;
-    return { batch: attachAll(tensors, this.#options.device), weight, numSamples, numTokens, numCounted };
+    return { batch: attachBatch(tensors, this.#options.device), weight, numSamples, numTokens, numCounted };
   }
 
   #wait(dealt: Pending<DealtBatch>, { split, position, numSamples }: BatchRequest): DealtBatch {
@@ -133,19 +133,6 @@ export class BatchSource {
   #dropAhead(): void {
     for (const { batch } of this.#ahead.splice(0)) disposeBatch(this.#attach(batch).batch);
   }
-}
-
-function attachAll(refs: BatchRefs, device: Device): TensorBatch {
-  return Object.fromEntries(
-    Object.entries(refs).map(([name, ref]) => [
-      name,
-      isRef(ref) ? hold(() => attach(ref).onto(device)) : attachAll(ref, device),
-    ]),
-  );
-}
-
-function isRef(value: TensorRef | BatchRefs): value is TensorRef {
-  return (value as Partial<TensorRef>).kind === "tensor-ref";
 }
 
 interface Turn {

@@ -5,12 +5,30 @@ import { checkLosses, type Losses, weighLosses } from "../../../job/index.ts";
 import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
 import { systemClock } from "../../../runtime/index.ts";
 import { matchesName } from "../../inspect/index.ts";
-import type { RankStepped, StepOrder } from "../../protocols/index.ts";
+import type {
+  BatchRequest,
+  RankAccumulated,
+  RankStepped,
+  StepOrder,
+  UpdateOrder,
+} from "../../protocols/index.ts";
 import type { WeighedBatch } from "./batch-source.ts";
 import { needGradient, refuseDetached } from "./detached-loss.ts";
+import type { RateChange } from "./learning-rates.ts";
 import type { ModelRunner } from "./model-runner.ts";
 import { type PassLoss, passLoss, StepLosses } from "./step-losses.ts";
 import type { TrainingChange } from "./step-training.ts";
+
+/** Micro-batches of a replica that are trained together: all of a step, or those of one call. */
+export interface StepPart {
+  /** Micro-batches of the step before them. */
+  readonly first: number;
+  readonly size: number;
+  /** Whether the step ends with them. */
+  readonly isLast: boolean;
+  /** Where their samples are, if not where the run's sampler is. */
+  readonly requests?: readonly BatchRequest[];
+}
 
 /**
  * One granted step on one rank, from its first forward to its report. {@link train} makes it in the order of the layout's
@@ -24,6 +42,10 @@ export class GrantedStep implements Disposable {
   readonly #losses: StepLosses;
   /** Those in use, by micro-batch. */
   readonly #batches = new Map<number, WeighedBatch>();
+  #part: StepPart;
+  /** Whether a script decides how many micro-batches it has, and its rate. */
+  #isCalled = false;
+  #update: UpdateOrder;
   #hasBegun = false;
   /** The parameters that it trains, once its forwards are made. */
   #training: TrainingChange = {};
@@ -31,6 +53,8 @@ export class GrantedStep implements Disposable {
   constructor(runner: ModelRunner, order: StepOrder) {
     this.#runner = runner;
     this.#order = order;
+    this.#update = order;
+    this.#part = { first: 0, size: runner.numMicroBatches(order.step), isLast: true };
     this.#losses = new StepLosses(runner.reportsLosses);
     // Metrics logged outside any step are dropped.
     runner.model.metrics.take();
@@ -44,39 +68,65 @@ export class GrantedStep implements Disposable {
     return this.#order.step;
   }
 
+  /** Whether it has made a forward. */
+  get isBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  /** Number of micro-batches of the replica so far. */
+  get numMicroBatches(): number {
+    return this.#part.first + this.#part.size;
+  }
+
+  /** Losses of its micro-batches so far; waits for a device. */
+  get losses(): RankAccumulated {
+    const { lossesNats, namedLosses } = this.#losses.reported;
+    return { lossesNats, namedLosses };
+  }
+
   /**
-   * Runs all micro-batches, forward and backward; gradients leave for the shard block by block, while backward goes on.
+   * Runs micro-batches, forward and backward; with the last part of the step, gradients leave for the shard block by block,
+   * while backward goes on.
    * @param lossesOf - the losses of one batch
+   * @param part - default: all micro-batches of the step
    */
-  train(lossesOf: (batch: TensorBatch) => Losses): void {
+  train(lossesOf: (batch: TensorBatch) => Losses, part = this.#part): void {
     const { engine, model } = this.#runner;
-    const actions = this.#runner.schedule(this.index);
+    this.#part = part;
+    const actions = this.#runner.schedule(part.size);
     const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
-    const lastMicroBatch = this.#runner.numMicroBatches(this.index) - 1;
+    const lastMicroBatch = part.size - 1;
     const compute = ({ batch }: WeighedBatch): Losses => {
       const losses = lossesOf(batch);
       checkLosses(losses);
       if (!needGradient(losses)) refuseDetached(model.module, "loss");
       return losses;
     };
-    actions.forEach((action, index) => {
-      const { kind, microBatch, chunk } = action;
-      const isLast = { chunk: microBatch === lastMicroBatch, step: index === actions.length - 1 };
-      if (kind === "forward") this.forward(action, compute, (loss, batch) => this.add([loss], batch));
-      else this.backward(action, isLast);
-      if (kind === "backward" && chunk === 0) this.release(microBatch);
+    actions.forEach(({ kind, microBatch, chunk }, index) => {
+      const key = { microBatch: part.first + microBatch, chunk };
+      const completion = { chunk: microBatch === lastMicroBatch, step: index === actions.length - 1 };
+      if (kind === "forward") this.forward(key, compute, (loss, batch) => this.add([loss], batch));
+      else this.backward(key, part.isLast ? completion : undefined);
+      if (kind === "backward" && chunk === 0) this.release(key.microBatch);
       if (index !== lastForward) return;
       engine.noteTrained();
-      this.#sendScored();
+      if (part.isLast) this.#sendScored();
     });
   }
 
   /** @returns a micro-batch's samples, to be {@link release}d; metrics logged from here on count as they do */
   batch(microBatch: number): WeighedBatch {
-    const batch = this.#batches.get(microBatch) ?? this.#runner.batches.next(this.index, microBatch);
+    const batch = this.#batches.get(microBatch) ?? this.#fetch(microBatch);
     this.#batches.set(microBatch, batch);
     this.#runner.model.metrics.begin(batch.weight);
     return batch;
+  }
+
+  #fetch(microBatch: number): WeighedBatch {
+    const { batches } = this.#runner;
+    const { first, requests } = this.#part;
+    if (requests === undefined) return batches.next(this.index, microBatch);
+    return batches.fetch(requests[microBatch - first] as BatchRequest);
   }
 
   release(microBatch: number): void {
@@ -145,6 +195,12 @@ export class GrantedStep implements Disposable {
     this.#losses.add(losses, batch);
   }
 
+  /** Takes the order that ends a step which a script makes, before its last part or {@link handOn}. */
+  update(order: UpdateOrder): void {
+    this.#update = order;
+    this.#isCalled = true;
+  }
+
   /** Completes the gradients of a loop's backwards: they leave for the shard. */
   handOn(): void {
     this.#sendScored();
@@ -154,7 +210,8 @@ export class GrantedStep implements Disposable {
   /** @returns the report of the step; its gradients have left for the shard */
   end(): RankStepped {
     const { plan, model, shard, stages, batches, engine, reportsLosses } = this.#runner;
-    const { step, snapshotTo, rateFactor } = this.#order;
+    const { step } = this.#order;
+    const { snapshotTo } = this.#update;
     // A model does the same in all steps: refused before anything is trained in vain.
     if (step === plan.initial.step) model.checkUnchanged();
     if (snapshotTo !== undefined) shard.ref.tell("snapshot", { step, checkpointer: snapshotTo });
@@ -164,7 +221,7 @@ export class GrantedStep implements Disposable {
       gatherMs: gatherMs + stages.waitedMs,
       dataMs: batches.waitedMs,
     };
-    const learningRate = model.rates.reported(this.#update, rateFactor);
+    const learningRate = model.rates.reported(this.#updateIndex, this.#rates);
     const recorded = this.#recording === undefined ? [] : this.#ofStepLoss(this.#recording.finish());
     const durationMs = performance.now() - this.#beginMs;
     const metrics = reportsLosses ? model.metrics.take() : [];
@@ -186,15 +243,16 @@ export class GrantedStep implements Disposable {
   /** @returns the key of a forward's random numbers: its micro-batch, or another for a second forward of it */
   #draws({ microBatch, repeat = 0 }: PassKey): number {
     const { place, plan } = this.#runner;
-    const ofReplica = this.#runner.numMicroBatches(this.index);
-    return place.dp * ofReplica + microBatch + repeat * plan.layout.mesh.dp * ofReplica;
+    const { first, size } = this.#part;
+    const { dp } = plan.layout.mesh;
+    return dp * first + place.dp * size + (microBatch - first) + repeat * dp * size;
   }
 
   /** Learning rates follow the optimizer's progress, which the first gathers report. */
   #sendBegin(): void {
     const { model, shard, plan } = this.#runner;
     const { step, inspect = [], inspectUpdates = [], ledger = false, histograms = false } = this.#order;
-    const learningRates = model.rates.ofGroups(this.#update, this.#order.rateFactor);
+    const learningRates = model.rates.ofGroups(this.#updateIndex, this.#rates);
     const frozen = model.training.begun();
     const looks = { inspect, inspectUpdates, ledger, histograms };
     shard.ref.tell("begin", { step, learningRates, ...looks, ...(frozen && { frozen }) });
@@ -206,16 +264,24 @@ export class GrantedStep implements Disposable {
 
   /** Sent before the last gradients, so that the shards can judge the step once these are reduced. */
   #sendScored(): void {
-    const { shard, engine, model } = this.#runner;
+    const { shard, engine, model, plan } = this.#runner;
     this.#training = model.training.made(engine.settleTrained());
     const { frozen } = this.#training;
     const lossesNats = this.#losses.sentTo(shard.ref);
-    shard.ref.tell("scored", { step: this.index, lossesNats, ...(frozen && { frozen }) });
+    const called = this.#isCalled && {
+      learningRates: model.rates.ofGroups(this.#updateIndex, this.#rates),
+      numMicroBatches: plan.layout.mesh.dp * this.numMicroBatches,
+    };
+    shard.ref.tell("scored", { step: this.index, lossesNats, ...(frozen && { frozen }), ...called });
   }
 
   /** Skipped steps do not count. */
-  get #update(): number {
+  get #updateIndex(): number {
     return this.#runner.shard.progress.numUpdates + 1;
+  }
+
+  get #rates(): RateChange {
+    return { factor: this.#order.rateFactor, rate: this.#update.learningRate };
   }
 
   /**
@@ -225,8 +291,7 @@ export class GrantedStep implements Disposable {
   #ofStepLoss(recorded: readonly RecordedTensor[]): RecordedTensor[] {
     const { plan, reportsLosses, shard } = this.#runner;
     if (!reportsLosses) return [];
-    const numMicroBatches = plan.layout.mesh.dp * this.#runner.numMicroBatches(this.index);
-    const divisor = numMicroBatches * (shard.progress.lossScale?.scale ?? 1);
+    const divisor = plan.layout.mesh.dp * this.numMicroBatches * (shard.progress.lossScale?.scale ?? 1);
     return recorded.map((each) => ({
       ...each,
       gradient: each.gradient && scaleStatistics(each.gradient, 1 / divisor),

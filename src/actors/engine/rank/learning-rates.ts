@@ -2,6 +2,14 @@ import { type OptimizerSpec, rateAt, type Schedule } from "../../../compute/opti
 import { type Job, type JobConfig, schedulesOf } from "../../../job/index.ts";
 import type { DatasetFacts } from "../../../library/data/index.ts";
 
+/** A change of the scheduled rates of one update. */
+export interface RateChange {
+  /** Multiplies them. Default: 1. */
+  readonly factor?: number | undefined;
+  /** Replaces them. Default: the schedules' own. */
+  readonly rate?: number | undefined;
+}
+
 /** The learning rates of a job's optimizers; each follows a schedule of its own. */
 export class LearningRates {
   readonly #optimizers: readonly OptimizerSpec[];
@@ -15,27 +23,25 @@ export class LearningRates {
 
   /**
    * @param update - counted from 1, without skipped steps
-   * @param factor - multiplies scheduled rates
    * @returns the first optimizer's rate, before its groups' factors: the rate in a step's report
    */
-  reported(update: number, factor = 1): number {
-    return this.#rateOf(0, update) * factor;
+  reported(update: number, change: RateChange = {}): number {
+    return this.#rateOf(0, update, change);
   }
 
   /**
    * @param update - counted from 1, without skipped steps
-   * @param factor - as for {@link reported}
    * @returns the rate of every group of every optimizer, in order
    */
-  ofGroups(update: number, factor = 1): number[] {
+  ofGroups(update: number, change: RateChange = {}): number[] {
     return this.#optimizers.flatMap(({ groups }, index) => {
-      const rate = this.#rateOf(index, update) * factor;
+      const rate = this.#rateOf(index, update, change);
       return groups.map(({ lrFactor }) => rate * lrFactor);
     });
   }
 
-  #rateOf(index: number, update: number): number {
+  #rateOf(index: number, update: number, { factor = 1, rate }: RateChange): number {
     const schedule = this.#schedules[index];
-    return schedule === undefined ? 0 : rateAt(schedule, update);
+    return rate ?? (schedule === undefined ? 0 : rateAt(schedule, update) * factor);
   }
 }

@@ -1,8 +1,9 @@
 import { evaluating, wrapForward } from "../../../compute/nn/index.ts";
 import { scope, Tensor } from "../../../compute/tensor/index.ts";
 import { valuesOf } from "../../../job/index.ts";
-import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
-import type { BatchRequest, EvaluatedBatch, RankEvaluated } from "../../protocols/index.ts";
+import { disposeBatch, type Rows } from "../../../library/data/index.ts";
+import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankProtocol } from "../../protocols/index.ts";
+import type { WeighedBatch } from "./batch-source.ts";
 import type { ModelRunner } from "./model-runner.ts";
 import { PredictionLink } from "./prediction-link.ts";
 
@@ -18,39 +19,70 @@ export class ModelReadings {
   }
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
-  evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
-    const { plan, job, model, place, batches: source, reportsLosses } = this.#runner;
-    this.#runner.begin(step, "evaluate");
-    const { dp, ep } = plan.layout.mesh;
+  evaluate(step: number, requests: readonly BatchRequest[], isWithin = false): RankEvaluated {
+    const { job, model, reportsLosses } = this.#runner;
+    if (!isWithin) this.#runner.begin(step, "evaluate");
     const batches: EvaluatedBatch[] = [];
-    evaluating(model.module, () => {
-      for (let first = 0; first < requests.length; first += dp) {
-        const request = requests[first + place.dp];
-        // Replicas without batches left compute along if experts are shared, and report nothing.
-        if (request === undefined && ep === 1) break;
-        const { batch, ...counts } = source.fetch(request ?? (requests[first] as BatchRequest));
-        scope(() => {
-          const pass = passOf("evaluate", step, requests[first] as BatchRequest);
-          const losses = this.#throughChunks(pass, () => model.lossesOf(batch));
-          if (losses === undefined || !reportsLosses || request === undefined) return;
-          const values = losses instanceof Tensor ? losses.item() : valuesOf(losses);
-          batches.push({ losses: values, ...counts });
-        });
-        if (job.predict !== undefined) this.#predict(step, batch, requests[first] as BatchRequest, request);
-        disposeBatch(batch);
-      }
+    this.#readShare(requests, ({ batch, ...counts }, first, request) => {
+      scope(() => {
+        const losses = this.#throughChunks(passOf("evaluate", step, first), () => model.lossesOf(batch));
+        if (losses === undefined || !reportsLosses || request === undefined) return;
+        const values = losses instanceof Tensor ? losses.item() : valuesOf(losses);
+        batches.push({ losses: values, ...counts });
+      });
+      const { predict } = job;
+      if (predict !== undefined)
+        this.#send(step, passOf("predict", step, first), () => predict(model.module, batch), request);
     });
-    this.#predictions.settle();
     return { batches };
   }
 
+  /**
+   * Sends the rows of a program for this replica's share of the batches.
+   * @param isWithin - whether the step is under way
+   */
+  call(
+    { step, program, args, requests }: RankProtocol["call"]["in"],
+    isWithin: boolean,
+  ): Record<string, never> {
+    if (!isWithin) this.#runner.begin(step, `call ${program}`);
+    this.#readShare(requests, ({ batch }, first, request) => {
+      const rows = () => this.#runner.model.run(program, batch, args) as Rows;
+      this.#send(step, passOf("call", step, first), rows, request);
+    });
+    return {};
+  }
+
+  /**
+   * Reads this replica's share of held-out batches: every `dp`-th.
+   * @param read - `first`: the request of the first replica in that turn; `request`: the one that counts, undefined to only
+   *   compute along
+   */
+  #readShare(
+    requests: readonly BatchRequest[],
+    read: (batch: WeighedBatch, first: BatchRequest, request: BatchRequest | undefined) => void,
+  ): void {
+    const { plan, model, place, batches } = this.#runner;
+    const { dp, ep } = plan.layout.mesh;
+    evaluating(model.module, () => {
+      for (let at = 0; at < requests.length; at += dp) {
+        const first = requests[at] as BatchRequest;
+        const request = requests[at + place.dp];
+        // Replicas without batches left compute along if experts are shared, and report nothing.
+        if (request === undefined && ep === 1) break;
+        const fetched = batches.fetch(request ?? first);
+        read(fetched, first, request);
+        disposeBatch(fetched.batch);
+      }
+    });
+    this.#predictions.settle();
+  }
+
   /** @param request - the one whose rows are sent; undefined to only compute along */
-  #predict(step: number, batch: TensorBatch, first: BatchRequest, request: BatchRequest | undefined): void {
-    const { job, model, reportsLosses } = this.#runner;
+  #send(step: number, pass: string, predict: () => Rows, request: BatchRequest | undefined): void {
     scope(() => {
-      const pass = passOf("predict", step, first);
-      const rows = this.#throughChunks(pass, () => job.predict?.(model.module, batch));
-      if (rows !== undefined && reportsLosses && request !== undefined)
+      const rows = this.#throughChunks(pass, predict);
+      if (rows !== undefined && this.#runner.reportsLosses && request !== undefined)
         this.#predictions.send(step, request, rows);
     });
   }
@@ -106,6 +138,10 @@ export class ModelReadings {
 }
 
 /** Several orders of one step may be under way between stages: a pass is named by the samples it reads. */
-function passOf(work: "evaluate" | "predict", step: number, { split, position }: BatchRequest): string {
+function passOf(
+  work: "evaluate" | "predict" | "call",
+  step: number,
+  { split, position }: BatchRequest,
+): string {
   return `${work} ${step} ${split} ${position}`;
 }

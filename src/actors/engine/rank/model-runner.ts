@@ -112,10 +112,9 @@ export class ModelRunner {
     return microBatchesAt(sampler, accumulation, step);
   }
 
-  /** This stage's actions in a step, in order. */
-  schedule(step: number): readonly PipelineAction[] {
+  /** This stage's actions for that many micro-batches, in order. */
+  schedule(numMicroBatches: number): readonly PipelineAction[] {
     const { mesh, chunks: numChunks, schedule } = this.plan.layout;
-    const numMicroBatches = this.numMicroBatches(step);
     const shape = { numStages: mesh.pp, numMicroBatches, numChunks };
     const actions = this.#schedules.get(numMicroBatches) ?? pipelineSchedule(schedule, this.place.pp, shape);
     this.#schedules.set(numMicroBatches, actions);

@@ -22,19 +22,23 @@ import { MeshRank } from "./mesh-rank.ts";
 import { ModelReadings } from "./model-readings.ts";
 import type { ModelRunner } from "./model-runner.ts";
 
-const ORDERS = ["step", "evaluate", "sample", "verdict", "end"] as const;
+/** Orders that a loop takes before a step. */
+const BETWEEN_STEPS = ["step", "accumulate", "call", "evaluate", "sample", "verdict", "end"] as const;
 
-type Order = Received<RankProtocol, (typeof ORDERS)[number]>;
+/** Orders of a live model's step. */
+const WITHIN_STEP = ["accumulate", "call", "evaluate", "update", "end"] as const;
+
+type Order = Received<RankProtocol, (typeof BETWEEN_STEPS)[number] | "update">;
 
 /** A granted step that is still unanswered. */
 interface Granted {
-  readonly order: Extract<Order, { kind: "step" }>;
+  readonly order: Extract<Order, { kind: "step" | (typeof WITHIN_STEP)[number] }>;
   readonly step: GrantedStep;
 }
 
 /** A step that was made, and is answered when its turn of the loop is over. */
 interface Owed {
-  readonly order: Granted["order"];
+  readonly order: Extract<Order, { kind: "step" | "accumulate" | "update" }>;
   readonly stepped: RankStepped;
 }
 
@@ -66,10 +70,13 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#numSteps = runner.plan.initial.step;
   }
 
-  /** Runs the loop to its end. An error that it throws answers its present order, or the next to come. */
-  run(): void {
+  /**
+   * Runs the loop to its end. An error that it throws answers its present order, or the next to come.
+   * @param isLive - whether it makes a script's calls instead of the job's steps
+   */
+  run(isLive: boolean): void {
     try {
-      checkReturned(this.#loop());
+      checkReturned(isLive ? this.#makeCalls() : this.#loop());
       this.#leave();
     } catch (error) {
       this.#noteModule(error);
@@ -90,6 +97,55 @@ export class RankLoop extends MeshRank implements RankContext {
     return undefined;
   }
 
+  /** The loop of a live model: each step is what the script accumulates. */
+  #makeCalls(): void {
+    using _ = directOutput();
+    for (const _ of this.steps()) this.#makeCalledStep();
+  }
+
+  #makeCalledStep(): void {
+    const { order: first, step } = this.#granted as Granted;
+    for (let order = first as Received<RankProtocol, (typeof WITHIN_STEP)[number]>; ; ) {
+      this.#granted = { order, step };
+      if (order.kind === "end") return this.#drop(order, step);
+      if (order.kind === "call") order.reply(this.#readings.call(order.message, true));
+      else if (order.kind === "evaluate")
+        order.reply(this.#readings.evaluate(order.message.step, order.message.requests, true));
+      else {
+        const update = order.kind === "update" ? order.message : order.message.update;
+        if (update !== undefined) step.update(update);
+        if (order.kind === "accumulate") this.#accumulate(step, order.message);
+        else step.handOn();
+        if (update !== undefined) return this.#answer(step);
+        (order as Extract<Order, { kind: "accumulate" }>).reply(step.losses);
+      }
+      order = this.#receive(WITHIN_STEP);
+    }
+  }
+
+  /** Ends the loop within a step, which is not made. */
+  #drop(end: Extract<Order, { kind: "end" }>, step: GrantedStep): void {
+    this.#runner.engine.abandon();
+    step[Symbol.dispose]();
+    this.#granted = undefined;
+    this.#end = end;
+  }
+
+  #accumulate(
+    step: GrantedStep,
+    { program, args, requests, update }: RankProtocol["accumulate"]["in"],
+  ): void {
+    const { model, place, plan } = this.#runner;
+    const size = requests.length / plan.layout.mesh.dp;
+    const share = requests.slice(place.dp * size, (place.dp + 1) * size);
+    step.train((batch) => model.run(program, batch, args), {
+      first: step.isBegun ? step.numMicroBatches : 0,
+      size,
+      isLast: update !== undefined,
+      requests: share,
+    });
+  }
+
   /**
    * Ends the loop's work when it has returned. Steps that are still granted are not made; inspections are answered with the
    * present state.
@@ -101,7 +157,7 @@ export class RankLoop extends MeshRank implements RankContext {
     if (this.#end === undefined) this.#runner.shard.ref.tell("left", { step: this.#numSteps });
     this.#at?.abandon();
     granted?.step[Symbol.dispose]();
-    granted?.order.reply({ left: this.#numSteps });
+    if (granted?.order.kind === "step") granted.order.reply({ left: this.#numSteps });
     if (this.#end === undefined) this.#next();
     this.#end?.reply({});
   }
@@ -300,27 +356,29 @@ export class RankLoop extends MeshRank implements RankContext {
     for (;;) {
       if (this.#end !== undefined) return undefined;
       if (!this.#isOver && this.#numSteps >= this.#endsAt) return undefined;
-      const order = this.#receive(ORDERS);
+      const order = this.#receive(BETWEEN_STEPS);
       if (order.kind === "verdict") {
         this.#endsAt = order.message.step;
         continue;
       }
-      if (order.kind === "step") {
-        if (this.#isOver) {
-          order.reply({ left: this.#numSteps });
-          continue;
-        }
+      if (order.kind === "step" && this.#isOver) {
+        order.reply({ left: this.#numSteps });
+        continue;
+      }
+      if (order.kind === "step" || order.kind === "accumulate") {
+        const granted = order.kind === "step" ? order.message : order.message.begin;
         this.#at = undefined;
-        this.#runner.begin(order.message.step, "step");
-        this.#granted = { order, step: new GrantedStep(this.#runner, order.message) };
-        return order.message.step;
+        this.#runner.begin(granted.step, "step");
+        this.#granted = { order, step: new GrantedStep(this.#runner, granted) };
+        return granted.step;
       }
       if (order.kind === "end") {
         this.#end = order;
         return undefined;
       }
       try {
-        if (order.kind === "sample") order.reply(this.#readings.sample(order.message.step));
+        if (order.kind === "call") order.reply(this.#readings.call(order.message, false));
+        else if (order.kind === "sample") order.reply(this.#readings.sample(order.message.step));
         else if (order.message.step > this.#numSteps) order.reply({ batches: [] });
         else order.reply(this.#readings.evaluate(order.message.step, order.message.requests));
       } catch (error) {
@@ -339,8 +397,9 @@ export class RankLoop extends MeshRank implements RankContext {
     const measured = measure === undefined ? {} : this.#runner.measure(this.#numSteps, measure);
     const metrics = Object.entries(measured).map(([name, value]) => ({ name, sum: value, weight: 1 }));
     this.#granted = undefined;
-    if (granted === undefined) return;
-    this.#owed = { order: granted.order, stepped: { ...stepped, metrics: [...stepped.metrics, ...metrics] } };
+    const order = granted?.order as Owed["order"] | undefined;
+    if (order === undefined) return;
+    this.#owed = { order, stepped: { ...stepped, metrics: [...stepped.metrics, ...metrics] } };
   }
 
   /** Answers the step of the turn that is over; if the loop has asked the run to stop, blocks until its last step is known. */

@@ -2,8 +2,8 @@ import { bindRandomness, type Module, Randomness } from "../../../compute/nn/ind
 import type { OptimizerSpec } from "../../../compute/optim/index.ts";
 import { type BlockPlan, Mesh } from "../../../compute/parallel/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { type Job, type Losses, modelOf, optimizersOf, weighLosses } from "../../../job/index.ts";
-import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
+import { type Job, type Losses, modelOf, optimizersOf, runProgram, weighLosses } from "../../../job/index.ts";
+import { disposeBatch, type Rows, type TensorBatch } from "../../../library/data/index.ts";
 import type { DeclaredModel, RankPlan } from "../../protocols/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
@@ -80,6 +80,11 @@ export class RankModel implements Disposable {
   /** The job's losses of a batch, with the present parameters. */
   lossesOf(batch: TensorBatch): Losses {
     return this.#job.loss(this.module, batch, this.#self);
+  }
+
+  /** Runs one of the job's programs on a batch, with the present parameters. */
+  run(program: string, batch: TensorBatch, args: unknown): Losses | Rows {
+    return runProgram(this.#job, program, this.module, batch, args, this.#self);
   }
 
   /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */

@@ -19,6 +19,8 @@ export class OptimizerClock {
   readonly #plan: ShardPlan;
   readonly #before = new Map<number, OptimizerProgress>();
   readonly #frozen: FrozenUpdates;
+  /** Micro-batches of the steps of which a script decides how many there are. */
+  readonly #counted = new Map<number, number>();
   /** Checkpoints that still wait for the optimizer's progress, by the step that their state follows. */
   readonly #saving = new Map<number, ActorRef<SnapshotProtocol>>();
   /** The last step whose trained parameters are known. */
@@ -48,8 +50,13 @@ export class OptimizerClock {
   /** The divisor that turns a step's summed gradient into the gradient of the mean loss. */
   divisor(step: number): number {
     const { numMicroBatches, training } = this.#plan;
-    const ofStep = microBatchesAt(training.sampler, numMicroBatches, step);
+    const ofStep = this.#counted.get(step) ?? microBatchesAt(training.sampler, numMicroBatches, step);
     return ofStep * (this.before(step).lossScale?.scale ?? 1);
+  }
+
+  /** @param numMicroBatches - of all replicas in `step`, if not as planned */
+  count(step: number, numMicroBatches: number): void {
+    this.#counted.set(step, numMicroBatches);
   }
 
   /** @param frozen - names of the parameters that steps do not train from `step` on */
@@ -76,6 +83,7 @@ export class OptimizerClock {
   /** Drops everything before a step whose end has been reported. */
   forget(step: number): void {
     this.#before.delete(step);
+    this.#counted.delete(step);
     this.#frozen.forget(step);
   }
 

@@ -5,7 +5,7 @@ import { reportError, type TroupeEventBody } from "../../../job/events/index.ts"
 import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
 import { type SamplerState, samplesBefore } from "../../../library/data/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
-import { BestStates, type RunControl, type RunListener } from "../../engine/conductor/index.ts";
+import { BestStates, type CallLog, type RunControl, type RunListener } from "../../engine/conductor/index.ts";
 import { Conductor } from "../../index.ts";
 import type { Inspections } from "../../inspect/index.ts";
 import type { CheckpointerProtocol, InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
@@ -28,6 +28,8 @@ export interface LeadOptions {
   /** Whether ranks run on hosts that may not have the folder of checkpoints. */
   readonly isSpread: boolean;
   readonly inspections: Inspections;
+  /** A script's calls, if they make the steps. */
+  readonly calls?: CallLog | undefined;
   readonly control: RunControl;
   readonly emit: (event: TroupeEventBody) => void;
   /** Called before the first step of each generation, once the group has prepared. */
@@ -78,6 +80,7 @@ async function leadGenerations(
     saveBegun: (step) => saves.begun(step),
     saved(save) {
       lastGood.note(save);
+      options.calls?.keep(save.step);
       saves.ended(save.step);
       // These steps are saved: earlier restarts no longer count.
       ranks.forgiveRestarts();
@@ -100,6 +103,7 @@ async function leadGenerations(
       plan: { ...plan.ranks, groups, training, initial: readable(initial, group.writers), generation },
       checkpointer,
       inspections,
+      calls: options.calls,
       control,
       best,
       stateAt: (step) => ({

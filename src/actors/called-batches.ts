@@ -1,0 +1,68 @@
+import { hold, scope } from "../compute/tensor/index.ts";
+import {
+  attachBatch,
+  type Batch,
+  type Dataset,
+  disposeBatch,
+  mapBatch,
+  type SampleRange,
+} from "../library/data/index.ts";
+import { type FeederProtocol, splitOf } from "./protocols/index.ts";
+
+type Put = FeederProtocol["put"]["in"];
+
+/** The batch of one call, here. */
+interface CalledBatch {
+  /** Samples from a script; undefined if the dataset makes them. */
+  readonly samples: Batch | undefined;
+  readonly range: SampleRange | undefined;
+  readonly isCounted: boolean;
+}
+
+/** The batches of a live model's calls: a dataset with a further split for each call. */
+export class CalledBatches implements Pick<Dataset, "batch"> {
+  readonly #dataset: Dataset;
+  /** By split; a request may come before its batch. */
+  readonly #calls = new Map<string, PromiseWithResolvers<CalledBatch>>();
+
+  constructor(dataset: Dataset) {
+    this.#dataset = dataset;
+  }
+
+  /** Takes the batch of a call. */
+  put({ call, batch, isCounted }: Put): void {
+    const samples = "tensors" in batch ? attachBatch(batch.tensors, "cpu") : undefined;
+    const range = "range" in batch ? batch.range : undefined;
+    this.#at(splitOf(call)).resolve({ samples, range, isCounted });
+  }
+
+  /** Drops the batch of a call. */
+  async drop(call: number): Promise<void> {
+    const split = splitOf(call);
+    const { samples } = await this.#at(split).promise;
+    this.#calls.delete(split);
+    if (samples !== undefined) disposeBatch(samples);
+  }
+
+  /** Whether the job weighs the batches of this split and the dataset counts their tokens. */
+  async isCounted(split: string): Promise<boolean> {
+    return !isCall(split) || (await this.#at(split).promise).isCounted;
+  }
+
+  async batch(split: string, position: number, numSamples: number): Promise<Batch> {
+    if (!isCall(split)) return this.#dataset.batch(split, position, numSamples);
+    const { samples, range } = await this.#at(split).promise;
+    if (range !== undefined) return this.#dataset.batch(range.split, range.position + position, numSamples);
+    return scope(() =>
+      mapBatch(samples as Batch, (tensor) => hold(() => tensor.narrow(0, position, numSamples).clone())),
+    );
+  }
+
+  #at(split: string): PromiseWithResolvers<CalledBatch> {
+    const known = this.#calls.get(split) ?? Promise.withResolvers<CalledBatch>();
+    this.#calls.set(split, known);
+    return known;
+  }
+}
+
+const isCall = (split: string) => split.startsWith(splitOf(0).slice(0, -1));

@@ -1,0 +1,203 @@
+import { TroupeError } from "../../../errors/index.ts";
+import type { StateName } from "../../../library/checkpoint/index.ts";
+import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
+import { disposeBatch } from "../../../library/data/index.ts";
+import type { EvaluatedLoss } from "./evaluation.ts";
+import type { SavedState } from "./run-control.ts";
+
+/** A call of a program. */
+export interface ProgramCall {
+  readonly program: string;
+  /** Plain data. */
+  readonly args: unknown;
+  /** Samples, which the log owns, or a range of the dataset's. */
+  readonly batch: { readonly samples: Batch } | { readonly range: SampleRange };
+  readonly numSamples: number;
+}
+
+/** The loss of the samples of one accumulation. */
+export interface Accumulated {
+  /** Mean over the samples, in nats; of several named losses their sum. */
+  readonly lossNats: number;
+  /** By name, if losses have names. */
+  readonly losses?: Readonly<Record<string, number>>;
+}
+
+/** A step that a script has made. */
+export interface SteppedModel {
+  /** Number of steps made so far, this one included. */
+  readonly step: number;
+  /** Mean over everything accumulated, in nats. */
+  readonly lossNats: number;
+  readonly learningRate: number;
+  /** L2 norm of the averaged gradient before clipping. */
+  readonly gradientNorm: number;
+  /** Whether nothing was updated. */
+  readonly skipped: boolean;
+}
+
+/** Calls by kind, with their results. */
+export interface CallKinds {
+  accumulate: { in: ProgramCall; out: Accumulated };
+  call: { in: ProgramCall; out: Rows };
+  step: { in: { readonly learningRate: number | undefined }; out: SteppedModel };
+  evaluate: { in: undefined; out: Readonly<Record<string, EvaluatedLoss>> };
+  save: { in: { readonly named: StateName | undefined }; out: SavedState };
+}
+
+/** One call of a script. */
+export type LiveCall = {
+  [K in keyof CallKinds]: {
+    readonly kind: K;
+    /** Counted from 1. */
+    readonly number: number;
+    /** Steps called before it. */
+    readonly step: number;
+    readonly in: CallKinds[K]["in"];
+    /** Gives the script the result; does nothing if it has one. */
+    readonly answer: (out: CallKinds[K]["out"]) => void;
+  };
+}[keyof CallKinds];
+
+/**
+ * The calls of a live model in the order of the script, from the last kept state on: when the ranks are restarted, these are made
+ * again. Calls that read alone are forgotten once they are answered.
+ */
+export class CallLog {
+  readonly #open = new Map<number, { readonly call: LiveCall; readonly reject: (error: unknown) => void }>();
+  #calls: LiveCall[] = [];
+  #numCalls = 0;
+  #step: number | undefined;
+  /** The step of the earliest state that the calls here follow. */
+  #from = 0;
+  #changed = Promise.withResolvers<void>();
+  #isClosed = false;
+  #failed: { readonly error: unknown } | undefined;
+
+  /** Adds a call. @throws {TroupeError} `MODEL_CLOSED`; the error that ended the model */
+  add<K extends keyof CallKinds>(kind: K, input: CallKinds[K]["in"]): Promise<CallKinds[K]["out"]> {
+    if (this.#failed !== undefined) return Promise.reject(this.#failed.error);
+    if (this.#isClosed) return Promise.reject(closed());
+    const { promise, resolve, reject } = Promise.withResolvers<CallKinds[K]["out"]>();
+    // A script may await a later call alone: that one has the same error.
+    promise.catch(() => {});
+    const number = ++this.#numCalls;
+    const answer = (out: CallKinds[K]["out"]) => {
+      if (!this.#open.delete(number)) return;
+      if (kind !== "accumulate" && kind !== "step") this.#forget((call) => call.number === number);
+      resolve(out);
+    };
+    const call = { kind, number, step: this.#step ?? 0, in: input, answer } as unknown as LiveCall;
+    if (kind === "step") this.#step = (this.#step ?? 0) + 1;
+    this.#calls.push(call);
+    this.#open.set(number, { call, reject });
+    this.#change();
+    return promise;
+  }
+
+  /**
+   * Reads the calls that follow the state after `step` steps.
+   * @throws {TroupeError} `CALLS_LOST` if they are forgotten
+   */
+  read(step: number): CallReader {
+    if (this.#step === undefined) {
+      this.#step = step;
+      this.#from = step;
+    }
+    if (step < this.#from) throw lost(step, this.#from);
+    return new CallReader(this.#calls, step);
+  }
+
+  /** A state is kept: the calls before it are forgotten. */
+  keep(step: number): void {
+    if (step <= this.#from) return;
+    this.#from = step;
+    this.#forget((call) => call.step < step);
+  }
+
+  /** Resolves at the next call, or at the end. */
+  get changed(): Promise<void> {
+    return this.#changed.promise;
+  }
+
+  /** Whether no more calls come. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Takes no more calls; those added are still made. */
+  close(): void {
+    this.#isClosed = true;
+    this.#change();
+  }
+
+  /** The run is over: rejects all calls, present and future. @param error - left out if it has ended in order */
+  end(error?: unknown): void {
+    this.#isClosed = true;
+    if (error !== undefined) this.#failed = { error };
+    for (const { reject } of this.#open.values()) reject(error ?? closed());
+    this.#open.clear();
+    this.#forget(() => true);
+    this.#change();
+  }
+
+  #forget(isMeant: (call: LiveCall) => boolean): void {
+    for (let index = this.#calls.length - 1; index >= 0; index--) {
+      const call = this.#calls[index] as LiveCall;
+      if (!isMeant(call)) continue;
+      this.#calls.splice(index, 1);
+      if ("batch" in (call.in ?? {})) dropSamples((call.in as ProgramCall).batch);
+    }
+  }
+
+  #change(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}
+
+/** The calls of a log, one after the other. */
+export class CallReader {
+  readonly #calls: readonly LiveCall[];
+  readonly #step: number;
+  #last = 0;
+
+  constructor(calls: readonly LiveCall[], step: number) {
+    this.#calls = calls;
+    this.#step = step;
+  }
+
+  /** The next call; undefined if it is not there yet. */
+  get next(): LiveCall | undefined {
+    return this.#calls.find(({ number, step }) => number > this.#last && step >= this.#step);
+  }
+
+  /** The next call, which is taken. */
+  take(): LiveCall | undefined {
+    const call = this.next;
+    if (call !== undefined) this.#last = call.number;
+    return call;
+  }
+}
+
+function dropSamples(batch: ProgramCall["batch"]): void {
+  if ("samples" in batch) disposeBatch(batch.samples);
+}
+
+function closed(): TroupeError {
+  return new TroupeError("MODEL_CLOSED", {
+    where: "model",
+    expected: "a live model",
+    got: "one that is closed",
+    hint: "open it again",
+  });
+}
+
+function lost(step: number, from: number): TroupeError {
+  return new TroupeError("CALLS_LOST", {
+    where: "model",
+    expected: `the calls since step ${step}, the newest state that can be read`,
+    got: `those since step ${from}`,
+    hint: "the copy that they follow is lost; keep checkpoints in a folder, and open the newest",
+  });
+}

@@ -1,0 +1,180 @@
+import { hold, scope } from "../../../compute/tensor/index.ts";
+import { nearestName, TroupeError } from "../../../errors/index.ts";
+import { type Job, programNames } from "../../../job/index.ts";
+import type { StateName } from "../../../library/checkpoint/index.ts";
+import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
+import type {
+  Accumulated,
+  CallLog,
+  EvaluatedLoss,
+  ProgramCall,
+  SavedState,
+  SteppedModel,
+} from "../../engine/conductor/index.ts";
+import type { ArgsOf, BatchOf, LossName, ProgramsOf, RowsName, RowsOf } from "./live-types.ts";
+
+/** The parts of an open run that a live model works with. */
+export interface LiveRun {
+  readonly job: Job;
+  readonly calls: CallLog;
+  /** Replicas of the model. */
+  readonly numReplicas: number;
+  /** Micro-batches of each replica in an accumulation. */
+  readonly accumulation: number;
+  /** Whether held-out losses can be computed. */
+  readonly canEvaluate: boolean;
+  /** Whether states are saved to a folder. */
+  readonly isSaved: boolean;
+  /** Settles once the run is over. */
+  readonly over: Promise<unknown>;
+}
+
+/**
+ * A model that stays up between a script's calls, on the ranks of its runtime. Calls are made in the order in which the script
+ * makes them, and the ranks begin them without waiting for the script: a script that needs no result need not await. When a rank
+ * dies, the model goes back to its last kept state and makes the calls since then again, to the same bits.
+ *
+ * Every call rejects with `LIVE_CALL` before any work where it cannot be made, with `MODEL_CLOSED` after {@link close}, and with
+ * the error that ended the run, if one did.
+ */
+export class LiveModel<J = Job> implements AsyncDisposable {
+  readonly #run: LiveRun;
+  /** Samples in an accumulation of the present step; undefined before the first. */
+  #accumulated: number | undefined;
+
+  /** @see Runtime.open */
+  constructor(run: LiveRun) {
+    this.#run = run;
+  }
+
+  /**
+   * Runs a program of the job in evaluation mode, without gradients, on the parameters after the steps called so far.
+   * @param batch - is copied; or a range of the dataset's samples
+   * @returns the program's rows, in the order of the samples; the caller's
+   */
+  async call<N extends RowsName<ProgramsOf<J>>>(
+    program: N,
+    batch: BatchOf<ProgramsOf<J>[N]>,
+    ...[args]: ArgsOf<ProgramsOf<J>[N]>
+  ): Promise<{ readonly rows: RowsOf<ProgramsOf<J>[N]> }> {
+    const rows = await this.#run.calls.add("call", this.#programCall("call", program, batch, args));
+    return { rows: rows as RowsOf<ProgramsOf<J>[N]> };
+  }
+
+  /**
+   * Forward and backward of a program's loss; {@link step} updates the parameters by all that was accumulated. Each replica takes
+   * an equal, consecutive share of the samples, in as many micro-batches as the job accumulates.
+   * @param batch - is copied; or a range of the dataset's samples. All of one step have the same number of samples
+   * @returns the mean loss of the batch
+   */
+  async accumulate<N extends LossName<ProgramsOf<J>>>(
+    program: N,
+    batch: BatchOf<ProgramsOf<J>[N]>,
+    ...[args]: ArgsOf<ProgramsOf<J>[N]>
+  ): Promise<Accumulated> {
+    const { numReplicas, accumulation } = this.#run;
+    const call = this.#programCall("accumulate", program, batch, args);
+    const unit = numReplicas * accumulation;
+    if (call.numSamples % unit !== 0) {
+      const each = accumulation === 1 ? "" : ` × ${accumulation} micro-batches`;
+      throw refuse(
+        "accumulate",
+        `a multiple of ${unit} samples (${numReplicas} replicas${each})`,
+        call.numSamples,
+      );
+    }
+    const { calls } = this.#run;
+    if (!calls.isClosed && (this.#accumulated ?? call.numSamples) !== call.numSamples)
+      throw refuse(
+        "accumulate",
+        `${this.#accumulated} samples, as before in this step`,
+        call.numSamples,
+        "its loss is the mean over batches of one size",
+      );
+    this.#accumulated = call.numSamples;
+    return calls.add("accumulate", call);
+  }
+
+  /**
+   * Makes one update by the mean gradient of all that was accumulated since the last.
+   * @param options.lr - the rate of every optimizer, before the factors of its groups. Default: the job's schedule
+   */
+  async step({ lr }: { readonly lr?: number } = {}): Promise<SteppedModel> {
+    const { calls } = this.#run;
+    if (!calls.isClosed && this.#accumulated === undefined)
+      throw refuse("step", "something accumulated since the last step", "nothing", "call accumulate before");
+    if (lr !== undefined && !(Number.isFinite(lr) && lr >= 0))
+      throw refuse("step", "a rate of at least 0", lr);
+    this.#accumulated = undefined;
+    return calls.add("step", { learningRate: lr });
+  }
+
+  /** Computes the loss of the held-out splits that the job names, by split, and reports `evaluation.finished`. */
+  async evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>> {
+    if (!this.#run.canEvaluate)
+      throw refuse("evaluate", "a dataset with a split that the job evaluates", "none");
+    return this.#run.calls.add("evaluate", undefined);
+  }
+
+  /**
+   * Saves the state after the steps called so far, as a run saves.
+   * @param named - gives the checkpoint a name, as `rank.save`
+   * @returns once it is durable
+   * @throws {TroupeError} `OPTION` without a checkpoint folder; the error that the save failed with
+   */
+  async save(named?: StateName): Promise<SavedState> {
+    if (!this.#run.isSaved)
+      throw new TroupeError("OPTION", {
+        where: "save",
+        expected: "a folder to save to",
+        got: "none",
+        hint: "checkpoint of Runtime.spawn",
+      });
+    return this.#run.calls.add("save", { named });
+  }
+
+  /**
+   * Makes the calls added so far, saves the last state if there is a checkpoint folder, and ends the ranks.
+   * @throws the error that ended the run, if one did
+   */
+  async close(): Promise<void> {
+    this.#run.calls.close();
+    await this.#run.over;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #programCall(where: string, program: string, batch: Batch | SampleRange, args: unknown): ProgramCall {
+    const names = programNames(this.#run.job);
+    if (!names.includes(program)) {
+      const nearest = nearestName(program, names);
+      throw refuse(
+        where,
+        `a program of the job, such as ${names.join(", ")}`,
+        program,
+        nearest && `did you mean ${nearest}?`,
+      );
+    }
+    if (isRange(batch)) return { program, args, batch: { range: batch }, numSamples: batch.numSamples };
+    const sizes = new Set([...tensorsIn(batch)].map(({ shape }) => shape[0] ?? 0));
+    const [numSamples = 0] = sizes;
+    if (sizes.size !== 1 || numSamples === 0)
+      throw refuse(
+        where,
+        "a batch of tensors with its samples along dim 0",
+        sizes.size === 0 ? "none" : `${[...sizes].join(" and ")} samples`,
+      );
+    const samples = scope(() => mapBatch(batch, (tensor) => hold(() => tensor.detach().clone())));
+    return { program, args, batch: { samples: samples as Batch }, numSamples };
+  }
+}
+
+function isRange(batch: Batch | SampleRange): batch is SampleRange {
+  return typeof batch.split === "string" && typeof batch.position === "number";
+}
+
+function refuse(where: string, expected: string, got: unknown, hint?: string): TroupeError {
+  return new TroupeError("LIVE_CALL", { where, expected, got: `${got}`, hint });
+}
