@@ -172,7 +172,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
   },
   "actors/trainer": {
     runtime: ["run", "interruption"],
-    run: ["settle-job", "rendezvous", "run-hosts", "translate-event"],
+    run: ["settle-job", "rendezvous", "run-hosts", "translate-event", "live"],
     "settle-job": ["stalls"],
     "run-hosts": ["plan"],
     stalls: ["recovery"],
@@ -180,6 +180,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     plan: ["resume"],
     resume: ["option-error"],
     interruption: [],
+    live: [],
     rendezvous: [],
     "translate-event": [],
     "option-error": [],

@@ -2,12 +2,18 @@
 
 import "../errors/node-version.ts";
 
-export type { SavedState } from "../actors/engine/conductor/index.ts";
+export type {
+  Accumulated,
+  EvaluatedLoss,
+  SavedState,
+  SteppedModel,
+} from "../actors/engine/conductor/index.ts";
 export { formatSummary, type TensorSummary, type UpdateSummary } from "../actors/inspect/index.ts";
 export type { HeldMemory, InspectedUpdate, RunResult } from "../actors/protocols/index.ts";
 export {
   type AnomalyOptions,
   type CheckpointOptions,
+  type LiveModel,
   Runtime,
   type RuntimeOptions,
 } from "../actors/trainer/index.ts";
@@ -55,6 +61,8 @@ export {
   type LoopDefinition,
   type Losses,
   type LossWeights,
+  type Program,
+  type Programs,
   type Rank,
   type RankContext,
   type SampleContext,

@@ -9,6 +9,8 @@ export {
   type JobDefinition,
   modelOf,
   optimizersOf,
+  programNames,
+  runProgram,
   type SampleContext,
   schedulesOf,
   type TrainingPlan,
@@ -26,6 +28,6 @@ export {
   weighValue,
   weighValues,
 } from "./losses.ts";
-export { LOSS, type Program, type Programs, programNames, runProgram } from "./programs.ts";
+export { LOSS, type Program, type Programs } from "./programs.ts";
 export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext, SaveName } from "./rank-context.ts";
 export { type StepSamples, StepShares } from "./step-shares.ts";

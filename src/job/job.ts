@@ -23,7 +23,7 @@ import { checkGiven } from "./check-given.ts";
 import type { JobConfig, SettingsOf } from "./job-config.ts";
 import { checkWeights, type LossWeights } from "./loss-weights.ts";
 import type { Losses } from "./losses.ts";
-import type { LOSS, Programs } from "./programs.ts";
+import { LOSS, type Program, type Programs } from "./programs.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
 /**
@@ -169,7 +169,7 @@ export interface JobDefinition<
   predict?(model: M, batch: TensorsOf<B>): Rows;
   schedule?(optimizer: OptimizerSpec, config: SettingsOf<Config>, facts: F): Schedule;
   sample?(model: M, context: SampleContext<Config, F>): string;
-  readonly programs?: P;
+  readonly programs?: P & Programs<NoInfer<M>>;
 }
 
 /**
@@ -187,9 +187,9 @@ export function defineJob<
 }
 
 /** A job's loss as a program. */
-interface LossProgram<M extends Module, B> {
+type LossProgram<M extends Module, B> = {
   readonly loss: (model: M, batch: B, args: undefined, rank: Rank) => Losses;
-}
+};
 
 /**
  * Declares a job's model, without memory, and applies its delta.
@@ -310,4 +310,23 @@ export function exampleRates(schedule: Schedule): number[] {
       rates.push(schedule.lrAt(step));
     return rates;
   });
+}
+
+/** Returns the names of a job's programs. */
+export function programNames({ programs = {} }: Job): readonly string[] {
+  return [LOSS, ...Object.keys(programs)];
+}
+
+/** Runs a program of a job; the caller has checked its name. */
+export function runProgram(
+  job: Job,
+  name: string,
+  model: Module,
+  batch: TensorBatch,
+  args: unknown,
+  rank: Rank,
+): Losses | Rows {
+  if (name === LOSS) return job.loss(model, batch, rank);
+  const program = (job.programs as Programs | undefined)?.[name] as Program;
+  return program(model as never, batch as never, args as never, rank);
 }

@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../../src/entries/index.ts";
-import { lossesOf, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
+import { liveRefs } from "../../../src/compute/tensor/index.ts";
+import { type RuntimeOptions, type Tensor, tensor } from "../../../src/entries/index.ts";
+import { lossesOf, Workspace } from "../../fixtures/run-tiny.ts";
+import { batchSize, dataset, lossesIn, rangeAt, SEED, withModel } from "./script.ts";
 
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
 const steps = 4;
-const batchSize = 4;
-const batchAt = (step: number) => ({ split: "train", position: step * batchSize, numSamples: batchSize });
 
 const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
   ["one rank", { ranks: 1 }, { dropout: 0.1 }],
@@ -17,31 +17,83 @@ const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<strin
   ["2 ranks at level 3", { ranks: 2, zero: 3 }, { clipNorm: 0 }],
 ];
 
-describe("a live model", () => {
-  it.each(layouts)(
-    "has the losses of a run, whether its script awaits or not: %s",
-    async (_, layout, config) => {
-      const ofRun = await lossesOf(workspace, { ...layout, steps }, config);
-      for (const waits of [true, false]) {
-        const events: TroupeEvent[] = [];
-        await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...layout });
-        runtime.events$.subscribe((event) => events.push(event));
-        const given = { data: workspace.text, cache: workspace.path("cache"), ...config };
-        const model = await runtime.open(tinyJob, given);
-        const losses: Promise<number>[] = [];
-        for (let step = 0; step < steps; step++) {
-          const told = model.accumulate("loss", batchAt(step));
-          if (waits) await told;
-          const made = model.step();
-          losses.push(made.then(({ lossNats }) => lossNats));
-          expect(await told).toEqual({ lossNats: (await made).lossNats });
-        }
-        expect(await Promise.all(losses)).toEqual(ofRun);
-        await model.close();
-        expect(events.flatMap((event) => (event.kind === "step.finished" ? event.lossNats : []))).toEqual(
-          ofRun,
+describe("a script that makes every step of a live model", () => {
+  it.each(layouts)("gets the losses of a run, to the bit: %s", async (_, layout, config) => {
+    const ofRun = await lossesOf(workspace, { ...layout, seed: SEED, steps }, config);
+    const waiting = await withModel(workspace, layout, config, async (model) => {
+      for (const [step, lossNats] of ofRun.entries()) {
+        expect(await model.accumulate("loss", rangeAt(step))).toEqual({ lossNats });
+        expect(await model.step()).toMatchObject({ step: step + 1, lossNats, skipped: false });
+      }
+    });
+    expect(lossesIn(waiting)).toEqual(ofRun);
+    const ahead = await withModel(workspace, layout, config, async (model) => {
+      for (const step of ofRun.keys()) {
+        void model.accumulate("loss", rangeAt(step));
+        void model.step();
+      }
+    });
+    expect(lossesIn(ahead)).toEqual(ofRun);
+    expect(liveRefs()).toBe(0);
+  });
+
+  it("gets them for samples of its own, at a rate of its own", async () => {
+    const config = { weigh: "alike" };
+    const ofRun = await lossesOf(workspace, { ranks: 2, zero: 1, seed: SEED, steps }, config);
+    const data = await dataset(workspace);
+    const events = await withModel(workspace, { ranks: 2, zero: 1 }, config, async (model) => {
+      for (const step of ofRun.keys()) {
+        const { inputIds, targets } = data.batch("train", step * batchSize, batchSize) as {
+          inputIds: Tensor;
+          targets: Tensor;
+        };
+        const told = model.accumulate("loss", { inputIds, targets });
+        // The call has a copy.
+        inputIds.dispose();
+        targets.dispose();
+        await told;
+        expect(await model.step(step === 3 ? { lr: 0.5 } : {})).toMatchObject(
+          step === 3 ? { learningRate: 0.5 } : {},
         );
       }
-    },
-  );
+    });
+    expect(lossesIn(events)).toEqual(ofRun);
+    expect(liveRefs()).toBe(0);
+  });
+
+  it("may accumulate in parts: one rank's parts are its micro-batches", async () => {
+    const ofRun = await lossesOf(workspace, { ranks: 1, seed: SEED, steps: 2 }, { batch: 8, accumulation: 2, dropout: 0.1 });
+    const events = await withModel(workspace, { ranks: 1 }, { batch: 4, dropout: 0.1 }, async (model) => {
+      for (const step of ofRun.keys()) {
+        await model.accumulate("loss", rangeAt(2 * step));
+        void model.accumulate("loss", rangeAt(2 * step + 1));
+        await model.step();
+      }
+    });
+    expect(lossesIn(events)).toEqual(ofRun);
+  });
+});
+
+describe("a program of a job", () => {
+  it.each(layouts)("gives rows in the order of the samples: %s", async (_, layout, config) => {
+    const data = await dataset(workspace);
+    const { inputIds, targets } = data.batch("train", 0, 6) as { inputIds: Tensor; targets: Tensor };
+    await withModel(workspace, layout, { ...config, dropout: 0.1 }, async (model) => {
+      const before = (await model.call("logProbs", { inputIds, targets })).rows.logProbs;
+      expect(before.shape).toEqual([6, 16]);
+      const ofRange = await model.call("logProbs", { split: "train", position: 2, numSamples: 3 });
+      expect(ofRange.rows.logProbs.allclose(before.narrow(0, 2, 3), 1e-5, 1e-6)).toBe(true);
+      // Within a step, the parameters are those before it.
+      const batch = { inputIds: inputIds.narrow(0, 0, 4), targets: targets.narrow(0, 0, 4) };
+      const advantages = tensor([1, -1, 0.5, 2]);
+      void model.accumulate("policy", { ...batch, advantages }, { factor: 1 });
+      const within = await model.call("logProbs", { inputIds, targets });
+      expect(within.rows.logProbs.equal(before)).toBe(true);
+      await model.step({ lr: 1e-2 });
+      const after = await model.call("logProbs", { inputIds, targets });
+      const gain = after.rows.logProbs.sub(before).mean(-1).narrow(0, 0, 4).mul(advantages).sum().item();
+      expect(gain).toBeGreaterThan(0);
+    });
+    expect(liveRefs()).toBe(0);
+  });
 });

@@ -1,4 +1,4 @@
-import type { Job, Losses, Programs } from "../../../job/index.ts";
+import type { Job, Losses } from "../../../job/index.ts";
 import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
 
 /** The programs of a job, its loss included. */
@@ -33,7 +33,4 @@ export type ArgsOf<F> = F extends (model: never, batch: never) => unknown
     : never;
 
 /** The rows that a program gives. */
-export type RowsOf<F> = F extends (...given: never[]) => infer R ? R & Rows : never;
-
-/** Programs of a job whose type a script does not say. */
-export type AnyPrograms = Programs;
+export type RowsOf<F> = F extends (...given: never[]) => infer R ? R : never;

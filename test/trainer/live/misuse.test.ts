@@ -1,0 +1,68 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { Runtime, type RuntimeOptions, tensor, zeros } from "../../../src/entries/index.ts";
+import { Workspace } from "../../fixtures/run-tiny.ts";
+import { called, rangeAt, withModel } from "./script.ts";
+
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+const layout: RuntimeOptions = { ranks: 2, zero: 1 };
+
+describe("a call that cannot be made", () => {
+  it("is refused before any work, in one sentence, and the model goes on", async () => {
+    const tokens = (numSamples: number) => zeros([numSamples, 16], { dtype: "int64" });
+    await withModel(workspace, layout, { accumulation: 2 }, async (model) => {
+      await expect(model.step()).rejects.toThrow(
+        "[step] expected something accumulated since the last step, got nothing (call accumulate before)",
+      );
+      // @ts-expect-error: no such program
+      await expect(model.call("logProb", rangeAt(0))).rejects.toThrow(
+        "[call] expected a program of the job, such as loss, logProbs, policy, broken, got logProb (did you mean logProbs?)",
+      );
+      // @ts-expect-error: it gives rows, and takes no arguments
+      void model.accumulate("logProbs", rangeAt(0), { factor: 1 }).catch(() => {});
+      // @ts-expect-error: a batch without advantages
+      await expect(model.accumulate("policy", { inputIds: tokens(3), targets: tokens(2) }, { factor: 1 })).rejects.toThrow(
+        "[accumulate] expected a batch of tensors with its samples along dim 0, got 3 and 2 samples",
+      );
+      await expect(model.accumulate("loss", { inputIds: tokens(6), targets: tokens(6) })).rejects.toThrow(
+        "[accumulate] expected a multiple of 4 samples (2 replicas × 2 micro-batches), got 6",
+      );
+      await model.accumulate("loss", rangeAt(0));
+      await expect(model.accumulate("loss", { ...rangeAt(0), numSamples: 8 })).rejects.toThrow(
+        "[accumulate] expected 4 samples, as before in this step, got 8 (its loss is the mean over batches of one size)",
+      );
+      await expect(model.step({ lr: -1 })).rejects.toThrow("[step] expected a rate of at least 0, got -1");
+      await expect(model.save()).rejects.toThrow("[save] expected a folder to save to, got none");
+      await model.step();
+      await model.close();
+      await expect(model.step()).rejects.toThrow(
+        "[model] expected a live model, got one that is closed (open it again)",
+      );
+    });
+  });
+
+  it("is refused on a second model of the runtime, and on one that was stopped", async () => {
+    await using runtime = await Runtime.spawn({ ...layout, threadsPerRank: 1, warmStandby: false });
+    const config = { data: workspace.text, cache: workspace.path("cache") };
+    const model = await runtime.open(called, config);
+    await expect(runtime.open(called, config)).rejects.toThrow("[runtime] expected one run at a time, got a second");
+    await expect(runtime.run(called, config)).rejects.toThrow("[runtime] expected one run at a time, got a second");
+    await runtime.stop();
+    await expect(model.accumulate("loss", { inputIds: tensor([1]) })).rejects.toMatchObject({ code: "RUN_STOPPED" });
+    await expect(model.close()).rejects.toMatchObject({ code: "RUN_STOPPED" });
+  });
+});
+
+describe("an error in a program", () => {
+  it("rejects the call and those after it, with the user's line", async () => {
+    const failing = withModel(workspace, layout, {}, async (model) => {
+      const told = model.accumulate("broken", rangeAt(0));
+      const later = model.step();
+      await expect(told).rejects.toThrow("the program has a bug");
+      await expect(later).rejects.toThrow("the program has a bug");
+    });
+    const error = await failing.catch((caught: Error) => caught);
+    expect((error as Error).stack).toMatch(/broken.*called\.ts:\d+/s);
+  });
+});
