@@ -62,7 +62,11 @@ describe("a script that makes every step of a live model", () => {
   });
 
   it("may accumulate in parts: one rank's parts are its micro-batches", async () => {
-    const ofRun = await lossesOf(workspace, { ranks: 1, seed: SEED, steps: 2 }, { batch: 8, accumulation: 2, dropout: 0.1 });
+    const ofRun = await lossesOf(
+      workspace,
+      { ranks: 1, seed: SEED, steps: 2 },
+      { batch: 8, accumulation: 2, dropout: 0.1 },
+    );
     const events = await withModel(workspace, { ranks: 1 }, { batch: 4, dropout: 0.1 }, async (model) => {
       for (const step of ofRun.keys()) {
         await model.accumulate("loss", rangeAt(2 * step));

@@ -19,10 +19,14 @@ describe("a call that cannot be made", () => {
       await expect(model.call("logProb", rangeAt(0))).rejects.toThrow(
         "[call] expected a program of the job, such as loss, logProbs, policy, broken, got logProb (did you mean logProbs?)",
       );
-      // @ts-expect-error: it gives rows, and takes no arguments
-      void model.accumulate("logProbs", rangeAt(0), { factor: 1 }).catch(() => {});
+      // @ts-expect-error: it takes arguments
+      const lacking = () => model.accumulate("policy", rangeAt(0));
+      // @ts-expect-error: it gives a loss
+      expect([lacking, () => model.call("policy", rangeAt(0), { factor: 1 })]).toHaveLength(2);
       // @ts-expect-error: a batch without advantages
-      await expect(model.accumulate("policy", { inputIds: tokens(3), targets: tokens(2) }, { factor: 1 })).rejects.toThrow(
+      await expect(
+        model.accumulate("policy", { inputIds: tokens(3), targets: tokens(2) }, { factor: 1 }),
+      ).rejects.toThrow(
         "[accumulate] expected a batch of tensors with its samples along dim 0, got 3 and 2 samples",
       );
       await expect(model.accumulate("loss", { inputIds: tokens(6), targets: tokens(6) })).rejects.toThrow(
@@ -46,11 +50,32 @@ describe("a call that cannot be made", () => {
     await using runtime = await Runtime.spawn({ ...layout, threadsPerRank: 1, warmStandby: false });
     const config = { data: workspace.text, cache: workspace.path("cache") };
     const model = await runtime.open(called, config);
-    await expect(runtime.open(called, config)).rejects.toThrow("[runtime] expected one run at a time, got a second");
-    await expect(runtime.run(called, config)).rejects.toThrow("[runtime] expected one run at a time, got a second");
+    await expect(runtime.open(called, config)).rejects.toThrow(
+      "[runtime] expected one run at a time, got a second",
+    );
+    await expect(runtime.run(called, config)).rejects.toThrow(
+      "[runtime] expected one run at a time, got a second",
+    );
     await runtime.stop();
-    await expect(model.accumulate("loss", { inputIds: tensor([1]) })).rejects.toMatchObject({ code: "RUN_STOPPED" });
+    const late = model.accumulate("loss", { inputIds: tensor([1, 2, 3, 4]) });
+    await expect(late).rejects.toMatchObject({ code: "RUN_STOPPED" });
     await expect(model.close()).rejects.toMatchObject({ code: "RUN_STOPPED" });
+  });
+});
+
+describe("a program of the wrong kind", () => {
+  it.each([
+    [
+      "logProbs",
+      "accumulate",
+      "[logProbs] expected a scalar tensor, or an object of them by name, got a tensor of shape [2,16]",
+    ],
+    ["loss", "call", "[loss] expected rows by name, as in { logits }, got a Tensor"],
+  ] as const)("is named: %s given to %s", async (program, kind, message) => {
+    const wrong = withModel(workspace, layout, {}, async (model) => {
+      await (model[kind] as (program: string, batch: unknown) => Promise<unknown>)(program, rangeAt(0));
+    });
+    await expect(wrong).rejects.toThrow(message);
   });
 });
 
@@ -63,6 +88,15 @@ describe("an error in a program", () => {
       await expect(later).rejects.toThrow("the program has a bug");
     });
     const error = await failing.catch((caught: Error) => caught);
-    expect((error as Error).stack).toMatch(/broken.*called\.ts:\d+/s);
+    expect((error as Error).message).toContain("the program has a bug");
+    expect((error as Error).stack).toMatch(/called\.ts:\d+/);
+  });
+
+  it("is thrown at the model's end if the script awaits no call", async () => {
+    const failing = withModel(workspace, layout, {}, async (model) => {
+      void model.accumulate("broken", rangeAt(0));
+      void model.step();
+    });
+    await expect(failing).rejects.toThrow("the program has a bug");
   });
 });

@@ -28,7 +28,11 @@ describe("a live model with a rank that dies", () => {
   const layouts: readonly (readonly [string, RuntimeOptions, string])[] = [
     ["back at its beginning", { ranks: 2, zero: 3 }, "beginning"],
     ["from a copy in memory", { ranks: 2, zero: 0, checkpoint: { inMemoryEverySteps: 2 } }, "memory"],
-    ["from a checkpoint", { ranks: 2, tp: 2, checkpoint: { dir: workspace.path("kept"), everySteps: 3 } }, "checkpoint"],
+    [
+      "from a checkpoint",
+      { ranks: 2, tp: 2, checkpoint: { dir: workspace.path("kept"), everySteps: 3 } },
+      "checkpoint",
+    ],
   ];
 
   it.each(layouts)("makes the calls since then again, to the same bits: %s", async (name, layout, from) => {

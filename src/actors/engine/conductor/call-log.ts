@@ -76,8 +76,7 @@ export class CallLog {
 
   /** Adds a call. @throws {TroupeError} `MODEL_CLOSED`; the error that ended the model */
   add<K extends keyof CallKinds>(kind: K, input: CallKinds[K]["in"]): Promise<CallKinds[K]["out"]> {
-    if (this.#failed !== undefined) return Promise.reject(this.#failed.error);
-    if (this.#isClosed) return Promise.reject(closed());
+    if (this.#isClosed) return Promise.reject(this.ended);
     const { promise, resolve, reject } = Promise.withResolvers<CallKinds[K]["out"]>();
     // A script may await a later call alone: that one has the same error.
     promise.catch(() => {});
@@ -118,6 +117,11 @@ export class CallLog {
   /** Resolves at the next call, or at the end. */
   get changed(): Promise<void> {
     return this.#changed.promise;
+  }
+
+  /** The error of calls that come too late. */
+  get ended(): unknown {
+    return this.#failed === undefined ? closed() : this.#failed.error;
   }
 
   /** Whether no more calls come. */

@@ -32,7 +32,7 @@ export class ModelReadings {
       });
       const { predict } = job;
       if (predict !== undefined)
-        this.#send(step, passOf("predict", step, first), () => predict(model.module, batch), request);
+        this.#send("predict", passOf("predict", step, first), () => predict(model.module, batch), request);
     });
     return { batches };
   }
@@ -48,7 +48,7 @@ export class ModelReadings {
     if (!isWithin) this.#runner.begin(step, `call ${program}`);
     this.#readShare(requests, ({ batch }, first, request) => {
       const rows = () => this.#runner.model.run(program, batch, args) as Rows;
-      this.#send(step, passOf("call", step, first), rows, request);
+      this.#send(program, passOf("call", step, first), rows, request);
     });
     return {};
   }
@@ -78,12 +78,15 @@ export class ModelReadings {
     this.#predictions.settle();
   }
 
-  /** @param request - the one whose rows are sent; undefined to only compute along */
-  #send(step: number, pass: string, predict: () => Rows, request: BatchRequest | undefined): void {
+  /**
+   * @param by - the job's function
+   * @param request - the one whose rows are sent; undefined to only compute along
+   */
+  #send(by: string, pass: string, predict: () => Rows, request: BatchRequest | undefined): void {
     scope(() => {
       const rows = this.#throughChunks(pass, predict);
       if (rows !== undefined && this.#runner.reportsLosses && request !== undefined)
-        this.#predictions.send(step, request, rows);
+        this.#predictions.send(by, this.#runner.model.randomness.step, request, rows);
     });
   }
 

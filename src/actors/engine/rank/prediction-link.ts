@@ -1,5 +1,5 @@
-import { hold, moveRef, type Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
+import { hold, moveRef, Tensor } from "../../../compute/tensor/index.ts";
+import { describeValue, TroupeError } from "../../../errors/index.ts";
 import type { Rows } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../../runtime/index.ts";
 import { type BatchRequest, type FeederProtocol, type RowRefs, sentTo } from "../../protocols/index.ts";
@@ -23,11 +23,13 @@ export class PredictionLink {
 
   /**
    * Sends the predictions of a batch; the tensors stay the caller's.
-   * @throws {TroupeError} `PREDICTIONS` if a tensor does not have one row for each of the batch's samples
+   * @param by - the job's function that made them
+   * @throws {TroupeError} `PREDICTIONS` if they are no tensors by name, with one row for each of the batch's samples
    */
-  send(step: number, { split, position, numSamples }: BatchRequest, rows: Rows): void {
+  send(by: string, step: number, { split, position, numSamples }: BatchRequest, rows: Rows): void {
+    if (rows instanceof Tensor) throw refuse(by, "rows by name, as in { logits }", "a Tensor");
     const refs: [string, RowRefs[string]][] = Object.entries(rows).map(([name, tensor]) => {
-      checkRows(name, tensor, numSamples);
+      checkRows(by, name, tensor, numSamples);
       // A copy: a row may be a part of the batch, or of a tensor that the model keeps.
       return [
         name,
@@ -49,16 +51,22 @@ export class PredictionLink {
   }
 }
 
-function checkRows(name: string, { shape }: Tensor, numSamples: number): void {
+function checkRows(by: string, name: string, tensor: unknown, numSamples: number): void {
+  if (!(tensor instanceof Tensor)) throw refuse(by, `"${name}" to be a tensor`, describeValue(tensor));
+  const { shape } = tensor;
   if (shape[0] === numSamples) return;
   throw new TroupeError(
     "PREDICTIONS",
     {
-      where: "predict",
+      where: by,
       expected: `"${name}" to have a row for each of ${numSamples} samples`,
       got: `shape [${shape}]`,
       hint: "keep the batch's samples in dim 0",
     },
     { fields: { name, numSamples, shape: [...shape] } },
   );
+}
+
+function refuse(by: string, expected: string, got: string): TroupeError {
+  return new TroupeError("PREDICTIONS", { where: by, expected, got }, { fields: { got } });
 }

@@ -3,6 +3,7 @@ import { OpenScope } from "../../../compute/tensor/index.ts";
 import { noteOrigin, TroupeError } from "../../../errors/index.ts";
 import {
   type BackwardOptions,
+  checkLosses,
   checkReturned,
   type ForwardResult,
   type JobConfig,
@@ -138,7 +139,12 @@ export class RankLoop extends MeshRank implements RankContext {
     const { model, place, plan } = this.#runner;
     const size = requests.length / plan.layout.mesh.dp;
     const share = requests.slice(place.dp * size, (place.dp + 1) * size);
-    step.train((batch) => model.run(program, batch, args), {
+    const lossesOf = (batch: TensorBatch) => {
+      const losses = model.run(program, batch, args);
+      checkLosses(losses, program);
+      return losses;
+    };
+    step.train(lossesOf, {
       first: step.isBegun ? step.numMicroBatches : 0,
       size,
       isLast: update !== undefined,

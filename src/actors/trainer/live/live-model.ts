@@ -41,6 +41,9 @@ export class LiveModel<J = Job> implements AsyncDisposable {
   readonly #run: LiveRun;
   /** Samples in an accumulation of the present step; undefined before the first. */
   #accumulated: number | undefined;
+  #isClosed = false;
+  /** Calls that were made and rejected. */
+  readonly #failed: Told<unknown>[] = [];
 
   /** @see Runtime.open */
   constructor(run: LiveRun) {
@@ -52,13 +55,15 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * @param batch - is copied; or a range of the dataset's samples
    * @returns the program's rows, in the order of the samples; the caller's
    */
-  async call<N extends RowsName<ProgramsOf<J>>>(
+  call<N extends RowsName<ProgramsOf<J>>>(
     program: N,
     batch: BatchOf<ProgramsOf<J>[N]>,
     ...[args]: ArgsOf<ProgramsOf<J>[N]>
   ): Promise<{ readonly rows: RowsOf<ProgramsOf<J>[N]> }> {
-    const rows = await this.#run.calls.add("call", this.#programCall("call", program, batch, args));
-    return { rows: rows as RowsOf<ProgramsOf<J>[N]> };
+    return this.#tell(() => {
+      const call = this.#programCall("call", program, batch, args);
+      return this.#run.calls.add("call", call).then((rows) => ({ rows: rows as RowsOf<ProgramsOf<J>[N]> }));
+    });
   }
 
   /**
@@ -67,13 +72,16 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * @param batch - is copied; or a range of the dataset's samples. All of one step have the same number of samples
    * @returns the mean loss of the batch
    */
-  async accumulate<N extends LossName<ProgramsOf<J>>>(
+  accumulate<N extends LossName<ProgramsOf<J>>>(
     program: N,
     batch: BatchOf<ProgramsOf<J>[N]>,
     ...[args]: ArgsOf<ProgramsOf<J>[N]>
   ): Promise<Accumulated> {
+    return this.#tell(() => this.#accumulate(this.#programCall("accumulate", program, batch, args)));
+  }
+
+  #accumulate(call: ProgramCall): Promise<Accumulated> {
     const { numReplicas, accumulation } = this.#run;
-    const call = this.#programCall("accumulate", program, batch, args);
     const unit = numReplicas * accumulation;
     if (call.numSamples % unit !== 0) {
       const each = accumulation === 1 ? "" : ` × ${accumulation} micro-batches`;
@@ -99,21 +107,30 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * Makes one update by the mean gradient of all that was accumulated since the last.
    * @param options.lr - the rate of every optimizer, before the factors of its groups. Default: the job's schedule
    */
-  async step({ lr }: { readonly lr?: number } = {}): Promise<SteppedModel> {
-    const { calls } = this.#run;
-    if (!calls.isClosed && this.#accumulated === undefined)
-      throw refuse("step", "something accumulated since the last step", "nothing", "call accumulate before");
-    if (lr !== undefined && !(Number.isFinite(lr) && lr >= 0))
-      throw refuse("step", "a rate of at least 0", lr);
-    this.#accumulated = undefined;
-    return calls.add("step", { learningRate: lr });
+  step({ lr }: { readonly lr?: number } = {}): Promise<SteppedModel> {
+    return this.#tell(() => {
+      const { calls } = this.#run;
+      if (!calls.isClosed && this.#accumulated === undefined)
+        throw refuse(
+          "step",
+          "something accumulated since the last step",
+          "nothing",
+          "call accumulate before",
+        );
+      if (lr !== undefined && !(Number.isFinite(lr) && lr >= 0))
+        throw refuse("step", "a rate of at least 0", lr);
+      this.#accumulated = undefined;
+      return calls.add("step", { learningRate: lr });
+    });
   }
 
   /** Computes the loss of the held-out splits that the job names, by split, and reports `evaluation.finished`. */
-  async evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>> {
-    if (!this.#run.canEvaluate)
-      throw refuse("evaluate", "a dataset with a split that the job evaluates", "none");
-    return this.#run.calls.add("evaluate", undefined);
+  evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>> {
+    return this.#tell(() => {
+      if (!this.#run.canEvaluate)
+        throw refuse("evaluate", "a job with evaluateEverySteps, and a split to evaluate", "none");
+      return this.#run.calls.add("evaluate", undefined);
+    });
   }
 
   /**
@@ -122,15 +139,17 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * @returns once it is durable
    * @throws {TroupeError} `OPTION` without a checkpoint folder; the error that the save failed with
    */
-  async save(named?: StateName): Promise<SavedState> {
-    if (!this.#run.isSaved)
-      throw new TroupeError("OPTION", {
-        where: "save",
-        expected: "a folder to save to",
-        got: "none",
-        hint: "checkpoint of Runtime.spawn",
-      });
-    return this.#run.calls.add("save", { named });
+  save(named?: StateName): Promise<SavedState> {
+    return this.#tell(() => {
+      if (!this.#run.isSaved)
+        throw new TroupeError("OPTION", {
+          where: "save",
+          expected: "a folder to save to",
+          got: "none",
+          hint: "checkpoint of Runtime.spawn",
+        });
+      return this.#run.calls.add("save", { named });
+    });
   }
 
   /**
@@ -138,16 +157,41 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * @throws the error that ended the run, if one did
    */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#run.calls.close();
     await this.#run.over;
   }
 
+  /** Closes the model. Throws the error that ended the run only if neither {@link close} nor an awaited call has thrown it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
+    const isTold = this.#isClosed;
+    await this.close().catch((error: unknown) => {
+      if (!isTold && !this.#failed.some(({ isAwaited }) => isAwaited)) throw error;
+    });
+  }
+
+  /** Gives the script the result of a call. A call that is refused throws wherever it is made; the end of a run does not. */
+  #tell<T>(call: () => Promise<T>): Promise<T> {
+    let made: Promise<T>;
+    try {
+      made = call();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    const told: Told<T> = new Told((resolve, reject) => {
+      made.then(resolve, (error: unknown) => {
+        this.#failed.push(told);
+        reject(error);
+      });
+    });
+    told.ignore();
+    return told;
   }
 
   #programCall(where: string, program: string, batch: Batch | SampleRange, args: unknown): ProgramCall {
-    const names = programNames(this.#run.job);
+    const { job, calls } = this.#run;
+    if (calls.isClosed) throw calls.ended;
+    const names = programNames(job);
     if (!names.includes(program)) {
       const nearest = nearestName(program, names);
       throw refuse(
@@ -168,6 +212,26 @@ export class LiveModel<J = Job> implements AsyncDisposable {
       );
     const samples = scope(() => mapBatch(batch, (tensor) => hold(() => tensor.detach().clone())));
     return { program, args, batch: { samples: samples as Batch }, numSamples };
+  }
+}
+
+/** A promise that knows whether it is awaited. */
+class Told<T> extends Promise<T> {
+  isAwaited = false;
+
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: this is how a promise is awaited
+  override then<A = T, B = never>(...given: Parameters<Promise<T>["then"]>): Promise<A | B> {
+    this.isAwaited = true;
+    return super.then(...given) as Promise<A | B>;
+  }
+
+  /** Lets it be rejected though it is not awaited. */
+  ignore(): void {
+    super.then(undefined, () => {});
   }
 }
 
