@@ -6,6 +6,8 @@ const slow = [
   // Somebody is killed, power fails or a loss goes wrong, in the middle of something; inputs are drawn at random.
   "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
+  "test/trainer/live/layouts.test.ts",
+  "test/trainer/live/recovery.test.ts",
   "test/trainer/recovery/began.test.ts",
   "test/trainer/recovery/restart.test.ts",
   "test/trainer/recovery/last-good.test.ts",

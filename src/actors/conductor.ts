@@ -300,15 +300,17 @@ export class Conductor {
     const numBefore = open.numAccumulated;
     const { requests, ...order } = this.#put(call);
     open.numAccumulated += requests.length / this.#options.plan.layout.mesh.dp;
-    const message = { ...order, requests, begin: open.message };
     const answer = (ranks: readonly RankAccumulated[]) => {
       this.#group.feeder.tell("drop", { call: call.number });
       call.answer(accumulatedIn(ranks, numBefore));
     };
     const { next } = reader;
+    if (next?.kind === "step") reader.take();
+    const after = reader.next;
+    const ahead = after?.kind === "accumulate" ? requestsOf(after, this.#options.plan) : [];
+    const message = { ...order, requests, begin: open.message, ahead };
     if (next?.kind !== "step")
       return this.#pipeline.add(this.#all.ask("ranks", "accumulate", message), answer);
-    reader.take();
     await this.#update(next, async (update, own) => {
       const owned = own?.map((each) => ({ update: { ...update, ...each } }));
       const stepped = await this.#all.ask("ranks", "accumulate", { ...message, update }, owned);

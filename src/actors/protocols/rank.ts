@@ -65,7 +65,12 @@ export type RankProtocol = StageLinkProtocol & {
    * step begins it; with `update` it also ends it.
    */
   accumulate: {
-    in: ProgramOrder & { readonly begin: StepOrder; readonly update?: UpdateOrder };
+    in: ProgramOrder & {
+      readonly begin: StepOrder;
+      readonly update?: UpdateOrder;
+      /** The micro-batches of the accumulation that follows, if the script has called it already. */
+      readonly ahead?: readonly BatchRequest[];
+    };
     out: RankStepped | RankAccumulated;
   };
   /** One optimizer step of everything accumulated since the last. */

@@ -1,8 +1,9 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
-import { type RuntimeOptions, type Tensor, tensor } from "../../../src/entries/index.ts";
-import { lossesOf, Workspace } from "../../fixtures/run-tiny.ts";
-import { batchSize, dataset, lossesIn, rangeAt, SEED, withModel } from "./script.ts";
+import { listCheckpoints } from "../../../src/entries/checkpoint.ts";
+import { type RuntimeOptions, type Tensor, type TroupeEvent, tensor } from "../../../src/entries/index.ts";
+import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
+import { batchSize, called, dataset, lossesIn, rangeAt, SEED, withModel } from "./script.ts";
 
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
@@ -98,6 +99,56 @@ describe("a program of a job", () => {
       const gain = after.rows.logProbs.sub(before).mean(-1).narrow(0, 0, 4).mul(advantages).sum().item();
       expect(gain).toBeGreaterThan(0);
     });
+    expect(liveRefs()).toBe(0);
+  });
+});
+
+describe("a live model", () => {
+  it("is evaluated as a run is, and saves the state at the call, from which runs and models go on", async () => {
+    const dir = workspace.path("saved");
+    const layout = { ranks: 2, zero: 2 } as const;
+    const config = { evaluateEvery: steps };
+    const ofRun = await runTiny(workspace, { ...layout, seed: SEED, steps }, config);
+    const isEvaluation = ({ kind }: TroupeEvent) => kind === "evaluation.finished";
+    const events = await withModel(workspace, { ...layout, checkpoint: { dir } }, config, async (model) => {
+      void model.accumulate("loss", rangeAt(0));
+      void model.step();
+      void model.accumulate("loss", rangeAt(1));
+      void model.step();
+      const saved = model.save({ as: "half" });
+      for (const step of [2, 3]) {
+        void model.accumulate("loss", rangeAt(step));
+        void model.step();
+      }
+      const { validation } = await model.evaluate();
+      expect(ofRun.events.find(isEvaluation)).toMatchObject({ lossNats: validation?.lossNats });
+      expect(await saved).toMatchObject({ step: 2 });
+    });
+    expect(lossesIn(events)).toEqual(ofRun.losses);
+    expect((await listCheckpoints(dir)).map(({ step, named }) => [step, named])).toEqual([
+      [4, []],
+      [2, ["half"]],
+    ]);
+    const resume = `${dir}/half`;
+    const resumed = await runTiny(workspace, { ...layout, steps, resume }, config, called);
+    expect(resumed.losses.slice(2)).toEqual(ofRun.losses.slice(2));
+    const opened = await withModel(workspace, { ...layout, resume }, config, async (model) => {
+      for (const step of [2, 3]) {
+        void model.accumulate("loss", rangeAt(step));
+        expect(await model.step()).toMatchObject({ step: step + 1 });
+      }
+    });
+    expect(lossesIn(opened).slice(2)).toEqual(ofRun.losses.slice(2));
+  });
+
+  it("drops what was accumulated for a step that its script does not make", async () => {
+    const events = await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (model) => {
+      await model.accumulate("loss", rangeAt(0));
+      await model.step();
+      await model.accumulate("loss", rangeAt(1));
+    });
+    expect(lossesIn(events)).toHaveLength(1);
+    expect(events).toContainEqual(expect.objectContaining({ kind: "run.finished", steps: 1 }));
     expect(liveRefs()).toBe(0);
   });
 });

@@ -23,10 +23,8 @@ describe("a call that cannot be made", () => {
       const lacking = () => model.accumulate("policy", rangeAt(0));
       // @ts-expect-error: it gives a loss
       expect([lacking, () => model.call("policy", rangeAt(0), { factor: 1 })]).toHaveLength(2);
-      // @ts-expect-error: a batch without advantages
-      await expect(
-        model.accumulate("policy", { inputIds: tokens(3), targets: tokens(2) }, { factor: 1 }),
-      ).rejects.toThrow(
+      const uneven = { inputIds: tokens(3), targets: tokens(2), advantages: tokens(3) };
+      await expect(model.accumulate("policy", uneven, { factor: 1 })).rejects.toThrow(
         "[accumulate] expected a batch of tensors with its samples along dim 0, got 3 and 2 samples",
       );
       await expect(model.accumulate("loss", { inputIds: tokens(6), targets: tokens(6) })).rejects.toThrow(

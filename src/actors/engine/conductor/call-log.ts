@@ -70,6 +70,7 @@ export class CallLog {
   #step: number | undefined;
   /** The step of the earliest state that the calls here follow. */
   #from = 0;
+  #reader: CallReader | undefined;
   #changed = Promise.withResolvers<void>();
   #isClosed = false;
   #failed: { readonly error: unknown } | undefined;
@@ -104,14 +105,17 @@ export class CallLog {
       this.#from = step;
     }
     if (step < this.#from) throw lost(step, this.#from);
-    return new CallReader(this.#calls, step);
+    this.#reader = new CallReader(this.#calls, step);
+    return this.#reader;
   }
 
-  /** A state is kept: the calls before it are forgotten. */
+  /** A state is kept: the calls before it are forgotten, once the present reader has taken them. */
   keep(step: number): void {
-    if (step <= this.#from) return;
-    this.#from = step;
-    this.#forget((call) => call.step < step);
+    // Ranks that have ended may have saved it, after others went back to an older state.
+    const from = Math.min(step, this.#reader?.step ?? 0);
+    if (from <= this.#from) return;
+    this.#from = from;
+    this.#forget((call) => call.step < from);
   }
 
   /** Resolves at the next call, or at the end. */
@@ -163,23 +167,26 @@ export class CallLog {
 /** The calls of a log, one after the other. */
 export class CallReader {
   readonly #calls: readonly LiveCall[];
-  readonly #step: number;
+  /** Steps made before the next call. */
+  step: number;
   #last = 0;
 
   constructor(calls: readonly LiveCall[], step: number) {
     this.#calls = calls;
-    this.#step = step;
+    this.step = step;
   }
 
   /** The next call; undefined if it is not there yet. */
   get next(): LiveCall | undefined {
-    return this.#calls.find(({ number, step }) => number > this.#last && step >= this.#step);
+    return this.#calls.find(({ number, step }) => number > this.#last && step >= this.step);
   }
 
   /** The next call, which is taken. */
   take(): LiveCall | undefined {
     const call = this.next;
-    if (call !== undefined) this.#last = call.number;
+    if (call === undefined) return undefined;
+    this.#last = call.number;
+    if (call.kind === "step") this.step = call.step + 1;
     return call;
   }
 }

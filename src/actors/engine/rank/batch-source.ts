@@ -46,6 +46,10 @@ export class BatchSource {
   readonly #options: BatchReader & { readonly deadlineMs: number; readonly device: Device };
   /** Batches requested ahead, oldest first. */
   readonly #ahead: { readonly turn: Turn; readonly batch: AskedBatch }[] = [];
+  /** Named by {@link expect} and not fetched yet, in order. */
+  #expected: readonly BatchRequest[] = [];
+  /** Those of them that are requested. */
+  readonly #asked = new Map<string, AskedBatch>();
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
@@ -74,8 +78,25 @@ export class BatchSource {
     return this.#attach(this.#ahead.shift()?.batch as AskedBatch);
   }
 
+  /** The batch of a request. Those that {@link expect} named are requested ahead. */
   fetch(request: BatchRequest): WeighedBatch {
-    return this.#attach(this.#ask(request));
+    const asked = this.#asked.get(keyOf(request)) ?? this.#ask(request);
+    this.#asked.delete(keyOf(request));
+    this.#expected = this.#expected.filter((each) => keyOf(each) !== keyOf(request));
+    this.#askExpected();
+    return this.#attach(asked);
+  }
+
+  /** Names the batches of a live model's calls that are fetched next, in order; those that were named before stay. */
+  expect(requests: readonly BatchRequest[]): void {
+    const known = new Set(this.#expected.map(keyOf));
+    this.#expected = [...this.#expected, ...requests.filter((request) => !known.has(keyOf(request)))];
+    this.#askExpected();
+  }
+
+  #askExpected(): void {
+    for (const request of this.#expected.slice(0, BATCHES_AHEAD))
+      if (!this.#asked.has(keyOf(request))) this.#asked.set(keyOf(request), this.#ask(request));
   }
 
   #after({ step, microBatch }: Turn): Turn {
@@ -134,6 +155,8 @@ export class BatchSource {
     for (const { batch } of this.#ahead.splice(0)) disposeBatch(this.#attach(batch).batch);
   }
 }
+
+const keyOf = ({ split, position }: BatchRequest) => `${split} ${position}`;
 
 interface Turn {
   readonly step: number;

@@ -134,11 +134,12 @@ export class RankLoop extends MeshRank implements RankContext {
 
   #accumulate(
     step: GrantedStep,
-    { program, args, requests, update }: RankProtocol["accumulate"]["in"],
+    { program, args, requests, update, ahead = [] }: RankProtocol["accumulate"]["in"],
   ): void {
-    const { model, place, plan } = this.#runner;
+    const { model, place, plan, batches } = this.#runner;
     const size = requests.length / plan.layout.mesh.dp;
-    const share = requests.slice(place.dp * size, (place.dp + 1) * size);
+    const shareOf = (all: typeof requests) => all.slice(place.dp * size, (place.dp + 1) * size);
+    batches.expect([...shareOf(requests), ...shareOf(ahead)]);
     const lossesOf = (batch: TensorBatch) => {
       const losses = model.run(program, batch, args);
       checkLosses(losses, program);
@@ -148,7 +149,7 @@ export class RankLoop extends MeshRank implements RankContext {
       first: step.isBegun ? step.numMicroBatches : 0,
       size,
       isLast: update !== undefined,
-      requests: share,
+      requests: shareOf(requests),
     });
   }
 

@@ -1,0 +1,84 @@
+// npm run bench -- live: tokens a second of a script that makes every step of a live model by accumulate and step, beside
+// Runtime.run on the same batches, by turns in one process. Exits with 1 where the ratio is less than the limit.
+import { fileURLToPath } from "node:url";
+import { countOf, numberOf, readArguments } from "../scripts/arguments.mjs";
+import { type EventSink, Runtime } from "../src/entries/index.ts";
+import { median } from "./median.ts";
+
+const usage = `
+usage: npm run bench -- live [OPTIONS]
+
+  --ranks N    (1)
+  --zero N     (1)
+  --steps N    that are timed in a round (150)
+  --rounds N   (5)
+  --limit N    the least ratio of a script that awaits nothing (0.97)`;
+const text = { type: "string" } as const;
+const { values } = readArguments(usage, {
+  ranks: { ...text, default: "1" },
+  zero: { ...text, default: "1" },
+  steps: { ...text, default: "150" },
+  rounds: { ...text, default: "5" },
+  limit: { ...text, default: "0.97" },
+});
+const [ranks, steps, rounds] = [
+  countOf(usage, "ranks", values.ranks),
+  countOf(usage, "steps", values.steps),
+  countOf(usage, "rounds", values.rounds),
+];
+const zero = Number(values.zero);
+const limit = numberOf(usage, "limit", values.limit);
+/** Steps before those that are timed. */
+const WARM_UP = 20;
+const numSteps = WARM_UP + steps;
+const job = fileURLToPath(new URL("../examples/gpt/job.ts", import.meta.url));
+const shape = { batch: 12, context: 64 };
+const config = {
+  ...shape,
+  data: fileURLToPath(new URL("../README.md", import.meta.url)),
+  tokenizer: "byte",
+  sampleTokens: 1,
+  evaluateEvery: numSteps + 1,
+  evaluationSamples: shape.batch,
+};
+
+/** Makes the steps on a runtime of its own. @returns tokens a second */
+async function measure(make: (runtime: Runtime) => Promise<unknown>): Promise<number> {
+  const at: number[] = [];
+  const clock: EventSink = {
+    write: ({ kind }) => {
+      if (kind === "step.finished") at.push(performance.now());
+    },
+    close: async () => {},
+  };
+  await using runtime = await Runtime.spawn({ ranks, zero: zero as 1, steps: numSteps, sinks: [clock] });
+  await make(runtime);
+  const tookMs = (at[numSteps - 1] ?? Number.NaN) - (at[WARM_UP - 1] ?? Number.NaN);
+  return (steps * shape.batch * shape.context * 1000) / tookMs;
+}
+
+async function makeCalls(runtime: Runtime, awaits: boolean): Promise<void> {
+  await using model = await runtime.open(job, config);
+  for (let step = 0; step < numSteps; step++) {
+    const batch = { split: "train", position: step * shape.batch, numSamples: shape.batch };
+    const accumulated = model.accumulate("loss", batch);
+    const stepped = model.step();
+    if (awaits) await Promise.all([accumulated, stepped]);
+  }
+  await model.close();
+}
+
+const ways = {
+  "Runtime.run": (runtime: Runtime) => runtime.run(job, config),
+  "a script that awaits nothing": (runtime: Runtime) => makeCalls(runtime, false),
+  "a script that awaits each step": (runtime: Runtime) => makeCalls(runtime, true),
+};
+const rates = Object.keys(ways).map(() => [] as number[]);
+for (let round = 0; round < rounds; round++)
+  for (const [index, make] of Object.values(ways).entries()) rates[index]?.push(await measure(make));
+const ratios = rates.map((of) => median(of.map((rate, round) => rate / (rates[0]?.[round] ?? Number.NaN))));
+for (const [index, name] of Object.keys(ways).entries())
+  process.stdout.write(
+    `${name}: ${median(rates[index] ?? []).toFixed(0)} tokens/s, ${ratios[index]?.toFixed(3)} of the run's\n`,
+  );
+process.exitCode = (ratios[1] ?? 0) < limit ? 1 : 0;
