@@ -16,7 +16,7 @@ const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<strin
   ["ranks that split the sequence too", { ranks: 2, tp: 2, sequenceParallel: true }, {}],
   ["2 stages of 2 chunks", { ranks: 2, pp: 2, schedule: "interleaved", chunks: 2 }, { layers: 4, accumulation: 2 }],
   ["experts spread over ranks", { ranks: 2, ep: 2 }, { experts: 2 }],
-  ["everything offloaded", { ranks: 2, zero: 3, recompute: true, offload: { optimizer: "host", activations: "host" } }, {}],
+  ["everything offloaded", { ranks: 2, zero: 3, recompute: true, offload: { optimizer: "nvme", activations: "nvme", dir: workspace.folder } }, {}],
   ["stages of replicas", { ranks: 4, pp: 2, zero: 1 }, { accumulation: 2 }],
 ];
 
@@ -26,8 +26,13 @@ describe("a live model trains as a run does, to the bit, and gives the rows of o
     const samples = data.batch("train", 40, batchSize) as { inputIds: Tensor; targets: Tensor };
     const ofRun = await lossesOf(workspace, { ...layout, seed: SEED, steps }, config);
     const rows: Tensor[] = [];
-    for (const each of [layout, { ranks: 1 }]) {
-      const events = await withModel(workspace, each, config, async (model) => {
+    // Experts take what fits of a micro-batch: it is as large as a replica's.
+    const ofOneRank = config.experts === undefined ? config : { ...config, accumulation: 2 };
+    for (const [each, settings] of [
+      [layout, config],
+      [{ ranks: 1 }, ofOneRank],
+    ] as const) {
+      const events = await withModel(workspace, each, settings, async (model) => {
         rows.push((await model.call("logProbs", samples)).rows.logProbs);
         for (let step = 0; step < steps; step++) {
           const batch = data.batch("train", step * batchSize, batchSize) as typeof samples;
