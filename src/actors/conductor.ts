@@ -278,6 +278,12 @@ export class Conductor {
         call.answer(attachBatch(rows, "cpu") as Rows);
       });
     }
+    if (call.kind === "generate") {
+      const order = { ...call.in, step, call: call.number };
+      return this.#pipeline.add(this.#all.ask("ranks", "generate", order), (answers) =>
+        call.answer(answers.flatMap(({ texts }) => texts)),
+      );
+    }
     await this.#pipeline.drain();
     if (call.kind === "evaluate") {
       const losses: Record<string, EvaluatedLoss> = {};

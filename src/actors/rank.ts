@@ -38,6 +38,7 @@ export default defineActor<RankProtocol, RankInit>({
         accumulate: refuse,
         update: refuse,
         call: refuse,
+        generate: refuse,
         evaluate: refuse,
         sample: refuse,
         wanted: refuse,

@@ -2,6 +2,7 @@ import type { RecordedTensor } from "../../compute/nn/index.ts";
 import type { FlatBlock } from "../../compute/parallel/index.ts";
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
+import type { GenerateOptions } from "../../library/models/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankPlan } from "./rank-plan.ts";
@@ -77,6 +78,16 @@ export type RankProtocol = StageLinkProtocol & {
   update: { in: UpdateOrder; out: RankStepped };
   /** Sends the rows of a program to the feeder, without gradients. The replicas take the micro-batches in turn. */
   call: { in: ProgramOrder & { readonly step: number }; out: Record<string, never> };
+  /** Texts that the model of `step` writes; each replica takes consecutive prompts. Empty except on one rank of each. */
+  generate: {
+    in: {
+      readonly step: number;
+      readonly call: number;
+      readonly prompts: readonly (readonly number[])[];
+      readonly options: GenerateOptions;
+    };
+    out: { readonly texts: readonly (readonly number[])[] };
+  };
   /** Held-out loss of the parameters of `step` on `requests`, this rank's share. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** Output of the job's `sample` with the parameters of `step`; every rank computes it, since all must gather. */

@@ -47,6 +47,7 @@ export type {
 export type { NeoXForm, NeoXModel } from "./formats/neox.ts";
 export type { WeightRow } from "./formats/weight-map.ts";
 export {
+  checkGenerateOptions,
   type GenerateOptions,
   type GenerativeModel,
   generate,

@@ -11,12 +11,29 @@ const steps = 3;
 
 const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
   ["processes at level 3", { ranks: 2, zero: 3, placement: "process" }, {}],
-  ["processes that reach each other by sockets", { ranks: 2, zero: 1, placement: "process", carrier: "gloo" }, {}],
+  [
+    "processes that reach each other by sockets",
+    { ranks: 2, zero: 1, placement: "process", carrier: "gloo" },
+    {},
+  ],
   ["float16 with a loss scale, at level 2", { ranks: 2, zero: 2, precision: "fp16" }, {}],
   ["ranks that split the sequence too", { ranks: 2, tp: 2, sequenceParallel: true }, {}],
-  ["2 stages of 2 chunks", { ranks: 2, pp: 2, schedule: "interleaved", chunks: 2 }, { layers: 4, accumulation: 2 }],
+  [
+    "2 stages of 2 chunks",
+    { ranks: 2, pp: 2, schedule: "interleaved", chunks: 2 },
+    { layers: 4, accumulation: 2 },
+  ],
   ["experts spread over ranks", { ranks: 2, ep: 2 }, { experts: 2 }],
-  ["everything offloaded", { ranks: 2, zero: 3, recompute: true, offload: { optimizer: "nvme", activations: "nvme", dir: workspace.folder } }, {}],
+  [
+    "everything offloaded",
+    {
+      ranks: 2,
+      zero: 3,
+      recompute: true,
+      offload: { optimizer: "nvme", activations: "nvme", dir: workspace.folder },
+    },
+    {},
+  ],
   ["stages of replicas", { ranks: 4, pp: 2, zero: 1 }, { accumulation: 2 }],
 ];
 

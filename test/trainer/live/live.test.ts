@@ -141,6 +141,23 @@ describe("a live model", () => {
     expect(lossesIn(opened).slice(2)).toEqual(ofRun.losses.slice(2));
   });
 
+  it.each(layouts)("writes the texts of one rank: %s", async (_, layout, config) => {
+    const prompts = [[49, 32], [50, 32, 116], [51], [52, 57, 32, 105, 115], [53, 32]];
+    const options = { maxNewTokens: 6, topK: 20, seed: 3, samples: 2 };
+    const texts: (readonly (readonly number[])[])[] = [];
+    // Dropout draws by micro-batch, and those of two replicas are not those of one.
+    for (const each of [layout, { ranks: 1 }])
+      await withModel(workspace, each, { ...config, dropout: 0 }, async (model) => {
+        void model.accumulate("loss", rangeAt(0));
+        void model.step();
+        texts.push(await model.generate(prompts, options));
+      });
+    expect(texts[0]).toHaveLength(10);
+    expect(texts[0]?.map((text) => text.slice(0, -6))).toEqual(prompts.flatMap((prompt) => [prompt, prompt]));
+    expect(texts[0]).toEqual(texts[1]);
+    expect(texts[0]?.[0]).not.toEqual(texts[0]?.[1]);
+  });
+
   it("drops what was accumulated for a step that its script does not make", async () => {
     const events = await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (model) => {
       await model.accumulate("loss", rangeAt(0));

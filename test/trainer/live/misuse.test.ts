@@ -35,6 +35,9 @@ describe("a call that cannot be made", () => {
         "[accumulate] expected 4 samples, as before in this step, got 8 (its loss is the mean over batches of one size)",
       );
       await expect(model.step({ lr: -1 })).rejects.toThrow("[step] expected a rate of at least 0, got -1");
+      await expect(model.generate([[]], { maxNewTokens: 2 })).rejects.toThrow(
+        "[generate] expected prompts of at least one token, got none in prompt 0",
+      );
       await expect(model.save()).rejects.toThrow("[save] expected a folder to save to, got none");
       await model.step();
       await model.close();

@@ -2,6 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
 import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
 import { disposeBatch } from "../../../library/data/index.ts";
+import type { GenerateOptions } from "../../../library/models/index.ts";
 import type { EvaluatedLoss } from "./evaluation.ts";
 import type { SavedState } from "./run-control.ts";
 
@@ -40,6 +41,10 @@ export interface SteppedModel {
 export interface CallKinds {
   accumulate: { in: ProgramCall; out: Accumulated };
   call: { in: ProgramCall; out: Rows };
+  generate: {
+    in: { readonly prompts: readonly (readonly number[])[]; readonly options: GenerateOptions };
+    out: readonly (readonly number[])[];
+  };
   step: { in: { readonly learningRate: number | undefined }; out: SteppedModel };
   evaluate: { in: undefined; out: Readonly<Record<string, EvaluatedLoss>> };
   save: { in: { readonly named: StateName | undefined }; out: SavedState };

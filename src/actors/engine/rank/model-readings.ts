@@ -1,7 +1,8 @@
-import { evaluating, wrapForward } from "../../../compute/nn/index.ts";
+import { evaluating, type Module, wrapForward } from "../../../compute/nn/index.ts";
 import { scope, Tensor } from "../../../compute/tensor/index.ts";
 import { valuesOf } from "../../../job/index.ts";
 import { disposeBatch, type Rows } from "../../../library/data/index.ts";
+import { type GenerativeModel, generate } from "../../../library/models/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankProtocol } from "../../protocols/index.ts";
 import type { WeighedBatch } from "./batch-source.ts";
 import type { ModelRunner } from "./model-runner.ts";
@@ -95,7 +96,7 @@ export class ModelReadings {
     this.#runner.begin(step, "sample");
     const { config, facts } = plan.job;
     const { seed } = plan.training;
-    const restore = plan.layout.mesh.pp > 1 ? this.#stageForward(step) : () => {};
+    const restore = plan.layout.mesh.pp > 1 ? this.#stageForward(`sample ${step}`) : () => {};
     try {
       const text = evaluating(model.module, () =>
         engine.evaluate(() => scope(() => job.sample?.(model.module, { config, facts, seed }))),
@@ -106,12 +107,39 @@ export class ModelReadings {
     }
   }
 
+  /**
+   * Texts for this replica's share of the prompts.
+   * @param isWithin - whether the step is under way
+   */
+  generate(
+    { step, call, prompts, options }: RankProtocol["generate"]["in"],
+    isWithin: boolean,
+  ): { texts: readonly (readonly number[])[] } {
+    const { plan, model, engine, place } = this.#runner;
+    const { dp, pp, ep } = plan.layout.mesh;
+    if (!isWithin) this.#runner.begin(step, "generate");
+    // Replicas that share experts compute along, each all of it.
+    const size = ep > 1 ? prompts.length : Math.ceil(prompts.length / dp);
+    const firstRow = ep > 1 ? 0 : place.dp * size;
+    const share = prompts.slice(firstRow, firstRow + size);
+    if (share.length === 0) return { texts: [] };
+    const restore = pp > 1 ? this.#stageForward(`generate ${call}`) : () => {};
+    try {
+      const write = () => generate(model.module as GenerativeModel & Module, share, { ...options, firstRow });
+      const texts = engine.evaluate(() => scope(write));
+      const isTold = place.tp === 0 && place.pp === 0 && (ep === 1 || place.dp === 0);
+      return { texts: isTold ? texts : [] };
+    } finally {
+      restore();
+    }
+  }
+
   /** Makes every call of the model pass through all stages and return its result on each of them. */
-  #stageForward(step: number): () => void {
+  #stageForward(work: string): () => void {
     const { model, stages } = this.#runner;
     let numCalls = 0;
     return wrapForward(model.module, (forward, inputs) => {
-      const pass = `sample ${step} ${numCalls++}`;
+      const pass = `${work} ${numCalls++}`;
       const result = this.#throughChunks(pass, () => forward(...inputs));
       if (result === undefined) return stages.receiveResult(pass) as never;
       stages.sendResult(pass, result);

@@ -24,10 +24,19 @@ import { ModelReadings } from "./model-readings.ts";
 import type { ModelRunner } from "./model-runner.ts";
 
 /** Orders that a loop takes before a step. */
-const BETWEEN_STEPS = ["step", "accumulate", "call", "evaluate", "sample", "verdict", "end"] as const;
+const BETWEEN_STEPS = [
+  "step",
+  "accumulate",
+  "call",
+  "generate",
+  "evaluate",
+  "sample",
+  "verdict",
+  "end",
+] as const;
 
 /** Orders of a live model's step. */
-const WITHIN_STEP = ["accumulate", "call", "evaluate", "update", "end"] as const;
+const WITHIN_STEP = ["accumulate", "call", "generate", "evaluate", "update", "end"] as const;
 
 type Order = Received<RankProtocol, (typeof BETWEEN_STEPS)[number] | "update">;
 
@@ -110,6 +119,7 @@ export class RankLoop extends MeshRank implements RankContext {
       this.#granted = { order, step };
       if (order.kind === "end") return this.#drop(order, step);
       if (order.kind === "call") order.reply(this.#readings.call(order.message, true));
+      else if (order.kind === "generate") order.reply(this.#readings.generate(order.message, true));
       else if (order.kind === "evaluate")
         order.reply(this.#readings.evaluate(order.message.step, order.message.requests, true));
       else {
@@ -385,6 +395,7 @@ export class RankLoop extends MeshRank implements RankContext {
       }
       try {
         if (order.kind === "call") order.reply(this.#readings.call(order.message, false));
+        else if (order.kind === "generate") order.reply(this.#readings.generate(order.message, false));
         else if (order.kind === "sample") order.reply(this.#readings.sample(order.message.step));
         else if (order.message.step > this.#numSteps) order.reply({ batches: [] });
         else order.reply(this.#readings.evaluate(order.message.step, order.message.requests));

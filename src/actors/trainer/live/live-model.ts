@@ -3,6 +3,7 @@ import { nearestName, TroupeError } from "../../../errors/index.ts";
 import { type Job, programNames } from "../../../job/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
+import { checkGenerateOptions, type GenerateOptions } from "../../../library/models/index.ts";
 import type {
   Accumulated,
   CallLog,
@@ -121,6 +122,27 @@ export class LiveModel<J = Job> implements AsyncDisposable {
         throw refuse("step", "a rate of at least 0", lr);
       this.#accumulated = undefined;
       return calls.add("step", { learningRate: lr });
+    });
+  }
+
+  /**
+   * Generates texts on the parameters after the steps called so far; the replicas share the prompts. A text depends on its place
+   * among them, not on the number of ranks.
+   * @param prompts - tokens, at least one each
+   * @param options - as of `generate`; `samples`: texts for each prompt. Default: 1
+   * @returns each prompt with its continuation, the samples of a prompt one after the other
+   * @throws {TroupeError} `GENERATE_OPTION`
+   */
+  generate(
+    prompts: readonly (readonly number[])[],
+    { samples = 1, ...options }: Omit<GenerateOptions, "firstRow"> & { readonly samples?: number },
+  ): Promise<readonly (readonly number[])[]> {
+    return this.#tell(() => {
+      if (!(Number.isSafeInteger(samples) && samples >= 1))
+        throw refuse("generate", "samples to be a whole number of at least 1", samples);
+      checkGenerateOptions(prompts, options);
+      const rows = prompts.flatMap((prompt) => Array.from({ length: samples }, () => prompt));
+      return this.#run.calls.add("generate", { prompts: rows, options });
     });
   }
 

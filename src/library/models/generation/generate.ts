@@ -63,7 +63,7 @@ function write(
 
 /** Generates token by token, the most likely or a sampled one. */
 function writeOne(writer: Writer, options: Settled): number[][] {
-  const { maxNewTokens, temperature, seed, stopTokens, padToken } = options;
+  const { maxNewTokens, temperature, seed, firstRow, stopTokens, padToken } = options;
   const texts = writer.begun.map((begun) => [...begun]);
   const ended = texts.map(() => false);
   const adjust = adjusting(writer, options);
@@ -74,7 +74,9 @@ function writeOne(writer: Writer, options: Settled): number[][] {
       return rowsOf(logits).map((row, place) => {
         if (ended[place]) return padToken;
         adjust?.(row, texts[place] ?? []);
-        return temperature === 0 ? indexOfMax(row) : draw(row, options, uniformAt(seed, place, index));
+        return temperature === 0
+          ? indexOfMax(row)
+          : draw(row, options, uniformAt(seed, firstRow + place, index));
       });
     });
     for (const [row, text] of texts.entries()) {

@@ -1,4 +1,4 @@
 export { draw } from "./drawing.ts";
 export { type GenerativeModel, generate } from "./generate.ts";
-export { type GenerateOptions, specialTokensOf } from "./options.ts";
+export { checkGenerateOptions, type GenerateOptions, specialTokensOf } from "./options.ts";
 export type { Seq2SeqModel } from "./writer.ts";

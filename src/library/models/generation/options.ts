@@ -14,6 +14,8 @@ export interface GenerateOptions {
   readonly repetitionPenalty?: number;
   /** Seed: token n of a row is a pure function of (seed, row, n). Default: 0. */
   readonly seed?: number;
+  /** The number of the first row, for draws: prompts that several processes share have the texts of one. Default: 0. */
+  readonly firstRow?: number;
   /** Number of beams, without sampling; the likeliest text is returned. Default: 1, no beam search. */
   readonly numBeams?: number;
   /** Beam search divides the sum of log-probabilities by (tokens added) ^ this. Default: 1. */
@@ -50,6 +52,7 @@ export function settle(
     topP: 1,
     repetitionPenalty: 1,
     seed: 0,
+    firstRow: 0,
     numBeams: 1,
     lengthPenalty: 1,
     earlyStopping: false,
@@ -59,6 +62,14 @@ export function settle(
   };
   check(prompts, settled);
   return settled;
+}
+
+/** @throws {TroupeError} `GENERATE_OPTION`, whatever the model */
+export function checkGenerateOptions(
+  prompts: readonly (readonly number[])[],
+  options: GenerateOptions,
+): void {
+  settle(prompts, options, {});
 }
 
 function check(prompts: readonly (readonly number[])[], options: Settled): void {
