@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { type EventOf, Runtime } from "../../src/entries/index.ts";
+import { learnVowels } from "../fixtures/docs/live.ts";
 
 const data = fileURLToPath(new URL("../../README.md", import.meta.url));
 const cache = mkdtempSync(join(tmpdir(), "troupe-test-"));
@@ -30,6 +31,12 @@ async function train(name: string, config: { steps: number; data?: string }) {
   await runtime.run(new URL(`../fixtures/docs/${name}.ts`, import.meta.url), config);
   return { losses, evaluations };
 }
+
+it("the script of live models learns from a reward", async () => {
+  const rewards = await learnVowels(data, 30);
+  expect(rewards[0]).toBeLessThan(0.5);
+  expect(rewards.at(-1)).toBeGreaterThan(0.8);
+});
 
 describe("the jobs that pages show parts of", () => {
   it("losses and optimizers: labels that are ignored, a backbone frozen at first, scores", async () => {

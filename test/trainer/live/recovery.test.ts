@@ -29,6 +29,11 @@ describe("a live model with a rank that dies", () => {
     ["back at its beginning", { ranks: 2, zero: 3 }, "beginning"],
     ["from a copy in memory", { ranks: 2, zero: 0, checkpoint: { inMemoryEverySteps: 2 } }, "memory"],
     [
+      "processes, from a copy in memory",
+      { ranks: 2, zero: 2, placement: "process", checkpoint: { inMemoryEverySteps: 3 } },
+      "memory",
+    ],
+    [
       "from a checkpoint",
       { ranks: 2, tp: 2, checkpoint: { dir: workspace.path("kept"), everySteps: 3 } },
       "checkpoint",
