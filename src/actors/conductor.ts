@@ -296,7 +296,7 @@ export class Conductor {
     const save = await this.#saveNow([], step, { isAsked: true, isPresent: true, named: call.in.named });
     const saved = await save?.outcome;
     if (saved?.kind === "saved") call.answer(saved.state);
-    else if (saved?.kind === "failed") throw saved.error;
+    else if (saved?.kind === "failed") call.refuse(saved.error);
   }
 
   /** Grants an accumulation, and the step that follows it if the script has called it already. */

@@ -61,6 +61,8 @@ export type LiveCall = {
     readonly in: CallKinds[K]["in"];
     /** Gives the script the result; does nothing if it has one. */
     readonly answer: (out: CallKinds[K]["out"]) => void;
+    /** Gives the script an error of this call alone. */
+    readonly refuse: (error: unknown) => void;
   };
 }[keyof CallKinds];
 
@@ -87,12 +89,15 @@ export class CallLog {
     // A script may await a later call alone: that one has the same error.
     promise.catch(() => {});
     const number = ++this.#numCalls;
-    const answer = (out: CallKinds[K]["out"]) => {
-      if (!this.#open.delete(number)) return;
-      if (kind !== "accumulate" && kind !== "step") this.#forget((call) => call.number === number);
-      resolve(out);
+    const settle = <T>(told: (given: T) => void) => {
+      return (given: T) => {
+        if (!this.#open.delete(number)) return;
+        if (kind !== "accumulate" && kind !== "step") this.#forget((call) => call.number === number);
+        told(given);
+      };
     };
-    const call = { kind, number, step: this.#step ?? 0, in: input, answer } as unknown as LiveCall;
+    const settled = { answer: settle(resolve), refuse: settle(reject) };
+    const call = { kind, number, step: this.#step ?? 0, in: input, ...settled } as unknown as LiveCall;
     if (kind === "step") this.#step = (this.#step ?? 0) + 1;
     this.#calls.push(call);
     this.#open.set(number, { call, reject });

@@ -117,7 +117,10 @@ export class RankLoop extends MeshRank implements RankContext {
     const { order: first, step } = this.#granted as Granted;
     for (let order = first as Received<RankProtocol, (typeof WITHIN_STEP)[number]>; ; ) {
       this.#granted = { order, step };
-      if (order.kind === "end") return this.#drop(order, step);
+      if (order.kind === "end") {
+        this.#drop(order, step);
+        return;
+      }
       if (order.kind === "call") order.reply(this.#readings.call(order.message, true));
       else if (order.kind === "generate") order.reply(this.#readings.generate(order.message, true));
       else if (order.kind === "evaluate")
@@ -127,7 +130,10 @@ export class RankLoop extends MeshRank implements RankContext {
         if (update !== undefined) step.update(update);
         if (order.kind === "accumulate") this.#accumulate(step, order.message);
         else step.handOn();
-        if (update !== undefined) return this.#answer(step);
+        if (update !== undefined) {
+          this.#answer(step);
+          return;
+        }
         (order as Extract<Order, { kind: "accumulate" }>).reply(step.losses);
       }
       order = this.#receive(WITHIN_STEP);
