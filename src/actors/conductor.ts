@@ -1,6 +1,6 @@
 import type { GroupPlan } from "../compute/collectives/index.ts";
-import { StepCounter } from "../compute/parallel/index.ts";
-import { shareRef } from "../compute/tensor/index.ts";
+import { MASTER, type Piece, StepCounter } from "../compute/parallel/index.ts";
+import { attach, hold, scope, shareRef, type TensorRef } from "../compute/tensor/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
 import { LOSS } from "../job/index.ts";
@@ -34,7 +34,7 @@ import {
   sliceWriters,
 } from "./engine/conductor/index.ts";
 import { Broadcast } from "./engine/relay/index.ts";
-import type { InspectionRequest, Inspections } from "./inspect/index.ts";
+import { type InspectionRequest, type Inspections, matchesName } from "./inspect/index.ts";
 import {
   type BatchRequest,
   type CheckpointerProtocol,
@@ -293,10 +293,35 @@ export class Conductor {
       await this.#pipeline.drain();
       return call.answer(losses);
     }
+    if (call.kind === "parameters") return call.answer(await this.#parameters(step, call.in.pattern));
     const save = await this.#saveNow([], step, { isAsked: true, isPresent: true, named: call.in.named });
     const saved = await save?.outcome;
     if (saved?.kind === "saved") call.answer(saved.state);
     else if (saved?.kind === "failed") call.refuse(saved.error);
+  }
+
+  /** Reads the masters of the state after `step` updates from its copy in memory, which is made now unless it is there. */
+  async #parameters(step: number, pattern: string): Promise<Rows> {
+    const checkpointer = this.#options.checkpointer as ActorRef<CheckpointerProtocol>;
+    const { state } = await checkpointer.ask("kept", {}, this.#deadline);
+    if (state?.step !== step)
+      await (await this.#saveNow([], step, { isRead: true, isPresent: true }))?.outcome;
+    const entries = (this.#saving?.entriesAt(step) ?? []).filter(
+      ({ kind, parameter }) => kind === MASTER && matchesName(parameter, pattern),
+    );
+    const wanted = entries.map(({ kind, parameter: name, shape }) => {
+      const numel = shape.reduce((product, size) => product * size, 1);
+      const parameter = { name, shape, numel, offset: 0 } as Piece["parameter"];
+      return { kind, pieces: [{ parameter, parameterBegin: 0, rangeBegin: 0, numel }] };
+    });
+    const { values } = await checkpointer.ask("restore", { step, wanted, owner: "" }, this.#deadline);
+    const read = entries.map(({ parameter, shape }, index) => {
+      const kept = hold(() => attach(values[index]?.[0] as TensorRef));
+      const value = hold(() => scope(() => kept.clone().view(shape)));
+      kept.dispose();
+      return [parameter, value] as const;
+    });
+    return Object.fromEntries(read);
   }
 
   /** Grants an accumulation, and the step that follows it if the script has called it already. */

@@ -297,6 +297,7 @@ export class Run {
           accumulation: batch.accumulation,
           canEvaluate: plan.schedule.evaluation.length > 0,
           isSaved: plan.ranks.isSaved,
+          isCopied: plan.schedule.saving.inMemoryEverySteps !== undefined,
         });
       },
       calls: live?.calls,

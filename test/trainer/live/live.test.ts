@@ -1,7 +1,9 @@
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
 import { listCheckpoints } from "../../../src/entries/checkpoint.ts";
 import { type RuntimeOptions, type Tensor, type TroupeEvent, tensor } from "../../../src/entries/index.ts";
+import { readTensors } from "../../fixtures/read-tensors.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 import { batchSize, called, dataset, lossesIn, rangeAt, SEED, withModel } from "./script.ts";
 
@@ -156,6 +158,30 @@ describe("a live model", () => {
     expect(texts[0]?.map((text) => text.slice(0, -6))).toEqual(prompts.flatMap((prompt) => [prompt, prompt]));
     expect(texts[0]).toEqual(texts[1]);
     expect(texts[0]?.[0]).not.toEqual(texts[0]?.[1]);
+  });
+
+  it.each(layouts)("gives its parameters, complete, at the call: %s", async (_, layout, config) => {
+    const dir = workspace.path(`parameters of ${layout.ranks} ${layout.tp} ${layout.pp} ${layout.zero}`);
+    const checkpoint = { dir, inMemoryEverySteps: 2 };
+    await withModel(workspace, { ...layout, checkpoint }, config, async (model) => {
+      const first = await model.parameters();
+      void model.accumulate("loss", rangeAt(0));
+      void model.step();
+      const read = model.parameters("*.c_*");
+      void model.accumulate("loss", rangeAt(1));
+      void model.step();
+      const { path } = await model.save();
+      const last = await model.parameters();
+      const [ofRead, saved] = [await read, await readTensors(join(path, "model.safetensors"))];
+      expect(Object.keys(ofRead)).toEqual(Object.keys(first).filter((name) => /\.c_/.test(name)));
+      for (const [name, tensor] of Object.entries(ofRead)) {
+        expect(tensor.equal(first[name] as Tensor)).toBe(false);
+        expect(tensor.equal(last[name] as Tensor)).toBe(false);
+      }
+      for (const [name, tensor] of Object.entries(last))
+        expect(tensor.toTypedArray()).toEqual(saved.get(name));
+    });
+    expect(liveRefs()).toBe(0);
   });
 
   it("drops what was accumulated for a step that its script does not make", async () => {

@@ -45,6 +45,7 @@ export interface CallKinds {
     in: { readonly prompts: readonly (readonly number[])[]; readonly options: GenerateOptions };
     out: readonly (readonly number[])[];
   };
+  parameters: { in: { readonly pattern: string }; out: Rows };
   step: { in: { readonly learningRate: number | undefined }; out: SteppedModel };
   evaluate: { in: undefined; out: Readonly<Record<string, EvaluatedLoss>> };
   save: { in: { readonly named: StateName | undefined }; out: SavedState };

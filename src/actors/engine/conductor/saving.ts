@@ -17,6 +17,7 @@ import type {
   SliceWriter,
   SnapshotProtocol,
   SpreadSave,
+  StateEntry,
 } from "../../protocols/index.ts";
 import { abandoned, planSave, planShares } from "../../state/saving/index.ts";
 import type { SaveOutcome } from "./run-control.ts";
@@ -49,6 +50,8 @@ export interface SaveReasons {
   readonly isAsked?: boolean;
   /** A rank's code waits for the save to begin before its next step. So it is never skipped, nor put off to a later state. */
   readonly isPresent?: boolean;
+  /** Its copy in memory is read: it is copied where copies stay in memory. */
+  readonly isRead?: boolean;
   readonly named?: StateName | undefined;
 }
 
@@ -123,6 +126,11 @@ export class Saving {
     this.#lastStep = Math.min(this.#lastStep, step);
   }
 
+  /** The tensors of the state after `step` updates. */
+  entriesAt(step: number): readonly StateEntry[] {
+    return this.#planAt(step).entries;
+  }
+
   get error(): ErrorReport | undefined {
     return this.#error;
   }
@@ -133,14 +141,16 @@ export class Saving {
    */
   async begin(
     step: number,
-    { isLast = false, isAsked = false, isPresent = false, named }: SaveReasons = {},
+    { isLast = false, isAsked = false, isPresent = false, isRead = false, named }: SaveReasons = {},
   ): Promise<BegunSave | undefined> {
     const { rules, checkpointer, emit } = this.#options;
     if (step > this.#lastStep) return undefined;
-    const known = this.#known(step, named) ?? (isPresent ? this.#raised(step, named) : undefined);
+    const raises = isPresent && !isRead;
+    const known = this.#known(step, named) ?? (raises ? this.#raised(step, named) : undefined);
     if (known !== undefined) return known;
     const write = rules.everySteps !== undefined && (isLast || isAsked || step % rules.everySteps === 0);
-    const isDue = write || (rules.inMemoryEverySteps !== undefined && step % rules.inMemoryEverySteps === 0);
+    const { inMemoryEverySteps } = rules;
+    const isDue = write || (inMemoryEverySteps !== undefined && (isRead || step % inMemoryEverySteps === 0));
     if (!isDue) return undefined;
     const busy = [...this.#inFlight].filter((save) => !isPresent || save.step <= step);
     if (busy[0] !== undefined && rules.whenBusy === "skip" && !isLast && !isPresent) {

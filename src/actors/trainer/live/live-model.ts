@@ -1,4 +1,4 @@
-import { hold, scope } from "../../../compute/tensor/index.ts";
+import { hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import { nearestName, TroupeError } from "../../../errors/index.ts";
 import { type Job, programNames } from "../../../job/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
@@ -26,6 +26,8 @@ export interface LiveRun {
   readonly canEvaluate: boolean;
   /** Whether states are saved to a folder. */
   readonly isSaved: boolean;
+  /** Whether copies of states stay in memory. */
+  readonly isCopied: boolean;
   /** Settles once the run is over. */
   readonly over: Promise<unknown>;
 }
@@ -152,6 +154,25 @@ export class LiveModel<J = Job> implements AsyncDisposable {
       if (!this.#run.canEvaluate)
         throw refuse("evaluate", "a job with evaluateEverySteps, and a split to evaluate", "none");
       return this.#run.calls.add("evaluate", undefined);
+    });
+  }
+
+  /**
+   * Reads the parameters whose names match, complete and in float32, after the steps called so far.
+   * @param pattern - with shell wildcards, such as `*.c_attn.*`. Default: all that a checkpoint has
+   * @returns by name, in the order of the model; the caller's
+   * @throws {TroupeError} `OPTION` where the runtime keeps no copies in memory, from which they are read
+   */
+  parameters(pattern = "*"): Promise<Readonly<Record<string, Tensor>>> {
+    return this.#tell(() => {
+      if (!this.#run.isCopied)
+        throw new TroupeError("OPTION", {
+          where: "parameters",
+          expected: "copies in memory",
+          got: "none",
+          hint: "inMemoryEverySteps, in the checkpoint of Runtime.spawn",
+        });
+      return this.#run.calls.add("parameters", { pattern });
     });
   }
 
