@@ -14,17 +14,17 @@ import {
   rotate,
   seenBy,
   splitHeads,
-  type VocabularyHead,
   withPast,
   zeros,
 } from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { configJsonOf } from "../config-fields.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import { type GPTJConfig, gptJConfig } from "./config.ts";
-import { gptJConfigJson, gptJNaming } from "./state-dict-adapter.ts";
 import { gptJStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), R rotated features of a head, I inner width, V vocabulary. H, I
@@ -139,31 +139,21 @@ class GPTJModel extends Module {
 
 const gptJ: CausalFamily<GPTJConfig> = {
   prefix: "transformer",
+  configOf: gptJConfig,
+  build: (config) => new GPTJModel(config),
+  words: "wte",
+  headBias: true,
   maxPositions: ({ n_positions }) => n_positions,
   plan: gptJStackPlan,
-  naming: gptJNaming,
-  configJson: gptJConfigJson,
+  buffers: [/\.attn\.(bias|masked_bias|embed_positions)$/],
+  configJson: (config) => configJsonOf(config, "gptj", "GPTJForCausalLM"),
 };
 
 /**
  * GPT-J for causal language modelling.
  * @see Wang and Komatsuzaki 2021, "GPT-J-6B", https://github.com/kingoflolz/mesh-transformer-jax
  */
-export class GPTJForCausalLM extends CausalLanguageModel<GPTJConfig> {
-  readonly transformer: GPTJModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(gptJ, gptJConfig(fields));
-    this.transformer = new GPTJModel(this.config);
-    this.lm_head = this.headOver(this.transformer.wte, { bias: true });
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.transformer.forward(inputIds, places);
-  }
-}
+export class GPTJForCausalLM extends ofFamily(CausalLanguageModel<GPTJConfig>, gptJ) {}
 
 /**
  * Takes the first `width` features of each head and puts even ones before odd ones: pairs are then half of them apart, as `rotate`

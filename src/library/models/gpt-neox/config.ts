@@ -2,6 +2,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  configJsonOf,
   depth,
   flag,
   positive,
@@ -11,6 +12,7 @@ import {
   tokenId,
 } from "../config-fields.ts";
 import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
+import type { ConfigField, NamedState } from "../weights.ts";
 
 /** Sizes: D hidden, H heads, K = D / H, I inner. Defaults are the 20B model's. */
 const neoxFields = {
@@ -68,4 +70,18 @@ export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GP
 /** Number of rotated features in a head. */
 export function rotaryWidth({ hidden_size, num_attention_heads, rope_parameters }: GPTNeoXConfig): number {
   return Math.floor((hidden_size / num_attention_heads) * (rope_parameters.partial_rotary_factor ?? 1));
+}
+
+/** The config.json for a file of the model, in the fields of transformers 4 and 5. */
+export function gptNeoXConfigJson(config: GPTNeoXConfig, suffix: string): NamedState["configJson"] {
+  const { rope_theta, partial_rotary_factor = 1, ...scaling } = config.rope_parameters;
+  const fields = {
+    ...config,
+    rope_parameters: { ...config.rope_parameters } as { readonly [name: string]: ConfigField },
+    rotary_pct: partial_rotary_factor,
+    rotary_emb_base: rope_theta,
+    rope_scaling:
+      scaling.rope_type === "default" ? null : ({ ...scaling } as { readonly [name: string]: ConfigField }),
+  };
+  return configJsonOf(fields, "gpt_neox", `GPTNeoX${suffix}`);
 }

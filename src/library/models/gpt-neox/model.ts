@@ -10,29 +10,22 @@ import {
   normal,
   rotate,
   seenBy,
-  sequence,
   splitHeads,
-  type TensorPlan,
-  type TensorSplittable,
-  type VocabularyHead,
   withPast,
   zeros,
 } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
-import type { NamedState, StateNaming } from "../weights.ts";
-import { type GPTNeoXConfig, gptNeoXConfig, rotaryWidth } from "./config.ts";
-import { gptNeoXConfigJson, gptNeoXNaming } from "./state-dict-adapter.ts";
+import { type GPTNeoXConfig, gptNeoXConfig, gptNeoXConfigJson, rotaryWidth } from "./config.ts";
 import { gptNeoXStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, in a layer's halves, T come
 // from the tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Causal self-attention of one layer; the first features of each head are rotated by position. */
 class GPTNeoXAttention extends Module {
@@ -117,36 +110,21 @@ class GPTNeoXLayer extends Module {
  * GPT-NeoX's stack without an output layer.
  * @see Black et al. 2022, https://arxiv.org/abs/2204.06745; Biderman et al. 2023, "Pythia", https://arxiv.org/abs/2304.01373
  */
-class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
-  readonly config: GPTNeoXConfig;
+class GPTNeoXModel extends Module {
   readonly embed_in: Embedding;
   readonly emb_dropout: Dropout;
   readonly layers: ModuleList<GPTNeoXLayer>;
   readonly final_layer_norm: LayerNorm;
+  readonly #config: GPTNeoXConfig;
 
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Fields = {}) {
+  constructor(config: GPTNeoXConfig) {
     super();
-    const config = gptNeoXConfig(fields);
     const { vocab_size, hidden_size, num_hidden_layers, hidden_dropout } = config;
-    this.config = config;
+    this.#config = config;
     this.embed_in = new Embedding(vocab_size, hidden_size, normal(0, config.initializer_range));
     this.emb_dropout = new Dropout(hidden_dropout);
     this.layers = new ModuleList(Array.from({ length: num_hidden_layers }, () => new GPTNeoXLayer(config)));
     this.final_layer_norm = new LayerNorm(hidden_size, config.layer_norm_eps);
-  }
-
-  /** Names of these parameters in Hugging Face's files. */
-  get stateNaming(): StateNaming {
-    return gptNeoXNaming(true);
-  }
-
-  get configJson(): NamedState["configJson"] {
-    return gptNeoXConfigJson(this.config, "Model");
-  }
-
-  get tensorPlan(): TensorPlan {
-    return { ...gptNeoXStackPlan(this.config), final_layer_norm: sequence({ output: "replicated" }) };
   }
 
   /**
@@ -158,8 +136,8 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const placed = placesIn("GPTNeoXModel", inputIds, places);
     const { length } = placed;
-    checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles are unlimited
-    const context = rotaryContext(ropeAngles(this.config, rotaryWidth(this.config), length), placed);
+    checkTokenIds("GPTNeoXModel", inputIds, this.#config.vocab_size, Number.POSITIVE_INFINITY, length); // angles are unlimited
+    const context = rotaryContext(ropeAngles(this.#config, rotaryWidth(this.#config), length), placed);
     let x = this.emb_dropout.forward(this.embed_in.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
     return this.final_layer_norm.forward(x); // [B, T, D]
@@ -168,28 +146,19 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
 
 const gptNeoX: CausalFamily<GPTNeoXConfig> = {
   prefix: "gpt_neox",
+  configOf: gptNeoXConfig,
+  build: (config) => new GPTNeoXModel(config),
+  words: "embed_in",
   maxPositions: longestContext,
   plan: gptNeoXStackPlan,
-  naming: gptNeoXNaming,
-  configJson: (config) => gptNeoXConfigJson(config, "ForCausalLM"),
+  // Old files have masks and frequencies as buffers, and an output layer `embed_out`.
+  buffers: [/\.attention\.(bias|masked_bias)$/, /rotary_emb\.inv_freq$/],
+  renamed: [[/^embed_out\./, "lm_head."]],
+  configJson: gptNeoXConfigJson,
 };
 
 /** GPT-NeoX for causal language modelling. */
-export class GPTNeoXForCausalLM extends CausalLanguageModel<GPTNeoXConfig> {
-  readonly gpt_neox: GPTNeoXModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Fields = {}) {
-    super(gptNeoX, gptNeoXConfig(fields));
-    this.gpt_neox = new GPTNeoXModel(this.config);
-    this.lm_head = this.headOver(this.gpt_neox.embed_in);
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.gpt_neox.forward(inputIds, places);
-  }
-}
+export class GPTNeoXForCausalLM extends ofFamily(CausalLanguageModel<GPTNeoXConfig>, gptNeoX) {}
 
 function linear(
   { initializer_range }: GPTNeoXConfig,

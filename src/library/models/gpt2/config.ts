@@ -1,6 +1,7 @@
 import { type ActivationName, activations } from "../../../compute/nn/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import { depth, isConfigFile, refuseUnknownFields } from "../config-fields.ts";
+import type { NamedState } from "../weights.ts";
 
 /**
  * A GPT-2, by the field names of Hugging Face's config.json, so that a model folder's file is the configuration.
@@ -119,4 +120,14 @@ function check(field: string, holds: boolean, expected: string, got: unknown): v
       fields: { field, got },
     },
   );
+}
+
+const END_OF_TEXT = 50256;
+
+/** The config.json of a folder that `transformers` reads as this model. */
+export function gpt2ConfigJson(config: GPT2Config, suffix: string): NamedState["configJson"] {
+  // Without this field, readers assume GPT-2's own end-of-text token.
+  const endOfText = config.vocab_size > END_OF_TEXT ? END_OF_TEXT : null;
+  const tokens = { bos_token_id: endOfText, eos_token_id: endOfText };
+  return { architectures: [`GPT2${suffix}`], model_type: "gpt2", ...tokens, ...config };
 }

@@ -15,16 +15,15 @@ import {
   splitHeads,
   type TensorPlan,
   type TensorSplittable,
-  type VocabularyHead,
   withPast,
 } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel, causalNaming } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { type GPT2Config, gpt2Config } from "./config.ts";
-import { gpt2ConfigJson, gpt2Naming } from "./state-dict-adapter.ts";
+import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, in a layer's halves, T come
@@ -137,11 +136,11 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
 
   /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
-    return gpt2Naming(true);
+    return causalNaming(gpt2, true);
   }
 
   get configJson(): NamedState["configJson"] {
-    return gpt2ConfigJson(this.config, "GPT2Model");
+    return gpt2ConfigJson(this.config, "Model");
   }
 
   get tensorPlan(): TensorPlan {
@@ -168,27 +167,23 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
 
 const gpt2: CausalFamily<GPT2Config> = {
   prefix: "transformer",
+  configOf: gpt2Config,
+  build: (config) => new GPT2Model(config),
+  words: "wte",
   maxPositions: ({ n_positions }) => n_positions,
   plan: gpt2StackPlan,
-  naming: gpt2Naming,
-  configJson: (config) => gpt2ConfigJson(config, "GPT2LMHeadModel"),
+  buffers: [/^h\.\d+\.attn\.(bias|masked_bias)$/], // the causal mask, in old files
+  configJson: (config) => gpt2ConfigJson(config, "LMHeadModel"),
 };
 
+type GPT2Fields = Partial<GPT2Config>;
+
 /** GPT-2 for causal language modelling. */
-export class GPT2LMHeadModel extends CausalLanguageModel<GPT2Config> {
-  readonly transformer: GPT2Model;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Partial<GPT2Config> = {}) {
-    super(gpt2, gpt2Config(fields));
-    this.transformer = new GPT2Model(this.config);
-    this.lm_head = this.headOver(this.transformer.wte);
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.transformer.forward(inputIds, places);
-  }
+export class GPT2LMHeadModel extends ofFamily<typeof gpt2, CausalLanguageModel<GPT2Config>, GPT2Fields>(
+  CausalLanguageModel,
+  gpt2,
+) {
+  declare readonly transformer: GPT2Model;
 }
 
 // Radford et al. 2019 §2.3: the 2·n_layer additions to the residual stream keep its variance.

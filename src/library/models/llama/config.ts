@@ -13,6 +13,7 @@ import {
   tokenId,
 } from "../config-fields.ts";
 import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
+import type { NamedState } from "../weights.ts";
 
 /** The families of this folder, by the `model_type` of their config.json. */
 export type LlamaType = "llama" | "mistral" | "qwen2";
@@ -165,4 +166,18 @@ export function windowOf(config: LlamaConfig, layer: number): number | undefined
       ? model_type !== "qwen2" || layer >= max_window_layers
       : layer_types[layer] === "sliding_attention";
   return slides ? sliding_window : undefined;
+}
+
+const prefixes: Readonly<Record<LlamaType, string>> = { llama: "Llama", mistral: "Mistral", qwen2: "Qwen2" };
+
+/** The config.json with which `transformers` reads a folder as this model, in the fields of its releases 4 and 5. */
+export function llamaConfigJson(config: LlamaConfig, suffix: string): NamedState["configJson"] {
+  const { rope_theta, ...scaling } = config.rope_parameters;
+  return {
+    architectures: [`${prefixes[config.model_type]}${suffix}`],
+    ...config,
+    rope_parameters: { ...config.rope_parameters },
+    rope_theta,
+    rope_scaling: scaling.rope_type === "default" ? null : { ...config.rope_parameters },
+  };
 }

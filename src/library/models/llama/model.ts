@@ -16,19 +16,18 @@ import {
   splitHeads,
   type TensorPlan,
   type TensorSplittable,
-  type VocabularyHead,
   withPast,
   zeros,
 } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel, causalNaming } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { biasesOf, type LlamaConfig, llamaConfig, windowOf } from "./config.ts";
-import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
+import { biasesOf, type LlamaConfig, llamaConfig, llamaConfigJson, windowOf } from "./config.ts";
 import { llamaStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, G key/value heads, K head width, I inner width, V vocabulary. H, G, I and, in a layer's
@@ -145,7 +144,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
 
   /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
-    return llamaNaming(true);
+    return causalNaming(llama, true);
   }
 
   get configJson(): NamedState["configJson"] {
@@ -176,27 +175,18 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
 
 const llama: CausalFamily<LlamaConfig> = {
   prefix: "model",
+  configOf: llamaConfig,
+  build: (config) => new LlamaModel(config),
+  words: "embed_tokens",
   maxPositions: longestContext,
   plan: llamaStackPlan,
-  naming: llamaNaming,
-  configJson: (config) => llamaConfigJson(config, "ForCausalLM"),
+  buffers: [/rotary_emb\.inv_freq$/], // of old files
+  configJson: llamaConfigJson,
 };
 
 /** LLaMA, Mistral or Qwen2 for causal language modelling. */
-export class LlamaForCausalLM extends CausalLanguageModel<LlamaConfig> {
-  readonly model: LlamaModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Fields = {}) {
-    super(llama, llamaConfig(fields));
-    this.model = new LlamaModel(this.config);
-    this.lm_head = this.headOver(this.model.embed_tokens);
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.model.forward(inputIds, places);
-  }
+export class LlamaForCausalLM extends ofFamily(CausalLanguageModel<LlamaConfig>, llama) {
+  declare readonly model: LlamaModel;
 }
 
 function linear(

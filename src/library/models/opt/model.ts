@@ -12,16 +12,16 @@ import {
   numPast,
   type PackedRow,
   positionsHere,
-  type VocabularyHead,
   zeros,
 } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { configJsonOf } from "../config-fields.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import { hasLastNorm, type OPTConfig, optConfig } from "./config.ts";
-import { optConfigJson, optNaming } from "./state-dict-adapter.ts";
 import { optStackPlan } from "./tensor-plan.ts";
 
 // B batch, T new positions, S positions so far, D width, E embedding width, I inner width, V vocabulary.
@@ -139,31 +139,19 @@ class OPTModel extends Module {
 
 const opt: CausalFamily<OPTConfig> = {
   prefix: "model",
+  configOf: optConfig,
+  build: (config) => new OPTModel(config),
+  words: "decoder.embed_tokens",
   maxPositions: ({ max_position_embeddings }) => max_position_embeddings,
   plan: optStackPlan,
-  naming: optNaming,
-  configJson: optConfigJson,
+  configJson: (config) => configJsonOf(config, "opt", "OPTForCausalLM"),
 };
 
 /**
  * OPT for causal language modelling. Padding does not count in positions.
  * @see Zhang et al. 2022, https://arxiv.org/abs/2205.01068
  */
-export class OPTForCausalLM extends CausalLanguageModel<OPTConfig> {
-  readonly model: OPTModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(opt, optConfig(fields));
-    this.model = new OPTModel(this.config);
-    this.lm_head = this.headOver(this.model.decoder.embed_tokens);
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.model.forward(inputIds, places);
-  }
-}
+export class OPTForCausalLM extends ofFamily(CausalLanguageModel<OPTConfig>, opt) {}
 
 /** Positions without padding, from 0; −1 at padding: [B, S] → [B, T]. */
 function positionsAmong(attentionMask: Tensor, length: number): Tensor {
