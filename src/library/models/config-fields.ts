@@ -247,6 +247,15 @@ export function checkField(
   );
 }
 
+/** @throws {TroupeError} `MODEL_CONFIG` unless the heads divide the width */
+export function checkHeads(
+  where: string,
+  { hidden_size: width, num_attention_heads: heads }: { hidden_size: number; num_attention_heads: number },
+): void {
+  const isMultiple = width % heads === 0;
+  checkField(where, "hidden_size", isMultiple, `a multiple of num_attention_heads = ${heads}`, width);
+}
+
 /** The config.json with which `transformers` reads a folder as `architecture`. */
 export function configJsonOf(
   config: Readonly<Record<string, ConfigField>>,

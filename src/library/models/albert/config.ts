@@ -1,5 +1,13 @@
-import { checkHeads, decoderSwitches, encoderFields } from "../bert/config.ts";
-import { type ConfigOf, checkField, depth, probability, readConfig, size } from "../config-fields.ts";
+import { decoderSwitches, encoderFields } from "../bert/config.ts";
+import {
+  type ConfigOf,
+  checkField,
+  checkHeads,
+  depth,
+  probability,
+  readConfig,
+  size,
+} from "../config-fields.ts";
 
 const albertFields = {
   ...encoderFields,

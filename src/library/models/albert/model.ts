@@ -1,6 +1,6 @@
 import { LayerNorm, Linear, type Parameter, zeros } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { encoderNaming } from "../bert/state-dict-adapter.ts";
+import { encoderNaming } from "../bert/config.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { initOf } from "../encoder-parts.ts";
 import { ofFamily } from "../of-family.ts";

@@ -15,9 +15,8 @@ import { shiftRight } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { type BartConfig, bartConfig } from "./config.ts";
+import { type BartConfig, bartConfig, bartConfigJson, bartNaming } from "./config.ts";
 import { BartDecoder, BartEncoder, wordsOf } from "./stacks.ts";
-import { bartConfigJson, bartNaming } from "./state-dict-adapter.ts";
 import { bartPlan } from "./tensor-plan.ts";
 
 /** Rows to read, and their targets. */

@@ -3,6 +3,7 @@ import {
   type ConfigOf,
   type ConfigRules,
   checkField,
+  checkHeads,
   depth,
   flag,
   labelNames,
@@ -15,6 +16,7 @@ import {
   tokenId,
 } from "../config-fields.ts";
 import type { ProblemType } from "../heads/index.ts";
+import type { StateNaming } from "../weights.ts";
 
 /** Common fields of all encoders like BERT, by Hugging Face's names, with BERT base's values. */
 export const encoderFields = {
@@ -75,17 +77,20 @@ export function bertConfig(
   return config;
 }
 
-/** @throws {TroupeError} `MODEL_CONFIG` unless the heads divide the width */
-export function checkHeads(
-  where: string,
-  config: { readonly hidden_size: number; readonly num_attention_heads: number },
-): void {
-  const { hidden_size: width, num_attention_heads: heads } = config;
-  checkField(
-    where,
-    "hidden_size",
-    width % heads === 0,
-    `a multiple of num_attention_heads = ${heads}`,
-    width,
-  );
+/**
+ * Names of parameters in files of BERT's families. Old files have positions as a buffer, a tied output layer, and norms as `gamma`
+ * and `beta`.
+ * @param prefix - of the encoder: "bert."
+ * @param tied - names of output layers that are the embedding
+ */
+export function encoderNaming(prefix: string, tied: readonly string[]): StateNaming {
+  return {
+    prefix,
+    ignored: [/^embeddings\.(position_ids|token_type_ids)$/, ...tied.map((name) => new RegExp(`^${name}$`))],
+    renamed: [
+      [/\.gamma$/, ".weight"],
+      [/\.beta$/, ".bias"],
+    ],
+    head: { outsidePrefix: true, names: [/^pooler\./] },
+  };
 }

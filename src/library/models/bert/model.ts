@@ -1,5 +1,6 @@
 import { crossEntropy } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
+import { configJsonOf } from "../config-fields.ts";
 import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import {
@@ -10,10 +11,9 @@ import {
   type TextEncoderFamily,
   TokenClassifier,
 } from "../text-encoder/index.ts";
-import { type BertConfig, bertConfig } from "./config.ts";
+import { type BertConfig, bertConfig, encoderNaming } from "./config.ts";
 import { BertModel } from "./encoder.ts";
 import { MaskedWords, PretrainingHeads } from "./heads.ts";
-import { encoderConfigJson, encoderNaming } from "./state-dict-adapter.ts";
 import { encoderPlan } from "./tensor-plan.ts";
 
 const bert: TextEncoderFamily<BertConfig> = {
@@ -24,7 +24,7 @@ const bert: TextEncoderFamily<BertConfig> = {
   dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
   plan: encoderPlan,
   naming: (tied) => encoderNaming("bert.", tied),
-  configJson: (config, architecture) => encoderConfigJson(config, "bert", architecture),
+  configJson: (config, architecture) => configJsonOf(config, "bert", architecture),
 };
 
 type Fields = Readonly<Record<string, unknown>>;

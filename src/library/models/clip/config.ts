@@ -1,7 +1,7 @@
 import {
   activation,
   type ConfigOf,
-  checkField,
+  checkHeads,
   depth,
   isConfigFile,
   number,
@@ -85,18 +85,7 @@ export function clipConfig(given: Given = {}): ClipConfig {
     visionFields,
     (given.vision_config ?? {}) as Given,
   );
-  for (const [where, tower] of [
-    ["CLIPTextConfig", text_config],
-    ["CLIPVisionConfig", vision_config],
-  ] as const) {
-    const { hidden_size: width, num_attention_heads: heads } = tower;
-    checkField(
-      where,
-      "hidden_size",
-      width % heads === 0,
-      `a multiple of num_attention_heads = ${heads}`,
-      width,
-    );
-  }
+  checkHeads("CLIPTextConfig", text_config);
+  checkHeads("CLIPVisionConfig", vision_config);
   return { ...own, text_config, vision_config };
 }

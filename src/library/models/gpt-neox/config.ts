@@ -1,7 +1,7 @@
 import {
   activation,
   type ConfigOf,
-  checkField,
+  checkHeads,
   configJsonOf,
   depth,
   flag,
@@ -54,13 +54,7 @@ export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GP
     given,
   );
   const { hidden_size: width, num_attention_heads: heads, max_position_embeddings: maxPositions } = read;
-  checkField(
-    where,
-    "hidden_size",
-    width % heads === 0,
-    `a multiple of num_attention_heads = ${heads}`,
-    width,
-  );
+  checkHeads(where, read);
   const { rotary_pct: partial_rotary_factor, rotary_emb_base: rope_theta } = given;
   const told = { partial_rotary_factor, rope_theta, ...given };
   const rope_parameters = ropeOf(where, told, { maxPositions, headWidth: width / heads, partial: 0.25 });

@@ -1,4 +1,6 @@
+import { encoderNaming } from "../bert/config.ts";
 import { BertForMaskedLM, BertForPreTraining } from "../bert/model.ts";
+import { configJsonOf } from "../config-fields.ts";
 import { ofFamily } from "../of-family.ts";
 import {
   QuestionAnswerer,
@@ -8,7 +10,6 @@ import {
 } from "../text-encoder/index.ts";
 import { type MegatronBertConfig, megatronBertConfig } from "./config.ts";
 import { megatronBertModel } from "./encoder.ts";
-import { megatronBertConfigJson, megatronBertNaming } from "./state-dict-adapter.ts";
 import { megatronBertPlan } from "./tensor-plan.ts";
 
 const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
@@ -18,8 +19,9 @@ const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
   build: megatronBertModel,
   dropoutOf: (config) => config.hidden_dropout_prob,
   plan: megatronBertPlan,
-  naming: megatronBertNaming,
-  configJson: megatronBertConfigJson,
+  naming: (tied) => encoderNaming("bert.", tied),
+  configJson: ({ classifier_dropout: _, ...config }, architecture) =>
+    configJsonOf(config, "megatron-bert", architecture),
 };
 
 /** Megatron's BERT for masked language modelling. */

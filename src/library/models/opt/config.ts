@@ -1,7 +1,7 @@
 import {
   activation,
   type ConfigOf,
-  checkField,
+  checkHeads,
   depth,
   flag,
   positive,
@@ -53,15 +53,8 @@ export type OPTConfig = ConfigOf<typeof optFields> & { readonly word_embed_proj_
 export function optConfig(given: Readonly<Record<string, unknown>> = {}): OPTConfig {
   const where = "OPTConfig";
   const read = readConfig({ where, modelType: "opt" }, optFields, given);
-  const { hidden_size: width, num_attention_heads: heads } = read;
-  checkField(
-    where,
-    "hidden_size",
-    width % heads === 0,
-    `a multiple of num_attention_heads = ${heads}`,
-    width,
-  );
-  return { ...read, word_embed_proj_dim: read.word_embed_proj_dim ?? width };
+  checkHeads(where, read);
+  return { ...read, word_embed_proj_dim: read.word_embed_proj_dim ?? read.hidden_size };
 }
 
 /** Whether there is a norm after all layers. */

@@ -1,8 +1,9 @@
 import { positionsIn } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
+import { encoderNaming } from "../bert/config.ts";
 import { BertModel } from "../bert/encoder.ts";
-import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
 import { encoderPlan } from "../bert/tensor-plan.ts";
+import { configJsonOf } from "../config-fields.ts";
 import { rowLoss } from "../heads/index.ts";
 import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
@@ -45,7 +46,7 @@ export function robertaFamily({
     dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
     plan: encoderPlan,
     naming: (tied) => encoderNaming(`${prefix}.`, tied),
-    configJson: (config, name) => encoderConfigJson(config, modelType, name),
+    configJson: (config, name) => configJsonOf(config, modelType, name),
   };
 }
 

@@ -17,9 +17,8 @@ import { shiftRight } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { type T5Config, t5Config } from "./config.ts";
+import { type T5Config, t5Config, t5ConfigJson, t5Naming } from "./config.ts";
 import { T5DecoderBlock, T5EncoderBlock, type T5Stream } from "./layers.ts";
-import { t5ConfigJson, t5Naming } from "./state-dict-adapter.ts";
 import { t5Plan } from "./tensor-plan.ts";
 
 // B batch, S positions of the encoder, T of the decoder, D width, V vocabulary.

@@ -10,14 +10,13 @@ import {
   type TensorPlan,
 } from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
-import { numLabels } from "../config-fields.ts";
+import { configJsonOf, numLabels } from "../config-fields.ts";
 import { EncoderIntermediate, EncoderSelfAttention, initOf, linear, PlainOutput } from "../encoder-parts.ts";
 import { type Reads, readOfEach, rowLoss } from "../heads/index.ts";
 import { checkPixels } from "../pixels.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { both, type ViTConfig, vitConfig } from "./config.ts";
-import { vitConfigJson, vitNaming } from "./state-dict-adapter.ts";
+import { both, type ViTConfig, vitConfig, vitNaming } from "./config.ts";
 import { vitPlan } from "./tensor-plan.ts";
 
 // B pictures, C channels, P patches, D width, I inner width.
@@ -170,7 +169,7 @@ export class ViTForImageClassification extends Module implements TaskModel {
   }
 
   get configJson(): NamedState["configJson"] {
-    return vitConfigJson(this.config);
+    return configJsonOf(this.config, "vit", "ViTForImageClassification");
   }
 
   get tensorPlan(): TensorPlan {

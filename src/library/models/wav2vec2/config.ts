@@ -1,8 +1,8 @@
-import { checkHeads } from "../bert/config.ts";
 import {
   activation,
   type ConfigOf,
   checkField,
+  checkHeads,
   depth,
   type Field,
   flag,
@@ -16,6 +16,7 @@ import {
   sizes,
   tokenId,
 } from "../config-fields.ts";
+import type { StateNaming } from "../weights.ts";
 
 /** Common fields of wav2vec 2 and data2vec's audio model, by Hugging Face's names in config.json. */
 export const speechFields = {
@@ -169,5 +170,24 @@ function count(value: number): Field<number> {
     default: value,
     expected: "a whole number ≥ 0",
     holds: (given) => Number.isSafeInteger(given) && (given as number) >= 0,
+  };
+}
+
+/**
+ * Names of speech models' parameters in files; torch's older weight norm has `weight_g` and `weight_v`.
+ * @param ignored - other entries of files; default: the parts for pre-training only
+ */
+export function speechNaming(
+  prefix: string,
+  ignored: readonly RegExp[] = [/^(quantizer|project_q|project_hid)\./],
+): StateNaming {
+  return {
+    prefix,
+    ignored,
+    renamed: [
+      [/^(encoder\.pos_conv_embed\.conv)\.weight_g$/, "$1.parametrizations.weight.original0"],
+      [/^(encoder\.pos_conv_embed\.conv)\.weight_v$/, "$1.parametrizations.weight.original1"],
+    ],
+    head: { outsidePrefix: true, names: [/^masked_spec_embed$/, /^adapter\./] },
   };
 }
