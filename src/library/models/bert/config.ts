@@ -7,15 +7,14 @@ import {
   depth,
   flag,
   labelNames,
-  oneOf,
   positive,
   probability,
   probabilityOrNull,
+  problemType,
   readConfig,
   size,
   tokenId,
 } from "../config-fields.ts";
-import type { ProblemType } from "../heads/index.ts";
 import type { StateNaming } from "../weights.ts";
 
 /** Common fields of all encoders like BERT, by Hugging Face's names, with BERT base's values. */
@@ -35,12 +34,7 @@ export const encoderFields = {
   pad_token_id: tokenId(0),
   tie_word_embeddings: flag(true),
   id2label: labelNames(),
-  problem_type: oneOf<ProblemType>(null, [
-    null,
-    "regression",
-    "single_label_classification",
-    "multi_label_classification",
-  ]),
+  problem_type: problemType(),
 } as const;
 
 const bertFields = {

@@ -1,7 +1,7 @@
 import type { Embedding, Module, TensorPlan } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import type { LabelNames } from "../config-fields.ts";
-import type { ProblemType, Reads } from "../heads/index.ts";
+import type { LabelNames, ProblemType } from "../config-fields.ts";
+import type { Reads } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 

@@ -6,14 +6,13 @@ import {
   depth,
   flag,
   labelNames,
-  oneOf,
   positive,
   probability,
+  problemType,
   readConfig,
   size,
   sizeOrPair,
 } from "../config-fields.ts";
-import type { ProblemType } from "../heads/index.ts";
 import type { StateNaming } from "../weights.ts";
 
 const vitFields = {
@@ -32,12 +31,7 @@ const vitFields = {
   num_channels: size(3),
   qkv_bias: flag(true),
   id2label: labelNames(),
-  problem_type: oneOf<ProblemType>(null, [
-    null,
-    "regression",
-    "single_label_classification",
-    "multi_label_classification",
-  ]),
+  problem_type: problemType(),
 } as const;
 
 /** A ViT by the field names of Hugging Face's config.json. */
