@@ -1,11 +1,4 @@
-import {
-  below,
-  type Embedding,
-  Module,
-  type TensorPlan,
-  VocabularyHead,
-  vocabulary,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import {
   type CausalBatch,
@@ -29,7 +22,7 @@ export interface CausalConfig {
 }
 
 /** A stack without an output layer. */
-export interface CausalStack extends Module {
+export interface CausalStack extends nn.Module {
   /** @returns [B, T, D], the input of the output layer @throws {TroupeError} `MODEL_INPUT` */
   forward(inputIds: Tensor, places: TextPlaces): Tensor;
 }
@@ -48,7 +41,7 @@ export interface CausalFamily<Config extends CausalConfig> {
   /** Longest context. */
   maxPositions(config: Config): number;
   /** Plan of the stack. */
-  plan(config: Config): TensorPlan;
+  plan(config: Config): nn.TensorPlan;
   /** Names in files, without the prefix, of entries that are no parameters. Default: none. */
   readonly buffers?: readonly RegExp[];
   /** Other spellings in files, see {@link StateNaming}. */
@@ -68,13 +61,13 @@ export function causalNaming<Config extends CausalConfig>(
 
 /** A causal stack with an output layer over its vocabulary: it predicts the next token. A family says which stack. */
 export abstract class CausalLanguageModel<Config extends CausalConfig = CausalConfig>
-  extends Module
+  extends nn.Module
   implements LanguageModel, TaskModel
 {
   readonly config: Config;
   readonly #family: CausalFamily<Config>;
   readonly #stack: CausalStack;
-  declare readonly lm_head: VocabularyHead;
+  declare readonly lm_head: nn.VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Readonly<Record<string, unknown>>, family: CausalFamily<Config>) {
@@ -82,9 +75,9 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
     this.config = family.configOf(fields);
     this.#family = family;
     this.#stack = family.build(this.config);
-    const { weight } = this.#stack.namedModules().get(family.words) as Embedding;
+    const { weight } = this.#stack.namedModules().get(family.words) as nn.Embedding;
     const [numWords = 0, width = 0] = weight.shape;
-    const head = new VocabularyHead(width, numWords, weight.init, { bias: family.headBias === true });
+    const head = new nn.VocabularyHead(width, numWords, weight.init, { bias: family.headBias === true });
     if (this.config.tie_word_embeddings) head.weight = weight;
     Object.assign(this, { [family.prefix]: this.#stack, lm_head: head }); // modules are named by their property
   }
@@ -108,8 +101,8 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
     return this.#family.configJson(this.config, "ForCausalLM");
   }
 
-  get tensorPlan(): TensorPlan {
-    return { ...below(this.#family.prefix, this.#family.plan(this.config)), lm_head: vocabulary() };
+  get tensorPlan(): nn.TensorPlan {
+    return { ...nn.below(this.#family.prefix, this.#family.plan(this.config)), lm_head: nn.vocabulary() };
   }
 
   override forward(inputIds: Tensor, asked: TextPlaces & TextTargets): Loss;

@@ -1,14 +1,4 @@
-import {
-  type Embedding,
-  Module,
-  madeOnce,
-  normal,
-  Parameter,
-  paddingMask,
-  type TensorPlan,
-  VocabularyHead,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import { shiftRight } from "../shift-right.ts";
@@ -33,9 +23,9 @@ export type Seq2SeqBatch = {
   readonly decoderAttentionMask?: Tensor | undefined;
 };
 
-class BartModel extends Module {
+class BartModel extends nn.Module {
   /** Unused if the stacks have their own embeddings; kept for files. */
-  readonly shared: Embedding;
+  readonly shared: nn.Embedding;
   readonly encoder: BartEncoder;
   readonly decoder: BartDecoder;
   readonly #config: BartConfig;
@@ -49,9 +39,11 @@ class BartModel extends Module {
   }
 
   override forward({ inputIds, attentionMask, decoderAttentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
-    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
-    const own = decoderAttentionMask && paddingMask(decoderAttentionMask); // [B, 1, 1, T]
-    const [source] = madeOnce(this, () => [this.encoder.forward(this.#words(this.encoder, inputIds), mask)]); // [B, S, D]
+    const mask = attentionMask && nn.paddingMask(attentionMask); // [B, 1, 1, S]
+    const own = decoderAttentionMask && nn.paddingMask(decoderAttentionMask); // [B, 1, 1, T]
+    const [source] = nn.madeOnce(this, () => [
+      this.encoder.forward(this.#words(this.encoder, inputIds), mask),
+    ]); // [B, S, D]
     const words = this.#words(this.decoder, written);
     return this.decoder.forward(words, source as Tensor, { own, source: mask }); // [B, T, D]
   }
@@ -70,22 +62,22 @@ class BartModel extends Module {
  * @see Lewis et al. 2019, https://arxiv.org/abs/1910.13461
  * @see Roller et al. 2020, https://arxiv.org/abs/2004.13637
  */
-export class BartForConditionalGeneration extends Module implements TaskModel {
+export class BartForConditionalGeneration extends nn.Module implements TaskModel {
   readonly config: BartConfig;
   /** Added to the logits; not trained. */
-  readonly final_logits_bias: Parameter;
+  readonly final_logits_bias: nn.Parameter;
   readonly model: BartModel;
-  readonly lm_head: VocabularyHead;
+  readonly lm_head: nn.VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
     super();
     this.config = bartConfig(fields);
     const { vocab_size, d_model, init_std, tie_word_embeddings } = this.config;
-    this.final_logits_bias = new Parameter([1, vocab_size], zeros);
+    this.final_logits_bias = new nn.Parameter([1, vocab_size], nn.zeros);
     this.final_logits_bias.trainable = false;
     this.model = new BartModel(this.config);
-    this.lm_head = new VocabularyHead(d_model, vocab_size, normal(0, init_std));
+    this.lm_head = new nn.VocabularyHead(d_model, vocab_size, nn.normal(0, init_std));
     if (tie_word_embeddings) this.lm_head.weight = this.model.shared.weight;
   }
 
@@ -97,7 +89,7 @@ export class BartForConditionalGeneration extends Module implements TaskModel {
     return bartConfigJson(this.config);
   }
 
-  get tensorPlan(): TensorPlan {
+  get tensorPlan(): nn.TensorPlan {
     return bartPlan(this.config);
   }
 

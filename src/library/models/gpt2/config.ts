@@ -1,41 +1,31 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  flag,
-  positive,
-  probability,
-  readConfig,
-  size,
-  sizeOrNull,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, readConfig } from "../config-fields.ts";
 import type { NamedState } from "../weights.ts";
 
 /** GPT-2 small, with the published dropout of 0.1. */
 const gpt2Fields = {
-  vocab_size: size(50257),
+  vocab_size: field.size(50257),
   /** Longest context. */
-  n_positions: size(1024),
+  n_positions: field.size(1024),
   /** Width D of the residual stream. */
-  n_embd: size(768),
-  n_layer: depth(12),
-  n_head: size(12),
+  n_embd: field.size(768),
+  n_layer: field.depth(12),
+  n_head: field.size(12),
   /** Width of the feed-forward layer; null for 4 × n_embd. */
-  n_inner: sizeOrNull(),
-  activation_function: activation("gelu_new"),
-  resid_pdrop: probability(0.1),
-  embd_pdrop: probability(0.1),
-  attn_pdrop: probability(0.1),
-  layer_norm_epsilon: positive(1e-5),
+  n_inner: field.sizeOrNull(),
+  activation_function: field.activation("gelu_new"),
+  resid_pdrop: field.probability(0.1),
+  embd_pdrop: field.probability(0.1),
+  attn_pdrop: field.probability(0.1),
+  layer_norm_epsilon: field.positive(1e-5),
   /** Standard deviation of the initial weights. */
-  initializer_range: positive(0.02),
+  initializer_range: field.positive(0.02),
   /** Whether scores are divided by √(head width). */
-  scale_attn_weights: flag(true),
+  scale_attn_weights: field.flag(true),
   /** Whether layer i divides its scores by i + 1 as well. */
-  scale_attn_by_inverse_layer_idx: flag(false),
+  scale_attn_by_inverse_layer_idx: field.flag(false),
   /** Whether the output layer is the token embedding. */
-  tie_word_embeddings: flag(true),
+  tie_word_embeddings: field.flag(true),
 } as const;
 
 /**

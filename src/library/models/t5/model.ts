@@ -1,16 +1,4 @@
-import {
-  Dropout,
-  Embedding,
-  Module,
-  ModuleList,
-  madeOnce,
-  normal,
-  numPast,
-  paddingMask,
-  RMSNorm,
-  type TensorPlan,
-  VocabularyHead,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import { shiftRight } from "../shift-right.ts";
@@ -24,19 +12,19 @@ import { t5Plan } from "./tensor-plan.ts";
 // B batch, S positions of the encoder, T of the decoder, D width, V vocabulary.
 
 /** Common base of both stacks. */
-abstract class T5Stack<Block extends Module> extends Module {
-  readonly dropout: Dropout;
-  readonly block: ModuleList<Block>;
-  readonly final_layer_norm: RMSNorm;
+abstract class T5Stack<Block extends nn.Module> extends nn.Module {
+  readonly dropout: nn.Dropout;
+  readonly block: nn.ModuleList<Block>;
+  readonly final_layer_norm: nn.RMSNorm;
   /** After the norm; Hugging Face uses one dropout at both ends. */
-  readonly final_dropout: Dropout;
+  readonly final_dropout: nn.Dropout;
 
   constructor(config: T5Config, blocks: readonly Block[]) {
     super();
-    this.dropout = new Dropout(config.dropout_rate);
-    this.block = new ModuleList(blocks);
-    this.final_layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
-    this.final_dropout = new Dropout(config.dropout_rate);
+    this.dropout = new nn.Dropout(config.dropout_rate);
+    this.block = new nn.ModuleList(blocks);
+    this.final_layer_norm = new nn.RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.final_dropout = new nn.Dropout(config.dropout_rate);
   }
 
   protected begin(embedded: Tensor): T5Stream {
@@ -86,7 +74,7 @@ class T5Decoder extends T5Stack<T5DecoderBlock> {
     masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
   ): Tensor {
     let stream = this.begin(embedded);
-    const places = { length: embedded.shape[1] ?? 0, first: numPast() };
+    const places = { length: embedded.shape[1] ?? 0, first: nn.numPast() };
     for (const block of this.block) stream = block.forward(stream, places, states, masks);
     return this.end(stream);
   }
@@ -110,12 +98,12 @@ export type T5Batch = {
  * T5 for text generation from a text. Parameters have Hugging Face's names.
  * @see Raffel et al. 2020, https://arxiv.org/abs/1910.10683
  */
-export class T5ForConditionalGeneration extends Module implements TaskModel {
+export class T5ForConditionalGeneration extends nn.Module implements TaskModel {
   readonly config: T5Config;
-  readonly shared: Embedding;
+  readonly shared: nn.Embedding;
   readonly encoder: T5Encoder;
   readonly decoder: T5Decoder;
-  readonly lm_head: VocabularyHead;
+  readonly lm_head: nn.VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
@@ -123,10 +111,10 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     const config = t5Config(fields);
     const { vocab_size, d_model, initializer_factor, tie_word_embeddings } = config;
     this.config = config;
-    this.shared = new Embedding(vocab_size, d_model, normal(0, initializer_factor));
+    this.shared = new nn.Embedding(vocab_size, d_model, nn.normal(0, initializer_factor));
     this.encoder = new T5Encoder(config);
     this.decoder = new T5Decoder(config);
-    this.lm_head = new VocabularyHead(d_model, vocab_size, normal(0, initializer_factor));
+    this.lm_head = new nn.VocabularyHead(d_model, vocab_size, nn.normal(0, initializer_factor));
     if (tie_word_embeddings) this.lm_head.weight = this.shared.weight;
   }
 
@@ -139,7 +127,7 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     return t5ConfigJson(this.config, "T5ForConditionalGeneration");
   }
 
-  get tensorPlan(): TensorPlan {
+  get tensorPlan(): nn.TensorPlan {
     return t5Plan(this.config);
   }
 
@@ -153,9 +141,9 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     for (const ids of [inputIds, decoderIds])
       checkTokenIds("T5", ids, this.config.vocab_size, Number.POSITIVE_INFINITY);
     const targets = labels && targetsOf("T5", decoderIds, { targets: labels });
-    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
-    const own = decoderAttentionMask && paddingMask(decoderAttentionMask); // [B, 1, 1, T]
-    const [states] = madeOnce(this, () => [this.encoder.forward(this.shared.forward(inputIds), mask)]); // [B, S, D]
+    const mask = attentionMask && nn.paddingMask(attentionMask); // [B, 1, 1, S]
+    const own = decoderAttentionMask && nn.paddingMask(decoderAttentionMask); // [B, 1, 1, T]
+    const [states] = nn.madeOnce(this, () => [this.encoder.forward(this.shared.forward(inputIds), mask)]); // [B, S, D]
     const hidden = this.decoder.forward(this.shared.forward(decoderIds), states as Tensor, {
       own,
       states: mask,

@@ -1,37 +1,24 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  checkHeads,
-  depth,
-  flag,
-  labelNames,
-  positive,
-  probability,
-  problemType,
-  readConfig,
-  size,
-  sizeOrPair,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, checkHeads, readConfig } from "../config-fields.ts";
 import type { StateNaming } from "../weights.ts";
 
 const vitFields = {
-  hidden_size: size(768),
-  num_hidden_layers: depth(12),
-  num_attention_heads: size(12),
-  intermediate_size: size(3072),
-  hidden_act: activation("gelu"),
-  hidden_dropout_prob: probability(0),
-  attention_probs_dropout_prob: probability(0),
-  initializer_range: positive(0.02),
-  layer_norm_eps: positive(1e-12),
+  hidden_size: field.size(768),
+  num_hidden_layers: field.depth(12),
+  num_attention_heads: field.size(12),
+  intermediate_size: field.size(3072),
+  hidden_act: field.activation("gelu"),
+  hidden_dropout_prob: field.probability(0),
+  attention_probs_dropout_prob: field.probability(0),
+  initializer_range: field.positive(0.02),
+  layer_norm_eps: field.positive(1e-12),
   /** Pixels, or height and width if they differ. */
-  image_size: sizeOrPair(224),
-  patch_size: sizeOrPair(16),
-  num_channels: size(3),
-  qkv_bias: flag(true),
-  id2label: labelNames(),
-  problem_type: problemType(),
+  image_size: field.sizeOrPair(224),
+  patch_size: field.sizeOrPair(16),
+  num_channels: field.size(3),
+  qkv_bias: field.flag(true),
+  id2label: field.labelNames(),
+  problem_type: field.problemType(),
 } as const;
 
 /** A ViT by the field names of Hugging Face's config.json. */
