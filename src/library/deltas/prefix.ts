@@ -5,6 +5,7 @@ import type { PrefixedAttention, PrefixedStack } from "../models/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { amongFamilies, peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";
+import { Prompt } from "./soft-prompt.ts";
 
 /** Options of {@link prefix} tuning. */
 export interface PrefixOptions {
@@ -22,18 +23,7 @@ export interface PrefixOptions {
 }
 
 /** Trained keys and values of the virtual tokens in every layer. */
-class PlainTable extends nn.Module implements nn.PrefixTable {
-  readonly prompt_embeddings: nn.Parameter;
-
-  constructor(numTokens: number, width: number) {
-    super();
-    this.prompt_embeddings = new nn.Parameter([numTokens, width], nn.normal(0, 1));
-  }
-
-  override forward(): Tensor {
-    return this.prompt_embeddings.tensor;
-  }
-
+class PlainTable extends Prompt implements nn.PrefixTable {
   part(layerIndex: number, width: number): Tensor {
     return this.prompt_embeddings.tensor.narrow(1, layerIndex * width, width);
   }

@@ -23,7 +23,7 @@ export interface SoftPromptOptions {
 }
 
 /** Trained vectors. */
-class Prompt extends nn.Module {
+export class Prompt extends nn.Module {
   readonly prompt_embeddings: nn.Parameter;
 
   constructor(numTokens: number, width: number) {

@@ -1,6 +1,6 @@
 export * from "./albert/model.ts";
 export { autoModel, hasModel, taskOf } from "./auto-model.ts";
-export { BartForConditionalGeneration, type Seq2SeqBatch } from "./bart/model.ts";
+export { BartForConditionalGeneration } from "./bart/model.ts";
 export {
   BertForMaskedLM,
   BertForPreTraining,
@@ -68,10 +68,10 @@ export {
   RobertaForTokenClassification,
 } from "./roberta/model.ts";
 export type { RopeParameters } from "./rope-parameters.ts";
-export { shiftRight } from "./shift-right.ts";
+export { type Seq2SeqBatch, type Seq2SeqBatch as T5Batch, shiftRight } from "./shift-right.ts";
 export { encoderSizes } from "./size-names.ts";
 export { type T5Config, t5Config } from "./t5/config.ts";
-export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
+export { T5ForConditionalGeneration } from "./t5/model.ts";
 export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
 export type { SpeechConfig, Wav2Vec2Config } from "./wav2vec2/config.ts";

@@ -67,9 +67,7 @@ class AlbertLayerGroup extends nn.Module {
 
   constructor(config: AlbertConfig) {
     super();
-    this.albert_layers = new nn.ModuleList(
-      Array.from({ length: config.inner_group_num }, () => new AlbertLayer(config)),
-    );
+    this.albert_layers = nn.ModuleList.of(config.inner_group_num, () => new AlbertLayer(config));
   }
 
   override forward(x: Tensor, mask?: Tensor): Tensor {

@@ -1,27 +1,12 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
-import { shiftRight } from "../shift-right.ts";
+import { decoderInput, type Seq2SeqBatch } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type BartConfig, bartConfig, bartConfigJson, bartNaming } from "./config.ts";
 import { BartDecoder, BartEncoder, wordsOf } from "./stacks.ts";
 import { bartPlan } from "./tensor-plan.ts";
-
-/** Rows to read, and their targets. */
-export type Seq2SeqBatch = {
-  /** [B, S], int64. */
-  readonly inputIds: Tensor;
-  /** [B, S], 0 at padding. */
-  readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64: targets; −100 is left out of the loss. */
-  readonly labels?: Tensor | undefined;
-  /** [B, T], int64: the decoder's input. Default: the labels, shifted by one. */
-  readonly decoderInputIds?: Tensor | undefined;
-  /** [B, T], 0 at the decoder's padding. */
-  readonly decoderAttentionMask?: Tensor | undefined;
-};
 
 class BartModel extends nn.Module {
   /** Unused if the stacks have their own embeddings; kept for files. */
@@ -98,22 +83,16 @@ export class BartForConditionalGeneration extends nn.Module implements TaskModel
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(batch: Seq2SeqBatch): ModelOutputs {
-    const hidden = this.model.forward(batch, this.#written(batch)); // [B, T, D]
+    const { decoder_start_token_id: start, pad_token_id: padding } = this.config;
+    const written = decoderInput("BartForConditionalGeneration", batch, {
+      start: Number(start),
+      padding: Number(padding),
+      hint: "generation starts with decoder_start_token_id",
+    });
+    const hidden = this.model.forward(batch, written); // [B, T, D]
     const offsets = this.final_logits_bias.tensor.view([-1]); // [V]
     const { labels } = batch;
     if (labels === undefined) return { logits: this.lm_head.forward(hidden, { offsets }) };
     return { loss: this.lm_head.forward(hidden, { offsets, targets: labels }) };
-  }
-
-  #written({ labels, decoderInputIds }: Seq2SeqBatch): Tensor {
-    if (decoderInputIds !== undefined) return decoderInputIds;
-    const { decoder_start_token_id: start, pad_token_id: padding } = this.config;
-    if (labels !== undefined) return shiftRight(labels, Number(start), Number(padding));
-    throw new TroupeError("MODEL_INPUT", {
-      where: "BartForConditionalGeneration",
-      expected: "labels or decoderInputIds",
-      got: "neither",
-      hint: "generation starts with decoder_start_token_id",
-    });
   }
 }

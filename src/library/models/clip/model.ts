@@ -75,9 +75,7 @@ class ClipEncoder extends nn.Module {
   constructor(config: ClipTowerConfig) {
     super();
     this.start = new nn.Identity();
-    this.layers = new nn.ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new ClipEncoderLayer(config)),
-    );
+    this.layers = nn.ModuleList.of(config.num_hidden_layers, () => new ClipEncoderLayer(config));
   }
 
   override forward(x: Tensor, seen: AttentionRequest, carried?: Tensor): Carrying {

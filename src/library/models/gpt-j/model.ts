@@ -101,7 +101,7 @@ class GPTJModel extends nn.Module {
     super();
     this.wte = new nn.Embedding(config.vocab_size, config.n_embd, nn.normal(0, config.initializer_range));
     this.drop = new nn.Dropout(config.embd_pdrop);
-    this.h = new nn.ModuleList(Array.from({ length: config.n_layer }, () => new GPTJBlock(config)));
+    this.h = nn.ModuleList.of(config.n_layer, () => new GPTJBlock(config));
     this.ln_f = new nn.LayerNorm(config.n_embd, config.layer_norm_epsilon);
     this.#config = config;
   }

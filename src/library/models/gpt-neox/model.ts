@@ -112,9 +112,7 @@ class GPTNeoXModel extends nn.Module {
     this.#config = config;
     this.embed_in = new nn.Embedding(vocab_size, hidden_size, nn.normal(0, config.initializer_range));
     this.emb_dropout = new nn.Dropout(hidden_dropout);
-    this.layers = new nn.ModuleList(
-      Array.from({ length: num_hidden_layers }, () => new GPTNeoXLayer(config)),
-    );
+    this.layers = nn.ModuleList.of(num_hidden_layers, () => new GPTNeoXLayer(config));
     this.final_layer_norm = new nn.LayerNorm(hidden_size, config.layer_norm_eps);
   }
 

@@ -110,9 +110,7 @@ export class GPT2Model extends nn.Module implements NamedState, nn.TensorSplitta
     this.wte = new nn.Embedding(config.vocab_size, config.n_embd, init);
     this.wpe = new nn.Embedding(config.n_positions, config.n_embd, init);
     this.drop = new nn.Dropout(config.embd_pdrop);
-    this.h = new nn.ModuleList(
-      Array.from({ length: config.n_layer }, (_, layer) => new GPT2Block(config, layer)),
-    );
+    this.h = nn.ModuleList.of(config.n_layer, (layer) => new GPT2Block(config, layer));
     this.ln_f = new nn.LayerNorm(config.n_embd, config.layer_norm_epsilon);
   }
 

@@ -97,9 +97,7 @@ export class GPT2MoELMHeadModel extends nn.Module implements LanguageModel, nn.T
     this.wte = new nn.Embedding(config.vocab_size, config.n_embd, init);
     this.wpe = new nn.Embedding(config.n_positions, config.n_embd, init);
     this.drop = new nn.Dropout(config.embd_pdrop);
-    this.h = new nn.ModuleList(
-      Array.from({ length: config.n_layer }, (_, layer) => new GPT2MoEBlock(config, experts, layer)),
-    );
+    this.h = nn.ModuleList.of(config.n_layer, (layer) => new GPT2MoEBlock(config, experts, layer));
     this.ln_f = new nn.LayerNorm(config.n_embd, config.layer_norm_epsilon);
     this.lm_head = new nn.VocabularyHead(config.n_embd, config.vocab_size, init);
     if (config.tie_word_embeddings) this.lm_head.weight = this.wte.weight;

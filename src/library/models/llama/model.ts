@@ -116,9 +116,7 @@ export class LlamaModel extends nn.Module implements NamedState, nn.TensorSplitt
     this.config = config;
     this.embed_tokens = new nn.Embedding(vocab_size, hidden_size, init, pad_token_id ?? undefined);
     this.start = new nn.Identity();
-    this.layers = new nn.ModuleList(
-      Array.from({ length: num_hidden_layers }, (_, layer) => new LlamaDecoderLayer(config, layer)),
-    );
+    this.layers = nn.ModuleList.of(num_hidden_layers, (layer) => new LlamaDecoderLayer(config, layer));
     this.norm = new nn.RMSNorm(hidden_size, config.rms_norm_eps);
   }
 

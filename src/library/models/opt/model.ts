@@ -89,9 +89,7 @@ class OPTDecoder extends nn.Module {
     this.project_in = map(wordWidth, width);
     this.project_out = map(width, wordWidth);
     this.start = new nn.Identity();
-    this.layers = new nn.ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new OPTDecoderLayer(config)),
-    );
+    this.layers = nn.ModuleList.of(config.num_hidden_layers, () => new OPTDecoderLayer(config));
     this.final_layer_norm = hasLastNorm(config) ? normOf(config) : null;
     this.#config = config;
   }

@@ -1,7 +1,6 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
-import { shiftRight } from "../shift-right.ts";
+import { decoderInput, type Seq2SeqBatch } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
@@ -80,20 +79,6 @@ class T5Decoder extends T5Stack<T5DecoderBlock> {
   }
 }
 
-/** Input of T5: labels, decoder inputs, or both. */
-export type T5Batch = {
-  /** [B, S], int64. */
-  readonly inputIds: Tensor;
-  /** [B, S], int64 or bool: 0 at padding. Default: no padding. */
-  readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64. Default: the labels, shifted by one, after the start token. */
-  readonly decoderInputIds?: Tensor | undefined;
-  /** [B, T], int64 or bool: 0 at the decoder's padding. */
-  readonly decoderAttentionMask?: Tensor | undefined;
-  /** [B, T], int64: targets of the decoder's positions; −100 is left out of the loss. */
-  readonly labels?: Tensor | undefined;
-};
-
 /**
  * T5 for text generation from a text. Parameters have Hugging Face's names.
  * @see Raffel et al. 2020, https://arxiv.org/abs/1910.10683
@@ -135,9 +120,11 @@ export class T5ForConditionalGeneration extends nn.Module implements TaskModel {
    * @returns `loss` (float32 scalar, mean nats per token) if the batch has labels, else `logits` [B, T, V]
    * @throws {TroupeError} `MODEL_INPUT`
    */
-  override forward(batch: T5Batch): ModelOutputs {
+  override forward(batch: Seq2SeqBatch): ModelOutputs {
     const { inputIds, attentionMask, decoderAttentionMask, labels } = batch;
-    const decoderIds = this.#decoderIds(batch);
+    const { pad_token_id: padding, decoder_start_token_id: start } = this.config;
+    const hint = "pass the decoder's first tokens";
+    const decoderIds = decoderInput("T5", batch, { start, padding: padding ?? 0, hint });
     for (const ids of [inputIds, decoderIds])
       checkTokenIds("T5", ids, this.config.vocab_size, Number.POSITIVE_INFINITY);
     const targets = labels && targetsOf("T5", decoderIds, { targets: labels });
@@ -152,17 +139,5 @@ export class T5ForConditionalGeneration extends nn.Module implements TaskModel {
     const scaled = scale_decoder_outputs ? hidden.mul(1 / Math.sqrt(d_model)) : hidden;
     if (targets) return { loss: this.lm_head.forward(scaled, { targets }) };
     return { logits: this.lm_head.forward(scaled) };
-  }
-
-  #decoderIds({ decoderInputIds, labels }: T5Batch): Tensor {
-    if (decoderInputIds !== undefined) return decoderInputIds;
-    const { pad_token_id, decoder_start_token_id } = this.config;
-    if (labels !== undefined) return shiftRight(labels, decoder_start_token_id, pad_token_id ?? 0);
-    throw new TroupeError("MODEL_INPUT", {
-      where: "T5",
-      expected: "labels or decoderInputIds",
-      got: "neither",
-      hint: "pass the decoder's first tokens",
-    });
   }
 }

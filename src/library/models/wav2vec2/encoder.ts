@@ -139,9 +139,7 @@ class Encoder extends nn.Module {
     this.pos_conv_embed = positions;
     this.layer_norm = new nn.LayerNorm(config.hidden_size, config.layer_norm_eps);
     this.dropout = new nn.Dropout(config.hidden_dropout);
-    this.layers = new nn.ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new EncoderLayer(config)),
-    );
+    this.layers = nn.ModuleList.of(config.num_hidden_layers, () => new EncoderLayer(config));
     this.end = new nn.Identity();
     this.#normFirst = config.do_stable_layer_norm;
   }
