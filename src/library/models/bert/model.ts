@@ -16,11 +16,19 @@ import { BertModel } from "./encoder.ts";
 import { MaskedWords, PretrainingHeads } from "./heads.ts";
 import { encoderPlan } from "./tensor-plan.ts";
 
+/** BERT's head for masked words. */
+export const bertWords: TextEncoderFamily<BertConfig>["words"] = {
+  name: "cls",
+  decoder: "cls.predictions.decoder",
+  build: (config, embedding) => new MaskedWords(config, embedding),
+};
+
 const bert: TextEncoderFamily<BertConfig> = {
   prefix: "bert",
   architecture: "Bert",
   configOf: (fields) => bertConfig(fields),
   build: (config, needs) => new BertModel(config, needs),
+  words: bertWords,
   dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
   plan: encoderPlan,
   naming: (tied) => encoderNaming("bert.", tied),
@@ -29,24 +37,8 @@ const bert: TextEncoderFamily<BertConfig> = {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** BERT, or a family with the same head, for masked language modelling. */
-export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
-  readonly cls: MaskedWords;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
-    super(family, fields, "ForMaskedLM");
-    this.cls = new MaskedWords(this.config, this.wordEmbedding);
-  }
-
-  protected override get words(): MaskedWords {
-    return this.cls;
-  }
-
-  protected override get decoderName(): string {
-    return "cls.predictions.decoder";
-  }
-}
+/** BERT for masked language modelling. */
+export class BertForMaskedLM extends ofFamily(MaskedLanguageModel<BertConfig>, bert) {}
 
 /** Input of BERT's pre-training. */
 export type PretrainingBatch = LabelledText & {
@@ -76,7 +68,7 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   }
 
   protected override get decoderName(): string {
-    return "cls.predictions.decoder";
+    return bertWords.decoder;
   }
 }
 

@@ -1,8 +1,9 @@
 import { encoderNaming } from "../bert/config.ts";
-import { BertForMaskedLM, BertForPreTraining } from "../bert/model.ts";
+import { BertForPreTraining, bertWords } from "../bert/model.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { ofFamily } from "../of-family.ts";
 import {
+  MaskedLanguageModel,
   QuestionAnswerer,
   SequenceClassifier,
   type TextEncoderFamily,
@@ -17,6 +18,7 @@ const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
   architecture: "MegatronBert",
   configOf: megatronBertConfig,
   build: megatronBertModel,
+  words: bertWords,
   dropoutOf: (config) => config.hidden_dropout_prob,
   plan: megatronBertPlan,
   naming: (tied) => encoderNaming("bert.", tied),
@@ -25,7 +27,10 @@ const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
 };
 
 /** Megatron's BERT for masked language modelling. */
-export class MegatronBertForMaskedLM extends ofFamily(BertForMaskedLM, megatronBert) {}
+export class MegatronBertForMaskedLM extends ofFamily(
+  MaskedLanguageModel<MegatronBertConfig>,
+  megatronBert,
+) {}
 
 /** Megatron's BERT for pre-training: masked words, and whether one text follows another. */
 export class MegatronBertForPreTraining extends ofFamily(BertForPreTraining, megatronBert) {}
