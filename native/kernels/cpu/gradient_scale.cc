@@ -20,7 +20,7 @@ void check_float64(const char* op, const at::Tensor& tensor, const char* name) {
 }
 
 // `shares`: a row a member, in which of every block `kinds` runs of so many sums follow each other; what is behind them is not
-// looked at. Of each kind the sum, block after block, of each member after member.
+// read. Returns each kind's sum: block after block, group after group of its sums (see group_sum).
 at::Tensor sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, int64_t kinds) {
   check_float64("sum_square_sums", shares, "shares");
   int64_t all = 0;
@@ -36,17 +36,14 @@ at::Tensor sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArr
     return sums;
   }
 #endif
-  const double* from = shares.data_ptr<double>();
   double* to = sums.data_ptr<double>();
-  int64_t begin = 0;
+  BlockSquares block{shares.data_ptr<double>(), members, row, 0, 0};
   for (const int64_t count : chunks) {
+    block.count = count;
     for (int64_t kind = 0; kind < kinds; kind++) {
-      for (int64_t member = 0; member < members; member++) {
-        const double* sum = from + member * row + begin + kind * count;
-        for (int64_t i = 0; i < count; i++) to[kind] += sum[i];
-      }
+      for (int64_t group = 0; group < groups_of(block); group++) to[kind] += group_sum(block, kind, group);
     }
-    begin += kinds * count;
+    block.begin += kinds * count;
   }
   return sums;
 }

@@ -97,9 +97,8 @@ void launch_find_bad(Stream stream, Array from, int64_t numel, int* bad);
 // sums [chunks] of 1,024 elements each: the CPU's lanes.
 void launch_chunk_square_sums(Stream stream, Array from, int64_t numel, double* sums);
 
-// Adds to sums [kinds], in order, what `members` rows have from `begin` on: `count` of each kind.
-void launch_add_square_sums(Stream stream, const double* shares, int64_t members, int64_t row, int64_t begin, int64_t count,
-                            int64_t kinds, double* sums);
+// Adds a block's sums of each kind to sums [kinds].
+void launch_add_square_sums(Stream stream, const BlockSquares& block, int64_t kinds, double* sums);
 // to [2]: see scale_of.
 void launch_gradient_scale(Stream stream, const GradientParts& gradient, int64_t kind, double limit, bool leaves_out, double* to);
 

@@ -35,11 +35,11 @@ void chunk_square_sums(const at::Tensor& flat, const at::Tensor& sums) {
 void sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, const at::Tensor& sums) {
   const Call call(shares);
   const int64_t kinds = sums.numel();
-  int64_t begin = 0;
+  BlockSquares block{shares.data_ptr<double>(), members, shares.numel() / members, 0, 0};
   for (const int64_t count : chunks) {
-    launch_add_square_sums(call.stream(), shares.data_ptr<double>(), members, shares.numel() / members, begin, count, kinds,
-                           sums.data_ptr<double>());
-    begin += kinds * count;
+    block.count = count;
+    launch_add_square_sums(call.stream(), block, kinds, sums.data_ptr<double>());
+    block.begin += kinds * count;
   }
 }
 
