@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/gradient_scale.h"
 #include "kernels/cpu/step_coefficients.h"
+#include "kernels/cpu/vocabulary_classes.h"
 
 struct CUstream_st;
 
@@ -128,13 +129,6 @@ struct LogitRows {
 
 // Statistics [4, R] of each row: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, the
 // weighted sum of the logits (0 without weights); 0, 1, 0, 0 for an ignored one.
-struct Classes {
-  const int64_t* targets;
-  int64_t first;  // class of column 0
-  int64_t all;    // classes of all ranks
-  int64_t ignore_index;
-  const float* weights;  // [D] or null
-};
 void launch_vocabulary_statistics(Stream stream, Format format, LogitRows rows, const void* logits, const Classes& classes,
                                   float* statistics);
 // logits = a p - b [target] - c weights; coefficients [3, R]: a, b, c.
