@@ -26,10 +26,14 @@ TROUPE_INLINE int64_t groups_of(const BlockSquares& sums) {
 }
 
 TROUPE_INLINE double group_sum(const BlockSquares& sums, int64_t kind, int64_t group) {
-  const int64_t all = sums.members * sums.count, end = (group + 1) * kSumsAGroup;
+  const int64_t first = group * kSumsAGroup;
+  int64_t member = first / sums.count, place = first % sums.count;
   double sum = 0;
-  for (int64_t i = group * kSumsAGroup; i < (end < all ? end : all); i++) {
-    sum += sums.shares[i / sums.count * sums.row + sums.begin + kind * sums.count + i % sums.count];
+  for (int64_t i = 0; i < kSumsAGroup && member < sums.members; i++) {
+    sum += sums.shares[member * sums.row + sums.begin + kind * sums.count + place];
+    if (++place < sums.count) continue;
+    place = 0;
+    member++;
   }
   return sum;
 }
