@@ -30,7 +30,10 @@ export interface JudgedGradient {
 export interface StepStatistics {
   /** Scales of the updates, if they wait for the norm and a device computes them; the caller's. */
   readonly scales: DeviceScales | undefined;
-  /** Judges the step once its figures are on the host: at once, unless they are late. Called once. */
+  /**
+   * Judges the step once its figures are on the host: at once, unless they are late. Then they arrive behind all that the
+   * shard has given its device before the call. Called once.
+   */
   readonly judge: () => Promise<JudgedGradient>;
 }
 
@@ -114,9 +117,7 @@ export class GlobalGradientStatistics {
       this.isLate && this.isAwaited
         ? await scalesOnDevice(this.#plan, this.#groups, this.#rank, { step, counted, shares: all, divisor })
         : undefined;
-    const values = onHost(all);
-    values.catch(() => {}); // Rejection is delivered to the judge, if any.
-    const judge = async () => this.#judged(await this.#measure(step, counted, await values), divisor);
+    const judge = async () => this.#judged(await this.#measure(step, counted, await onHost(all)), divisor);
     return { scales, judge: () => this.#inTurn(judge) };
   }
 
