@@ -9,16 +9,8 @@ export {
   BMTrainAdam,
   type BMTrainAdamOptions,
 } from "./adam.ts";
-export { type ClipRule, clipFactor, clipGradNorm, clipRuleOf } from "./clip.ts";
-export {
-  type Exchange,
-  joined,
-  largestOf,
-  maximaOf,
-  placesOf,
-  squareSumsOf,
-  summed,
-} from "./complete-parameter.ts";
+export * from "./clip.ts";
+export * from "./complete-parameter.ts";
 export { LAMB, type LAMBOptions, type LAMBSpec } from "./lamb.ts";
 export { Lion, type LionOptions, type LionSpec } from "./lion.ts";
 export type { LocalState } from "./local-updates.ts";
@@ -27,13 +19,7 @@ export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.t
 export { defineOptimizer, loadOptimizers, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
 export type { OptimizerOptions } from "./parameter-options.ts";
-export {
-  advanceProgress,
-  beginProgress,
-  type OptimizerProgress,
-  type SavedProgress,
-  updatesOf,
-} from "./progress.ts";
+export * from "./progress.ts";
 export {
   Constant,
   Cosine,
@@ -47,15 +33,9 @@ export {
   type Schedule,
   type WarmupOptions,
 } from "./schedule.ts";
-export {
-  LinearWithWarmup,
-  MegatronSchedule,
-  type MegatronScheduleOptions,
-  WarmupStableDecay,
-  type WarmupStableDecayOptions,
-} from "./schedule-peers.ts";
+export * from "./schedule-peers.ts";
 export { SGD, type SGDOptions, type SGDSpec } from "./sgd.ts";
-export { releaseState, type StepLocalOptions, stepLocal } from "./step-local.ts";
+export * from "./step-local.ts";
 export type {
   DeviceScales,
   FlatPiece,
