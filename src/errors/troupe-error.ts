@@ -250,14 +250,16 @@ export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, says: ErrorSentence | RelayedSentence, detail: ErrorDetail = {}) {
-    super(
-      "relayed" in says ? says.relayed : sentence(says),
-      detail.cause === undefined ? {} : { cause: detail.cause },
-    );
+  constructor(
+    code: ErrorCode,
+    says: (ErrorSentence | RelayedSentence) & ErrorDetail,
+    detail: ErrorDetail = says,
+  ) {
+    const { fields = {}, cause } = detail;
+    super("relayed" in says ? says.relayed : sentence(says), cause === undefined ? {} : { cause });
     this.name = "TroupeError";
     this.code = code;
-    this.fields = detail.fields ?? {};
+    this.fields = fields;
   }
 }
 

@@ -136,14 +136,11 @@ function openStore(launch: Launch): Store {
 function unreachable({ master: { host, port } }: Launch, cause: Error): unknown {
   const isTaken = cause.message.includes("EADDRINUSE");
   if (!isTaken) return cause;
-  return new TroupeError(
-    "STORE_UNREACHABLE",
-    {
-      where: "launch",
-      expected: `port ${port} of ${host} to be free`,
-      got: "another program that listens there",
-      hint: "give all hosts another MASTER_PORT",
-    },
-    { cause },
-  );
+  return new TroupeError("STORE_UNREACHABLE", {
+    where: "launch",
+    expected: `port ${port} of ${host} to be free`,
+    got: "another program that listens there",
+    hint: "give all hosts another MASTER_PORT",
+    cause,
+  });
 }

@@ -13,11 +13,12 @@ const codes = { sum: 0, avg: 1, max: 2, min: 3, prod: 4 } as const satisfies Rec
 export function reductionCode(op: ReduceOp): number {
   const code: number | undefined = codes[op];
   if (code === undefined) {
-    throw new TroupeError(
-      "COLLECTIVE_ARGUMENT",
-      { where: "reduce", expected: `one of ${Object.keys(codes).join(", ")}`, got: String(op) },
-      { fields: { op } },
-    );
+    throw new TroupeError("COLLECTIVE_ARGUMENT", {
+      where: "reduce",
+      expected: `one of ${Object.keys(codes).join(", ")}`,
+      got: String(op),
+      fields: { op },
+    });
   }
   return code;
 }

@@ -104,17 +104,12 @@ function sizes(shape: Shape): readonly number[] {
 function fromArray(data: TypedArray, dtype: DType, shape: readonly number[]): Tensor {
   const numel = numelOf(shape);
   if (numel !== data.length) {
-    throw new TroupeError(
-      "TENSOR_ARGUMENT",
-      {
-        where: "tensor",
-        expected: `${numel} elements for shape [${shape.join(",")}]`,
-        got: `${data.length}`,
-      },
-      {
-        fields: { shape: [...shape], length: data.length },
-      },
-    );
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "tensor",
+      expected: `${numel} elements for shape [${shape.join(",")}]`,
+      got: `${data.length}`,
+      fields: { shape: [...shape], length: data.length },
+    });
   }
   frame.set(shape);
   return adopt(native().tensor(data, dtypeCode(dtype), shape.length));

@@ -317,7 +317,7 @@ function load(): Native {
   addon.connect(
     frame,
     schemas,
-    (code, message, fields) => new TroupeError(code, { relayed: message }, { fields }),
+    (code, message, fields) => new TroupeError(code, { relayed: message, fields }),
   );
   return addon;
 }
@@ -346,9 +346,12 @@ function requireAddon(path: string): Native {
 }
 
 function unavailable(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "NATIVE_UNAVAILABLE",
-    { where: "native", expected: `${expected} at ${path}`, got, hint: "run `npx troupe doctor`" },
-    { fields: { path }, ...(cause === undefined ? {} : { cause }) },
-  );
+  return new TroupeError("NATIVE_UNAVAILABLE", {
+    where: "native",
+    expected: `${expected} at ${path}`,
+    got,
+    hint: "run `npx troupe doctor`",
+    fields: { path },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }

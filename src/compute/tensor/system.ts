@@ -7,13 +7,12 @@ import { type NativeInfo, native } from "./native.ts";
  */
 export function setNumThreads(count: number): void {
   if (!Number.isSafeInteger(count) || count < 1) {
-    throw new TroupeError(
-      "TENSOR_ARGUMENT",
-      { where: "setNumThreads", expected: "a count of at least 1", got: `${count}` },
-      {
-        fields: { count },
-      },
-    );
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "setNumThreads",
+      expected: "a count of at least 1",
+      got: `${count}`,
+      fields: { count },
+    });
   }
   native().setNumThreads(count);
 }

@@ -46,14 +46,11 @@ function checkIsOthers(name: string, names: readonly string[]): void {
   const bare = (variable: string) => variable.slice(PREFIX.length);
   const near = nearestName(bare(name), names.map(bare));
   if (near === undefined) return;
-  throw new TroupeError(
-    "OPTION",
-    {
-      where: "options",
-      expected: "an environment variable that sets an option",
-      got: name,
-      hint: `did you mean ${PREFIX}${near}?`,
-    },
-    { fields: { option: name } },
-  );
+  throw new TroupeError("OPTION", {
+    where: "options",
+    expected: "an environment variable that sets an option",
+    got: name,
+    hint: `did you mean ${PREFIX}${near}?`,
+    fields: { option: name },
+  });
 }

@@ -231,14 +231,11 @@ function idOf(tokenizer: Tokenizer, token: string): number {
 }
 
 function refuse(expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "DATA_OPTION",
-    {
-      where: "tasks",
-      expected,
-      got,
-      hint: "give the model's own: a folder with tokenizer.json, or with vocab.txt",
-    },
-    { fields: { got } },
-  );
+  return new TroupeError("DATA_OPTION", {
+    where: "tasks",
+    expected,
+    got,
+    hint: "give the model's own: a folder with tokenizer.json, or with vocab.txt",
+    fields: { got },
+  });
 }

@@ -203,16 +203,13 @@ function refuseOtherTrust({ invitation, network, token }: HostAgentOptions): voi
 }
 
 function headLost(cause: Error | undefined): TroupeError {
-  return new TroupeError(
-    "HOST_LOST",
-    {
-      where: "hosts",
-      expected: "host 0, which leads the run, to stay",
-      got: cause === undefined ? "its connection closed" : cause.message,
-      hint: "see its output; the launcher starts both again",
-    },
-    { cause },
-  );
+  return new TroupeError("HOST_LOST", {
+    where: "hosts",
+    expected: "host 0, which leads the run, to stay",
+    got: cause === undefined ? "its connection closed" : cause.message,
+    hint: "see its output; the launcher starts both again",
+    cause,
+  });
 }
 
 function isRefusal(error: Error | undefined): error is TroupeError {

@@ -303,16 +303,13 @@ export class ProcessPool {
 }
 
 function closed(name: string): TroupeError {
-  return new TroupeError(
-    "SYSTEM_STOPPED",
-    {
-      where: "processes",
-      expected: "a running system",
-      got: `one that is stopping, asked for process ${name}`,
-      hint: "make a new one",
-    },
-    { fields: { process: name } },
-  );
+  return new TroupeError("SYSTEM_STOPPED", {
+    where: "processes",
+    expected: "a running system",
+    got: `one that is stopping, asked for process ${name}`,
+    hint: "make a new one",
+    fields: { process: name },
+  });
 }
 
 async function untilReady(host: HostProcess): Promise<void> {

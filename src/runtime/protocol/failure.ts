@@ -59,14 +59,11 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
 /** Turns a failure back into an error, with its own code if Troupe knows it and `ACTOR_THREW` otherwise. */
 export function fromFailure(failure: Failure): TroupeError {
   const known = failure.code !== undefined && failure.code in errorTable;
-  const error = new TroupeError(
-    known ? (failure.code as ErrorCode) : "ACTOR_THREW",
-    { relayed: failure.message },
-    {
-      fields: { ...failure.fields, ...(failure.actor === undefined ? {} : { actor: failure.actor }) },
-      ...(failure.cause === undefined ? {} : { cause: fromFailure(failure.cause) }),
-    },
-  );
+  const error = new TroupeError(known ? (failure.code as ErrorCode) : "ACTOR_THREW", {
+    relayed: failure.message,
+    fields: { ...failure.fields, ...(failure.actor === undefined ? {} : { actor: failure.actor }) },
+    ...(failure.cause === undefined ? {} : { cause: fromFailure(failure.cause) }),
+  });
   if (failure.stack !== undefined) error.stack = failure.stack;
   if (failure.from !== undefined) noteOrigin(error, failure.from);
   return error;

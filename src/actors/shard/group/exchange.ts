@@ -29,13 +29,12 @@ export class Exchange<T> {
     if (this.#aborted !== undefined) return;
     const collective = this.#collectiveAt(key);
     if (collective.values[rank] !== undefined) {
-      throw new TroupeError(
-        "COLLECTIVE_TWICE",
-        { where: "exchange", expected: `one contribution of rank ${rank} to ${key}`, got: "two" },
-        {
-          fields: { key, rank },
-        },
-      );
+      throw new TroupeError("COLLECTIVE_TWICE", {
+        where: "exchange",
+        expected: `one contribution of rank ${rank} to ${key}`,
+        got: "two",
+        fields: { key, rank },
+      });
     }
     collective.values[rank] = value;
     collective.arrived += 1;

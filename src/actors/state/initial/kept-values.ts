@@ -42,14 +42,12 @@ export class KeptValues implements InitialValues {
 }
 
 function memoryCopyLost(step: number, cause: unknown): TroupeError {
-  return new TroupeError(
-    "MEMORY_COPY_LOST",
-    {
-      where: "restore",
-      expected: `the checkpointer to hold step ${step} in memory`,
-      got: `"${(cause as Error).message}"`,
-      hint: "the run goes on from the newest checkpoint",
-    },
-    { fields: { step }, cause },
-  );
+  return new TroupeError("MEMORY_COPY_LOST", {
+    where: "restore",
+    expected: `the checkpointer to hold step ${step} in memory`,
+    got: `"${(cause as Error).message}"`,
+    hint: "the run goes on from the newest checkpoint",
+    fields: { step },
+    cause,
+  });
 }

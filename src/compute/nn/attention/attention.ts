@@ -200,5 +200,5 @@ function broadcasts(shape: readonly number[], to: readonly number[]): boolean {
 }
 
 function argumentError(expected: string, got: string): TroupeError {
-  return new TroupeError("MODULE_ARGUMENT", { where: "attention", expected, got }, { fields: { got } });
+  return new TroupeError("MODULE_ARGUMENT", { where: "attention", expected, got, fields: { got } });
 }

@@ -191,9 +191,10 @@ function scaled(frequency: number, scaling: Of<"default" | "dynamic" | "linear" 
 }
 
 function argumentError(expected: string, got: number): TroupeError {
-  return new TroupeError(
-    "MODULE_ARGUMENT",
-    { where: "rotaryFrequencies", expected, got: `${got}` },
-    { fields: { got } },
-  );
+  return new TroupeError("MODULE_ARGUMENT", {
+    where: "rotaryFrequencies",
+    expected,
+    got: `${got}`,
+    fields: { got },
+  });
 }

@@ -26,13 +26,12 @@ export class Dropout extends Drawing {
   constructor(p: number) {
     super();
     if (!(p >= 0 && p < 1)) {
-      throw new TroupeError(
-        "MODULE_ARGUMENT",
-        { where: "Dropout", expected: "a probability in [0, 1)", got: `${p}` },
-        {
-          fields: { p },
-        },
-      );
+      throw new TroupeError("MODULE_ARGUMENT", {
+        where: "Dropout",
+        expected: "a probability in [0, 1)",
+        got: `${p}`,
+        fields: { p },
+      });
     }
     this.p = p;
   }

@@ -18,11 +18,12 @@ export class GroupNorm extends Module {
   constructor(numGroups: number, numChannels: number, eps = 1e-5) {
     super();
     if (!(numGroups >= 1 && numChannels % numGroups === 0)) {
-      throw new TroupeError(
-        "MODULE_ARGUMENT",
-        { where: "GroupNorm", expected: `groups that divide ${numChannels} channels`, got: `${numGroups}` },
-        { fields: { numGroups, numChannels } },
-      );
+      throw new TroupeError("MODULE_ARGUMENT", {
+        where: "GroupNorm",
+        expected: `groups that divide ${numChannels} channels`,
+        got: `${numGroups}`,
+        fields: { numGroups, numChannels },
+      });
     }
     this.weight = new Parameter([numChannels], ones);
     this.bias = new Parameter([numChannels], zeros);

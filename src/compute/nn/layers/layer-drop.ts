@@ -14,11 +14,12 @@ export class LayerDrop extends Drawing {
   constructor(p: number) {
     super();
     if (!(p >= 0 && p < 1)) {
-      throw new TroupeError(
-        "MODULE_ARGUMENT",
-        { where: "LayerDrop", expected: "a probability in [0, 1)", got: `${p}` },
-        { fields: { p } },
-      );
+      throw new TroupeError("MODULE_ARGUMENT", {
+        where: "LayerDrop",
+        expected: "a probability in [0, 1)",
+        got: `${p}`,
+        fields: { p },
+      });
     }
     this.p = p;
   }

@@ -72,5 +72,5 @@ function check({ shape }: Tensor, labels: Tensor): void {
 }
 
 function argumentError(expected: string, got: string): TroupeError {
-  return new TroupeError("MODULE_ARGUMENT", { where: "ctcLoss", expected, got }, { fields: { got } });
+  return new TroupeError("MODULE_ARGUMENT", { where: "ctcLoss", expected, got, fields: { got } });
 }

@@ -123,23 +123,19 @@ export class WeighedRows {
 
 function check(labelSmoothing: number, classWeights: Tensor | undefined, numClasses: number): void {
   if (!(labelSmoothing >= 0 && labelSmoothing < 1)) {
-    throw new TroupeError(
-      "MODULE_ARGUMENT",
-      { where: "crossEntropy", expected: "label smoothing in [0, 1)", got: `${labelSmoothing}` },
-      {
-        fields: { labelSmoothing },
-      },
-    );
+    throw new TroupeError("MODULE_ARGUMENT", {
+      where: "crossEntropy",
+      expected: "label smoothing in [0, 1)",
+      got: `${labelSmoothing}`,
+      fields: { labelSmoothing },
+    });
   }
   if (classWeights !== undefined && classWeights.shape.join() !== String(numClasses)) {
-    throw new TroupeError(
-      "MODULE_ARGUMENT",
-      {
-        where: "crossEntropy",
-        expected: `class weights of shape [${numClasses}], one for each class`,
-        got: `[${classWeights.shape}]`,
-      },
-      { fields: { expected: numClasses, got: classWeights.shape } },
-    );
+    throw new TroupeError("MODULE_ARGUMENT", {
+      where: "crossEntropy",
+      expected: `class weights of shape [${numClasses}], one for each class`,
+      got: `[${classWeights.shape}]`,
+      fields: { expected: numClasses, got: classWeights.shape },
+    });
   }
 }

@@ -178,15 +178,12 @@ function fillDefined(
   const given = defined.get(init)(range, init.settings as never);
   const values = given instanceof Tensor ? given.reshape([-1]) : tensor(Float64Array.from(given));
   if (values.numel !== slice.numel) {
-    throw new TroupeError(
-      "INITIALIZER",
-      {
-        where: name,
-        expected: `the initializer ${init.name} to return ${slice.numel} numbers for elements ${begin} to ${end - 1}`,
-        got: `${values.numel}`,
-      },
-      { fields: { name, initializer: init.name, begin, end } },
-    );
+    throw new TroupeError("INITIALIZER", {
+      where: name,
+      expected: `the initializer ${init.name} to return ${slice.numel} numbers for elements ${begin} to ${end - 1}`,
+      got: `${values.numel}`,
+      fields: { name, initializer: init.name, begin, end },
+    });
   }
   slice.copy_(values);
 }

@@ -181,11 +181,12 @@ export class MixtureOfExperts extends Drawing {
 
 function check(options: MixtureOfExperts["options"], numExperts: number): void {
   const refuse = (expected: string, got: unknown): never => {
-    throw new TroupeError(
-      "MODULE_ARGUMENT",
-      { where: "MixtureOfExperts", expected, got: `${got}` },
-      { fields: { got } },
-    );
+    throw new TroupeError("MODULE_ARGUMENT", {
+      where: "MixtureOfExperts",
+      expected,
+      got: `${got}`,
+      fields: { got },
+    });
   };
   const { k, capacityFactor, evalCapacityFactor, minCapacity, noise, balance } = options;
   if (k !== 1 && k !== 2) refuse("1 or 2 experts per token", k);

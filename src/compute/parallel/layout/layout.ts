@@ -45,16 +45,13 @@ export function checkLayout(facts: LayoutFacts, layout: Layout): void {
   const nearest = nearestLayouts(facts, layout).slice(0, NUM_SUGGESTED);
   const names = nearest.map((other) => describeChanges(layout, other)).join("; or ");
   const more = others.map(({ expected, got }) => `expected ${expected}, got ${got}`);
-  throw new TroupeError(
-    "LAYOUT",
-    {
-      where: "layout",
-      expected: first.expected,
-      got: [first.got, ...more].join("; "),
-      hint: names === "" ? undefined : `nearest that work: ${names}`,
-    },
-    { fields: { problems, nearest } },
-  );
+  throw new TroupeError("LAYOUT", {
+    where: "layout",
+    expected: first.expected,
+    got: [first.got, ...more].join("; "),
+    hint: names === "" ? undefined : `nearest that work: ${names}`,
+    fields: { problems, nearest },
+  });
 }
 
 /** One thing that is wrong with a layout, in the words of an error. */

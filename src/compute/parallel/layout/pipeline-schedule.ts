@@ -110,11 +110,5 @@ function refusal(
   fields: Readonly<Record<string, unknown>>,
   hint?: string,
 ): TroupeError {
-  return new TroupeError(
-    "PIPELINE_SCHEDULE",
-    { where: "pipeline", expected, got: `${got}`, hint },
-    {
-      fields,
-    },
-  );
+  return new TroupeError("PIPELINE_SCHEDULE", { where: "pipeline", expected, got: `${got}`, hint, fields });
 }

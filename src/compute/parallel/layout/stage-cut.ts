@@ -163,11 +163,11 @@ function watch(parameter: Parameter, used: () => void): () => void {
 }
 
 function modelError(expected: string, got: unknown, hint = "use fewer stages"): TroupeError {
-  return new TroupeError(
-    "PIPELINE_MODEL",
-    { where: "pipeline", expected, got: `${got}`, hint },
-    {
-      fields: { got },
-    },
-  );
+  return new TroupeError("PIPELINE_MODEL", {
+    where: "pipeline",
+    expected,
+    got: `${got}`,
+    hint,
+    fields: { got },
+  });
 }

@@ -106,11 +106,5 @@ function optimum(
 }
 
 function refusal(expected: string, got: number): TroupeError {
-  return new TroupeError(
-    "PIPELINE_STAGES",
-    { where: "pipeline", expected, got: `${got}` },
-    {
-      fields: { got },
-    },
-  );
+  return new TroupeError("PIPELINE_STAGES", { where: "pipeline", expected, got: `${got}`, fields: { got } });
 }

@@ -132,14 +132,11 @@ function isPlaceholder(tensor: Tensor): boolean {
 }
 
 function boundaryError(expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "PIPELINE_BOUNDARY",
-    {
-      where: "pipeline",
-      expected,
-      got: `${got}`,
-      hint: "pass it through the blocks as an argument, or use fewer stages",
-    },
-    { fields: { got } },
-  );
+  return new TroupeError("PIPELINE_BOUNDARY", {
+    where: "pipeline",
+    expected,
+    got: `${got}`,
+    hint: "pass it through the blocks as an argument, or use fewer stages",
+    fields: { got },
+  });
 }

@@ -25,14 +25,11 @@ function refuseTensors(value: object): void {
   const held = value instanceof Map || value instanceof Set ? [...value.values()] : Object.values(value);
   if (!held.some((item) => item instanceof TensorClass && item.requiresGrad)) return;
   const name = value.constructor.name;
-  throw new TroupeError(
-    "BLOCK_TENSOR",
-    {
-      where: "block",
-      expected: "tensors in arrays and plain objects, on their way in and out of a block",
-      got: `one in a ${name}`,
-      hint: "pass { ...fields } instead",
-    },
-    { fields: { name } },
-  );
+  throw new TroupeError("BLOCK_TENSOR", {
+    where: "block",
+    expected: "tensors in arrays and plain objects, on their way in and out of a block",
+    got: `one in a ${name}`,
+    hint: "pass { ...fields } instead",
+    fields: { name },
+  });
 }

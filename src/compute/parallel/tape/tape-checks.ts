@@ -52,14 +52,11 @@ export class TapeChecks {
  */
 export function refuseForeign(gradients: readonly (Tensor | null)[], place: string): void {
   if (gradients.every((gradient) => gradient === null)) return;
-  throw new TroupeError(
-    "BLOCK_TENSOR",
-    {
-      where: place,
-      expected: "to reach blocks only through what they are given and return",
-      got: "a tensor or a parameter of another block past that",
-      hint: "return it from the block's forward, and pass it on as an argument",
-    },
-    { fields: { place } },
-  );
+  throw new TroupeError("BLOCK_TENSOR", {
+    where: place,
+    expected: "to reach blocks only through what they are given and return",
+    got: "a tensor or a parameter of another block past that",
+    hint: "return it from the block's forward, and pass it on as an argument",
+    fields: { place },
+  });
 }

@@ -53,22 +53,22 @@ export async function eachSplit<T, E>(
 
 /** The error for a split in several files, of which only one would be read. */
 function severed(path: string, shard: string): TroupeError {
-  return new TroupeError(
-    "DATA_MISSING",
-    {
-      where: "tasks",
-      expected: `one file of each split at ${path}`,
-      got: basename(shard),
-      hint: "join the files of a split into one",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("DATA_MISSING", {
+    where: "tasks",
+    expected: `one file of each split at ${path}`,
+    got: basename(shard),
+    hint: "join the files of a split into one",
+    fields: { path },
+  });
 }
 
 function missing(path: string, expected: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "DATA_MISSING",
-    { where: "tasks", expected: `${expected} at ${path}`, got: "none", hint: whichPathWasMeant(path) },
-    { fields: { path }, cause },
-  );
+  return new TroupeError("DATA_MISSING", {
+    where: "tasks",
+    expected: `${expected} at ${path}`,
+    got: "none",
+    hint: whichPathWasMeant(path),
+    fields: { path },
+    cause,
+  });
 }
