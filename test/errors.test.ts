@@ -36,7 +36,7 @@ it("relays complete sentences only from native code, another thread or a save", 
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) =>
     file.endsWith(".ts"),
   );
-  const relaying = files.filter((file) => /\{ relayed: /.test(readFileSync(new URL(file, source), "utf8")));
+  const relaying = files.filter((file) => /\{\s*relayed: /.test(readFileSync(new URL(file, source), "utf8")));
   expect(relaying.toSorted()).toEqual([
     "compute/tensor/native.ts",
     "runtime/protocol/failure.ts",
