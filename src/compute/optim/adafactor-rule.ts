@@ -215,13 +215,7 @@ function rowFactors(means: Float32Array, { count, rows }: Matrices): Float32Arra
 }
 
 function concat(parts: readonly Float64Array[]): Float64Array {
-  const all = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let begin = 0;
-  for (const part of parts) {
-    all.set(part, begin);
-    begin += part.length;
-  }
-  return all;
+  return Float64Array.from(parts.flatMap((part) => [...part]));
 }
 
 /** Cuts `all` into parts as long as those of `like`. */

@@ -111,21 +111,11 @@ export class EventHub {
    */
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
     const unknown = unknownNames(options, { kinds: true, sample: true, buffer: true });
-    if (unknown !== undefined)
-      throw new TroupeError("OPTION", {
-        where: "events",
-        expected: unknown.expected,
-        got: unknown.got,
-        hint: unknown.hint,
-      });
+    if (unknown !== undefined) throw new TroupeError("OPTION", { where: "events", ...unknown });
     const { buffer = 1024 } = options;
+    const meaning = "the number of events held for a slow reader";
     if (!Number.isSafeInteger(buffer) || buffer < 1)
-      throw optionError(
-        "buffer",
-        "a whole number ≥ 1",
-        buffer,
-        "the number of events held for a slow reader",
-      );
+      throw optionError("buffer", "a whole number ≥ 1", buffer, meaning);
     return new EventStream(this.events$.pipe(filter(selector(options))), buffer);
   }
 
