@@ -85,11 +85,10 @@ export const adafactor: OptimizerKind<AdafactorSpec> = {
     const size = spec.scaleParameter ? Math.max(spec.eps[1], rootMeanSquare(value)) : 1;
     const lr = update.lr * relativeStepOf(spec, step) * size;
     direction = direction.mul(lr / Math.max(1, rootMeanSquare(direction) / spec.clipThreshold));
-    if (spec.beta1 !== undefined) {
+    if (spec.beta1 !== undefined)
       direction = kept(update, "exp_avg")
         .mul_(spec.beta1)
         .add_(direction, 1 - spec.beta1);
-    }
     value.mul_(1 - lr * weightDecay).sub_(direction);
   },
 };

@@ -125,7 +125,7 @@ function described(got: unknown): string {
 const reserve = 32;
 
 function putLength(at: number, length: number, width: number): number {
-  if (at + 1 + length * width + reserve > frame.length) {
+  if (at + 1 + length * width + reserve > frame.length)
     throw new TroupeError("TENSOR_FRAME_FULL", {
       where: "tensor",
       expected: `argument lists of at most ${frame.length} numbers together`,
@@ -133,7 +133,6 @@ function putLength(at: number, length: number, width: number): number {
       hint: "split it",
       fields: { length },
     });
-  }
   frame[at] = length;
   return at + 1;
 }

@@ -34,9 +34,8 @@ export function environmentOptions(
   );
   return ours.flatMap(([by, text = ""]) => {
     const option = options.get(by);
-    if (option !== undefined) {
+    if (option !== undefined)
       return [{ path: option.path, value: readText(option, text), origin: "environment" as const, by }];
-    }
     checkIsOthers(by, [...options.keys()]);
     return [];
   });

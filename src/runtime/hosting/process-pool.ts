@@ -165,7 +165,7 @@ export class ProcessPool {
     const credits = creditsAt(end);
     const { maxFrameBytes } = this.#options.settings;
     const { hub } = this.#use();
-    if (place.placement === "main") {
+    if (place.placement === "main")
       return {
         kind: "packed",
         side,
@@ -173,7 +173,6 @@ export class ProcessPool {
         maxFrameBytes,
         pipe: new HubPipe(hub, end, credits, place.signal),
       };
-    }
     const { port1, port2 } = new MessageChannel();
     new PortRoute(hub, end, credits, port2, place.signal);
     return { kind: "packed", side, credits, maxFrameBytes, pipe: port1 };

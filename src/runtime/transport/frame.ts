@@ -116,7 +116,7 @@ export class FrameReader {
 
   #count(sequence: number): void {
     const expected = this.#sequence;
-    if (sequence !== expected) {
+    if (sequence !== expected)
       throw new TroupeError("FRAME_INVALID", {
         where: "frame",
         expected: `frame ${expected} of its socket`,
@@ -124,7 +124,6 @@ export class FrameReader {
         hint: "a frame was lost or repeated, so the connection cannot be trusted",
         fields: { expected, sequence },
       });
-    }
     this.#sequence = (expected + 1) % 2 ** 32;
   }
 }

@@ -168,13 +168,12 @@ function checkShapes(
     keyWidth === width &&
     numGroups > 0 &&
     numHeads % numGroups === 0;
-  if (!fits) {
+  if (!fits)
     throw argumentError(
       "attention",
       "q [B, H, T, K] and k and v [B, G, S, K] with H a multiple of G",
       `[${q.shape}], [${k.shape}] and [${v.shape}]`,
     );
-  }
   if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1))
     throw argumentError("attention", "a window of at least 1", `${window}`);
   const isAlone = mask === undefined && bias === undefined;

@@ -51,7 +51,7 @@ export class ModuleBuffer extends Parameter {
   write(value: Tensor): void {
     if (this.isConstant) throw writtenConstant(this);
     const { shape } = value;
-    if (shape.join() !== this.shape.join()) {
+    if (shape.join() !== this.shape.join())
       throw new TroupeError("PARAMETER_SHAPE", {
         where: "ModuleBuffer.write",
         expected: `a tensor of shape [${this.shape}]`,
@@ -59,7 +59,6 @@ export class ModuleBuffer extends Parameter {
         hint: "all of it is written at once",
         fields: { expected: this.shape, got: shape },
       });
-    }
     noGrad(() => (this.#write === undefined ? this.memory.copy_(value) : this.#write(value)));
   }
 

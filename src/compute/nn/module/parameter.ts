@@ -40,22 +40,20 @@ export class Parameter {
     this.#trainable = this.canTrain;
     if (!dtype.includes("float") && (init.kind === "normal" || init.kind === "uniform"))
       throw notDrawn(init.kind, dtype);
-    if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
+    if (shape.some((size) => !Number.isSafeInteger(size) || size < 0))
       throw new TroupeError("PARAMETER_SHAPE", {
         where: "Parameter",
         expected: "sizes that are integers and not negative",
         got: `[${shape.map(describeValue).join(",")}]`,
         fields: { shape },
       });
-    }
-    if (init.kind === "data" && init.values.length !== this.numel) {
+    if (init.kind === "data" && init.values.length !== this.numel)
       throw new TroupeError("PARAMETER_SHAPE", {
         where: "Parameter",
         expected: `initial data with a value for each of ${this.numel} elements`,
         got: `${init.values.length}`,
         fields: { shape, numValues: init.values.length },
       });
-    }
   }
 
   /**
@@ -110,7 +108,7 @@ export class Parameter {
    * @throws {TroupeError} `PARAMETER_SPLIT` if it cannot be divided, is split already, or has memory
    */
   cut(options: SplitOptions): void {
-    if (this.#split !== undefined || this.bound) {
+    if (this.#split !== undefined || this.bound)
       throw new TroupeError("PARAMETER_SPLIT", {
         where: "Parameter",
         expected: "an unsplit parameter without memory",
@@ -118,7 +116,6 @@ export class Parameter {
         hint: "split a model once, before it is bound",
         fields: { shape: this.#shape },
       });
-    }
     const { split, shape } = cutShape(this.#shape, options);
     this.#split = split;
     this.#shape = shape;
@@ -163,14 +160,13 @@ export class Parameter {
   /** Binds a tensor as the memory of this parameter, replacing the previous one. The caller still owns it. */
   bind(tensor: Tensor): void {
     const { shape } = tensor;
-    if (shape.length !== this.shape.length || shape.some((size, dim) => size !== this.shape[dim])) {
+    if (shape.length !== this.shape.length || shape.some((size, dim) => size !== this.shape[dim]))
       throw new TroupeError("PARAMETER_SHAPE", {
         where: "Parameter.bind",
         expected: `shape [${this.shape}]`,
         got: `[${shape}]`,
         fields: { expected: this.shape, got: shape },
       });
-    }
     this.#tensor = tensor;
   }
 

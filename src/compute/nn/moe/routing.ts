@@ -90,9 +90,8 @@ export function dispatch(x: Tensor, { choices, capacity, counts }: Routing): Ten
   const sizes = [numPlaces + 1, width]; // the last one takes the dropped tokens
   let places =
     x.device === "meta" ? ops.troupe.placeholder(sizes, x.dtype) : zeros(sizes, { dtype: x.dtype });
-  for (const { places: to, kept } of choices) {
+  for (const { places: to, kept } of choices)
     places = ops.indexAdd(places, 0, to.maskedFill(kept.eq(0), numPlaces), x);
-  }
   return places.narrow(0, 0, numPlaces).view([-1, capacity, width]);
 }
 

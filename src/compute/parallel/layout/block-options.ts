@@ -25,7 +25,7 @@ const OPTIONS = Symbol("troupe.block");
  */
 export function block<M extends Module>(module: M, options: BlockOptions): M {
   const unknown = unknownNames(options, NAMES);
-  if (unknown !== undefined) {
+  if (unknown !== undefined)
     throw new TroupeError("BLOCK_OPTION", {
       where: "block",
       expected: unknown.expected,
@@ -33,7 +33,6 @@ export function block<M extends Module>(module: M, options: BlockOptions): M {
       hint: unknown.hint,
       fields: { option: unknown.got },
     });
-  }
   const { zero, recompute } = options;
   const checked: CheckedOptions = {
     ...(zero !== undefined && { zero: parseZeroLevel(zero) }),

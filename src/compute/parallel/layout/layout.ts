@@ -91,9 +91,8 @@ function meshProblems(facts: LayoutFacts, { ranks, tp, pp, ep }: Layout): Layout
   for (const [name, size] of Object.entries(facts.dividedByTp)) {
     if (size % tp !== 0) problems.push({ expected: `tp to divide ${size} ${name}`, got: `${tp}` });
   }
-  if (ep > 1 && facts.numExperts % ep !== 0) {
+  if (ep > 1 && facts.numExperts % ep !== 0)
     problems.push({ expected: `ep to divide ${facts.numExperts} experts`, got: `${ep}` });
-  }
   if (ep > 1 && facts.numExperts === 0)
     problems.push({ expected: `ep 1 for a model without experts`, got: `${ep}` });
   return problems;

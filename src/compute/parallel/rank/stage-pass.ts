@@ -111,9 +111,8 @@ export class StagePass {
       if (isPlaceholder(tensor) && arrived !== undefined) this.#standIns.set(tensor, arrived);
       return tensor;
     });
-    if (index !== this.#arrived.length) {
+    if (index !== this.#arrived.length)
       throw boundaryError(`${this.#arrived.length} tensors among the block's arguments`, index);
-    }
   }
 
   #standIn(tensor: Tensor, position: number): Tensor {

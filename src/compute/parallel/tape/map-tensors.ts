@@ -9,9 +9,8 @@ export function mapTensors(value: unknown, change: (tensor: Tensor) => unknown):
   if (value instanceof TensorClass) return change(value);
   if (Array.isArray(value)) return value.map((item) => mapTensors(item, change));
   if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
-  if (isPlain(value)) {
+  if (isPlain(value))
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, change)]));
-  }
   refuseTensors(value);
   return value;
 }

@@ -39,12 +39,11 @@ export async function readRecordings<E>(
     const splits = held.length === 0 || train.length === 0 ? { train: sounds } : { train, validation: held };
     return eachSplit(splits, (of) => Promise.all(of.map((file) => exampleIn(file, {}))));
   }
-  if (digits.length === 0) {
+  if (digits.length === 0)
     return readExamples(path, /\.jsonl$/, async (record, place, file) => {
       const { samples } = await readWav(resolve(dirname(file), textIn(record, ["path"], place)));
       return exampleOf(samples, record, place);
     });
-  }
   const splits = {
     train: digits.filter(({ index }) => index >= NUM_HELD_OUT),
     validation: digits.filter(({ index }) => index < NUM_HELD_OUT),
