@@ -8,7 +8,6 @@ import {
   liveRefs,
   liveTensors,
   moveRef,
-  native,
   onDevice,
   ops,
   readLater,

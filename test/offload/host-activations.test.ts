@@ -5,7 +5,6 @@ import {
   full,
   hold,
   liveTensors,
-  native,
   noGrad,
   ops,
   scope,

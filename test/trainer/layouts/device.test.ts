@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { native } from "../../../src/compute/tensor/index.ts";
 import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { pretend } from "../../fixtures/devices/pretend.ts";
 import { atEachStep, lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";

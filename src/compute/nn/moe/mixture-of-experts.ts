@@ -1,4 +1,4 @@
-import { type NamesOf } from "../../../errors/index.ts";
+import type { NamesOf } from "../../../errors/index.ts";
 import { empty, gradEnabled, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
 import { argumentError } from "../argument-error.ts";
 import { Drawing } from "../layers/drawing.ts";
