@@ -95,10 +95,7 @@ export class HostAgent {
 
   async #open(): Promise<void> {
     const { invitation, network, number, place, name, means, about, isCompanion } = this.#options;
-    const trust = {
-      token: this.#token,
-      maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
-    };
+    const trust = { token: this.#token, maxFrameBytes: defaultMessagingSettings.maxFrameBytes };
     const proxy = await HeadProxy.open({
       network,
       ...trust,

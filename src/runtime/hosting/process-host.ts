@@ -10,7 +10,8 @@ import type { ProcessSupport } from "../transport/link-opener.ts";
 import { type Packet, singlePacket } from "../transport/packet.ts";
 import { portLinkEnds } from "../transport/port-link.ts";
 import { Signal } from "../transport/signal.ts";
-import { doorOf } from "./door-of.ts";
+import { TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { UnixDoor } from "../transport/unix/unix-door.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { packControl } from "./packed-control.ts";
 import {
@@ -55,9 +56,9 @@ export class ProcessHost {
   static async open(start: ProcessStart, support: ProcessSupport | undefined): Promise<void> {
     const host = new ProcessHost(start, support);
     support?.enter?.(start.folder, start.index);
-    if (start.network !== undefined) support?.reachedAt?.(start.network.host);
-    const { index, token, maxFrameBytes } = start;
-    const door = doorOf(start);
+    const { index, folder, network, token, maxFrameBytes } = start;
+    if (network !== undefined) support?.reachedAt?.(network.host);
+    const door = network === undefined ? new UnixDoor(folder, index) : new TcpDoor(network);
     host.#hub = await Hub.open({
       index,
       token,
