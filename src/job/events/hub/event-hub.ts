@@ -7,10 +7,9 @@ import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody }
 import type { SubscriberFailed } from "../kinds/delivery.ts";
 import { describeEvent } from "../words/describe-event.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
-import { callSubscriber } from "./call-subscriber.ts";
+import { callSubscriber, GuardedObservable } from "./call-subscriber.ts";
 import { EventListeners } from "./event-listeners.ts";
 import { EventStream } from "./event-stream.ts";
-import { GuardedObservable } from "./guarded-observable.ts";
 import { GuardedSink } from "./guarded-sink.ts";
 import { type EventSelection, optionError, selector } from "./select-events.ts";
 import type { EventSink } from "./sink.ts";
