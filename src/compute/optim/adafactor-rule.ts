@@ -2,6 +2,7 @@ import { hold, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
 import { type AdafactorSpec, relativeStepOf } from "./adafactor.ts";
 import { type Matrices, matricesOf, placesIn, stateOf } from "./adafactor-state.ts";
 import {
+  bothMaxima,
   type Exchange,
   joined,
   largestOf,
@@ -123,12 +124,7 @@ function* directions(
 ): Exchange<number[]> {
   const { parameters, stretches } = share;
   const count = parameters.length;
-  const maxima = yield* largestOf(
-    Float64Array.of(
-      ...maximaOf(share, (stretch) => stretch.master),
-      ...maximaOf(share, (stretch) => stretch.gradient),
-    ),
-  );
+  const maxima = yield* bothMaxima(share);
   const factored = new FactoredSums(share, maxima.subarray(count), scale);
   const ofValues = squareSumsOf(share, (stretch) => stretch.master, maxima.subarray(0, count));
   const [values, ...factors] = split(yield* summed(concat([ofValues, ...factored.parts])), [
