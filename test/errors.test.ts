@@ -46,11 +46,13 @@ it("relays complete sentences only from native code, another thread or a save", 
 
 it("keeps code, operands and first cause reachable", () => {
   const cause = new Error("disk");
-  const error = new TroupeError(
-    "USAGE",
-    { where: "run", expected: "a number", got: "x" },
-    { fields: { given: "x" }, cause },
-  );
+  const error = new TroupeError("USAGE", {
+    where: "run",
+    expected: "a number",
+    got: "x",
+    fields: { given: "x" },
+    cause,
+  });
   expect(error.message).toBe("[run] expected a number, got x");
   expect(error).toMatchObject({ name: "TroupeError", code: "USAGE", fields: { given: "x" }, cause });
 });

@@ -250,12 +250,8 @@ export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
 
-  constructor(
-    code: ErrorCode,
-    says: (ErrorSentence | RelayedSentence) & ErrorDetail,
-    detail: ErrorDetail = says,
-  ) {
-    const { fields = {}, cause } = detail;
+  constructor(code: ErrorCode, says: (ErrorSentence | RelayedSentence) & ErrorDetail) {
+    const { fields = {}, cause } = says;
     super("relayed" in says ? says.relayed : sentence(says), cause === undefined ? {} : { cause });
     this.name = "TroupeError";
     this.code = code;

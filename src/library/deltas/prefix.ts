@@ -169,15 +169,12 @@ function checkLength(
   const ids = first instanceof Tensor ? first : (first as { readonly inputIds?: Tensor }).inputIds;
   const length = ids?.shape[1] ?? 0;
   if (numTokens + length <= maxPositions) return;
-  throw new TroupeError(
-    "MODEL_INPUT",
-    {
-      where: model.constructor.name,
-      expected: `at most ${maxPositions - numTokens} positions after a prefix of ${numTokens}`,
-      got: `${length}`,
-    },
-    { fields: { length, numTokens, maxPositions } },
-  );
+  throw new TroupeError("MODEL_INPUT", {
+    where: model.constructor.name,
+    expected: `at most ${maxPositions - numTokens} positions after a prefix of ${numTokens}`,
+    got: `${length}`,
+    fields: { length, numTokens, maxPositions },
+  });
 }
 
 /** @throws {TroupeError} `DELTA_TARGET` for a model whose attentions do not support a prefix */

@@ -193,7 +193,7 @@ export function refuseUnknownFields(
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const parts = { where, expected: "a field of the model", got: unknown, hint: whatWasMeant(unknown, known) };
-  throw new TroupeError("MODEL_CONFIG", parts, { fields: { field: unknown } });
+  throw new TroupeError("MODEL_CONFIG", { ...parts, fields: { field: unknown } });
 }
 
 /**
@@ -240,11 +240,12 @@ export function checkField(
   got: unknown,
 ): void {
   if (holds) return;
-  throw new TroupeError(
-    "MODEL_CONFIG",
-    { where, expected: `${field} to be ${expected}`, got: JSON.stringify(got) ?? "none" },
-    { fields: { field, got } },
-  );
+  throw new TroupeError("MODEL_CONFIG", {
+    where,
+    expected: `${field} to be ${expected}`,
+    got: JSON.stringify(got) ?? "none",
+    fields: { field, got },
+  });
 }
 
 /** The config.json with which `transformers` reads a folder as `architecture`. */

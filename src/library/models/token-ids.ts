@@ -120,5 +120,5 @@ function extremes(ids: Tensor): [lowest: number, highest: number] {
 }
 
 function inputError(says: ErrorSentence, fields: Record<string, unknown>): TroupeError {
-  return new TroupeError("MODEL_INPUT", says, { fields });
+  return new TroupeError("MODEL_INPUT", { ...says, fields });
 }

@@ -84,19 +84,14 @@ export class ActorDown extends TroupeError {
       failed: `which failed: ${down.cause?.message}`,
       unknown: "which never existed",
     };
-    super(
-      "ACTOR_DOWN",
-      {
-        where,
-        expected: "a living actor",
-        got: `${describeDown(down)}, ${how[down.reason]}`,
-        hint: "spawn it again, or ask its new incarnation",
-      },
-      {
-        fields: { actor: describeDown(down), reason: down.reason },
-        ...(down.cause === undefined ? {} : { cause: fromFailure(down.cause) }),
-      },
-    );
+    super("ACTOR_DOWN", {
+      where,
+      expected: "a living actor",
+      got: `${describeDown(down)}, ${how[down.reason]}`,
+      hint: "spawn it again, or ask its new incarnation",
+      fields: { actor: describeDown(down), reason: down.reason },
+      ...(down.cause === undefined ? {} : { cause: fromFailure(down.cause) }),
+    });
     this.name = "ActorDown";
     this.down = down;
   }
@@ -105,16 +100,13 @@ export class ActorDown extends TroupeError {
 /** Thrown when no answer came by the deadline. The receiver drops the question, or this actor drops the late answer. */
 export class AskTimeout extends TroupeError {
   constructor(target: Address, kind: string, deadlineMs: number) {
-    super(
-      "ASK_TIMEOUT",
-      {
-        where: `ask ${describe(target)}.${kind}`,
-        expected: `an answer within ${deadlineMs} ms`,
-        got: "none",
-        hint: "see what the actor does with inspect(), or allow more time",
-      },
-      { fields: { target: describe(target), kind, deadlineMs } },
-    );
+    super("ASK_TIMEOUT", {
+      where: `ask ${describe(target)}.${kind}`,
+      expected: `an answer within ${deadlineMs} ms`,
+      got: "none",
+      hint: "see what the actor does with inspect(), or allow more time",
+      fields: { target: describe(target), kind, deadlineMs },
+    });
     this.name = "AskTimeout";
   }
 }
@@ -122,18 +114,13 @@ export class AskTimeout extends TroupeError {
 /** Thrown by `wait`, `receive` and `poll` when this actor has been asked to stop. Let it pass through. */
 export class StopRequested extends TroupeError {
   constructor(reason: string) {
-    super(
-      "STOP_REQUESTED",
-      {
-        where: "stop",
-        expected: "this call to go on",
-        got: `a request to stop: ${reason}`,
-        hint: "let this error pass through",
-      },
-      {
-        fields: { reason },
-      },
-    );
+    super("STOP_REQUESTED", {
+      where: "stop",
+      expected: "this call to go on",
+      got: `a request to stop: ${reason}`,
+      hint: "let this error pass through",
+      fields: { reason },
+    });
     this.name = "StopRequested";
   }
 }

@@ -77,16 +77,13 @@ export class SafetensorsFile implements TensorFile {
   entry(name: string): TensorEntry {
     const entry = this.tensors.get(name);
     if (entry !== undefined) return entry;
-    throw new TroupeError(
-      "SAFETENSORS_TENSOR",
-      {
-        where: "safetensors",
-        expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
-        got: `${this.tensors.size} others`,
-        hint: `${[...this.tensors.keys()].slice(0, 3).join(", ")}, ...`,
-      },
-      { fields: { path: this.path, tensor: name } },
-    );
+    throw new TroupeError("SAFETENSORS_TENSOR", {
+      where: "safetensors",
+      expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
+      got: `${this.tensors.size} others`,
+      hint: `${[...this.tensors.keys()].slice(0, 3).join(", ")}, ...`,
+      fields: { path: this.path, tensor: name },
+    });
   }
 
   /**
@@ -165,15 +162,12 @@ export class SafetensorsFile implements TensorFile {
   }
 
   #wrongSize(name: string, expectedBytes: number, gotBytes: number): TroupeError {
-    return new TroupeError(
-      "SAFETENSORS_TENSOR",
-      {
-        where: "safetensors",
-        expected: `memory for the ${expectedBytes} bytes of tensor ${JSON.stringify(name)} of ${this.path}`,
-        got: `${gotBytes} bytes`,
-      },
-      { fields: { path: this.path, tensor: name, expectedBytes, gotBytes } },
-    );
+    return new TroupeError("SAFETENSORS_TENSOR", {
+      where: "safetensors",
+      expected: `memory for the ${expectedBytes} bytes of tensor ${JSON.stringify(name)} of ${this.path}`,
+      got: `${gotBytes} bytes`,
+      fields: { path: this.path, tensor: name, expectedBytes, gotBytes },
+    });
   }
 }
 

@@ -272,28 +272,22 @@ export class TorchFile implements TensorFile {
   #tensor(name: string): StoredTensor {
     const found = this.#stored.get(name);
     if (found !== undefined) return found;
-    throw new TroupeError(
-      "SAFETENSORS_TENSOR",
-      {
-        where: "torch file",
-        expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
-        got: `${this.#stored.size} others`,
-        hint: `${[...this.#stored.keys()].slice(0, 3).join(", ")}, ...`,
-      },
-      { fields: { path: this.path, tensor: name } },
-    );
+    throw new TroupeError("SAFETENSORS_TENSOR", {
+      where: "torch file",
+      expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
+      got: `${this.#stored.size} others`,
+      hint: `${[...this.#stored.keys()].slice(0, 3).join(", ")}, ...`,
+      fields: { path: this.path, tensor: name },
+    });
   }
 
   #wrongSize(name: string, expectedBytes: number, gotBytes: number): TroupeError {
-    return new TroupeError(
-      "SAFETENSORS_TENSOR",
-      {
-        where: "torch file",
-        expected: `memory for the ${expectedBytes} bytes of tensor ${JSON.stringify(name)} of ${this.path}`,
-        got: `${gotBytes} bytes`,
-      },
-      { fields: { path: this.path, tensor: name, expectedBytes, gotBytes } },
-    );
+    return new TroupeError("SAFETENSORS_TENSOR", {
+      where: "torch file",
+      expected: `memory for the ${expectedBytes} bytes of tensor ${JSON.stringify(name)} of ${this.path}`,
+      got: `${gotBytes} bytes`,
+      fields: { path: this.path, tensor: name, expectedBytes, gotBytes },
+    });
   }
 }
 

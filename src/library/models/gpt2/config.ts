@@ -112,11 +112,10 @@ function isSize(value: unknown): boolean {
 
 function check(field: string, holds: boolean, expected: string, got: unknown): void {
   if (holds) return;
-  throw new TroupeError(
-    "MODEL_CONFIG",
-    { where: "GPT2Config", expected: `${field} to be ${expected}`, got: `${JSON.stringify(got)}` },
-    {
-      fields: { field, got },
-    },
-  );
+  throw new TroupeError("MODEL_CONFIG", {
+    where: "GPT2Config",
+    expected: `${field} to be ${expected}`,
+    got: `${JSON.stringify(got)}`,
+    fields: { field, got },
+  });
 }

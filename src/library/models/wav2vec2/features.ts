@@ -146,11 +146,12 @@ export function checkSamples(
     1,
   );
   if (ndim === 2 && (shape[1] ?? 0) >= least) return;
-  throw new TroupeError(
-    "MODEL_INPUT",
-    { where, expected: `samples of [batch, at least ${least}]`, got: `[${shape}]` },
-    { fields: { shape, least } },
-  );
+  throw new TroupeError("MODEL_INPUT", {
+    where,
+    expected: `samples of [batch, at least ${least}]`,
+    got: `[${shape}]`,
+    fields: { shape, least },
+  });
 }
 
 /** Number of frames after the adapter, if any: int64 [B] → int64 [B]. */
