@@ -1,31 +1,10 @@
 export type * from "./checkpointer.ts";
-export type {
-  BatchOrder,
-  BatchRequest,
-  BegunData,
-  DataOrder,
-  DealtBatch,
-  EvaluationName,
-  FeederInit,
-  FeederProtocol,
-  OpenedData,
-  RowRefs,
-} from "./feeder.ts";
+export type * from "./feeder.ts";
 export type { Beginning, InitialState, InitialStateOf } from "./initial-state.ts";
 export type * from "./inspection.ts";
 export type * from "./offload.ts";
 export type * from "./paging.ts";
-export type {
-  DeclaredModel,
-  EvaluatedBatch,
-  LoopLeft,
-  MetricSum,
-  RankEvaluated,
-  RankInit,
-  RankProtocol,
-  RankStepped,
-  StepOrder,
-} from "./rank.ts";
+export type * from "./rank.ts";
 export type { RankPlan } from "./rank-plan.ts";
 export * from "./recipient.ts";
 export type { HostNode, Relay, Relayed } from "./relay.ts";

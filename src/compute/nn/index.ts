@@ -66,7 +66,7 @@ export {
 } from "./module/initializer.ts";
 export * from "./module/materialize.ts";
 export * from "./module/module.ts";
-export * from "./module/module-list.ts";
+export { ModuleList } from "./module/module-list.ts";
 export * from "./module/parameter.ts";
 export { cutShape, logicalRuns, type ParameterSplit, type SplitOptions } from "./module/parameter-split.ts";
 export { Identity, Sequential, type SequentialItem } from "./module/sequential.ts";
@@ -76,25 +76,4 @@ export { type Choice, combine, dispatch, type GateOptions, type Routing, route }
 export * from "./random/random-tensors.ts";
 export * from "./random/randomness.ts";
 export * from "./record.ts";
-export {
-  below,
-  type ColumnRule,
-  column,
-  type FeaturesRule,
-  features,
-  type MaskRule,
-  mask,
-  planTest,
-  type ReplicatedRule,
-  type RowRule,
-  replicated,
-  row,
-  type SequenceRule,
-  type SplitRule,
-  sequence,
-  type TensorPlan,
-  type TensorSplittable,
-  unshared,
-  type VocabularyRule,
-  vocabulary,
-} from "./tensor-plan.ts";
+export * from "./tensor-plan.ts";

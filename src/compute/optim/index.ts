@@ -10,7 +10,15 @@ export {
   type BMTrainAdamOptions,
 } from "./adam.ts";
 export * from "./clip.ts";
-export * from "./complete-parameter.ts";
+export {
+  type Exchange,
+  joined,
+  largestOf,
+  maximaOf,
+  placesOf,
+  squareSumsOf,
+  summed,
+} from "./complete-parameter.ts";
 export { LAMB, type LAMBOptions, type LAMBSpec } from "./lamb.ts";
 export { Lion, type LionOptions, type LionSpec } from "./lion.ts";
 export type { LocalState } from "./local-updates.ts";

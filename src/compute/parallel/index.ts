@@ -17,13 +17,7 @@ export {
 } from "./blocks/flat-block.ts";
 export { type BlockPlan, type BlockPlanOptions, type BlockUnit, planBlocks } from "./blocks/plan-blocks.ts";
 export { type BlockOptions, block, type Recompute } from "./layout/block-options.ts";
-export {
-  checkLayout,
-  type Layout,
-  type LayoutFacts,
-  layoutProblems,
-  nearestLayouts,
-} from "./layout/layout.ts";
+export * from "./layout/layout.ts";
 export * from "./layout/mesh.ts";
 export * from "./layout/pipeline-schedule.ts";
 export { type BlockRange, cutStages, type StageCut, type TracedUse, traceUse } from "./layout/stage-cut.ts";

@@ -12,13 +12,6 @@ export * from "./seq2seq-lm.ts";
 export * from "./sequence-classification.ts";
 export * from "./speech-pretraining.ts";
 export * from "./speech-recognition.ts";
-export type {
-  DynamicShapes,
-  Examples,
-  TaskData,
-  TaskDefinition,
-  TaskFacts,
-  WeighedTask,
-} from "./task.ts";
+export type * from "./task.ts";
 export type { TextTensors } from "./text-rows.ts";
 export * from "./token-classification.ts";
