@@ -94,7 +94,8 @@ function* wayOf({ file, name }: Name): Generator<string> {
   if (source === undefined) return;
   const { defines, passesOn, passesOnAll } = source;
   if (name === "*") {
-    for (const each of [...defines, ...passesOn.keys()]) yield* wayOf({ file, name: each });
+    const passed = passesOnAll.flatMap((each) => [...(sources.get(each)?.defines ?? [])]);
+    for (const each of [...defines, ...passesOn.keys(), ...passed]) yield* wayOf({ file, name: each });
     for (const each of passesOnAll) yield* wayOf({ file: each, name });
     return;
   }

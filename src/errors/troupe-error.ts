@@ -48,7 +48,6 @@ export const errorTable = {
   ARGUMENTS: "the arguments of a run contradict each other, or lack something that its task needs",
   ARGUMENTS_UNREAD: "a script read its arguments before they were parsed",
   // bench
-  BENCH_PEER: "PyTorch, which the benchmark compares with, does not run",
   // cli
   OUTPUT_LOST: "the output of a command could not be written to standard output",
   USAGE: "the command line is invalid",

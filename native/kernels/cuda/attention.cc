@@ -9,7 +9,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "core/autograd/differentiable.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe::cuda {
 namespace {
@@ -51,8 +51,6 @@ at::Tensor slope_at_equal_scores(const at::Tensor& q, const at::Tensor& keys, co
   return slope.sub(slope.detach());
 }
 
-}  // namespace
-
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, scale);
 }
@@ -88,4 +86,8 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
   return attended.add(slope_at_equal_scores(q, keys, values, biases, scale).masked_fill(blind.logical_not(), 0));
 }
 
+TROUPE_CUDA_KERNEL(attention, attention);
+TROUPE_CUDA_KERNEL(masked_attention, masked_attention);
+
+}  // namespace
 }  // namespace troupe::cuda

@@ -70,17 +70,11 @@ describe("a run on a device", () => {
       { ...recomputed, offload, checkpoint: { inMemoryEverySteps: 2 } },
       { ...large, clipNorm: 0 },
     ],
-  ])("waits for nothing of the device within a step: %s", async (_, options, config) => {
+    ["with a loss scale", { ranks: 2, precision: "amp-fp16" }, {}],
+    ["with steps that may be left out", { ranks: 2, anomalies: { loss: "skip" } }, {}],
+    ["clipped by the norm, with the optimizer on the host", { ...recomputed, offload }, large],
+  ])("blocks no thread on the device within a step: %s", async (_, options, config) => {
     expect(await readBacksOf(options, config)).toBe(0);
-  });
-
-  it.each<[string, RuntimeOptions, Readonly<Record<string, unknown>>]>([
-    ["a loss scale", { ranks: 2, precision: "amp-fp16" }, {}],
-    ["steps that may be left out", { ranks: 2, anomalies: { loss: "skip" } }, {}],
-    ["an optimizer on the host that clips", { ...recomputed, offload }, large],
-  ])("waits once a rank and step for the gradient's statistics: %s", async (_, options, config) => {
-    // Reported while the next step is under way: over several steps the counts are complete.
-    expect(Math.abs((await readBacksOf(options, config)) / 6 - 2)).toBeLessThanOrEqual(1 / 3);
   });
 
   it.each<[string, RuntimeOptions]>([

@@ -14,7 +14,7 @@ export interface OptimizerStateStore {
   fill(initial: InitialState, reader: Addressed): Promise<void>;
   /**
    * Makes one optimizer step on a block.
-   * @param gradient - of the owned range, float32, summed; ownership passes
+   * @param gradient - of the owned range, summed, in any float dtype; ownership passes
    * @param scales - only if the parameters and all their state are on a device; the caller's until then
    * @returns once the new parameters are where the ranks read them
    */

@@ -56,6 +56,11 @@ export class ModuleList<M extends Module> extends Items<M> {
     this.#numCalls = options.numCalls ?? this.length;
   }
 
+  /** Makes a list of `count` modules. @param make - called with each one's index */
+  static of<M extends Module>(count: number, make: (index: number) => M): ModuleList<M> {
+    return new ModuleList(Array.from({ length: count }, (_, index) => make(index)));
+  }
+
   /** Number of calls of its items in one forward. Default: once each. */
   get numCalls(): number {
     return this.#numCalls;

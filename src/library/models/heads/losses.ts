@@ -1,9 +1,7 @@
 import { crossEntropy } from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
-
-/** Kind of a classifier's labels, as `problem_type` in config.json; null: decided by the labels. */
-export type ProblemType = "regression" | "single_label_classification" | "multi_label_classification" | null;
+import type { ProblemType } from "../config-fields.ts";
 
 /**
  * The loss of one prediction per row: a class (cross entropy), several classes at once (binary cross entropies), or numbers (squared
