@@ -4,7 +4,7 @@ import { boardSizeBytes } from "../inspection/status-board.ts";
 import { toFailure } from "../protocol/failure.ts";
 import { blankRecord, type Outgoing, RecordType } from "../protocol/record.ts";
 import { Hub } from "../transport/hub/hub.ts";
-import { creditsAt, PortRoute, type RouteEnd } from "../transport/hub/routes.ts";
+import { type ActorRoute, creditsAt, openPortRoute, type RouteEnd } from "../transport/hub/routes.ts";
 import { type CreditsEnd, type LinkEnd, portsOf } from "../transport/link.ts";
 import type { ProcessSupport } from "../transport/link-opener.ts";
 import { type Packet, singlePacket } from "../transport/packet.ts";
@@ -34,7 +34,7 @@ interface Hosted {
   readonly signal: Signal;
   /** Sends the actor a packet of the system's own. */
   readonly tell: (packet: Packet, transfer: readonly MessagePort[]) => void;
-  readonly routes: PortRoute[];
+  readonly routes: ActorRoute[];
   /** Its board, if the system cannot read it. */
   readonly ownBoard: Uint8Array | undefined;
 }
@@ -123,7 +123,7 @@ export class ProcessHost {
       port2.postMessage({ packet }, transfer);
       signal.ring(true);
     };
-    const routes = [new PortRoute(this.#open, systemRoute, credits, port2, signal)];
+    const routes = [openPortRoute(this.#open, systemRoute, credits, port2, signal)];
     const ownBoard = board instanceof SharedArrayBuffer ? new Uint8Array(board) : undefined;
     this.#actors.set(address.uid, { boot, worker, signal, tell, routes, ownBoard });
     void worker.exited.then((error) => this.#exited(address.uid, error));
@@ -160,7 +160,7 @@ export class ProcessHost {
     const { port1, port2 } = new MessageChannel();
     const credits = creditsAt(end);
     sendLink(actor, joined, this.#end(end, credits, port1));
-    actor.routes.push(new PortRoute(this.#open, end, credits, port2, actor.signal));
+    actor.routes.push(openPortRoute(this.#open, end, credits, port2, actor.signal));
   }
 
   #end({ side }: RouteEnd, credits: CreditsEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {

@@ -7,7 +7,7 @@ import { creditCountersBytes } from "../mailbox/credit-counters.ts";
 import type { Failure } from "../protocol/failure.ts";
 import { defaultStartDeadlineMs, type MessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
-import { creditsAt, HubPipe, PortRoute, type RouteEnd } from "../transport/hub/routes.ts";
+import { creditsAt, openPipe, openPortRoute, type RouteEnd } from "../transport/hub/routes.ts";
 import type { CreditsPlan, LinkEnd } from "../transport/link.ts";
 import { type ProcessSupport, processSupport } from "../transport/link-opener.ts";
 import { type MemoryPlace, SharedMemory } from "../transport/shared-memory.ts";
@@ -166,9 +166,9 @@ export class ProcessPool {
     const { maxFrameBytes } = this.#options.settings;
     const { hub } = this.#use();
     const link = { kind: "packed" as const, side, credits, maxFrameBytes };
-    if (place.placement === "main") return { ...link, pipe: new HubPipe(hub, end, credits, place.signal) };
+    if (place.placement === "main") return { ...link, pipe: openPipe(hub, end, credits, place.signal) };
     const { port1, port2 } = new MessageChannel();
-    new PortRoute(hub, end, credits, port2, place.signal);
+    openPortRoute(hub, end, credits, port2, place.signal);
     return { ...link, pipe: port1 };
   }
 
