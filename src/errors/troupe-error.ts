@@ -249,16 +249,12 @@ export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
 
-  /** @param says - the sentence, with fields and cause */
-  constructor(
-    code: ErrorCode,
-    says: (ErrorSentence | RelayedSentence) & ErrorDetail,
-    { fields = says.fields, cause = says.cause }: ErrorDetail = {},
-  ) {
+  constructor(code: ErrorCode, says: (ErrorSentence | RelayedSentence) & ErrorDetail) {
+    const { fields = {}, cause } = says;
     super("relayed" in says ? says.relayed : sentence(says), cause === undefined ? {} : { cause });
     this.name = "TroupeError";
     this.code = code;
-    this.fields = fields ?? {};
+    this.fields = fields;
   }
 }
 

@@ -201,7 +201,7 @@ export function unreachable(address: string, got: string, hint?: string, cause?:
     expected: `an answer from ${address}`,
     got,
     hint: hint ?? "HF_HUB_OFFLINE=1 uses the cache only, HF_ENDPOINT names another hub",
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   });
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { native } from "../../../src/compute/tensor/index.ts";
 import type { RuntimeOptions } from "../../../src/entries/index.ts";
+import { pretend } from "../../fixtures/devices/pretend.ts";
 import { atEachStep, lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();
@@ -26,14 +26,14 @@ describe("a run on a device", () => {
     try {
       // In the first schedules of seed 1 copies are early, so a missing wait would pass unnoticed.
       for (const seed of [1, 2, 3]) {
-        native().simSeed(seed);
+        pretend().simSeed(seed);
         const told = await runTiny(workspace, { ...options, ...onDevice });
         expect([seed, told.error, ...told.losses]).toEqual([seed, undefined, ...expected]);
         const started = told.events.find(({ kind }) => kind === "run.started");
         expect(started).toMatchObject({ devices: ["sim:0", "sim:1"] });
       }
     } finally {
-      native().simSeed(1);
+      pretend().simSeed(1);
     }
   });
 
@@ -49,7 +49,7 @@ describe("a run on a device", () => {
   ): Promise<number> {
     const { offload: _offload, checkpoint: _checkpoint, ...plain } = options;
     const counts: number[] = [];
-    const sink = atEachStep(() => counts.push(native().simStatistics().readBacks));
+    const sink = atEachStep(() => counts.push(pretend().simStatistics().readBacks));
     const told = await runTiny(workspace, { ...options, steps: 9, sinks: [sink], ...onDevice }, config);
     expect(told.error).toBeUndefined();
     expect(told.losses).toEqual(await lossesOf(workspace, { ...plain, steps: 9 }, config));

@@ -51,14 +51,11 @@ export class PredictionLink {
 
 function checkRows(name: string, { shape }: Tensor, numSamples: number): void {
   if (shape[0] === numSamples) return;
-  throw new TroupeError(
-    "PREDICTIONS",
-    {
-      where: "predict",
-      expected: `"${name}" to have a row for each of ${numSamples} samples`,
-      got: `shape [${shape}]`,
-      hint: "keep the batch's samples in dim 0",
-    },
-    { fields: { name, numSamples, shape: [...shape] } },
-  );
+  throw new TroupeError("PREDICTIONS", {
+    where: "predict",
+    expected: `"${name}" to have a row for each of ${numSamples} samples`,
+    got: `shape [${shape}]`,
+    hint: "keep the batch's samples in dim 0",
+    fields: { name, numSamples, shape: [...shape] },
+  });
 }
