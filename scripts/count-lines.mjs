@@ -11,8 +11,8 @@ const counts = new Map();
 for (const file of readdirSync(source, { recursive: true, encoding: "utf8" })) {
   if (!/\.(ts|js|css|html)$/.test(file) || file.includes(".generated.")) continue;
   const numLines = readFileSync(join(source, file), "utf8").split("\n").length - 1;
-  const [wing, ...rooms] = file.split("/").slice(0, -1);
-  for (const name of new Set(["src", wing, [wing, ...rooms.slice(0, 1)].join("/")]))
+  const folders = file.split("/").slice(0, -1);
+  for (const name of new Set(["src", ...folders.slice(0, 1), folders.slice(0, 2).join("/") || "src"]))
     counts.set(name, (counts.get(name) ?? 0) + numLines);
 }
 for (const [name, numLines] of [...counts].sort(([one], [other]) => (one < other ? -1 : 1)))
