@@ -58,7 +58,7 @@ const slow = [
   "test/cli/model-folders.test.ts",
   "test/cli/scale-page.test.ts",
   "test/docs-commands.test.ts",
-  "test/cli/bench.test.ts",
+  "test/bench/rapidformer.test.ts",
   "test/examples/**/*.test.ts",
   // Compilers at work on the code for CUDA.
   "test/setup/cuda.test.ts",

@@ -1,8 +1,8 @@
 // npm run docs:options: writes what is made of the one schema of src/job/options/schema.ts.
 import { writeFileSync } from "node:fs";
-import { optionTypes } from "../src/job/options/types-text.ts";
 import { readArguments } from "./arguments.mjs";
 import { optionsPage } from "./options-page.ts";
+import { optionTypes } from "./options-types.ts";
 
 readArguments(
   "usage: npm run docs:options\n\nWrites src/job/options/options.generated.ts and docs/reference/options.md",

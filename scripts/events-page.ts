@@ -47,7 +47,8 @@ function declarationOf(
   [, meaning = "", base, kind = "", body = ""]: RegExpMatchArray,
   source: string,
 ): Declaration {
-  const [, common = ""] = new RegExp(`^interface ${base} \\{\n(.*?)^\\}`, "ms").exec(source) ?? [];
+  const [, common = ""] =
+    new RegExp(`^(?:export )?interface ${base} \\{\n(.*?)^\\}`, "ms").exec(source) ?? [];
   const fields = [...`${common}${body}\n`.matchAll(fieldPattern)].map(
     ([, comment = "", name = "", mark, type = ""]): Field => ({
       name,

@@ -27,12 +27,10 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     "tools/planner",
     "tools/service",
     "tools/sinks",
-    "tools/bench",
     "library/convert",
     "library/hub",
     "job/rapidformer",
   ],
-  "tools/bench": ["actors/trainer", "tools/planner"],
   "tools/planner": ["actors/engine/rank", "tools/sinks"],
   "tools/service": ["library/checkpoint", "runtime", "job/http"],
   "tools/sinks": ["job/http", "library/checkpoint"],
@@ -121,8 +119,9 @@ const within: Readonly<Record<string, typeof arrows>> = {
     layers: ["module", "losses"],
     module: ["random"],
     random: [],
-    losses: ["fusion"],
+    losses: ["fusion", "argument-error"],
     fusion: [],
+    "argument-error": [],
     record: [],
     "tensor-plan": [],
   },
@@ -269,6 +268,30 @@ describe("import arrows", () => {
       /\bcreateRequire\b|process\.dlopen/.test(readFileSync(file, "utf8")),
     );
     expect(loaders.map((file) => relative(source, file))).toEqual([join("compute", "tensor", "native.ts")]);
+  });
+});
+
+describe("the addon's kernels", () => {
+  const kernels = fileURLToPath(new URL("../native/kernels", import.meta.url));
+  const textsOf = (folder: string) =>
+    readdirSync(join(kernels, folder)).map((file) => ({
+      file,
+      text: readFileSync(join(kernels, folder, file), "utf8"),
+    }));
+  const namesIn = (folder: string, macro: string) =>
+    textsOf(folder)
+      .flatMap(({ text }) => [...text.matchAll(new RegExp(`\\b${macro}\\((\\w+),`, "g"))])
+      .map(([, name = ""]) => name);
+
+  it("of the CPU know nothing of CUDA", () => {
+    const wrong = textsOf("cpu").filter(({ text }) => /HAVE_CUDA|#include "kernels\/cuda/.test(text));
+    expect(wrong.map(({ file }) => file)).toEqual([]);
+  });
+
+  it("have the same names on the CPU and for CUDA", () => {
+    const cpu = namesIn("cpu", "TROUPE_KERNEL");
+    expect(cpu.length).toBeGreaterThan(25);
+    expect(cpu.toSorted()).toEqual([...new Set(namesIn("cuda", "TROUPE_CUDA_KERNEL"))].toSorted());
   });
 });
 

@@ -62,12 +62,15 @@ it("every function, class and constant that src exports is used by another file,
 const doors = own.filter(([file]) => !file.endsWith("src/runtime/index.ts"));
 
 it("every function, class and constant that a room's index.ts passes on is imported through it", () => {
-  const dead = doors.flatMap(([file, { passesOn }]) =>
-    [...passesOn]
-      .filter(([, from]) => isValue(from))
-      .map(([name]) => ({ file, name }))
-      .filter((name) => !inProduct.has(keyOf(name)) && !inTests.has(keyOf(name)))
-      .map(({ name }) => `${relative(root, file)} ${name}`),
+  const dead = doors.flatMap(([file, { passesOn, passesOnAll }]) =>
+    [
+      ...[...passesOn].filter(([, from]) => isValue(from)).map(([name]) => name),
+      ...passesOnAll
+        .filter((each) => !each.includes(".generated."))
+        .flatMap((each) => [...(sources.get(each)?.defines ?? [])]),
+    ]
+      .filter((name) => !inProduct.has(keyOf({ file, name })) && !inTests.has(keyOf({ file, name })))
+      .map((name) => `${relative(root, file)} ${name}`),
   );
   expect(dead).toEqual([]);
 });
@@ -91,7 +94,8 @@ function* wayOf({ file, name }: Name): Generator<string> {
   if (source === undefined) return;
   const { defines, passesOn, passesOnAll } = source;
   if (name === "*") {
-    for (const each of [...defines, ...passesOn.keys()]) yield* wayOf({ file, name: each });
+    const passed = passesOnAll.flatMap((each) => [...(sources.get(each)?.defines ?? [])]);
+    for (const each of [...defines, ...passesOn.keys(), ...passed]) yield* wayOf({ file, name: each });
     for (const each of passesOnAll) yield* wayOf({ file: each, name });
     return;
   }

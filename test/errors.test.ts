@@ -36,7 +36,7 @@ it("relays complete sentences only from native code, another thread or a save", 
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) =>
     file.endsWith(".ts"),
   );
-  const relaying = files.filter((file) => /\{ relayed: /.test(readFileSync(new URL(file, source), "utf8")));
+  const relaying = files.filter((file) => /\{\s*relayed: /.test(readFileSync(new URL(file, source), "utf8")));
   expect(relaying.toSorted()).toEqual([
     "compute/tensor/native.ts",
     "runtime/protocol/failure.ts",
@@ -46,11 +46,13 @@ it("relays complete sentences only from native code, another thread or a save", 
 
 it("keeps code, operands and first cause reachable", () => {
   const cause = new Error("disk");
-  const error = new TroupeError(
-    "USAGE",
-    { where: "run", expected: "a number", got: "x" },
-    { fields: { given: "x" }, cause },
-  );
+  const error = new TroupeError("USAGE", {
+    where: "run",
+    expected: "a number",
+    got: "x",
+    fields: { given: "x" },
+    cause,
+  });
   expect(error.message).toBe("[run] expected a number, got x");
   expect(error).toMatchObject({ name: "TroupeError", code: "USAGE", fields: { given: "x" }, cause });
 });

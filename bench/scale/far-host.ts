@@ -11,7 +11,7 @@ import { startOnMain } from "../../src/runtime/hosting/placement.ts";
 import { type News, type Order, unpackOrder } from "../../src/runtime/hosting/process-orders.ts";
 import { boardSizeBytes } from "../../src/runtime/inspection/status-board.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
-import { creditsAt, HubPipe, type RouteEnd } from "../../src/runtime/transport/hub/routes.ts";
+import { creditsAt, openPipe, type RouteEnd } from "../../src/runtime/transport/hub/routes.ts";
 import type { LinkEnd } from "../../src/runtime/transport/link.ts";
 import { Signal } from "../../src/runtime/transport/signal.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
@@ -83,7 +83,7 @@ async function live(index: number, systemAddress: string): Promise<void> {
   });
   const endOf = (route: RouteEnd, signal: Signal): LinkEnd => {
     const credits = creditsAt(route);
-    const pipe = new HubPipe(hub, route, credits, signal);
+    const pipe = openPipe(hub, route, credits, signal);
     return { kind: "packed", side: route.side, credits, maxFrameBytes: trust.maxFrameBytes, pipe };
   };
   const carryOut = (order: Order): void => {

@@ -2,12 +2,12 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/memory/allocator.h"
+#include "core/device/device.h"
 #include "core/error.h"
+#include "core/memory/allocator.h"
 #include "core/tensors/exported_tensor.h"
 #include "core/memory/kept_mappings.h"
 #include "core/dispatch/meter.h"
-#include "devices/cuda/cuda.h"
 #include "kernels/meta/autocast.h"
 
 namespace troupe {
@@ -48,25 +48,22 @@ Napi::Value ResetPeakMemory(const Napi::CallbackInfo& info) {
 }
 
 // cudaMemory(index): { freeBytes, totalBytes, heldBytes, liveBytes } of a GPU.
-Napi::Value CudaMemory([[maybe_unused]] const Napi::CallbackInfo& info) {
-#if HAVE_CUDA
-  const cuda::DeviceMemory memory = cuda::device_memory(info[0].As<Napi::Number>().Int64Value());
+Napi::Value CudaMemory(const Napi::CallbackInfo& info) {
+  const auto memory = device_memory("cuda", info[0].As<Napi::Number>().Int64Value());
+  if (!memory) {
+    throw CodedError("DEVICE_UNAVAILABLE", "[cudaMemory] expected an addon with CUDA, got one without (npx troupe doctor tells why)");
+  }
   Napi::Object result = Napi::Object::New(info.Env());
-  result.Set("freeBytes", static_cast<double>(memory.free_bytes));
-  result.Set("totalBytes", static_cast<double>(memory.total_bytes));
-  result.Set("heldBytes", static_cast<double>(memory.held_bytes));
-  result.Set("liveBytes", static_cast<double>(memory.live_bytes));
+  result.Set("freeBytes", static_cast<double>(memory->free_bytes));
+  result.Set("totalBytes", static_cast<double>(memory->total_bytes));
+  result.Set("heldBytes", static_cast<double>(memory->held_bytes));
+  result.Set("liveBytes", static_cast<double>(memory->live_bytes));
   return result;
-#else
-  throw CodedError("DEVICE_UNAVAILABLE", "[cudaMemory] expected an addon with CUDA, got one without (npx troupe doctor tells why)");
-#endif
 }
 
 Napi::Value ReleaseCachedMemory(const Napi::CallbackInfo& info) {
   release_cached_memory();
-#if HAVE_CUDA
-  cuda::release_cached_memory();
-#endif
+  release_cached_device_memory();
   release_kept_mappings();
   return info.Env().Undefined();
 }

@@ -12,6 +12,7 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "comm/gloo.h"
+#include "core/device/device.h"
 #include "core/error.h"
 #include "core/threads.h"
 #include "core/torch_version.h"
@@ -61,7 +62,7 @@ Napi::Value NativeInfo(const Napi::CallbackInfo& info) {
   result.Set("cxxAbi", "pre-cxx11");
 #endif
   result.Set("gloo", comm::gloo_built());
-  result.Set("cuda", HAVE_CUDA != 0);
+  result.Set("cuda", has_device_kind("cuda"));
   result.Set("capability", isa_name());
   result.Set("bfloat16Products", multiplies_bfloat16_in_panels() ? "float32 panels" : "libtorch");
   result.Set("numThreads", num_threads());

@@ -142,15 +142,13 @@ async function openDirectory(directory: string, hold: string | undefined): Promi
     await storage.sweep();
     return storage;
   } catch (cause) {
-    throw new TroupeError(
-      "CHECKPOINT_DIRECTORY",
-      {
-        where: "checkpoint",
-        expected: `a folder that can be written at ${directory}`,
-        got: `"${(cause as Error).message}"`,
-        hint: "give another with --checkpoint",
-      },
-      { fields: { directory }, cause },
-    );
+    throw new TroupeError("CHECKPOINT_DIRECTORY", {
+      where: "checkpoint",
+      expected: `a folder that can be written at ${directory}`,
+      got: `"${(cause as Error).message}"`,
+      hint: "give another with --checkpoint",
+      fields: { directory },
+      cause,
+    });
   }
 }

@@ -230,16 +230,13 @@ function refsTo(rows: Rows): RowRefs {
 }
 
 function unscored(source: string): TroupeError {
-  return new TroupeError(
-    "PREDICTIONS",
-    {
-      where: "predict",
-      expected: "a dataset that scores what the job predicts",
-      got: `${source} without score(…)`,
-      hint: "give the dataset one, or leave predict out",
-    },
-    { fields: { source } },
-  );
+  return new TroupeError("PREDICTIONS", {
+    where: "predict",
+    expected: "a dataset that scores what the job predicts",
+    got: `${source} without score(…)`,
+    hint: "give the dataset one, or leave predict out",
+    fields: { source },
+  });
 }
 
 /** @returns the number of elements other than -100, in tensors that contain -100; undefined without any */

@@ -22,7 +22,7 @@ import {
   sentTo,
 } from "./protocols/index.ts";
 import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } from "./shard/store/index.ts";
-import { RemotePaging } from "./state/paging/index.ts";
+import { remotePaging } from "./state/paging/index.ts";
 
 export default defineActor<OffloadProtocol>({
   concurrent: ["update", "settle"],
@@ -82,7 +82,7 @@ class Offload {
     const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
     this.#sizeBytes = 4 * numels.reduce((sum, numel) => sum + numel, 0);
     const share = (update: BlockUpdate, round: number, value: Tensor) => this.#share(update, round, value);
-    const paging = new RemotePaging(plan.shard, plan.paged, plan.deadlineMs);
+    const paging = remotePaging(plan.shard, plan.paged, plan.deadlineMs);
     const { home } = plan;
     this.stateStore =
       home.kind === "nvme"

@@ -68,9 +68,11 @@ function checkAlike(first: Rows, rows: Rows): void {
 }
 
 function refuse(expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "PREDICTIONS",
-    { where: "predict", expected, got: `${got}`, hint: "pad what differs in length to one length" },
-    { fields: { got } },
-  );
+  return new TroupeError("PREDICTIONS", {
+    where: "predict",
+    expected,
+    got: `${got}`,
+    hint: "pad what differs in length to one length",
+    fields: { got },
+  });
 }

@@ -5,23 +5,5 @@
 export { addDefinition } from "./definition.ts";
 export { FRAMES_KEPT, framesOf, ownFrames, ownStack, type StackFrame, sourceLine } from "./frames.ts";
 export { nearestPath, whichPathWasMeant } from "./nearest-path.ts";
-export {
-  describeValue,
-  type ErrorCode,
-  type ErrorSentence,
-  errorTable,
-  fileFailure,
-  type NamesOf,
-  nearestName,
-  TroupeError,
-  unknownNames,
-  whatWasMeant,
-} from "./troupe-error.ts";
-export {
-  callUser,
-  type ErrorOrigin,
-  noteOrigin,
-  originOf,
-  showUserCalls,
-  type UserCall,
-} from "./user-call.ts";
+export * from "./troupe-error.ts";
+export * from "./user-call.ts";

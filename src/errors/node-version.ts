@@ -8,11 +8,10 @@ import { TroupeError } from "./index.ts";
 const floor = 24;
 
 // Imported before everything else, which calls functions that an older Node does not have.
-if (Number.parseInt(process.versions.node, 10) < floor) {
+if (Number.parseInt(process.versions.node, 10) < floor)
   throw new TroupeError("NODE_VERSION", {
     where: "troupe",
     expected: `Node ${floor} or newer`,
     got: `${process.version} at ${process.execPath}`,
     hint: `after \`npm install node@${floor}\`, \`npx node\` is one`,
   });
-}

@@ -48,7 +48,6 @@ export const errorTable = {
   ARGUMENTS: "the arguments of a run contradict each other, or lack something that its task needs",
   ARGUMENTS_UNREAD: "a script read its arguments before they were parsed",
   // bench
-  BENCH_PEER: "PyTorch, which the benchmark compares with, does not run",
   // cli
   OUTPUT_LOST: "the output of a command could not be written to standard output",
   USAGE: "the command line is invalid",
@@ -254,14 +253,12 @@ export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, says: ErrorSentence | RelayedSentence, detail: ErrorDetail = {}) {
-    super(
-      "relayed" in says ? says.relayed : sentence(says),
-      detail.cause === undefined ? {} : { cause: detail.cause },
-    );
+  constructor(code: ErrorCode, says: (ErrorSentence | RelayedSentence) & ErrorDetail) {
+    const { fields = {}, cause } = says;
+    super("relayed" in says ? says.relayed : sentence(says), cause === undefined ? {} : { cause });
     this.name = "TroupeError";
     this.code = code;
-    this.fields = detail.fields ?? {};
+    this.fields = fields;
   }
 }
 

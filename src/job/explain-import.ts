@@ -26,7 +26,7 @@ export async function explainImport(url: string, cause: unknown): Promise<Troupe
   const { got, hint, stack } = await explain(url, cause);
   if (stack !== undefined && cause instanceof Error) cause.stack = stack;
   const expected = `${nameOf(url)} to be a module that can be imported`;
-  return new TroupeError("JOB_INVALID", { where: "job", expected, got, hint }, { fields: { url }, cause });
+  return new TroupeError("JOB_INVALID", { where: "job", expected, got, hint, fields: { url }, cause });
 }
 
 async function explain(url: string, cause: unknown): Promise<Explained> {

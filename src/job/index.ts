@@ -1,33 +1,11 @@
-export type { Axis } from "./axis.ts";
+export type * from "./axis.ts";
 export { checkGiven } from "./check-given.ts";
 export { checkReturned, defineLoop, type LoopDefinition, requireLoss } from "./define-loop.ts";
-export {
-  type BestRule,
-  defineJob,
-  exampleRates,
-  type Job,
-  type JobDefinition,
-  modelOf,
-  optimizersOf,
-  programNames,
-  runProgram,
-  type SampleContext,
-  schedulesOf,
-  type TrainingPlan,
-  weighingOf,
-} from "./job.ts";
+export * from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";
-export { loadJob, nameOfJob } from "./load-job.ts";
+export * from "./load-job.ts";
 export { type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
-export {
-  checkLosses,
-  type Losses,
-  type LossValues,
-  valuesOf,
-  weighLosses,
-  weighValue,
-  weighValues,
-} from "./losses.ts";
-export { LOSS, type Program, type Programs } from "./programs.ts";
-export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext, SaveName } from "./rank-context.ts";
-export { type StepSamples, StepShares } from "./step-shares.ts";
+export * from "./losses.ts";
+export * from "./programs.ts";
+export type * from "./rank-context.ts";
+export * from "./step-shares.ts";

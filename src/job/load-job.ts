@@ -140,16 +140,13 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job
 function refusingExit<T>(name: string, call: () => T): T {
   const { exit } = process;
   process.exit = (code) => {
-    throw new TroupeError(
-      "ACTOR_EXIT",
-      {
-        where: "process.exit",
-        expected: `${name}(…) of the job to return or to throw`,
-        got: `process.exit(${code ?? ""})`,
-        hint: "to end the run, throw an error",
-      },
-      { fields: { code } },
-    );
+    throw new TroupeError("ACTOR_EXIT", {
+      where: "process.exit",
+      expected: `${name}(…) of the job to return or to throw`,
+      got: `process.exit(${code ?? ""})`,
+      hint: "to end the run, throw an error",
+      fields: { code },
+    });
   };
   try {
     return call();
@@ -164,11 +161,13 @@ export function nameOfJob(url: string): string {
 }
 
 function invalid(url: string, expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "JOB_INVALID",
-    { where: "job", expected: `${expected} in ${nameOfJob(url)}`, got, hint: "see examples/gpt/job.ts" },
-    { fields: { url } },
-  );
+  return new TroupeError("JOB_INVALID", {
+    where: "job",
+    expected: `${expected} in ${nameOfJob(url)}`,
+    got,
+    hint: "see examples/gpt/job.ts",
+    fields: { url },
+  });
 }
 
 /**

@@ -68,11 +68,5 @@ function shares(weights: readonly number[]): number[] {
 }
 
 function refuse(expected: string, got: unknown, hint: string): TroupeError {
-  return new TroupeError(
-    "LOSS_WEIGHTS",
-    { where: "job", expected, got: `${got}`, hint },
-    {
-      fields: { got },
-    },
-  );
+  return new TroupeError("LOSS_WEIGHTS", { where: "job", expected, got: `${got}`, hint, fields: { got } });
 }

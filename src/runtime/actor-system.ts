@@ -72,12 +72,11 @@ export class ActorSystem {
     const { isToProgress = ({ state }) => state !== "idle" } = options;
     const stallLimit = typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs;
     const settings = { ...defaultMessagingSettings, ...options.messaging };
-    if (typeof stallAfterMs === "number") {
+    if (typeof stallAfterMs === "number")
       checkTimeoutLadder([
         { name: "stallAfterMs", ms: stallAfterMs },
         { name: "messaging.sendDeadlineMs", ms: settings.sendDeadlineMs },
       ]);
-    }
     this.#launcher = new Launcher({
       clock,
       settings,
@@ -272,9 +271,8 @@ function heldBy(pid: number): Record<(typeof kinds)[number], number> {
   const bytes = { RssAnon: 0, RssFile: 0, RssShmem: 0 };
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    for (const kind of kinds) {
+    for (const kind of kinds)
       bytes[kind] = 1024 * Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0);
-    }
   } catch {
     if (pid === process.pid) bytes.RssAnon = 1024 * process.resourceUsage().maxRSS;
   }

@@ -16,15 +16,12 @@ export function checkTimeoutLadder(rungs: readonly Rung[]): void {
   for (const [index, inner] of rungs.entries()) {
     const outer = rungs[index + 1];
     if (outer === undefined || inner.ms < outer.ms) continue;
-    throw new TroupeError(
-      "TIMEOUT_LADDER",
-      {
-        where: "timeouts",
-        expected: `${inner.name} to run out before ${outer.name}`,
-        got: `${inner.ms} ms and ${outer.ms} ms`,
-        hint: `the inner fault must be the first to be reported; lower ${inner.name} or raise ${outer.name}`,
-      },
-      { fields: { inner, outer } },
-    );
+    throw new TroupeError("TIMEOUT_LADDER", {
+      where: "timeouts",
+      expected: `${inner.name} to run out before ${outer.name}`,
+      got: `${inner.ms} ms and ${outer.ms} ms`,
+      hint: `the inner fault must be the first to be reported; lower ${inner.name} or raise ${outer.name}`,
+      fields: { inner, outer },
+    });
   }
 }

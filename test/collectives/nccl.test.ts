@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, it } from "vitest";
-import { native, nativeInfo } from "../../src/compute/tensor/index.ts";
+import { nativeInfo } from "../../src/compute/tensor/index.ts";
 import { pretendNccl } from "../devices/pretend-nccl.ts";
+import { pretend } from "../fixtures/devices/pretend.ts";
 import type { StreamsRank } from "../fixtures/devices/streams-rank.ts";
 import { describeCollectives } from "./contract.ts";
 import { Members, valuesOf } from "./members.ts";
@@ -23,7 +24,7 @@ describe.skipIf(!nativeInfo().gloo)("NCCL, where the addon has Gloo", () => {
   it("are reduced, gathered and sent behind what each rank has computed, and read behind the result", async () => {
     const size = 3;
     for (const seed of [1, 2]) {
-      native().simSeed(seed);
+      pretend().simSeed(seed);
       const ranks = Array.from({ length: size }, (_, rank) => {
         const workerData: StreamsRank = {
           ...{ name: `nccl-streams-${seed}`, backend: "nccl", device: `sim:${rank}`, rank, size, rounds: 10 },

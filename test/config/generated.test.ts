@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type * as z from "zod";
 import { optionsPage } from "../../scripts/options-page.ts";
+import { optionTypes } from "../../scripts/options-types.ts";
 import type { RuntimeOptions } from "../../src/job/options/options.generated.ts";
 import type { runtimeSchema } from "../../src/job/options/schema.ts";
-import { optionTypes } from "../../src/job/options/types-text.ts";
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 

@@ -8,7 +8,6 @@ import {
   liveRefs,
   liveTensors,
   moveRef,
-  native,
   onDevice,
   ops,
   readLater,
@@ -19,6 +18,7 @@ import {
 } from "../../src/compute/tensor/index.ts";
 import type { LentMemory } from "../fixtures/devices/lent-memory.ts";
 import type { PassesOn } from "../fixtures/devices/passes-on.ts";
+import { pretend } from "../fixtures/devices/pretend.ts";
 import type { StreamsRank } from "../fixtures/devices/streams-rank.ts";
 
 const seeds = Array.from({ length: 12 }, (_, index) => index + 1);
@@ -35,23 +35,23 @@ function last(tensor: Tensor): number {
 }
 
 function inStream<T>(stream: number, body: () => T): T {
-  const before = native().simStream(stream);
+  const before = pretend().simStream(stream);
   try {
     return body();
   } finally {
-    native().simStream(before);
+    pretend().simStream(before);
   }
 }
 
 function waitFor(stream: number): void {
-  inStream(stream, () => native().simSynchronize());
+  inStream(stream, () => pretend().simSynchronize());
 }
 
 /** Both streams have come to their ends: a seed begins with no queue. */
 function begin(seed: number): void {
   waitFor(1);
   waitFor(2);
-  native().simSeed(seed);
+  pretend().simSeed(seed);
 }
 
 afterEach(() => {
@@ -139,7 +139,7 @@ describe("tensors between streams", () => {
     async (_, devices) => {
       const size = devices.length;
       for (const seed of seeds.slice(0, 4)) {
-        native().simSeed(seed);
+        pretend().simSeed(seed);
         const ranks = devices.map((device, rank) => {
           const workerData: StreamsRank = { name: `streams-${seed}`, device, rank, size, rounds: 30 };
           return new Worker(new URL("../fixtures/devices/streams-rank.ts", import.meta.url), { workerData });
@@ -156,7 +156,7 @@ describe("tensors between streams", () => {
   it("buffers are overwritten only after the copies that messages ordered another device to make", async () => {
     const rounds = 30;
     for (const seed of seeds.slice(0, 4)) {
-      native().simSeed(seed);
+      pretend().simSeed(seed);
       const { port1, port2 } = new MessageChannel();
       const ends: LentMemory[] = [
         { device: "sim:0", writes: true, other: port1, rounds },
@@ -175,7 +175,7 @@ describe("tensors between streams", () => {
   it("are read behind what a thread of the host has written, which heard of another device first", async () => {
     const rounds = 30;
     for (const seed of seeds.slice(0, 4)) {
-      native().simSeed(seed);
+      pretend().simSeed(seed);
       const [first, third] = [new MessageChannel(), new MessageChannel()];
       const places: PassesOn[] = [
         { device: "sim:0", others: [first.port1], rounds },

@@ -19,6 +19,7 @@ import {
   zeros,
 } from "../../src/compute/tensor/index.ts";
 import { grad } from "../../src/entries/tensor.ts";
+import { pretend } from "../fixtures/devices/pretend.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 const SIM = "sim:0";
@@ -34,12 +35,12 @@ const before = {
 };
 
 const late = {
-  stream: (number: number) => native().simStream(number),
-  record: () => native().simRecord(),
-  block: (event: number) => native().simBlock(event),
-  use: (tensor: Tensor) => native().simUse(liveHandle(tensor, "use")),
-  synchronize: () => native().simSynchronize(),
-  copy: (to: Tensor, from: Tensor) => native().copyLate(liveHandle(to, "copy"), liveHandle(from, "copy")),
+  stream: (number: number) => pretend().simStream(number),
+  record: () => pretend().simRecord(),
+  block: (event: number) => pretend().simBlock(event),
+  use: (tensor: Tensor) => pretend().simUse(liveHandle(tensor, "use")),
+  synchronize: () => pretend().simSynchronize(),
+  copy: (to: Tensor, from: Tensor) => pretend().copyLate(liveHandle(to, "copy"), liveHandle(from, "copy")),
 };
 
 /** Numbers that no poison is. */
@@ -54,13 +55,13 @@ function numbers(of: Tensor): number[] {
 /** At how many seeds something holds. */
 function atSeeds(holds: () => boolean): number {
   return seeds.filter((seed) => {
-    native().simSeed(seed);
+    pretend().simSeed(seed);
     return holds();
   }).length;
 }
 
 afterEach(() => {
-  native().simStream(0);
+  pretend().simStream(0);
   expect(liveTensors()).toBe(0);
 });
 
@@ -93,13 +94,13 @@ describe("the pretend device", () => {
         ];
       };
       const expected = compute().map(numbers);
-      const count = native().simStatistics().lateOperators;
+      const count = pretend().simStatistics().lateOperators;
       const results = onDevice(SIM, compute);
-      const waited = native().simStatistics().readBacks;
-      expect(native().simStatistics().lateOperators).toBeGreaterThan(count + 10);
+      const waited = pretend().simStatistics().readBacks;
+      expect(pretend().simStatistics().lateOperators).toBeGreaterThan(count + 10);
       expect(results.map((result) => result.device)).toEqual(results.map(() => SIM));
       expect(results.map(numbers)).toEqual(expected);
-      expect(native().simStatistics().readBacks).toBe(waited + results.length);
+      expect(pretend().simStatistics().readBacks).toBe(waited + results.length);
     });
   });
 
@@ -118,7 +119,7 @@ describe("the pretend device", () => {
           const bias = leaf([32], 0.2);
           const table = leaf([50, 32], 0.11);
           const targets = ops.arange(0, 16, 1, "int64");
-          const begun = native().simStatistics().readBacks;
+          const begun = pretend().simStatistics().readBacks;
           const normed = ops.troupe.layerNorm(x, weight, bias, 1e-5);
           const [sum, second] = ops.troupe.addLayerNorm(normed, x, weight, bias, 1e-5) as [Tensor, Tensor];
           const heads = second.view([2, 8, 4, 8]).transpose(1, 2);
@@ -132,7 +133,7 @@ describe("the pretend device", () => {
           const loss = ops.troupe.linearCrossEntropy(dropped.view([16, 32]), table, targets, -100);
           const plain = ops.troupe.crossEntropy(dropped.view([16, 32]).matmul(table.t()), targets, -100);
           const gradients = grad([loss.add(plain.mul(0.5))], [x, weight, bias, table]);
-          expect(native().simStatistics().readBacks).toBe(begun);
+          expect(pretend().simStatistics().readBacks).toBe(begun);
           return [loss, plain, ...gradients].map((value) => numbers(value as Tensor));
         });
       expect(run(SIM)).toEqual(run("cpu"));
@@ -157,7 +158,7 @@ describe("the pretend device", () => {
   it("keeps a stream that does not wait for another from its values, and shows them to one that does", () => {
     scope(() => {
       const wrong = seeds.filter((seed) => {
-        native().simSeed(seed);
+        pretend().simSeed(seed);
         const read = (waits: boolean, shift: number) =>
           scope(() => {
             late.stream(1);
@@ -191,7 +192,7 @@ describe("the pretend device", () => {
           buffer.copyFrom(Float32Array.from(expected));
           return result;
         });
-      native().simSeed(1);
+      pretend().simSeed(1);
       late.stream(3);
       expect(send(true)).toEqual(expected);
       expect(atSeeds(() => send(false)[0] === -7)).toBeGreaterThanOrEqual(3);
@@ -202,10 +203,10 @@ describe("the pretend device", () => {
     scope(() => {
       const source = onDevice(SIM, () => counted());
       const target = full([4096], 5);
-      native().simSeed(1);
+      pretend().simSeed(1);
       late.stream(0);
       const wrong = seeds.filter((seed) => {
-        native().simSeed(seed);
+        pretend().simSeed(seed);
         late.copy(target, source.add(0));
         const early = numbers(target)[4000];
         late.synchronize();
@@ -233,7 +234,7 @@ describe("the pretend device", () => {
         return numbers(result)[4000];
       };
       for (const seed of seeds) {
-        native().simSeed(seed);
+        pretend().simSeed(seed);
         expect(read(true)).toBe(4001);
       }
       expect(atSeeds(() => Number.isNaN(read(false)))).toBeGreaterThanOrEqual(3);

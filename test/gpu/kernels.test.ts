@@ -314,8 +314,8 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
   });
 
   it("make a step's scales of the sums of squares as the host does, to the bit", () => {
-    const [members, chunks, kinds] = [3, [64, 1, 45], 2];
-    const shares = normal([members * (kinds * 110 + 3)], 1)
+    const [members, chunks, kinds] = [3, [12_064, 1, 45], 2];
+    const shares = normal([members * (kinds * 12_110 + 3)], 1)
       .to("float64")
       .mul(20)
       .exp();

@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sumOfSquares } from "../../src/actors/shard/reduce/gradient-norm.ts";
 import { clipFactor } from "../../src/compute/optim/index.ts";
-import { type FlatBlock, SLICE_ALIGNMENT } from "../../src/compute/parallel/index.ts";
 import { ops, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 import { expectSame, normal } from "./inputs.ts";
@@ -9,9 +7,23 @@ import { expectSame, normal } from "./inputs.ts";
 const { troupe } = ops;
 const float64 = { dtype: "float64" } as const;
 
-/** Blocks of so many chunks, as far as `sumOfSquares` reads them. */
-const blocksOf = (chunks: readonly number[]) =>
-  chunks.map((count) => ({ sliceNumel: count * SLICE_ALIGNMENT }) as FlatBlock);
+const inOrder = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
+
+/** A slow reference: of each block the sums of all ranks one behind the other, added up in groups of 32. */
+function sumsByGroups(shares: readonly Float64Array[], chunks: readonly number[], kinds: number): number[] {
+  const sums = Array.from({ length: kinds }, () => 0);
+  let begin = 0;
+  for (const count of chunks) {
+    for (const [kind, sum] of sums.entries()) {
+      const first = begin + kind * count;
+      const all = shares.flatMap((share) => [...share.slice(first, first + count)]);
+      const groups = all.flatMap((_, i) => (i % 32 === 0 ? inOrder(all.slice(i, i + 32)) : []));
+      sums[kind] = groups.reduce((total, group) => total + group, sum);
+    }
+    begin += kinds * count;
+  }
+  return sums;
+}
 
 /** The ranks' statistics: a row each, sums that differ by many orders of magnitude, and three values behind them. */
 function sharesOf(members: number, chunks: readonly number[], kinds: number): Float64Array[] {
@@ -26,16 +38,15 @@ describe("sum_square_sums", () => {
     [1, [1], 1],
     [1, [40, 1, 33], 1],
     [3, [32, 64, 5], 2],
+    [2, [20_011, 3], 2],
     [2, [], 2],
   ])(
-    "adds up what %i ranks tell of blocks of %j chunks, %i kinds, in the host's order, to the bit",
+    "adds up sums of %i ranks over blocks of %j chunks, %i kinds, by groups of 32, to the bit",
     (members, chunks, kinds) => {
       const shares = sharesOf(members, chunks, kinds);
       const joined = tensor(Float64Array.from(shares.flatMap((share) => [...share])));
-      const expected = Array.from({ length: kinds }, (_, kind) =>
-        sumOfSquares(blocksOf(chunks), shares, kind, kinds),
-      );
-      expect(numbers(troupe.sumSquareSums(joined, members, chunks, kinds))).toEqual(expected);
+      const sums = numbers(troupe.sumSquareSums(joined, members, chunks, kinds));
+      expect(sums).toEqual(sumsByGroups(shares, chunks, kinds));
     },
   );
 

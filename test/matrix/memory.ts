@@ -1,14 +1,9 @@
+import { passingTogether } from "../../bench/rapidformer/together.ts";
 import { configure } from "../../src/actors/trainer/index.ts";
 import type { Layout } from "../../src/compute/parallel/index.ts";
 import type { RuntimeOptions } from "../../src/entries/index.ts";
 import { loadJob } from "../../src/job/index.ts";
-import {
-  factsOf,
-  type PlannedPrecision,
-  passingTogether,
-  planMemory,
-  plannedJob,
-} from "../../src/tools/planner/index.ts";
+import { factsOf, type PlannedPrecision, planMemory, plannedJob } from "../../src/tools/planner/index.ts";
 import { peakOfRun } from "../fixtures/peak-of-run.ts";
 import { PLAIN_LAYOUT } from "../fixtures/plain-layout.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";

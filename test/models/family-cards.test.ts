@@ -22,7 +22,6 @@ const mayName = [
   "library/models/families.ts", // lists the cards
   "library/models/index.ts", // lists what jobs import by name
   "library/data/megatron/", // Megatron's own names of its samples
-  "tools/bench/", // measures models that its peers name so
 ];
 
 function filesBelow(folder: string): string[] {

@@ -31,7 +31,7 @@ describe("the configuration of a GPT-2", () => {
 
   test.each([
     ["heads that do not divide the width", { n_head: 5 }, "n_embd to be a multiple of n_head = 5"],
-    ["a size of zero", { n_layer: 0 }, "n_layer to be a whole number ≥ 1, got 0"],
+    ["a size of zero", { n_layer: 0 }, "n_layer to be a whole number from 1 to 4096, got 0"],
     ["a fractional size", { vocab_size: 1.5 }, "vocab_size"],
     ["a probability of one", { attn_pdrop: 1 }, "attn_pdrop to be in [0, 1)"],
     ["an epsilon of zero", { layer_norm_epsilon: 0 }, "layer_norm_epsilon to be positive"],

@@ -352,14 +352,14 @@ export const mutations: readonly Mutation[] = [
     file: "src/actors/engine/rank/step-losses.ts",
     from: "return { nats: readLater(loss), onDevice,",
     to: "const nats = loss.item();\n  return { nats: () => nats, onDevice,",
-    caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
+    caughtBy: [by(device, "blocks no thread on the device within a step: %s")],
   },
   {
     name: "a device's statistics are waited for",
     file: "src/actors/shard/reduce/gradient-statistics.ts",
     from: "this.isLate ? onHost(all) : Promise.resolve(all)",
     to: "Promise.resolve(all)",
-    caughtBy: [by(device, "waits for nothing of the device within a step: %s")],
+    caughtBy: [by(device, "blocks no thread on the device within a step: %s")],
   },
   {
     name: "a device clips by a norm that is below its limit",

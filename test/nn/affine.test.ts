@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   type Affine,
   activations,
@@ -10,8 +10,9 @@ import {
   materialize,
   normal,
   VocabularyHead,
+  wrapForward,
 } from "../../src/compute/nn/index.ts";
-import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { empty, grad, metered, ops, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 
 const random = (shape: number[], stream: number) =>
   ops.troupe.philoxNormal_(empty(shape), 0, 1, 4, stream, 0);
@@ -68,6 +69,24 @@ describe("an affine map", () => {
         expect(largestDifference(gradient as Tensor, expected[index] as Tensor)).toBeLessThan(1e-5);
       expect(Linear.each(maps, x)[1]?.shape).toEqual([2, 3, 5]);
     });
+  });
+
+  test("is joined with others on a GPU, unless one of them is wrapped", () => {
+    const maps = [new Linear(6, 5), new Linear(6, 5)];
+    const jointly = vi.spyOn(Linear, "jointly").mockReturnValue([]);
+    const joinedOnGpu = () => {
+      jointly.mockClear();
+      metered("cuda", () => scope(() => Linear.each(maps, ops.troupe.placeholder([2, 6], "float32"))));
+      return jointly.mock.calls.length === 1;
+    };
+    computing(maps[0] as Linear, () =>
+      computing(maps[1] as Linear, () => {
+        expect(joinedOnGpu()).toBe(true);
+        for (const map of maps) wrapForward(map, (_, [x]) => x);
+        expect(joinedOnGpu()).toBe(false);
+      }),
+    );
+    jointly.mockRestore();
   });
 
   test("is its product finished", () => {

@@ -5,12 +5,12 @@ import {
   full,
   hold,
   liveTensors,
-  native,
   noGrad,
   ops,
   scope,
   type Tensor,
 } from "../../src/compute/tensor/index.ts";
+import { pretend } from "../fixtures/devices/pretend.ts";
 
 enterDevice("sim:0");
 const numel = 1 << 15;
@@ -25,17 +25,17 @@ function activation(value: number): [Tensor, Tensor] {
 const lastOf = (tensor: Tensor) => scope(() => tensor.select(0, numel - 1).item());
 
 afterEach(() => {
-  native().simSynchronize();
+  pretend().simSynchronize();
   expect(liveTensors()).toBe(0);
 });
 
 describe("activations in the host's memory", () => {
   it("come back as they were, whatever uses their device's memory meanwhile, and are waited for by nobody", () => {
     for (const seed of seeds) {
-      native().simSynchronize();
-      native().simSeed(seed);
+      pretend().simSynchronize();
+      pretend().simSeed(seed);
       const offloader = new HostActivations();
-      const before = native().simStatistics();
+      const before = pretend().simStatistics();
       const kept = [1, 2, 3].map((value) => {
         const aliases = activation(value);
         const ticket = offloader.keep(aliases);
@@ -51,7 +51,7 @@ describe("activations in the host's memory", () => {
         offloader.bring(ticket);
         return hold(() => ops.mul(aliases[1], 2));
       });
-      const after = native().simStatistics();
+      const after = pretend().simStatistics();
       expect([after.readBacks, after.hostWaits]).toEqual([before.readBacks, before.hostWaits]);
       expect(doubled.map(lastOf)).toEqual([6, 4, 2]);
       expect(others.map(lastOf)).toEqual([-2, -4, -6]);

@@ -238,6 +238,17 @@ describe("optimizers", () => {
     },
   );
 
+  it.each(all)("%s reads a bfloat16 gradient with the bits of its float32 form", (_, create) => {
+    const gradients = awkwardGradients.map((values) =>
+      Object.fromEntries(
+        Object.entries(values).map(([name, of]) => [name, of.map((value) => Math.round(value * 64) / 64)]),
+      ),
+    );
+    const of = (gradientDtype: "float32" | "bfloat16") =>
+      shardedSteps(create(named(awkward)), awkward, { numRanks: 1, gradients, gradientDtype });
+    expect(of("bfloat16")).toEqual(of("float32"));
+  });
+
   it("keep of a matrix under Adafactor one number a row and a column", () => {
     const spec = new Adafactor(named(awkward));
     const { state: kept } = shardedSteps(spec, awkward, { numRanks: 3, gradients: awkwardGradients });

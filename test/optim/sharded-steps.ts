@@ -24,6 +24,7 @@ export interface ShardedOptions {
   readonly learningRate?: number;
   /** Dtype of the low-precision copy. */
   readonly dtype?: DType;
+  readonly gradientDtype?: DType;
   /** Gradients come multiplied by it. */
   readonly lossScale?: number;
 }
@@ -76,7 +77,7 @@ export function shardedSteps(
     const flat = flatten(layout, gradient, lossScale);
     const updates = states.map((state, rank) => {
       const { begin, end } = sliceOf(layout, rank);
-      const slice = hold(() => tensor(flat.slice(begin, end)));
+      const slice = hold(() => tensor(flat.slice(begin, end)).to(options.gradientDtype ?? "float32"));
       return state.update(slice, { updateIndex: index + 1, learningRates, gradientScale: 1 / lossScale });
     });
     lockstep(updates);

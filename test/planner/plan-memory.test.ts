@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { passingTogether } from "../../bench/rapidformer/together.ts";
 import type { Layout } from "../../src/compute/parallel/index.ts";
 import { type MemoryUse, memory, resetPeakMemory } from "../../src/compute/tensor/index.ts";
 import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import {
   byteScheme,
   type PlannedPrecision,
-  passingTogether,
   planMemory,
   type StateBytes,
   shareOfStages,

@@ -34,7 +34,14 @@ function largestShare(tp: number, pp: number): StageShare {
  * Megatron's fp16 in its optimizer step, when memory peaks: fp16 parameters (2 bytes) and gradients (2), float32
  * gradients (4), masters (4) and Adam's moments (8).
  */
-const megatron: ByteScheme = { compute: 2, gradient: 2, reducedGradient: 4, master: 4, optimizer: 8 };
+const megatron: ByteScheme = {
+  compute: 2,
+  gradient: 2,
+  reducedGradient: 4,
+  ownGradient: 4,
+  master: 4,
+  optimizer: 8,
+};
 
 /**
  * The fp16 gradients that the optimizer step keeps while it widens them, in bytes: all of them, where data

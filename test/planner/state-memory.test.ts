@@ -22,7 +22,7 @@ function layoutsAt(zero: number): readonly FlatBlock[] {
 /** Sums what one rank gives: of a reduction, the memory is what counts. */
 const alone: ProcessGroup = {
   rank: 0,
-  size: 1,
+  size: numRanks,
   barrier: async () => {},
   gather: async () => {},
   allGather: async (_key, value) => [value],

@@ -11,7 +11,7 @@ import { frameHeader } from "../../src/runtime/transport/frame.ts";
 import type { Door } from "../../src/runtime/transport/hub/door.ts";
 import { packGreeting } from "../../src/runtime/transport/hub/greeting.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
-import { creditsAt, HubPipe } from "../../src/runtime/transport/hub/routes.ts";
+import { creditsAt, openPipe } from "../../src/runtime/transport/hub/routes.ts";
 import { IpcEncoding } from "../../src/runtime/transport/ipc-codec.ts";
 import type { CreditsEnd, CreditsPlan, Link } from "../../src/runtime/transport/link.ts";
 import { LinkOpener } from "../../src/runtime/transport/link-opener.ts";
@@ -60,7 +60,7 @@ function packedLinks(
     const peerAddress = (hubs[way][1 - side] as Hub).address;
     const end = { id: lastRoute, peer: 1 - side, peerAddress, side, credits: plan };
     const credits = creditsAt(end);
-    const pipe = new HubPipe(hubs[way][side] as Hub, end, credits, new Signal());
+    const pipe = openPipe(hubs[way][side] as Hub, end, credits, new Signal());
     return new PackedLink(open(credits, side), pipe, new IpcEncoding(undefined), 1 << 20);
   });
   return [left as Link, right as Link];

@@ -49,7 +49,6 @@ const ours: Readonly<Record<string, string>> = {
   "library/hub/download.ts": "what was just written",
   "tools/cli/preprocess.ts": "a stream of what is open already",
   "library/data/megatron/preprocess/preprocess.ts": "the same",
-  "tools/bench/run-bench.ts": "the benchmark's own text",
 };
 
 describe("an untrusted file", () => {

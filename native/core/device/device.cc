@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "devices/cuda/cuda.h"
 
 namespace troupe {
 namespace {
@@ -21,16 +20,10 @@ struct KnownKind {
   explicit KnownKind(DeviceKind known) : kind(known) {}
 };
 
-#if HAVE_CUDA
-constexpr DeviceKind kCuda{"cuda", c10::DeviceType::CUDA, cuda::prepare, cuda::native_stream};
-#else
-constexpr DeviceKind kCuda{"cuda", c10::DeviceType::CUDA, nullptr, nullptr};
-#endif
-
 // Never freed: threads may end after the library's own statics.
 std::vector<KnownKind*>& kinds() {
   static auto* const known = new std::vector<KnownKind*>{new KnownKind({"cpu", c10::DeviceType::CPU, nullptr, nullptr}),
-                                                         new KnownKind(kCuda)};
+                                                         new KnownKind({"cuda", c10::DeviceType::CUDA, nullptr, nullptr})};
   return *known;
 }
 
@@ -72,7 +65,13 @@ std::atomic<int64_t> num_read_backs{0};
 
 }  // namespace
 
-RegisteredDeviceKind::RegisteredDeviceKind(DeviceKind kind) { kinds().push_back(new KnownKind(kind)); }
+RegisteredDeviceKind::RegisteredDeviceKind(DeviceKind kind) {
+  if (KnownKind* const known = find_kind(kind.name)) {
+    known->kind = kind;
+  } else {
+    kinds().push_back(new KnownKind(kind));
+  }
+}
 
 c10::Device device_named(const std::string& name) {
   const size_t colon = name.find(':');
@@ -83,6 +82,11 @@ c10::Device device_named(const std::string& name) {
   if (index >= count) refuse_device(name, std::to_string(count) + " of this kind");
   if (known->kind.type == c10::DeviceType::CPU) return c10::Device(c10::DeviceType::CPU);
   return {known->kind.type, static_cast<c10::DeviceIndex>(index)};
+}
+
+bool has_device_kind(const std::string& kind) {
+  const KnownKind* const known = find_kind(kind);
+  return known != nullptr && (known->kind.prepare != nullptr || known->kind.type == c10::DeviceType::CPU);
 }
 
 int64_t device_count(const std::string& kind) {
@@ -120,6 +124,18 @@ void* native_stream(const c10::Stream& stream) {
     if (known->kind.type == stream.device_type() && known->kind.native_stream != nullptr) return known->kind.native_stream(stream);
   }
   refuse_device(c10::DeviceTypeName(stream.device_type(), /*lower_case=*/true), "one without streams");
+}
+
+std::optional<DeviceMemory> device_memory(const std::string& kind, int64_t index) {
+  const KnownKind* const known = find_kind(kind);
+  if (known == nullptr || known->kind.memory == nullptr) return std::nullopt;
+  return known->kind.memory(index);
+}
+
+void release_cached_device_memory() {
+  for (const KnownKind* known : kinds()) {
+    if (known->kind.release_cached_memory != nullptr) known->kind.release_cached_memory();
+  }
 }
 
 int64_t read_backs() { return num_read_backs.load(std::memory_order_relaxed); }

@@ -5,25 +5,38 @@
 #include <c10/core/Stream.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace troupe {
 
-// A kind of device that the addon brings: what must be done before the first of them is used.
+struct DeviceMemory {
+  int64_t free_bytes, total_bytes;  // of the device, as its driver reports: other processes' too
+  int64_t held_bytes;               // by the caching allocator, in use or cached
+  int64_t live_bytes;               // of these in use: rounded up to the allocator's blocks
+};
+
+// A kind of device that the addon brings. Null: it has nothing of the sort.
 struct DeviceKind {
   const char* name;
   c10::DeviceType type;
-  void (*prepare)();  // once
+  void (*prepare)();  // once, before the first of them is used
   void* (*native_stream)(const c10::Stream&);
+  DeviceMemory (*memory)(int64_t index) = nullptr;
+  void (*release_cached_memory)() = nullptr;  // nothing happens before the first use of a device
 };
 
-// Makes a kind known by its name. From static initializers of native/devices; "cpu" and "cuda" are known already.
+// Makes a kind known by its name. From static initializers of native/devices; "cpu" and "cuda" are known already, the latter as a
+// kind that the addon was built without.
 struct RegisteredDeviceKind {
   explicit RegisteredDeviceKind(DeviceKind kind);
 };
 
 // "cpu", "cuda:1"; "cuda" is "cuda:0". Throws CodedError DEVICE_UNAVAILABLE where this process has no such device.
 c10::Device device_named(const std::string& name);
+
+// Whether the addon was built for a kind of device.
+bool has_device_kind(const std::string& kind);
 
 // How many devices of a kind this process may use; 0 for a kind that it does not know.
 int64_t device_count(const std::string& kind);
@@ -47,6 +60,11 @@ void enter_device(c10::Device device);
 
 // What C interfaces of a device's kind know a stream by: a cudaStream_t. Throws CodedError DEVICE_UNAVAILABLE for the host's.
 void* native_stream(const c10::Stream& stream);
+
+// None where the addon cannot tell, because it was built without the kind.
+std::optional<DeviceMemory> device_memory(const std::string& kind, int64_t index);
+// Gives cached memory that no tensor uses back to the devices.
+void release_cached_device_memory();
 
 // Times that values of a device were waited for and read, by this process.
 int64_t read_backs();

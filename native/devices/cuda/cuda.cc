@@ -1,5 +1,4 @@
-#include "devices/cuda/cuda.h"
-
+// libtorch's CUDA as a kind of device: prepared before the first GPU is used, and a GPU's memory use.
 #include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -13,6 +12,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "core/device/device.h"
 #include "core/memory/allocator.h"
 
 namespace troupe::cuda {
@@ -61,8 +61,8 @@ void follow(const Entry& entry) {
   }
 }
 
-}  // namespace
-
+// From now on memory of GPUs stands in the ledger under the tag of the thread that asked for it, and libtorch's operators give
+// the same bits each time, where they can. Nothing happens where there is no GPU.
 void prepare() {
   if (c10::cuda::device_count() == 0) return;
   at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
@@ -96,4 +96,7 @@ void release_cached_memory() {
   if (prepared) c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
+const RegisteredDeviceKind known({"cuda", c10::DeviceType::CUDA, prepare, native_stream, device_memory, release_cached_memory});
+
+}  // namespace
 }  // namespace troupe::cuda

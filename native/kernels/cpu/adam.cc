@@ -17,7 +17,7 @@ namespace {
 
 template <class Grad, class Low, bool coupled>
 struct TorchAdam {
-  static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 2> moments, const Grad* __restrict grad,
+  static TROUPE_INLINE void run(float* __restrict param, States moments, const Grad* __restrict grad,
                                 Low* __restrict low, int64_t begin, int64_t end, AdamNumbers c) {
     float* __restrict exp_avg = moments[0];
     float* __restrict exp_avg_sq = moments[1];
@@ -44,7 +44,7 @@ using Adam = TorchAdam<Grad, Low, true>;
 
 template <class Grad, class Low>
 struct BMTrainAdam {
-  static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 2> moments, const Grad* __restrict grad,
+  static TROUPE_INLINE void run(float* __restrict param, States moments, const Grad* __restrict grad,
                                 Low* __restrict low, int64_t begin, int64_t end, AdamNumbers c) {
     float* __restrict exp_avg = moments[0];
     float* __restrict exp_avg_sq = moments[1];
@@ -62,7 +62,7 @@ struct BMTrainAdam {
   }
 };
 
-using Step = FlatStep<2>;
+using Step = FlatStep;
 
 struct Moments {
   double beta1, beta2, eps;
@@ -129,7 +129,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   for (const char* op : {"adamw_", "adam_", "bmtrain_adam_"}) m.def((op + kSchema).c_str());
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_OPERATORS(m) {
   m.impl("adamw_", adamw_);
   m.impl("adam_", adam_);
   m.impl("bmtrain_adam_", bmtrain_adam_);

@@ -11,7 +11,7 @@
 
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -46,10 +46,7 @@ bool contiguous_is_finite(const at::Tensor& tensor) {
   return finite;
 }
 
-bool all_finite(at::TensorList tensors) {
-#if HAVE_CUDA
-  if (!tensors.empty() && cuda::holds(tensors[0])) return cuda::all_finite(tensors);
-#endif
+bool are_finite(at::TensorList tensors) {
   for (const at::Tensor& tensor : tensors) {
     bool finite = true;
     const bool known = with_float_type(tensor.scalar_type(), [&](auto* type) {
@@ -60,6 +57,10 @@ bool all_finite(at::TensorList tensors) {
   }
   return true;
 }
+
+TROUPE_KERNEL(all_finite, are_finite);
+
+bool all_finite(at::TensorList tensors) { return all_finite_kernel(tensors); }
 
 }  // namespace
 

@@ -14,7 +14,6 @@
 #include "core/autograd/differentiable.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -126,19 +125,7 @@ AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, 
   return {dq, dk.rounded(), dv.rounded()};
 }
 
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
-  check(q, k, v, causal);
-#if HAVE_CUDA
-  if (cuda::holds(q)) return cuda::attention(q, k, v, causal, scale);
-#endif
-  return attend(q, k, v, {causal, static_cast<float>(scale)}).out_BHTD;
-}
-
-at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
-  check(q, k, v, causal);
-#if HAVE_CUDA
-  if (cuda::holds(q)) return cuda::attention(q, k, v, causal, scale);
-#endif
+at::Tensor attend_differentiably(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   const Options options{causal, static_cast<float>(scale)};
   const Attended attended = without_recording([&] { return attend(q, k, v, options); });
   record("attention", {q, k, v}, {attended.out_BHTD}, {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1},
@@ -150,14 +137,19 @@ at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at
   return attended.out_BHTD;
 }
 
+TROUPE_KERNEL(attention, attend_differentiably);
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+  check(q, k, v, causal);
+  return attention_kernel(q, k, v, causal, scale);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor");
 }
 
-TROUPE_KERNELS(m) { m.impl("attention", attention); }
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("attention", attention_autograd); }
+TROUPE_DIFFERENTIABLE_OPERATORS(m) { m.impl("attention", attention); }
 
 }  // namespace troupe

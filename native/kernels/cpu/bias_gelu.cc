@@ -10,8 +10,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/gelu_backward.h>
 #include <torch/library.h>
 
 #include <type_traits>
@@ -22,7 +20,6 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/row_blocks.h"
 #include "kernels/cpu/row_rules.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -94,11 +91,7 @@ void check(const at::Tensor& x, const at::Tensor& bias, c10::string_view approxi
               std::string(approximate.data(), approximate.size()));
 }
 
-// On a GPU only the form with tanh has a kernel.
 at::Tensor activate(const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
-#if HAVE_CUDA
-  if (cuda::holds(x)) return is_tanh ? cuda::bias_gelu(x, bias) : at::gelu(x.add(bias), "none");
-#endif
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
   at::Tensor y = at::empty_like(x);
@@ -118,25 +111,8 @@ at::Tensor activate(const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
   return y;
 }
 
-struct BiasGeluGradients {
-  at::Tensor x, bias;
-};
-
-#if HAVE_CUDA
-BiasGeluGradients activate_backward_on_gpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
-  if (is_tanh) {
-    const auto [dx, dbias] = cuda::bias_gelu_backward(dy, x, bias);
-    return {dx, dbias};
-  }
-  const at::Tensor dx = at::gelu_backward(dy, x.add(bias), "none");
-  return {dx, dx.reshape({-1, x.size(-1)}).sum(at::IntArrayRef({0}), false, at::kFloat).to(bias.scalar_type())};
-}
-#endif
-
-BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
-#if HAVE_CUDA
-  if (cuda::holds(x)) return activate_backward_on_gpu(dy, x, bias, is_tanh);
-#endif
+// The gradients of x and of bias.
+Tensors activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
   const at::Tensor dx = at::empty_like(x), sums = blocks.zero_sums(x);
@@ -159,19 +135,16 @@ BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, c
   return {dx, blocks.add_up(sums).to(bias.scalar_type())};
 }
 
-at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
-  check(x, bias, approximate);
-  return activate(x.contiguous(), bias, approximate == "tanh");
-}
+TROUPE_KERNEL(bias_gelu, activate);
+TROUPE_KERNEL(bias_gelu_backward, activate_backward);
 
-at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
+at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
   check(x, bias, approximate);
   const bool is_tanh = approximate == "tanh";
   const at::Tensor input = x.detach().contiguous();
-  const at::Tensor y = without_recording([&] { return activate(input, bias, is_tanh); });
+  const at::Tensor y = without_recording([&] { return bias_gelu_kernel(input, bias, is_tanh); });
   record("bias_gelu", {x, bias}, {y}, {input, bias}, [is_tanh](const Tensors& gradients, const Tensors& saved) -> Tensors {
-    const BiasGeluGradients d = activate_backward(gradients[0].contiguous(), saved[0], saved[1], is_tanh);
-    return {d.x, d.bias};
+    return bias_gelu_backward_kernel(gradients[0].contiguous(), saved[0], saved[1], is_tanh);
   });
   return y;
 }
@@ -180,8 +153,6 @@ at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias, c10::
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("bias_gelu(Tensor x, Tensor bias, str approximate='tanh') -> Tensor"); }
 
-TROUPE_KERNELS(m) { m.impl("bias_gelu", bias_gelu); }
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("bias_gelu", bias_gelu_autograd); }
+TROUPE_DIFFERENTIABLE_OPERATORS(m) { m.impl("bias_gelu", bias_gelu); }
 
 }  // namespace troupe

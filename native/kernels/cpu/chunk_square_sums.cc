@@ -12,7 +12,6 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -36,25 +35,24 @@ struct ChunkSquareSums {
   }
 };
 
-at::Tensor chunk_square_sums(const at::Tensor& flat) {
-  TORCH_CHECK(flat.is_contiguous(), "[chunk_square_sums] expected flat to be contiguous, got strides ", flat.strides());
-  const int64_t num_chunks = (flat.numel() + kChunk - 1) / kChunk;
-  at::Tensor sums = at::empty({num_chunks}, flat.options().dtype(at::kDouble));
-#if HAVE_CUDA
-  if (cuda::holds(flat)) {
-    cuda::chunk_square_sums(flat, sums);
-    return sums;
-  }
-#endif
+void sum_chunks(const at::Tensor& flat, const at::Tensor& sums) {
   const bool known = with_float_type(flat.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     const auto* from = flat.data_ptr<Element>();
     auto* to = sums.data_ptr<double>();
-    at::parallel_for(0, num_chunks, grain_rows(kChunk), [&](int64_t first, int64_t last) {
+    at::parallel_for(0, sums.numel(), grain_rows(kChunk), [&](int64_t first, int64_t last) {
       run_best<ChunkSquareSums<Element>>(from, to, flat.numel(), first, last);
     });
   });
   TORCH_CHECK(known, "[chunk_square_sums] expected flat to be float32, bfloat16 or float16, got ", flat.scalar_type());
+}
+
+TROUPE_KERNEL(chunk_square_sums, sum_chunks);
+
+at::Tensor chunk_square_sums(const at::Tensor& flat) {
+  TORCH_CHECK(flat.is_contiguous(), "[chunk_square_sums] expected flat to be contiguous, got strides ", flat.strides());
+  const at::Tensor sums = at::empty({(flat.numel() + kChunk - 1) / kChunk}, flat.options().dtype(at::kDouble));
+  chunk_square_sums_kernel(flat, sums);
   return sums;
 }
 
@@ -62,6 +60,6 @@ at::Tensor chunk_square_sums(const at::Tensor& flat) {
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("chunk_square_sums(Tensor flat) -> Tensor"); }
 
-TROUPE_KERNELS(m) { m.impl("chunk_square_sums", chunk_square_sums); }
+TROUPE_OPERATORS(m) { m.impl("chunk_square_sums", chunk_square_sums); }
 
 }  // namespace troupe

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/cpu/add_range.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -35,33 +34,35 @@ void check(const at::Tensor& flat, const OptionalTensors& gradients, at::IntArra
   }
 }
 
-[[maybe_unused]] bool has_float_type(const at::Tensor& tensor) {
-  return with_float_type(tensor.scalar_type(), [](auto*) {});
+// The formats of training; others (float64) are left to libtorch's own copy.
+bool has_float_type(const at::Tensor& tensor) { return with_float_type(tensor.scalar_type(), [](auto*) {}); }
+
+// Gradients, each with its place in the buffer.
+using Pieces = std::vector<std::pair<int64_t, at::Tensor>>;
+
+void add_each(const at::Tensor& flat, const Pieces& pieces, bool accumulate) {
+  for (const auto& [offset, gradient] : pieces) {
+    // A transposed gradient is copied by libtorch in tiles first: reading it in stride would be slower.
+    const at::Tensor contiguous = gradient.contiguous();
+    with_float_type(flat.scalar_type(), [&, offset = offset](auto* to_type) {
+      with_float_type(contiguous.scalar_type(), [&](auto* from_type) {
+        using To = std::remove_pointer_t<decltype(to_type)>;
+        using From = std::remove_pointer_t<decltype(from_type)>;
+        To* to = flat.data_ptr<To>() + offset;
+        const From* from = contiguous.data_ptr<From>();
+        at::parallel_for(0, contiguous.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
+          add_range(to + begin, from + begin, end - begin, accumulate);
+        });
+      });
+    });
+  }
 }
 
-// The formats of training; false for others (float64), which libtorch's own copy handles.
-bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool accumulate) {
-  bool done = false;
-  with_float_type(piece.scalar_type(), [&](auto* to_type) {
-    with_float_type(gradient.scalar_type(), [&](auto* from_type) {
-      using To = std::remove_pointer_t<decltype(to_type)>;
-      using From = std::remove_pointer_t<decltype(from_type)>;
-      To* to = piece.data_ptr<To>();
-      const From* from = gradient.data_ptr<From>();
-      at::parallel_for(0, piece.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
-        add_range(to + begin, from + begin, end - begin, accumulate);
-      });
-      done = true;
-    });
-  });
-  return done;
-}
+TROUPE_KERNEL(add_pieces, add_each);
 
 void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::IntArrayRef offsets, bool accumulate) {
   check(flat, gradients, offsets);
-#if HAVE_CUDA
-  std::vector<std::pair<int64_t, at::Tensor>> on_gpu;  // added at once: a model has hundreds, of microseconds each
-#endif
+  Pieces pieces;
   int64_t written = 0;
   const auto zero_until = [&](int64_t end) {
     if (!accumulate && end > written) flat.narrow(0, written, end - written).zero_();
@@ -72,17 +73,11 @@ void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::I
     if (numel == 0) continue;
     zero_until(offsets[i]);
     written = offsets[i] + numel;
-    const at::Tensor piece = flat.narrow(0, offsets[i], numel);
-    // A transposed gradient is copied by libtorch in tiles first: reading it in stride would be slower.
-    const at::Tensor contiguous = gradient->contiguous();
-#if HAVE_CUDA
-    if (cuda::holds(piece) && has_float_type(flat) && has_float_type(contiguous)) {
-      on_gpu.emplace_back(offsets[i], contiguous);
+    if (has_float_type(flat) && has_float_type(*gradient)) {
+      pieces.emplace_back(offsets[i], *gradient);
       continue;
     }
-#endif
-    if (add_contiguous(piece, contiguous, accumulate)) continue;
-    const at::Tensor row = contiguous.view({-1});
+    const at::Tensor piece = flat.narrow(0, offsets[i], numel), row = gradient->reshape({-1});
     if (accumulate) {
       piece.add_(row);
     } else {
@@ -90,9 +85,7 @@ void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::I
     }
   }
   zero_until(flat.numel());
-#if HAVE_CUDA
-  if (!on_gpu.empty()) cuda::add_pieces(flat, on_gpu, accumulate);
-#endif
+  add_pieces_kernel(flat, pieces, accumulate);
 }
 
 }  // namespace
@@ -101,6 +94,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()");
 }
 
-TROUPE_KERNELS(m) { m.impl("collect_gradients_", collect_gradients_); }
+TROUPE_OPERATORS(m) { m.impl("collect_gradients_", collect_gradients_); }
 
 }  // namespace troupe

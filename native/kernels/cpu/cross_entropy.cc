@@ -10,22 +10,10 @@
 #include "core/dispatch/describe.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
 namespace {
-
-void check_logits(const at::Tensor& logits) {
-  TORCH_CHECK(logits.dim() == 2 && with_float_type(logits.scalar_type(), [](auto*) {}),
-              "[cross_entropy] expected logits to be [rows, classes], float32, bfloat16 or float16, got ", dtype_name(logits.scalar_type()), " ",
-              logits.sizes());
-}
-
-Targets check(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index) {
-  check_logits(logits);
-  return check_targets("cross_entropy", targets, logits.size(0), logits.size(1), ignore_index);
-}
 
 struct Statistics {
   at::Tensor loss;         // float32 scalar
@@ -38,24 +26,8 @@ Statistics compute(const at::Tensor& logits_RV, const Targets& targets) {
   return {at::scalar_tensor(loss_sum / static_cast<double>(targets.num_counted), at::kFloat), logsumexp_R};
 }
 
-at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
-#if HAVE_CUDA
-  if (cuda::holds(logits)) {
-    check_logits(logits);
-    return cuda::cross_entropy(logits, target_ids, ignore_index);
-  }
-#endif
-  return compute(logits.contiguous(), check(logits, target_ids, ignore_index)).loss;
-}
-
-at::Tensor cross_entropy_autograd(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
-#if HAVE_CUDA
-  if (cuda::holds(logits)) {
-    check_logits(logits);
-    return cuda::cross_entropy(logits, target_ids, ignore_index);
-  }
-#endif
-  const Targets targets = check(logits, target_ids, ignore_index);
+at::Tensor mean_loss(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
+  const Targets targets = check_targets("cross_entropy", target_ids, logits.size(0), logits.size(1), ignore_index);
   const at::Tensor logits_RV = logits.detach().contiguous();
   const Statistics out = without_recording([&] { return compute(logits_RV, targets); });
   record("cross_entropy", {logits}, {out.loss}, {logits_RV, out.logsumexp_R},
@@ -68,14 +40,21 @@ at::Tensor cross_entropy_autograd(const at::Tensor& logits, const at::Tensor& ta
   return out.loss;
 }
 
+TROUPE_KERNEL(cross_entropy, mean_loss);
+
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
+  TORCH_CHECK(logits.dim() == 2 && with_float_type(logits.scalar_type(), [](auto*) {}),
+              "[cross_entropy] expected logits to be [rows, classes], float32, bfloat16 or float16, got ", dtype_name(logits.scalar_type()), " ",
+              logits.sizes());
+  return cross_entropy_kernel(logits, target_ids, ignore_index);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor");
 }
 
-TROUPE_KERNELS(m) { m.impl("cross_entropy", cross_entropy); }
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("cross_entropy", cross_entropy_autograd); }
+TROUPE_DIFFERENTIABLE_OPERATORS(m) { m.impl("cross_entropy", cross_entropy); }
 
 }  // namespace troupe

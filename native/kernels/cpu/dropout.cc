@@ -13,7 +13,6 @@
 #include "core/autograd/differentiable.h"
 #include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/float_formats.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -29,18 +28,9 @@ struct Dropout {
   }
 };
 
-at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t stream, DropoutPlaces places) {
-  check_dropout("dropout", p, places);
-  const DropoutMask mask = DropoutMask::of(p, seed, stream);
-  const at::Tensor from = x.contiguous();
-#if HAVE_CUDA
-  if (cuda::holds(x)) {
-    const cuda::PhiloxPlace place{mask.row.seed, mask.row.stream, static_cast<uint64_t>(places.offset)};
-    return cuda::dropout(from, place, places.run, places.stride, mask.threshold, mask.scale);
-  }
-#endif
+at::Tensor drop(const at::Tensor& from, const DropoutMask& mask, const DropoutPlaces& places) {
   at::Tensor to = at::empty_like(from);
-  const bool known = with_float_type(x.scalar_type(), [&](auto* type) {
+  const bool known = with_float_type(from.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     const auto* source = from.data_ptr<Element>();
     auto* target = to.data_ptr<Element>();
@@ -53,17 +43,19 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
       }
     });
   });
-  TORCH_CHECK(known, "[dropout] expected x to be float32, bfloat16 or float16, got ", x.scalar_type());
+  TORCH_CHECK(known, "[dropout] expected x to be float32, bfloat16 or float16, got ", from.scalar_type());
   return to;
+}
+
+TROUPE_KERNEL(dropout, drop);
+
+at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t stream, DropoutPlaces places) {
+  check_dropout("dropout", p, places);
+  return dropout_kernel(x.contiguous(), DropoutMask::of(p, seed, stream), places);
 }
 
 at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset, int64_t run,
                    int64_t stride) {
-  return apply_mask(x, p, seed, stream, {offset, run, stride});
-}
-
-at::Tensor dropout_autograd(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset, int64_t run,
-                            int64_t stride) {
   const DropoutPlaces places{offset, run, stride};
   const at::Tensor y = without_recording([&] { return apply_mask(x, p, seed, stream, places); });
   record("dropout", {x}, {y}, {}, [=](const Tensors& gradients, const Tensors&) -> Tensors {
@@ -78,8 +70,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor");
 }
 
-TROUPE_KERNELS(m) { m.impl("dropout", dropout); }
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("dropout", dropout_autograd); }
+TROUPE_DIFFERENTIABLE_OPERATORS(m) { m.impl("dropout", dropout); }
 
 }  // namespace troupe

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "kernels/cpu/lanes.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -33,11 +32,7 @@ struct LargestMagnitude {
   }
 };
 
-at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
-  check("segment_maxima", flat, ends);
-#if HAVE_CUDA
-  if (cuda::holds(flat)) return cuda::segment_maxima(flat, ends);
-#endif
+at::Tensor find_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
   const at::Tensor maxima = at::empty({static_cast<int64_t>(ends.size())}, flat.options().dtype(at::kDouble));
   const float* from = flat.data_ptr<float>();
   int64_t begin = 0;
@@ -45,6 +40,13 @@ at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
     maxima.data_ptr<double>()[i] = run_best<LargestMagnitude>(from, begin, ends[i]);
   }
   return maxima;
+}
+
+TROUPE_KERNEL(segment_maxima, find_maxima);
+
+at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
+  check("segment_maxima", flat, ends);
+  return segment_maxima_kernel(flat, ends);
 }
 
 struct SquareSums {
@@ -72,20 +74,7 @@ struct SquareSums {
   }
 };
 
-at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::ArrayRef<double> bounds) {
-  check("exact_square_sums", flat, ends);
-  TORCH_CHECK(ends.size() == bounds.size(), "[exact_square_sums] expected each segment to have a bound, got ", ends.size(), " and ",
-              bounds.size());
-#if HAVE_CUDA
-  if (cuda::holds(flat)) {
-    std::vector<double> units;
-    for (const double bound : bounds) {
-      const ExactBins bins(bound);
-      units.insert(units.end(), {bins.coarse(), bins.fine()});
-    }
-    return cuda::exact_square_sums(flat, ends, units);
-  }
-#endif
+at::Tensor sum_exactly(const at::Tensor& flat, at::IntArrayRef ends, at::ArrayRef<double> bounds) {
   const at::Tensor sums = at::zeros({static_cast<int64_t>(ends.size()), 2}, flat.options().dtype(at::kDouble));
   const float* from = flat.data_ptr<float>();
   int64_t begin = 0;
@@ -93,6 +82,15 @@ at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::A
     run_best<SquareSums>(from, begin, ends[i], ExactBins(bounds[i]), sums.data_ptr<double>() + 2 * i);
   }
   return sums;
+}
+
+TROUPE_KERNEL(exact_square_sums, sum_exactly);
+
+at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::ArrayRef<double> bounds) {
+  check("exact_square_sums", flat, ends);
+  TORCH_CHECK(ends.size() == bounds.size(), "[exact_square_sums] expected each segment to have a bound, got ", ends.size(), " and ",
+              bounds.size());
+  return exact_square_sums_kernel(flat, ends, bounds);
 }
 
 // One row, or what of it lies here.
@@ -121,17 +119,8 @@ struct RowOfSquares {
 
 // shape: matrices, rows, columns. Sums of (gradient · scale)² over each row [matrices · rows, 2] and each column
 // [2, matrices · columns] of this slice, which begins at element `begin`.
-std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin,
-                                                        double scale, double bound) {
-  check("factored_square_sums", grad, {});
-  TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
-              "[factored_square_sums] expected grad to lie within ", shape, ", got ", grad.numel(), " elements from ", begin);
-#if HAVE_CUDA
-  if (cuda::holds(grad)) {
-    const ExactBins bins(bound);
-    return cuda::factored_square_sums(grad, shape, begin, scale, bins.coarse(), bins.fine());
-  }
-#endif
+std::tuple<at::Tensor, at::Tensor> sum_factored(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin, double scale,
+                                                ExactBins bins) {
   const int64_t rows = shape[1], columns = shape[2];
   const at::TensorOptions options = grad.options().dtype(at::kDouble);
   const at::Tensor row_sums = at::zeros({shape[0] * rows, 2}, options);
@@ -143,11 +132,21 @@ std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, 
     const int64_t row = (begin + done) / columns, column = (begin + done) % columns;
     const int64_t length = std::min(columns - column, grad.numel() - done);
     const int64_t place = row / rows * columns + column;
-    run_best<RowOfSquares>(from + done, length, static_cast<float>(scale), ExactBins(bound),
+    run_best<RowOfSquares>(from + done, length, static_cast<float>(scale), bins,
                            row_sums.data_ptr<double>() + 2 * row, coarse + place, fine + place);
     done += length;
   }
   return {row_sums, column_sums};
+}
+
+TROUPE_KERNEL(factored_square_sums, sum_factored);
+
+std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin,
+                                                        double scale, double bound) {
+  check("factored_square_sums", grad, {});
+  TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
+              "[factored_square_sums] expected grad to lie within ", shape, ", got ", grad.numel(), " elements from ", begin);
+  return factored_square_sums_kernel(grad, shape, begin, scale, ExactBins(bound));
 }
 
 }  // namespace
@@ -159,7 +158,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "factored_square_sums(Tensor grad, int[] shape, int begin, float scale, float bound) -> (Tensor rows, Tensor columns)");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_OPERATORS(m) {
   m.impl("segment_maxima", segment_maxima);
   m.impl("exact_square_sums", exact_square_sums);
   m.impl("factored_square_sums", factored_square_sums);

@@ -14,7 +14,7 @@ namespace {
 
 template <class Grad, class Low>
 struct Sgd {
-  static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 0>, const Grad* __restrict grad,
+  static TROUPE_INLINE void run(float* __restrict param, States, const Grad* __restrict grad,
                                 Low* __restrict low, int64_t begin, int64_t end, SgdCoefficients c) {
     for (int64_t i = begin; i < end; i++) {
       const float d = load(grad, i) * c.grad_scale + c.decay * param[i];
@@ -27,7 +27,7 @@ struct Sgd {
 
 template <class Grad, class Low, bool nesterov>
 struct Momentum {
-  static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 1> states, const Grad* __restrict grad,
+  static TROUPE_INLINE void run(float* __restrict param, States states, const Grad* __restrict grad,
                                 Low* __restrict low, int64_t begin, int64_t end, SgdCoefficients c) {
     float* __restrict buffer = states[0];
     for (int64_t i = begin; i < end; i++) {
@@ -56,15 +56,15 @@ void sgd_(at::Tensor param, c10::optional<at::Tensor> momentum_buffer, const at:
                            static_cast<float>(momentum), step == 1 ? 1.0f : static_cast<float>(1 - dampening),
                            static_cast<float>(grad_scale), nesterov};
   };
-  if (!momentum_buffer) return run_step<Sgd>(FlatStep<0>{"sgd_", param, {}, grad, low_precision, segments, scale}, coefficients_of);
-  const FlatStep<1> step_of{"sgd_", param, {*momentum_buffer}, grad, low_precision, segments, scale};
+  if (!momentum_buffer) return run_step<Sgd>(FlatStep{"sgd_", param, {}, grad, low_precision, segments, scale}, coefficients_of);
+  const FlatStep step_of{"sgd_", param, {*momentum_buffer}, grad, low_precision, segments, scale};
   if (nesterov) return run_step<Nesterov>(step_of, coefficients_of);
   run_step<PlainMomentum>(step_of, coefficients_of);
 }
 
 template <class Grad, class Low>
 struct Lion {
-  static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 1> states, const Grad* __restrict grad,
+  static TROUPE_INLINE void run(float* __restrict param, States states, const Grad* __restrict grad,
                                 Low* __restrict low, int64_t begin, int64_t end, LionCoefficients c) {
     float* __restrict exp_avg = states[0];
     for (int64_t i = begin; i < end; i++) {
@@ -82,7 +82,7 @@ struct Lion {
 void lion_(at::Tensor param, at::Tensor exp_avg, const at::Tensor& grad, c10::optional<at::Tensor> low_precision,
            at::IntArrayRef segment_ends, at::ArrayRef<double> learning_rates, at::ArrayRef<double> weight_decays,
            double beta1, double beta2, double grad_scale, c10::optional<at::Tensor> scale) {
-  const FlatStep<1> step{"lion_", param, {exp_avg}, grad, low_precision, {segment_ends, learning_rates, weight_decays}, scale};
+  const FlatStep step{"lion_", param, {exp_avg}, grad, low_precision, {segment_ends, learning_rates, weight_decays}, scale};
   run_step<Lion>(step, [&](double lr, double weight_decay) {
     return LionCoefficients{static_cast<float>(1 - lr * weight_decay), static_cast<float>(lr),
                             static_cast<float>(beta1),                 static_cast<float>(1 - beta1),
@@ -103,7 +103,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale, Tensor? scale=None) -> ()");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_OPERATORS(m) {
   m.impl("sgd_", sgd_);
   m.impl("lion_", lion_);
 }

@@ -15,7 +15,7 @@
 #include "kernels/cpu/gradient_scale.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/step_coefficients.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 
@@ -26,17 +26,19 @@ struct Segments {
   at::ArrayRef<double> weight_decays;
 };
 
-template <size_t num_states>
 struct FlatStep {
   const char* op;  // for messages
   at::Tensor param;
-  std::array<at::Tensor, num_states> states;
+  std::array<at::Tensor, 3> states;  // undefined where there is none
   at::Tensor grad;
   c10::optional<at::Tensor> low_precision;
   Segments segments;
   // A factor from `gradient_scales` that stays on the device, so that the host need not wait for it: the gradient is multiplied by it too.
   c10::optional<at::Tensor> scale = c10::nullopt;
 };
+
+// Null where there is none.
+using States = std::array<float*, 3>;
 
 namespace detail {
 
@@ -63,12 +65,13 @@ inline void check_segments(const char* op, const Segments& segments, int64_t num
               "[", op, "] expected segment_ends to rise to the number of elements, ", numel, ", got ", ends);
 }
 
-template <size_t num_states>
-void check(const FlatStep<num_states>& step) {
+inline void check(const FlatStep& step) {
   const int64_t numel = step.param.numel();
   const c10::Device device = step.param.device();
   check_master(step.op, step.param, "param", numel, device);
-  for (const at::Tensor& state : step.states) check_master(step.op, state, "each state", numel, device);
+  for (const at::Tensor& state : step.states) {
+    if (state.defined()) check_master(step.op, state, "each state", numel, device);
+  }
   check_flat(step.op, step.grad, "grad", numel, device);
   if (step.low_precision) {
     check_flat(step.op, *step.low_precision, "low_precision", numel, device);
@@ -95,12 +98,14 @@ void each_segment(at::IntArrayRef ends, int64_t begin, int64_t end, const Body& 
   }
 }
 
-template <template <class, class> class Body, class Grad, class Low, size_t num_states, class Coefficients>
-void launch(const FlatStep<num_states>& step, Low* low, const std::vector<Coefficients>& coefficients) {
-  float* param = step.param.template data_ptr<float>();
-  std::array<float*, num_states> states;
-  for (size_t i = 0; i < num_states; i++) states[i] = step.states[i].template data_ptr<float>();
-  const Grad* grad = step.grad.template data_ptr<Grad>();
+template <template <class, class> class Body, class Grad, class Low, class Coefficients>
+void launch(const FlatStep& step, Low* low, const std::vector<Coefficients>& coefficients) {
+  float* param = step.param.data_ptr<float>();
+  States states{};
+  for (size_t i = 0; i < states.size(); i++) {
+    if (step.states[i].defined()) states[i] = step.states[i].data_ptr<float>();
+  }
+  const Grad* grad = step.grad.data_ptr<Grad>();
   at::parallel_for(0, step.param.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
     each_segment(step.segments.ends, begin, end, [&](int64_t first, int64_t last, size_t segment) {
       run_best<Body<Grad, Low>>(param, states, grad, low, first, last, coefficients[segment]);
@@ -108,43 +113,44 @@ void launch(const FlatStep<num_states>& step, Low* low, const std::vector<Coeffi
   });
 }
 
-}  // namespace detail
-
-// Body<Grad, Low>::run(param, states, grad, low, begin, end, coefficients): `low` is a null pointer to void where there is
-// no low-precision copy. `coefficients_of(learning_rate, weight_decay)` returns the coefficients that all elements of a segment share.
-template <template <class, class> class Body, size_t num_states, class CoefficientsOf>
-void run_step(const FlatStep<num_states>& step, const CoefficientsOf& coefficients_of) {
-  detail::check(step);
-  std::vector<decltype(coefficients_of(0.0, 0.0))> coefficients;
-  for (size_t i = 0; i < step.segments.ends.size(); i++) {
-    coefficients.push_back(coefficients_of(step.segments.learning_rates[i], step.segments.weight_decays[i]));
-  }
-#if HAVE_CUDA
-  if (cuda::holds(step.param)) {
-    cuda::StepTensors tensors{&step.param, {}, &step.grad, step.low_precision, step.segments.ends, step.scale};
-    for (size_t i = 0; i < num_states; i++) tensors.states[i] = &step.states[i];
-    cuda::run_step(tensors, coefficients.data());
-    return;
-  }
-#endif
+template <template <class, class> class Body, class Coefficients>
+void step_on_cpu(const FlatStep& step, std::vector<Coefficients>& coefficients) {
   if (step.scale) {
-    const double* scale = step.scale->template data_ptr<double>();
+    const double* scale = step.scale->data_ptr<double>();
     if (scale[1] != 0) return;
-    if constexpr (has_grad_scale<decltype(coefficients_of(0.0, 0.0))>) {
+    if constexpr (has_grad_scale<Coefficients>) {
       for (auto& of_segment : coefficients) of_segment.grad_scale = scaled_by(of_segment.grad_scale, scale);
     }
   }
   const bool known = with_float_type(step.grad.scalar_type(), [&](auto* type) {
     using Grad = std::remove_pointer_t<decltype(type)>;
     if (!step.low_precision) {
-      detail::launch<Body, Grad, void>(step, nullptr, coefficients);
+      launch<Body, Grad, void>(step, nullptr, coefficients);
     } else if (step.low_precision->scalar_type() == at::kBFloat16) {
-      detail::launch<Body, Grad>(step, step.low_precision->template data_ptr<at::BFloat16>(), coefficients);
+      launch<Body, Grad>(step, step.low_precision->data_ptr<at::BFloat16>(), coefficients);
     } else {
-      detail::launch<Body, Grad>(step, step.low_precision->template data_ptr<at::Half>(), coefficients);
+      launch<Body, Grad>(step, step.low_precision->data_ptr<at::Half>(), coefficients);
     }
   });
   TORCH_CHECK(known, "[", step.op, "] expected grad to be float32, bfloat16 or float16, got ", step.grad.scalar_type());
+}
+
+}  // namespace detail
+
+inline bool lies_on_cuda(const FlatStep& step) { return lies_on_cuda(step.param); }
+
+// Body<Grad, Low>::run(param, states, grad, low, begin, end, coefficients): `low` is a null pointer to void where there is
+// no low-precision copy. `coefficients_of(learning_rate, weight_decay)` returns the coefficients that all elements of a segment share.
+template <template <class, class> class Body, class CoefficientsOf>
+void run_step(const FlatStep& step, const CoefficientsOf& coefficients_of) {
+  using Coefficients = decltype(coefficients_of(0.0, 0.0));
+  TROUPE_KERNEL(flat_step, detail::step_on_cpu<Body, Coefficients>);
+  detail::check(step);
+  std::vector<Coefficients> coefficients;
+  for (size_t i = 0; i < step.segments.ends.size(); i++) {
+    coefficients.push_back(coefficients_of(step.segments.learning_rates[i], step.segments.weight_decays[i]));
+  }
+  flat_step_kernel(step, coefficients);
 }
 
 }  // namespace troupe

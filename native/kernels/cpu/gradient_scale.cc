@@ -8,7 +8,6 @@
 #include <torch/library.h>
 
 #include "kernels/cpu/gradient_scale.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -20,7 +19,22 @@ void check_float64(const char* op, const at::Tensor& tensor, const char* name) {
 }
 
 // `shares`: a row a member, in which of every block `kinds` runs of so many sums follow each other; what is behind them is not
-// looked at. Of each kind the sum, block after block, of each member after member.
+// read. Adds each kind's sum to `sums`: block after block, group after group of its sums (see group_sum).
+void add_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, const at::Tensor& sums) {
+  const int64_t row = shares.numel() / members, kinds = sums.numel();
+  double* to = sums.data_ptr<double>();
+  BlockSquares block{shares.data_ptr<double>(), members, row, 0, 0};
+  for (const int64_t count : chunks) {
+    block.count = count;
+    for (int64_t kind = 0; kind < kinds; kind++) {
+      for (int64_t group = 0; group < groups_of(block); group++) to[kind] += group_sum(block, kind, group);
+    }
+    block.begin += kinds * count;
+  }
+}
+
+TROUPE_KERNEL(sum_square_sums, add_square_sums);
+
 at::Tensor sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, int64_t kinds) {
   check_float64("sum_square_sums", shares, "shares");
   int64_t all = 0;
@@ -28,46 +42,30 @@ at::Tensor sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArr
   TORCH_CHECK(members >= 1 && kinds >= 1 && shares.numel() % members == 0 && shares.numel() / members >= kinds * all,
               "[sum_square_sums] expected ", members, " rows of ", kinds, " times ", all, " sums or more, got ",
               shares.numel(), " elements");
-  const int64_t row = shares.numel() / members;
-  at::Tensor sums = at::zeros({kinds}, shares.options());
-#if HAVE_CUDA
-  if (cuda::holds(shares)) {
-    cuda::sum_square_sums(shares, members, chunks, sums);
-    return sums;
-  }
-#endif
-  const double* from = shares.data_ptr<double>();
-  double* to = sums.data_ptr<double>();
-  int64_t begin = 0;
-  for (const int64_t count : chunks) {
-    for (int64_t kind = 0; kind < kinds; kind++) {
-      for (int64_t member = 0; member < members; member++) {
-        const double* sum = from + member * row + begin + kind * count;
-        for (int64_t i = 0; i < count; i++) to[kind] += sum[i];
-      }
-    }
-    begin += kinds * count;
-  }
+  const at::Tensor sums = at::zeros({kinds}, shares.options());
+  sum_square_sums_kernel(shares, members, chunks, sums);
   return sums;
 }
 
 // `squares` [parts, kinds]; returns for each kind (factor / divisor, 1 if the step is skipped), where the factor clips the norm of
 // all parts to the kind's limit. A step is skipped if the first kind's norm, that of the complete gradient, is not finite.
+void make_scales(const at::Tensor& squares, double divisor, at::ArrayRef<double> limits, bool leaves_out,
+                 const at::Tensor& scales) {
+  const auto kinds = static_cast<int64_t>(limits.size());
+  const GradientParts gradient{squares.data_ptr<double>(), squares.size(0), kinds, divisor};
+  double* to = scales.data_ptr<double>();
+  for (int64_t kind = 0; kind < kinds; kind++) scale_of(gradient, kind, limits[kind], leaves_out, to + 2 * kind);
+}
+
+TROUPE_KERNEL(gradient_scales, make_scales);
+
 at::Tensor gradient_scales(const at::Tensor& squares, double divisor, at::ArrayRef<double> limits, bool leaves_out) {
   check_float64("gradient_scales", squares, "squares");
   const auto kinds = static_cast<int64_t>(limits.size());
   TORCH_CHECK(squares.dim() == 2 && squares.size(0) >= 1 && kinds >= 1 && squares.size(1) == kinds,
               "[gradient_scales] expected squares of one part or more, of each ", kinds, " kinds, got ", squares.sizes());
-  at::Tensor scales = at::empty({kinds, 2}, squares.options());
-#if HAVE_CUDA
-  if (cuda::holds(squares)) {
-    cuda::gradient_scales(squares, divisor, limits, leaves_out, scales);
-    return scales;
-  }
-#endif
-  const GradientParts gradient{squares.data_ptr<double>(), squares.size(0), kinds, divisor};
-  double* to = scales.data_ptr<double>();
-  for (int64_t kind = 0; kind < kinds; kind++) scale_of(gradient, kind, limits[kind], leaves_out, to + 2 * kind);
+  const at::Tensor scales = at::empty({kinds, 2}, squares.options());
+  gradient_scales_kernel(squares, divisor, limits, leaves_out, scales);
   return scales;
 }
 
@@ -78,7 +76,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("gradient_scales(Tensor squares, float divisor, float[] limits, bool leaves_out) -> Tensor");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_OPERATORS(m) {
   m.impl("sum_square_sums", sum_square_sums);
   m.impl("gradient_scales", gradient_scales);
 }

@@ -11,6 +11,33 @@ namespace troupe {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
+// The ranks' sums of squares of one block: from `begin`, a row of `shares` a rank has `count` of each kind.
+struct BlockSquares {
+  const double* shares;
+  int64_t members, row, begin, count;
+};
+
+// Sums are added in groups of this many, so that a device adds up many groups at once. The order does not depend on the number of
+// ranks: a kind's sums lie in the order of the parameters, and those of padding are zeros behind them.
+constexpr int64_t kSumsAGroup = 32;
+
+TROUPE_INLINE int64_t groups_of(const BlockSquares& sums) {
+  return (sums.members * sums.count + kSumsAGroup - 1) / kSumsAGroup;
+}
+
+TROUPE_INLINE double group_sum(const BlockSquares& sums, int64_t kind, int64_t group) {
+  const int64_t first = group * kSumsAGroup;
+  int64_t member = first / sums.count, place = first % sums.count;
+  double sum = 0;
+  for (int64_t i = 0; i < kSumsAGroup && member < sums.members; i++) {
+    sum += sums.shares[member * sums.row + sums.begin + kind * sums.count + place];
+    if (++place < sums.count) continue;
+    place = 0;
+    member++;
+  }
+  return sum;
+}
+
 // squares [parts, kinds] of the summed gradient, which `divisor` makes the average.
 struct GradientParts {
   const double* squares;

@@ -18,9 +18,9 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/norms.h"
 #include "kernels/cpu/row_blocks.h"
 #include "kernels/cpu/row_rules.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -80,9 +80,6 @@ struct NormalizeBackward {
   }
 };
 
-using cuda::Normalized;
-using cuda::NormGradients;
-
 void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias) {
   TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] expected weight to have one element ",
               "per feature, the last dim of x ", x.sizes(), ", got ", weight.sizes());
@@ -95,9 +92,6 @@ void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const 
 at::Tensor as_float(const at::Tensor& tensor) { return tensor.to(at::kFloat).contiguous(); }
 
 Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
-#if HAVE_CUDA
-  if (cuda::holds(x)) return cuda::layer_norm(x, weight, bias.value_or(at::Tensor()), eps);
-#endif
   const RowBlocks blocks(x);
   const at::Tensor mean = at::empty({blocks.num_rows()}, x.options().dtype(at::kFloat));
   const Normalized out{at::empty_like(x), mean, at::empty_like(mean)};
@@ -119,9 +113,6 @@ Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::o
 
 NormGradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& mean,
                              const at::Tensor& rstd, const at::Tensor& dsum) {
-#if HAVE_CUDA
-  if (cuda::holds(x)) return cuda::layer_norm_backward(dy, x, weight, mean, rstd, dsum);
-#endif
   const RowBlocks blocks(x);
   const at::Tensor weight32 = as_float(weight);
   const at::Tensor dx = at::empty_like(x), dweights = blocks.zero_sums(x), dbiases = blocks.zero_sums(x);
@@ -142,20 +133,17 @@ NormGradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, cons
   return {dx, blocks.add_up(dweights).to(weight.scalar_type()), blocks.add_up(dbiases).to(weight.scalar_type())};
 }
 
+TROUPE_KERNEL(layer_norm, normalize);
+TROUPE_KERNEL(layer_norm_backward, normalize_backward);
+
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
   check("layer_norm", x, weight, bias);
-  return normalize(x.contiguous(), weight, bias, eps).y;
-}
-
-at::Tensor layer_norm_autograd(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias,
-                               double eps) {
-  check("layer_norm", x, weight, bias);
   const at::Tensor input = x.detach().contiguous();
-  const Normalized out = without_recording([&] { return normalize(input, weight, bias, eps); });
+  const Normalized out = without_recording([&] { return layer_norm_kernel(input, weight, bias, eps); });
   record("layer_norm", {x, weight, bias.value_or(at::Tensor())}, {out.y}, {input, weight, out.mean, out.rstd},
          [](const Tensors& gradients, const Tensors& saved) -> Tensors {
            const NormGradients d =
-               normalize_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], at::Tensor());
+               layer_norm_backward_kernel(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], at::Tensor());
            return {d.x, d.weight, d.bias};
          });
   return out.y;
@@ -167,31 +155,21 @@ void check_residual(const at::Tensor& x, const at::Tensor& residual) {
               residual.sizes(), " ", residual.scalar_type());
 }
 
-std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at::Tensor& residual,
-                                                  const at::Tensor& weight, const c10::optional<at::Tensor>& bias,
-                                                  double eps) {
-  check("add_layer_norm", x, weight, bias);
-  check_residual(x, residual);
-  const at::Tensor sum = x.add(residual).contiguous();
-  return {sum, normalize(sum, weight, bias, eps).y};
-}
-
 Tensors add_layer_norm_backward(const Tensors& gradients, const Tensors& saved) {
   const at::Tensor dsum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
   if (!gradients[1].defined()) return {dsum, dsum, at::Tensor(), at::Tensor()};
-  const NormGradients d = normalize_backward(gradients[1].contiguous(), saved[0], saved[1], saved[2], saved[3], dsum);
+  const NormGradients d = layer_norm_backward_kernel(gradients[1].contiguous(), saved[0], saved[1], saved[2], saved[3], dsum);
   return {d.x, d.x, d.weight, d.bias};
 }
 
-std::tuple<at::Tensor, at::Tensor> add_layer_norm_autograd(const at::Tensor& x, const at::Tensor& residual,
-                                                           const at::Tensor& weight, const c10::optional<at::Tensor>& bias,
-                                                           double eps) {
+std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                                                  const c10::optional<at::Tensor>& bias, double eps) {
   check("add_layer_norm", x, weight, bias);
   check_residual(x, residual);
   at::Tensor sum;
   const Normalized out = without_recording([&] {
     sum = x.add(residual).contiguous();
-    return normalize(sum, weight, bias, eps);
+    return layer_norm_kernel(sum, weight, bias, eps);
   });
   record("add_layer_norm", {x, residual, weight, bias.value_or(at::Tensor())}, {sum, out.y},
          {sum, weight, out.mean, out.rstd}, add_layer_norm_backward);
@@ -206,14 +184,9 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias, float eps) -> (Tensor sum, Tensor normed)");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_DIFFERENTIABLE_OPERATORS(m) {
   m.impl("layer_norm", layer_norm);
   m.impl("add_layer_norm", add_layer_norm);
-}
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) {
-  m.impl("layer_norm", layer_norm_autograd);
-  m.impl("add_layer_norm", add_layer_norm_autograd);
 }
 
 }  // namespace troupe

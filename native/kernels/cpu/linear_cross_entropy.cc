@@ -15,7 +15,6 @@
 #include "core/autograd/differentiable.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -38,20 +37,6 @@ struct LossAndGradients {
 // The part of a row's weight that is left to backward: float16 cannot hold p / rows, and a loss scale would come too late.
 float deferred_factor(const at::Tensor& hidden, const Targets& targets) {
   return hidden.scalar_type() == at::kHalf ? targets.row_weight() : 1.0f;
-}
-
-void check_factors(const at::Tensor& hidden, const at::Tensor& weight) {
-  TORCH_CHECK(hidden.dim() == 2 && weight.dim() == 2 && hidden.size(1) == weight.size(1),
-              "[linear_cross_entropy] expected hidden to be [rows, width] and weight [classes, width], got ", hidden.sizes(),
-              " and ", weight.sizes());
-  TORCH_CHECK(hidden.scalar_type() == weight.scalar_type() && with_float_type(hidden.scalar_type(), [](auto*) {}),
-              "[linear_cross_entropy] expected hidden and weight both to be float32, bfloat16 or float16, got ",
-              hidden.scalar_type(), " and ", weight.scalar_type());
-}
-
-Targets check(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore_index) {
-  check_factors(hidden, weight);
-  return check_targets("linear_cross_entropy", targets, hidden.size(0), weight.size(0), ignore_index);
 }
 
 int64_t rows_per_chunk(const at::Tensor& hidden, const at::Tensor& weight) {
@@ -95,27 +80,10 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
   return out;
 }
 
-at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
-                                int64_t ignore_index) {
-#if HAVE_CUDA
-  if (cuda::holds(hidden)) {
-    check_factors(hidden, weight);
-    return cuda::linear_cross_entropy(hidden, weight, target_ids, ignore_index);
-  }
-#endif
-  const Targets targets = check(hidden, weight, target_ids, ignore_index);
-  return compute(hidden.contiguous(), weight.contiguous(), targets, {false, false}).loss;
-}
-
-at::Tensor linear_cross_entropy_autograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
-                                         int64_t ignore_index) {
-#if HAVE_CUDA
-  if (cuda::holds(hidden)) {
-    check_factors(hidden, weight);
-    return cuda::linear_cross_entropy(hidden, weight, target_ids, ignore_index);
-  }
-#endif
-  const Targets targets = check(hidden, weight, target_ids, ignore_index);
+at::Tensor mean_loss_in_chunks(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
+                               int64_t ignore_index) {
+  const Targets targets =
+      check_targets("linear_cross_entropy", target_ids, hidden.size(0), weight.size(0), ignore_index);
   const Wanted wanted{wants_gradient({hidden}), wants_gradient({weight})};
   const LossAndGradients out =
       without_recording([&] { return compute(hidden.contiguous(), weight.contiguous(), targets, wanted); });
@@ -131,14 +99,25 @@ at::Tensor linear_cross_entropy_autograd(const at::Tensor& hidden, const at::Ten
   return out.loss;
 }
 
+TROUPE_KERNEL(linear_cross_entropy, mean_loss_in_chunks);
+
+at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
+                                int64_t ignore_index) {
+  TORCH_CHECK(hidden.dim() == 2 && weight.dim() == 2 && hidden.size(1) == weight.size(1),
+              "[linear_cross_entropy] expected hidden to be [rows, width] and weight [classes, width], got ", hidden.sizes(),
+              " and ", weight.sizes());
+  TORCH_CHECK(hidden.scalar_type() == weight.scalar_type() && with_float_type(hidden.scalar_type(), [](auto*) {}),
+              "[linear_cross_entropy] expected hidden and weight both to be float32, bfloat16 or float16, got ",
+              hidden.scalar_type(), " and ", weight.scalar_type());
+  return linear_cross_entropy_kernel(hidden, weight, target_ids, ignore_index);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, int ignore_index) -> Tensor");
 }
 
-TROUPE_KERNELS(m) { m.impl("linear_cross_entropy", linear_cross_entropy); }
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("linear_cross_entropy", linear_cross_entropy_autograd); }
+TROUPE_DIFFERENTIABLE_OPERATORS(m) { m.impl("linear_cross_entropy", linear_cross_entropy); }
 
 }  // namespace troupe

@@ -20,7 +20,6 @@
 #include "kernels/cpu/add_range.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -331,25 +330,19 @@ at::Tensor attend_recorded(const char* op, const at::Tensor& q, const at::Tensor
   return attended.out_BHTD;
 }
 
+at::Tensor attend_seen(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const c10::optional<at::Tensor>& mask,
+                       const c10::optional<at::Tensor>& bias, bool causal, int64_t window, double scale) {
+  return attend_recorded("masked_attention", q, k, v, bias,
+                         [&] { return sight_of(mask, bias, causal, window, scale); });
+}
+
+TROUPE_KERNEL(masked_attention, attend_seen);
+
 at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
                             int64_t window, double scale) {
   check_masked(q, k, v, mask, bias, window);
-#if HAVE_CUDA
-  if (cuda::holds(q)) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
-#endif
-  return attend_masked(q, k, v, sight_of(mask, bias, causal, window, scale)).out_BHTD;
-}
-
-at::Tensor masked_attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                     const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias,
-                                     bool causal, int64_t window, double scale) {
-  check_masked(q, k, v, mask, bias, window);
-#if HAVE_CUDA
-  if (cuda::holds(q)) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
-#endif
-  return attend_recorded("masked_attention", q, k, v, bias,
-                         [&] { return sight_of(mask, bias, causal, window, scale); });
+  return masked_attention_kernel(q, k, v, mask, bias, causal, window, scale);
 }
 
 Sight dropped_sight(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const c10::optional<at::Tensor>& mask,
@@ -367,17 +360,8 @@ Sight dropped_sight(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 
 at::Tensor dropped_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
-                             int64_t window, double scale, double p, int64_t seed, int64_t stream, int64_t offset, int64_t run,
-                             int64_t stride) {
-  const Sight sight =
-      dropped_sight(q, k, v, mask, bias, causal, window, scale, p, seed, stream, {offset, run, stride});
-  return attend_masked(q, k, v, sight).out_BHTD;
-}
-
-at::Tensor dropped_attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias,
-                                      bool causal, int64_t window, double scale, double p, int64_t seed, int64_t stream,
-                                      int64_t offset, int64_t run, int64_t stride) {
+                             int64_t window, double scale, double p, int64_t seed, int64_t stream, int64_t offset,
+                             int64_t run, int64_t stride) {
   return attend_recorded("dropped_attention", q, k, v, bias, [&] {
     return dropped_sight(q, k, v, mask, bias, causal, window, scale, p, seed, stream, {offset, run, stride});
   });
@@ -394,14 +378,9 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "float p, int seed, int stream, int offset, int run, int stride) -> Tensor");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_DIFFERENTIABLE_OPERATORS(m) {
   m.impl("masked_attention", masked_attention);
   m.impl("dropped_attention", dropped_attention);
-}
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) {
-  m.impl("masked_attention", masked_attention_autograd);
-  m.impl("dropped_attention", dropped_attention_autograd);
 }
 
 }  // namespace troupe

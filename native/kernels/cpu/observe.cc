@@ -62,7 +62,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("observed(int id) -> Tensor[]");
 }
 
-TROUPE_KERNELS(m) { m.impl("observe", observe); }
+TROUPE_OPERATORS(m) { m.impl("observe", observe); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("observe", observe_autograd); }
 

@@ -12,7 +12,6 @@
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/philox.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -28,9 +27,6 @@ TROUPE_INLINE float unit_interval(uint32_t word) { return static_cast<float>(sta
 
 template <class To>
 struct Uniform {
-#if HAVE_CUDA
-  static constexpr auto on_cuda = cuda::philox_uniform;
-#endif
   static TROUPE_INLINE void run(To* to, PhiloxRow row, uint64_t offset, Range range, float low, float high) {
     philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index,
                                                                int64_t count) TROUPE_INLINE_LAMBDA {
@@ -42,9 +38,6 @@ struct Uniform {
 // Box and Muller 1958: two words give two normals.
 template <class To>
 struct Normal {
-#if HAVE_CUDA
-  static constexpr auto on_cuda = cuda::philox_normal;
-#endif
   static TROUPE_INLINE void run(To* to, PhiloxRow row, uint64_t offset, Range range, float mean, float std) {
     philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index,
                                                                int64_t count) TROUPE_INLINE_LAMBDA {
@@ -63,34 +56,37 @@ struct Normal {
 };
 
 template <template <class> class Body>
-at::Tensor& fill(at::Tensor& self, float first, float second, int64_t seed, int64_t stream, int64_t offset) {
-  TORCH_CHECK(at::isFloatingType(self.scalar_type()), "[philox] expected self to be floating point, got ", self.scalar_type());
-  TORCH_CHECK(offset >= 0, "[philox] expected offset not to be negative, got ", offset);
-  const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
-  const bool direct = self.is_contiguous() && with_float_type(self.scalar_type(), [&](auto* type) {
+void fill_row(const at::Tensor& to, PhiloxRow row, uint64_t offset, float first, float second) {
+  with_float_type(to.scalar_type(), [&](auto* type) {
     using To = std::remove_pointer_t<decltype(type)>;
-    To* to = self.data_ptr<To>();
-#if HAVE_CUDA
-    if (cuda::holds(self)) {
-      Body<To>::on_cuda(self, {row.seed, row.stream, static_cast<uint64_t>(offset)}, first, second);
-      return;
-    }
-#endif
-    at::parallel_for(0, self.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
-      run_best<Body<To>>(to, row, static_cast<uint64_t>(offset), Range{begin, end}, first, second);
+    To* elements = to.data_ptr<To>();
+    at::parallel_for(0, to.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
+      run_best<Body<To>>(elements, row, offset, Range{begin, end}, first, second);
     });
   });
-  if (direct) return self;
-  at::Tensor values = at::empty(self.sizes(), self.options().dtype(at::kFloat));
-  return self.copy_(fill<Body>(values, first, second, seed, stream, offset));
+}
+
+TROUPE_KERNEL(philox_uniform, fill_row<Uniform>);
+TROUPE_KERNEL(philox_normal, fill_row<Normal>);
+
+template <class Fill>
+at::Tensor& fill(const Fill& kernel, at::Tensor& self, double first, double second, int64_t seed, int64_t stream,
+                 int64_t offset) {
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()), "[philox] expected self to be floating point, got ", self.scalar_type());
+  TORCH_CHECK(offset >= 0, "[philox] expected offset not to be negative, got ", offset);
+  const bool direct = self.is_contiguous() && with_float_type(self.scalar_type(), [](auto*) {});
+  const at::Tensor to = direct ? self : at::empty(self.sizes(), self.options().dtype(at::kFloat));
+  kernel(to, {static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)}, static_cast<uint64_t>(offset),
+         static_cast<float>(first), static_cast<float>(second));
+  return direct ? self : self.copy_(to);
 }
 
 at::Tensor& philox_uniform_(at::Tensor& self, double low, double high, int64_t seed, int64_t stream, int64_t offset) {
-  return fill<Uniform>(self, static_cast<float>(low), static_cast<float>(high), seed, stream, offset);
+  return fill(philox_uniform_kernel, self, low, high, seed, stream, offset);
 }
 
 at::Tensor& philox_normal_(at::Tensor& self, double mean, double std, int64_t seed, int64_t stream, int64_t offset) {
-  return fill<Normal>(self, static_cast<float>(mean), static_cast<float>(std), seed, stream, offset);
+  return fill(philox_normal_kernel, self, mean, std, seed, stream, offset);
 }
 
 }  // namespace
@@ -100,7 +96,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_OPERATORS(m) {
   m.impl("philox_uniform_", philox_uniform_);
   m.impl("philox_normal_", philox_normal_);
 }

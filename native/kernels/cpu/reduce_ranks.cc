@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "kernels/cpu/add_range.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -16,25 +15,7 @@ namespace {
 
 constexpr int64_t kSumBlock = 4096;  // of the result; stays in the first-level cache while the ranks are added to it
 
-void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool accumulate) {
-  TORCH_CHECK(out.scalar_type() == at::kFloat && out.is_contiguous(), "[reduce_ranks_] expected out to be contiguous float32, got ",
-              out.scalar_type(), " with strides ", out.strides());
-  TORCH_CHECK(!sources.empty(), "[reduce_ranks_] expected at least one source, got none");
-  TORCH_CHECK(begin >= 0, "[reduce_ranks_] expected begin not to be negative, got ", begin);
-  for (const at::Tensor& source : sources) {
-    TORCH_CHECK(source.is_contiguous() && begin + out.numel() <= source.numel(), "[reduce_ranks_] expected each source to be ",
-                "contiguous and reach element ", begin + out.numel(), ", got ", source.sizes());
-    TORCH_CHECK(with_float_type(source.scalar_type(), [](auto*) {}),
-                "[reduce_ranks_] expected sources to be float32, bfloat16 or float16, got ", source.scalar_type());
-  }
-#if HAVE_CUDA
-  if (cuda::holds(out)) {
-    for (size_t rank = 0; rank < sources.size(); rank++) {
-      cuda::add_range(out, sources[rank].view({-1}).narrow(0, begin, out.numel()), accumulate || rank > 0);
-    }
-    return;
-  }
-#endif
+void sum_ranks(const at::Tensor& out, at::TensorList sources, int64_t begin, bool accumulate) {
   float* to = out.data_ptr<float>();
   const int64_t num_blocks = (out.numel() + kSumBlock - 1) / kSumBlock;
   at::parallel_for(0, num_blocks, grain_rows(kSumBlock), [&](int64_t first, int64_t last) {
@@ -52,12 +33,28 @@ void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool a
   });
 }
 
+TROUPE_KERNEL(reduce_ranks, sum_ranks);
+
+void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool accumulate) {
+  TORCH_CHECK(out.scalar_type() == at::kFloat && out.is_contiguous(), "[reduce_ranks_] expected out to be contiguous float32, got ",
+              out.scalar_type(), " with strides ", out.strides());
+  TORCH_CHECK(!sources.empty(), "[reduce_ranks_] expected at least one source, got none");
+  TORCH_CHECK(begin >= 0, "[reduce_ranks_] expected begin not to be negative, got ", begin);
+  for (const at::Tensor& source : sources) {
+    TORCH_CHECK(source.is_contiguous() && begin + out.numel() <= source.numel(), "[reduce_ranks_] expected each source to be ",
+                "contiguous and reach element ", begin + out.numel(), ", got ", source.sizes());
+    TORCH_CHECK(with_float_type(source.scalar_type(), [](auto*) {}),
+                "[reduce_ranks_] expected sources to be float32, bfloat16 or float16, got ", source.scalar_type());
+  }
+  reduce_ranks_kernel(out, sources, begin, accumulate);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()");
 }
 
-TROUPE_KERNELS(m) { m.impl("reduce_ranks_", reduce_ranks_); }
+TROUPE_OPERATORS(m) { m.impl("reduce_ranks_", reduce_ranks_); }
 
 }  // namespace troupe

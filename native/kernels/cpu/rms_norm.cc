@@ -18,9 +18,9 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/norms.h"
 #include "kernels/cpu/row_blocks.h"
 #include "kernels/cpu/row_rules.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -69,14 +69,6 @@ struct RmsNormalizeBackward {
   }
 };
 
-struct RmsNormalized {
-  at::Tensor y, rstd;
-};
-
-struct RmsNormGradients {
-  at::Tensor x, weight;
-};
-
 void check_rms(const char* op, const at::Tensor& x, const at::Tensor& weight) {
   TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] expected weight to have one element ",
               "per feature, the last dim of x ", x.sizes(), ", got ", weight.sizes());
@@ -84,15 +76,9 @@ void check_rms(const char* op, const at::Tensor& x, const at::Tensor& weight) {
               x.scalar_type());
 }
 
-RmsNormalized rms_normalize(const at::Tensor& x, const at::Tensor& weight, double eps) {
-#if HAVE_CUDA
-  if (cuda::holds(x)) {
-    const cuda::Normalized out = cuda::rms_norm(x, weight, eps);
-    return {out.y, out.rstd};
-  }
-#endif
+Normalized rms_normalize(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const RowBlocks blocks(x);
-  const RmsNormalized out{at::empty_like(x), at::empty({blocks.num_rows()}, x.options().dtype(at::kFloat))};
+  const Normalized out{at::empty_like(x), at::Tensor(), at::empty({blocks.num_rows()}, x.options().dtype(at::kFloat))};
   const at::Tensor weight32 = weight.to(at::kFloat).contiguous();
   const float* weight_D = weight32.data_ptr<float>();
   with_float_type(x.scalar_type(), [&](auto* type) {
@@ -107,14 +93,8 @@ RmsNormalized rms_normalize(const at::Tensor& x, const at::Tensor& weight, doubl
   return out;
 }
 
-RmsNormGradients rms_normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+NormGradients rms_normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                                         const at::Tensor& rstd, const at::Tensor& dsum) {
-#if HAVE_CUDA
-  if (cuda::holds(x)) {
-    const cuda::NormGradients d = cuda::rms_norm_backward(dy, x, weight, rstd, dsum);
-    return {d.x, d.weight};
-  }
-#endif
   const RowBlocks blocks(x);
   const at::Tensor weight32 = weight.to(at::kFloat).contiguous();
   const at::Tensor dx = at::empty_like(x), dweights = blocks.zero_sums(x);
@@ -130,22 +110,20 @@ RmsNormGradients rms_normalize_backward(const at::Tensor& dy, const at::Tensor& 
                                               dweights.data_ptr<float>() + block * rows.dim, rows);
     });
   });
-  return {dx, blocks.add_up(dweights).to(weight.scalar_type())};
+  return {dx, blocks.add_up(dweights).to(weight.scalar_type()), at::Tensor()};
 }
+
+TROUPE_KERNEL(rms_norm, rms_normalize);
+TROUPE_KERNEL(rms_norm_backward, rms_normalize_backward);
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   check_rms("rms_norm", x, weight);
-  return rms_normalize(x.contiguous(), weight, eps).y;
-}
-
-at::Tensor rms_norm_autograd(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  check_rms("rms_norm", x, weight);
   const at::Tensor input = x.detach().contiguous();
-  const RmsNormalized out = without_recording([&] { return rms_normalize(input, weight, eps); });
+  const Normalized out = without_recording([&] { return rms_norm_kernel(input, weight, eps); });
   record("rms_norm", {x, weight}, {out.y}, {input, weight, out.rstd},
          [](const Tensors& gradients, const Tensors& saved) -> Tensors {
-           const RmsNormGradients d =
-               rms_normalize_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], at::Tensor());
+           const NormGradients d =
+               rms_norm_backward_kernel(gradients[0].contiguous(), saved[0], saved[1], saved[2], at::Tensor());
            return {d.x, d.weight};
          });
   return out.y;
@@ -157,29 +135,21 @@ void check_rms_residual(const at::Tensor& x, const at::Tensor& residual) {
               residual.sizes(), " ", residual.scalar_type());
 }
 
+Tensors add_rms_norm_backward(const Tensors& gradients, const Tensors& saved) {
+  const at::Tensor dsum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
+  if (!gradients[1].defined()) return {dsum, dsum, at::Tensor()};
+  const NormGradients d = rms_norm_backward_kernel(gradients[1].contiguous(), saved[0], saved[1], saved[2], dsum);
+  return {d.x, d.x, d.weight};
+}
+
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                                                 double eps) {
   check_rms("add_rms_norm", x, weight);
   check_rms_residual(x, residual);
-  const at::Tensor sum = x.add(residual).contiguous();
-  return {sum, rms_normalize(sum, weight, eps).y};
-}
-
-Tensors add_rms_norm_backward(const Tensors& gradients, const Tensors& saved) {
-  const at::Tensor dsum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
-  if (!gradients[1].defined()) return {dsum, dsum, at::Tensor()};
-  const RmsNormGradients d = rms_normalize_backward(gradients[1].contiguous(), saved[0], saved[1], saved[2], dsum);
-  return {d.x, d.x, d.weight};
-}
-
-std::tuple<at::Tensor, at::Tensor> add_rms_norm_autograd(const at::Tensor& x, const at::Tensor& residual,
-                                                         const at::Tensor& weight, double eps) {
-  check_rms("add_rms_norm", x, weight);
-  check_rms_residual(x, residual);
   at::Tensor sum;
-  const RmsNormalized out = without_recording([&] {
+  const Normalized out = without_recording([&] {
     sum = x.add(residual).contiguous();
-    return rms_normalize(sum, weight, eps);
+    return rms_norm_kernel(sum, weight, eps);
   });
   record("add_rms_norm", {x, residual, weight}, {sum, out.y}, {sum, weight, out.rstd}, add_rms_norm_backward);
   return {sum, out.y};
@@ -192,14 +162,9 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor sum, Tensor normed)");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_DIFFERENTIABLE_OPERATORS(m) {
   m.impl("rms_norm", rms_norm);
   m.impl("add_rms_norm", add_rms_norm);
-}
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) {
-  m.impl("rms_norm", rms_norm_autograd);
-  m.impl("add_rms_norm", add_rms_norm_autograd);
 }
 
 }  // namespace troupe

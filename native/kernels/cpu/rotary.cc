@@ -12,7 +12,6 @@
 #include "core/autograd/differentiable.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -43,11 +42,7 @@ void check_rotary(const at::Tensor& x, const at::Tensor& cosines, const at::Tens
 }
 
 // Laid out as [B,T,H,K], the way projections are, and seen as [B,H,T,K].
-at::Tensor rotate(const at::Tensor& given, const at::Tensor& cosines, const at::Tensor& sines, float sign) {
-  const at::Tensor x = given.stride(3) == 1 ? given : given.contiguous();
-#if HAVE_CUDA
-  if (cuda::holds(x)) return cuda::rotary(x, cosines, sines, sign);
-#endif
+at::Tensor rotate_rows(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines, float sign) {
   const int64_t batches = x.size(0), heads = x.size(1), time = x.size(2), width = x.size(3), half = cosines.size(1);
   at::Tensor y_BTHK = at::empty({batches, time, heads, width}, x.options());
   const auto *cosine_TR = cosines.data_ptr<float>(), *sine_TR = sines.data_ptr<float>();
@@ -70,12 +65,13 @@ at::Tensor rotate(const at::Tensor& given, const at::Tensor& cosines, const at::
   return y_BTHK.transpose(1, 2);
 }
 
-at::Tensor rotary(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines) {
-  check_rotary(x, cosines, sines);
-  return rotate(x, cosines.contiguous(), sines.contiguous(), 1.0f);
+TROUPE_KERNEL(rotary, rotate_rows);
+
+at::Tensor rotate(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines, float sign) {
+  return rotary_kernel(x.stride(3) == 1 ? x : x.contiguous(), cosines, sines, sign);
 }
 
-at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines) {
+at::Tensor rotary(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines) {
   check_rotary(x, cosines, sines);
   const at::Tensor cosine_TR = cosines.contiguous(), sine_TR = sines.contiguous();
   const at::Tensor y = without_recording([&] { return rotate(x, cosine_TR, sine_TR, 1.0f); });
@@ -89,8 +85,6 @@ at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& cosines, const
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("rotary(Tensor x, Tensor cosines, Tensor sines) -> Tensor"); }
 
-TROUPE_KERNELS(m) { m.impl("rotary", rotary); }
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("rotary", rotary_autograd); }
+TROUPE_DIFFERENTIABLE_OPERATORS(m) { m.impl("rotary", rotary); }
 
 }  // namespace troupe

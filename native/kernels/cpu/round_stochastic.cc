@@ -10,7 +10,6 @@
 
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/philox.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -35,13 +34,20 @@ struct RoundByChance {
 };
 
 template <class To>
-void launch(const at::Tensor& out, const at::Tensor& values, PhiloxRow row, int64_t offset) {
+void launch(const at::Tensor& out, const at::Tensor& values, PhiloxRow row, uint64_t offset) {
   To* to = out.data_ptr<To>();
   const float* from = values.data_ptr<float>();
   at::parallel_for(0, out.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
-    run_best<RoundByChance<To>>(to, from, row, static_cast<uint64_t>(offset), begin, end);
+    run_best<RoundByChance<To>>(to, from, row, offset, begin, end);
   });
 }
+
+void round_by_chance(const at::Tensor& out, const at::Tensor& values, PhiloxRow row, uint64_t offset) {
+  if (out.scalar_type() == at::kHalf) return launch<at::Half>(out, values, row, offset);
+  launch<at::BFloat16>(out, values, row, offset);
+}
+
+TROUPE_KERNEL(round_stochastic, round_by_chance);
 
 void round_stochastic_(at::Tensor out, const at::Tensor& values, int64_t seed, int64_t stream, int64_t offset) {
   TORCH_CHECK(values.scalar_type() == at::kFloat && values.is_contiguous() && out.is_contiguous() &&
@@ -49,17 +55,10 @@ void round_stochastic_(at::Tensor out, const at::Tensor& values, int64_t seed, i
               "[round_stochastic_] expected values to be contiguous float32, of as many elements as out, got ",
               values.scalar_type(), " ", values.sizes(), " for ", out.sizes());
   TORCH_CHECK(offset >= 0, "[round_stochastic_] expected offset not to be negative, got ", offset);
-  const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
-#if HAVE_CUDA
-  const bool narrow = out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kHalf;
-  if (cuda::holds(out) && narrow) return cuda::round_stochastic(out, values, {row.seed, row.stream, static_cast<uint64_t>(offset)});
-#endif
-  switch (out.scalar_type()) {
-    case at::kBFloat16: return launch<at::BFloat16>(out, values, row, offset);
-    case at::kHalf: return launch<at::Half>(out, values, row, offset);
-    default:
-      TORCH_CHECK(false, "[round_stochastic_] expected out to be bfloat16 or float16, got ", out.scalar_type());
-  }
+  TORCH_CHECK(out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kHalf,
+              "[round_stochastic_] expected out to be bfloat16 or float16, got ", out.scalar_type());
+  round_stochastic_kernel(out, values, {static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)},
+                          static_cast<uint64_t>(offset));
 }
 
 }  // namespace
@@ -68,6 +67,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("round_stochastic_(Tensor(a!) out, Tensor values, int seed, int stream, int offset) -> ()");
 }
 
-TROUPE_KERNELS(m) { m.impl("round_stochastic_", round_stochastic_); }
+TROUPE_OPERATORS(m) { m.impl("round_stochastic_", round_stochastic_); }
 
 }  // namespace troupe

@@ -15,7 +15,6 @@
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -53,9 +52,6 @@ void check_swiglu(const at::Tensor& gate, const at::Tensor& up) {
 }
 
 at::Tensor apply_swiglu(const at::Tensor& gate, const at::Tensor& up) {
-#if HAVE_CUDA
-  if (cuda::holds(gate)) return cuda::swiglu(gate, up);
-#endif
   at::Tensor y = at::empty_like(gate);
   with_float_type(gate.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
@@ -69,12 +65,6 @@ at::Tensor apply_swiglu(const at::Tensor& gate, const at::Tensor& up) {
 }
 
 Tensors apply_swiglu_backward(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up) {
-#if HAVE_CUDA
-  if (cuda::holds(gate)) {
-    const auto [dgate, dup] = cuda::swiglu_backward(dy, gate, up);
-    return {dgate, dup};
-  }
-#endif
   const at::Tensor dgate = at::empty_like(gate), dup = at::empty_like(up);
   with_float_type(gate.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
@@ -90,17 +80,15 @@ Tensors apply_swiglu_backward(const at::Tensor& dy, const at::Tensor& gate, cons
   return {dgate, dup};
 }
 
+TROUPE_KERNEL(swiglu, apply_swiglu);
+TROUPE_KERNEL(swiglu_backward, apply_swiglu_backward);
+
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
   check_swiglu(gate, up);
-  return apply_swiglu(gate.contiguous(), up.contiguous());
-}
-
-at::Tensor swiglu_autograd(const at::Tensor& gate, const at::Tensor& up) {
-  check_swiglu(gate, up);
   const at::Tensor gates = gate.detach().contiguous(), ups = up.detach().contiguous();
-  const at::Tensor y = without_recording([&] { return apply_swiglu(gates, ups); });
+  const at::Tensor y = without_recording([&] { return swiglu_kernel(gates, ups); });
   record("swiglu", {gate, up}, {y}, {gates, ups}, [](const Tensors& gradients, const Tensors& saved) -> Tensors {
-    return apply_swiglu_backward(gradients[0].contiguous(), saved[0], saved[1]);
+    return swiglu_backward_kernel(gradients[0].contiguous(), saved[0], saved[1]);
   });
   return y;
 }
@@ -109,8 +97,6 @@ at::Tensor swiglu_autograd(const at::Tensor& gate, const at::Tensor& up) {
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("swiglu(Tensor gate, Tensor up) -> Tensor"); }
 
-TROUPE_KERNELS(m) { m.impl("swiglu", swiglu); }
-
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("swiglu", swiglu_autograd); }
+TROUPE_DIFFERENTIABLE_OPERATORS(m) { m.impl("swiglu", swiglu); }
 
 }  // namespace troupe

@@ -7,7 +7,6 @@
 
 #include <tuple>
 
-#include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -31,20 +30,7 @@ void widen_window(const at::Tensor& tokens, int64_t start, int64_t* inputs, int6
   }
 }
 
-std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::IntArrayRef starts, int64_t length) {
-  const at::ScalarType dtype = tokens.scalar_type();
-  TORCH_CHECK(dtype == at::kByte || dtype == at::kShort || dtype == at::kInt,
-              "[token_windows] expected tokens to be uint8, int16 (read as unsigned) or int32, got ", dtype);
-  TORCH_CHECK(tokens.dim() == 1 && tokens.is_contiguous(), "[token_windows] expected tokens to be one contiguous row, got ",
-              tokens.sizes());
-  TORCH_CHECK(length >= 0, "[token_windows] expected length not to be negative, got ", length);
-  for (int64_t start : starts) {
-    TORCH_CHECK(start >= 0 && start + length < tokens.numel(), "[token_windows] expected a window of ", length,
-                " tokens and its last target to lie within ", tokens.numel(), " tokens, got start ", start);
-  }
-#if HAVE_CUDA
-  if (cuda::holds(tokens)) return cuda::token_windows(tokens, starts, length);
-#endif
+std::tuple<at::Tensor, at::Tensor> widen_windows(const at::Tensor& tokens, at::IntArrayRef starts, int64_t length) {
   const auto num_windows = static_cast<int64_t>(starts.size());
   at::Tensor inputs = at::empty({num_windows, length}, tokens.options().dtype(at::kLong));
   at::Tensor targets = at::empty_like(inputs);
@@ -57,12 +43,28 @@ std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::I
   return {inputs, targets};
 }
 
+TROUPE_KERNEL(token_windows, widen_windows);
+
+std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::IntArrayRef starts, int64_t length) {
+  const at::ScalarType dtype = tokens.scalar_type();
+  TORCH_CHECK(dtype == at::kByte || dtype == at::kShort || dtype == at::kInt,
+              "[token_windows] expected tokens to be uint8, int16 (read as unsigned) or int32, got ", dtype);
+  TORCH_CHECK(tokens.dim() == 1 && tokens.is_contiguous(), "[token_windows] expected tokens to be one contiguous row, got ",
+              tokens.sizes());
+  TORCH_CHECK(length >= 0, "[token_windows] expected length not to be negative, got ", length);
+  for (int64_t start : starts) {
+    TORCH_CHECK(start >= 0 && start + length < tokens.numel(), "[token_windows] expected a window of ", length,
+                " tokens and its last target to lie within ", tokens.numel(), " tokens, got start ", start);
+  }
+  return token_windows_kernel(tokens, starts, length);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("token_windows(Tensor tokens, int[] starts, int length) -> (Tensor inputs, Tensor targets)");
 }
 
-TROUPE_KERNELS(m) { m.impl("token_windows", token_windows); }
+TROUPE_OPERATORS(m) { m.impl("token_windows", token_windows); }
 
 }  // namespace troupe

@@ -19,17 +19,11 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/sum_exponentials.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cpu/vocabulary_classes.h"
 #include "kernels/register.h"
 
 namespace troupe {
 namespace {
-
-struct Classes {
-  const int64_t* targets;
-  int64_t first;         // of those that are here
-  const float* weights;  // of those that are here; null where label smoothing is off
-};
 
 template <class Element>
 struct WeightedSum {
@@ -59,8 +53,8 @@ bool has_rows(const at::Tensor& logits) {
   return logits.is_contiguous() || (logits.stride(1) == 1 && logits.stride(0) >= logits.size(1));
 }
 
-Classes check(const char* op, const at::Tensor& logits, const at::Tensor& targets, int64_t first,
-              const c10::optional<at::Tensor>& weights) {
+Classes check(const char* op, const at::Tensor& logits, const at::Tensor& targets, int64_t first, int64_t all,
+              int64_t ignore_index, const c10::optional<at::Tensor>& weights) {
   TORCH_CHECK(logits.dim() == 2 && has_rows(logits) && with_float_type(logits.scalar_type(), [](auto*) {}), "[", op,
               "] expected logits to be [rows, classes], each row contiguous, float32, bfloat16 or float16, got ", dtype_name(logits.scalar_type()), " ",
               logits.sizes());
@@ -72,23 +66,17 @@ Classes check(const char* op, const at::Tensor& logits, const at::Tensor& target
                            weights->size(0) == logits.size(1)),
               "[", op, "] expected weights to be float32, one for each of ", logits.size(1), " classes, got ",
               dtype_name(weights ? weights->scalar_type() : at::kFloat), " ", weights ? weights->sizes() : at::IntArrayRef());
-  return {targets.data_ptr<int64_t>(), first, weights ? weights->data_ptr<float>() : nullptr};
+  return {targets.data_ptr<int64_t>(), first, all, ignore_index, weights ? weights->data_ptr<float>() : nullptr};
 }
 
 // float32 [4, R]: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, and the
 // weighted sum of the logits, 0 without weights; 0, 1, 0 and 0 of a row that is ignored, which is not read.
-at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64_t first_class, int64_t num_all_classes,
-                      int64_t ignore_index, const c10::optional<at::Tensor>& weights) {
-  const Classes classes = check("vocabulary_statistics", logits, targets, first_class, weights);
-#if HAVE_CUDA
-  if (cuda::holds(logits)) return cuda::vocabulary_statistics(
-        logits, {classes.targets, first_class, num_all_classes, ignore_index, classes.weights});
-#endif
+at::Tensor make_statistics(const at::Tensor& logits, const Classes& classes) {
   const int64_t num_rows = logits.size(0), num_classes = logits.size(1);
   for (int64_t row = 0; row < num_rows; row++) {
     const int64_t id = classes.targets[row];
-    TORCH_CHECK_INDEX(id == ignore_index || (id >= 0 && id < num_all_classes), "[vocabulary_statistics] expected targets to be ",
-                      ignore_index, " (ignored) or within 0 and ", num_all_classes - 1, ", got ", id, " in row ", row);
+    TORCH_CHECK_INDEX(id == classes.ignore_index || (id >= 0 && id < classes.all), "[vocabulary_statistics] expected targets to be ",
+                      classes.ignore_index, " (ignored) or within 0 and ", classes.all - 1, ", got ", id, " in row ", row);
   }
   const at::Tensor out = at::empty({4, num_rows}, logits.options().dtype(at::kFloat));
   auto* to = out.data_ptr<float>();
@@ -97,13 +85,13 @@ at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64
     const Element* x_RV = logits.data_ptr<Element>();
     at::parallel_for(0, num_rows, grain_rows(num_classes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) {
-        if (classes.targets[row] == ignore_index) {
+        if (classes.targets[row] == classes.ignore_index) {
           for (int64_t i = 0; i < 4; i++) to[i * num_rows + row] = i == 1 ? 1.0f : 0.0f;
           continue;
         }
         const Element* x_V = x_RV + row * logits.stride(0);
         const MaxAndSum sums = run_best<SumExponentials<Element>>(x_V, num_classes);
-        const int64_t target = classes.targets[row] - first_class;
+        const int64_t target = classes.targets[row] - classes.first;
         const bool here = target >= 0 && target < num_classes;
         to[row] = sums.max;
         to[num_rows + row] = sums.sum;
@@ -116,22 +104,19 @@ at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64
   return out;
 }
 
+TROUPE_KERNEL(vocabulary_statistics, make_statistics);
+
+at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64_t first_class, int64_t num_all_classes,
+                      int64_t ignore_index, const c10::optional<at::Tensor>& weights) {
+  return vocabulary_statistics_kernel(
+      logits, check("vocabulary_statistics", logits, targets, first_class, num_all_classes, ignore_index, weights));
+}
+
 // Overwrites the logits by the gradient. `coefficients`: a, b and c, float32 [3, R]; a row where all are 0 gets zeros,
 // whatever its logits are.
-void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::Tensor& targets, int64_t first_class,
-              const at::Tensor& coefficients, const c10::optional<at::Tensor>& weights) {
-  const Classes classes = check("vocabulary_gradient_", logits, targets, first_class, weights);
+void make_gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const Classes& classes,
+                   const at::Tensor& coefficients) {
   const int64_t num_rows = logits.size(0), num_classes = logits.size(1);
-  TORCH_CHECK(logsumexp.scalar_type() == at::kFloat && logsumexp.is_contiguous() && logsumexp.numel() == num_rows &&
-                  coefficients.scalar_type() == at::kFloat && coefficients.is_contiguous() &&
-                  coefficients.numel() == 3 * num_rows,
-              "[vocabulary_gradient_] expected logsumexp to be float32 [rows] and coefficients float32 [3, rows], got ",
-              logsumexp.sizes(), " and ", coefficients.sizes());
-#if HAVE_CUDA
-  if (cuda::holds(logits)) {
-    return cuda::vocabulary_gradient(logits, logsumexp, {classes.targets, first_class, 0, 0, classes.weights}, coefficients);
-  }
-#endif
   const auto* logsumexps = logsumexp.data_ptr<float>();
   const auto* coefficient = coefficients.data_ptr<float>();
   with_float_type(logits.scalar_type(), [&](auto* type) {
@@ -145,7 +130,7 @@ void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::T
           std::fill(x_V, x_V + num_classes, Element(0.0f));
           continue;
         }
-        const int64_t target = classes.targets[row] - first_class;
+        const int64_t target = classes.targets[row] - classes.first;
         const bool here = target >= 0 && target < num_classes;
         const float own = here ? exp_f32(load(x_V, target) - logsumexps[row]) * a - b : 0.0f;
         if (classes.weights == nullptr) {
@@ -159,6 +144,20 @@ void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::T
   });
 }
 
+TROUPE_KERNEL(vocabulary_gradient, make_gradient);
+
+void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::Tensor& targets, int64_t first_class,
+              const at::Tensor& coefficients, const c10::optional<at::Tensor>& weights) {
+  const Classes classes = check("vocabulary_gradient_", logits, targets, first_class, 0, 0, weights);
+  const int64_t num_rows = logits.size(0);
+  TORCH_CHECK(logsumexp.scalar_type() == at::kFloat && logsumexp.is_contiguous() && logsumexp.numel() == num_rows &&
+                  coefficients.scalar_type() == at::kFloat && coefficients.is_contiguous() &&
+                  coefficients.numel() == 3 * num_rows,
+              "[vocabulary_gradient_] expected logsumexp to be float32 [rows] and coefficients float32 [3, rows], got ",
+              logsumexp.sizes(), " and ", coefficients.sizes());
+  vocabulary_gradient_kernel(logits, logsumexp, classes, coefficients);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
@@ -170,7 +169,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "Tensor? weights) -> ()");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_OPERATORS(m) {
   m.impl("vocabulary_statistics", statistics);
   m.impl("vocabulary_gradient_", gradient);
 }

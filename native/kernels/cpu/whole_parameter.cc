@@ -16,7 +16,7 @@ namespace {
 // `grad` and `low` of the common shape are not used: the gradient is the third state, overwritten by the direction.
 template <class Grad, class Low>
 struct LambDirection {
-  static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 3> states, const Grad*, Low*, int64_t begin,
+  static TROUPE_INLINE void run(float* __restrict param, States states, const Grad*, Low*, int64_t begin,
                                 int64_t end, LambCoefficients c) {
     float* __restrict exp_avg = states[0];
     float* __restrict exp_avg_sq = states[1];
@@ -39,7 +39,7 @@ void lamb_direction_(at::Tensor grad, at::Tensor param, at::Tensor exp_avg, at::
   const Segments segments{segment_ends, weight_decays, weight_decays};
   const auto n = static_cast<double>(step);
   run_step<LambDirection>(
-      FlatStep<3>{"lamb_direction_", param, {exp_avg, exp_avg_sq, grad}, grad, c10::nullopt, segments},
+      FlatStep{"lamb_direction_", param, {exp_avg, exp_avg_sq, grad}, grad, c10::nullopt, segments},
       [&](double, double weight_decay) {
         return LambCoefficients{static_cast<float>(1 - beta1),
                                 static_cast<float>(beta2),
@@ -54,7 +54,7 @@ void lamb_direction_(at::Tensor grad, at::Tensor param, at::Tensor exp_avg, at::
 
 template <class Grad, class Low>
 struct StepAlong {
-  static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 0>, const Grad* __restrict direction,
+  static TROUPE_INLINE void run(float* __restrict param, States, const Grad* __restrict direction,
                                 Low* __restrict low, int64_t begin, int64_t end, AlongCoefficients c) {
     for (int64_t i = begin; i < end; i++) {
       const float p = param[i] * c.keep - c.rate * direction[i];
@@ -68,13 +68,13 @@ struct StepAlong {
 void step_along_(at::Tensor param, const at::Tensor& direction, c10::optional<at::Tensor> low_precision,
                  at::IntArrayRef segment_ends, at::ArrayRef<double> rates, at::ArrayRef<double> keeps) {
   run_step<StepAlong>(
-      FlatStep<0>{"step_along_", param, {}, direction, low_precision, {segment_ends, rates, keeps}},
+      FlatStep{"step_along_", param, {}, direction, low_precision, {segment_ends, rates, keeps}},
       [](double rate, double keep) { return AlongCoefficients{static_cast<float>(rate), static_cast<float>(keep)}; });
 }
 
 template <class Grad, class Low>
 struct BlendDirection {
-  static TROUPE_INLINE void run(float* __restrict exp_avg, std::array<float*, 1> states, const Grad*, Low*, int64_t begin,
+  static TROUPE_INLINE void run(float* __restrict exp_avg, States states, const Grad*, Low*, int64_t begin,
                                 int64_t end, BlendCoefficients c) {
     float* __restrict direction = states[0];
     for (int64_t i = begin; i < end; i++) {
@@ -89,7 +89,7 @@ struct BlendDirection {
 void blend_direction_(at::Tensor direction, at::Tensor exp_avg, at::IntArrayRef segment_ends, at::ArrayRef<double> rates,
                       double beta) {
   run_step<BlendDirection>(
-      FlatStep<1>{"blend_direction_", exp_avg, {direction}, direction, c10::nullopt, {segment_ends, rates, rates}},
+      FlatStep{"blend_direction_", exp_avg, {direction}, direction, c10::nullopt, {segment_ends, rates, rates}},
       [&](double rate, double) {
         return BlendCoefficients{static_cast<float>(rate), static_cast<float>(beta), static_cast<float>(1 - beta)};
       });
@@ -97,7 +97,7 @@ void blend_direction_(at::Tensor direction, at::Tensor exp_avg, at::IntArrayRef 
 
 template <class Grad, class Low>
 struct AdafactorVector {
-  static TROUPE_INLINE void run(float* __restrict exp_avg_sq, std::array<float*, 1> states, const Grad*, Low*,
+  static TROUPE_INLINE void run(float* __restrict exp_avg_sq, States states, const Grad*, Low*,
                                 int64_t begin, int64_t end, SecondMomentCoefficients c) {
     float* __restrict direction = states[0];
     for (int64_t i = begin; i < end; i++) {
@@ -114,7 +114,7 @@ void adafactor_vector_(at::Tensor grad, at::Tensor exp_avg_sq, double beta2, dou
   const int64_t end = grad.numel();
   const double nothing = 0;
   run_step<AdafactorVector>(
-      FlatStep<1>{"adafactor_vector_", exp_avg_sq, {grad}, grad, c10::nullopt, {end, nothing, nothing}},
+      FlatStep{"adafactor_vector_", exp_avg_sq, {grad}, grad, c10::nullopt, {end, nothing, nothing}},
       [&](double, double) {
         return SecondMomentCoefficients{static_cast<float>(beta2), static_cast<float>(1 - beta2), static_cast<float>(eps),
                             static_cast<float>(grad_scale)};
@@ -128,18 +128,9 @@ struct MatrixRow {
   }
 };
 
-// shape: matrices, rows, columns; grad holds elements `begin` and on.
-void adafactor_matrix_(at::Tensor grad, const at::Tensor& row_factors, const at::Tensor& column_factors,
-                       at::IntArrayRef shape, int64_t begin, double grad_scale) {
-  TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
-              "[adafactor_matrix_] expected grad to lie within ", shape, ", got ", grad.numel(), " elements from ", begin);
+void scale_matrix(const at::Tensor& grad, const at::Tensor& row_factors, const at::Tensor& column_factors,
+                  at::IntArrayRef shape, int64_t begin, double grad_scale) {
   const int64_t rows = shape[1], columns = shape[2];
-  detail::check_master("adafactor_matrix_", grad, "grad", grad.numel(), grad.device());
-  detail::check_master("adafactor_matrix_", row_factors, "row_factors", shape[0] * rows, grad.device());
-  detail::check_master("adafactor_matrix_", column_factors, "column_factors", shape[0] * columns, grad.device());
-#if HAVE_CUDA
-  if (cuda::holds(grad)) return cuda::adafactor_matrix(grad, row_factors, column_factors, shape, begin, grad_scale);
-#endif
   float* to = grad.data_ptr<float>();
   const float* of_row = row_factors.data_ptr<float>();
   const float* of_column = column_factors.data_ptr<float>();
@@ -152,6 +143,19 @@ void adafactor_matrix_(at::Tensor grad, const at::Tensor& row_factors, const at:
       first += length;
     }
   });
+}
+
+TROUPE_KERNEL(adafactor_matrix, scale_matrix);
+
+// shape: matrices, rows, columns; grad holds elements `begin` and on.
+void adafactor_matrix_(at::Tensor grad, const at::Tensor& row_factors, const at::Tensor& column_factors,
+                       at::IntArrayRef shape, int64_t begin, double grad_scale) {
+  TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
+              "[adafactor_matrix_] expected grad to lie within ", shape, ", got ", grad.numel(), " elements from ", begin);
+  detail::check_master("adafactor_matrix_", grad, "grad", grad.numel(), grad.device());
+  detail::check_master("adafactor_matrix_", row_factors, "row_factors", shape[0] * shape[1], grad.device());
+  detail::check_master("adafactor_matrix_", column_factors, "column_factors", shape[0] * shape[2], grad.device());
+  adafactor_matrix_kernel(grad, row_factors, column_factors, shape, begin, grad_scale);
 }
 
 }  // namespace
@@ -171,7 +175,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "float grad_scale) -> ()");
 }
 
-TROUPE_KERNELS(m) {
+TROUPE_OPERATORS(m) {
   m.impl("lamb_direction_", lamb_direction_);
   m.impl("step_along_", step_along_);
   m.impl("blend_direction_", blend_direction_);

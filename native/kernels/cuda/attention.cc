@@ -1,15 +1,27 @@
 // Attention by libtorch's fused kernels, which choose between flash attention and their own for other formats and masks; its
-// autograd is theirs. What rows see is made one mask. A query that sees nothing gets the mean of all values, as on the CPU: it
-// is made zero and sees all, and its gradient, that of equal scores, is added by itself.
+// autograd is theirs. On Hopper and later cuDNN's forward takes two thirds of flash attention's time; its backward has no order of
+// sums, so flash attention's makes the gradients from cuDNN's output and logsumexp. What rows see is made one mask. A query that
+// sees nothing gets the mean of all values, as on the CPU: it is made zero and sees all, and its gradient, that of equal scores, is
+// added by itself.
+#include "core/torch_version.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
+#if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
+#include <cuda_runtime_api.h>
+#endif
+
 #include "core/autograd/differentiable.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe::cuda {
 namespace {
@@ -51,9 +63,48 @@ at::Tensor slope_at_equal_scores(const at::Tensor& q, const at::Tensor& keys, co
   return slope.sub(slope.detach());
 }
 
-}  // namespace
+#if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
+int compute_capability_of(c10::DeviceIndex device) {
+  int major = 0;
+  TORCH_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess,
+              "[attention] expected CUDA to give the compute capability of cuda:", static_cast<int>(device), ", got an error");
+  return major;
+}
+
+// cuDNN plans a kernel for each shape, which takes the host longer than a step: only sequences of full tiles are given to it.
+bool cudnn_pays(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const int64_t width = q.size(3);
+  const bool is_half = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
+  static const bool has_cudnn = at::detail::getCUDAHooks().hasCuDNN();
+  return has_cudnn && is_half && q.size(2) == k.size(2) && q.size(2) % 128 == 0 && (width == 64 || width == 128) &&
+         v.size(3) == width && k.size(1) == q.size(1) && compute_capability_of(q.get_device()) >= 9;
+}
+
+at::Tensor attention_by_cudnn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+  const bool recorded = wants_gradient({q, k, v});
+  const auto made = without_recording([&] {
+    return at::_scaled_dot_product_cudnn_attention(q, k, v, {}, /*compute_log_sumexp=*/recorded, 0.0, causal, false, scale);
+  });
+  const at::Tensor out = std::get<0>(made);
+  if (!recorded) return out;
+  record("attention", {q, k, v}, {out}, {q, k, v, out, std::get<1>(made)},
+         [causal, scale](const Tensors& gradients, const Tensors& saved) -> Tensors {
+           const at::Tensor& queries = saved[0];
+           const at::Tensor logsumexp = saved[4].reshape({queries.size(0), queries.size(1), queries.size(2)});
+           const at::Tensor no_lengths, no_random = at::empty({0}, queries.options().dtype(at::kLong));
+           const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+               gradients[0], queries, saved[1], saved[2], saved[3], logsumexp, no_lengths, no_lengths, queries.size(2),
+               saved[1].size(2), 0.0, causal, no_random, no_random, scale);
+           return {dq, dk, dv};
+         });
+  return out;
+}
+#endif
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+#if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
+  if (cudnn_pays(q, k, v)) return attention_by_cudnn(q, k, v, causal, scale);
+#endif
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, scale);
 }
 
@@ -88,4 +139,8 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
   return attended.add(slope_at_equal_scores(q, keys, values, biases, scale).masked_fill(blind.logical_not(), 0));
 }
 
+TROUPE_CUDA_KERNEL(attention, attention);
+TROUPE_CUDA_KERNEL(masked_attention, masked_attention);
+
+}  // namespace
 }  // namespace troupe::cuda

@@ -10,7 +10,7 @@
 #include "core/autograd/differentiable.h"
 #include "core/dispatch/describe.h"
 #include "kernels/cuda/call.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe::cuda {
 namespace {
@@ -116,8 +116,7 @@ LossAndGradients chunked_loss(const at::Tensor& hidden_ND, const at::Tensor& wei
   return out;
 }
 
-}  // namespace
-
+// Mean losses, differentiable. A target that is no class makes the loss NaN, for nothing is read back to refuse it.
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
   const Call call(logits);
   const at::Tensor logits_RV = logits.detach().contiguous();
@@ -174,4 +173,10 @@ void vocabulary_gradient(const at::Tensor& logits, const at::Tensor& logsumexp, 
                              floats(coefficients));
 }
 
+TROUPE_CUDA_KERNEL(cross_entropy, cross_entropy);
+TROUPE_CUDA_KERNEL(linear_cross_entropy, linear_cross_entropy);
+TROUPE_CUDA_KERNEL(vocabulary_statistics, vocabulary_statistics);
+TROUPE_CUDA_KERNEL(vocabulary_gradient, vocabulary_gradient);
+
+}  // namespace
 }  // namespace troupe::cuda

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/gradient_scale.h"
 #include "kernels/cpu/step_coefficients.h"
+#include "kernels/cpu/vocabulary_classes.h"
 
 struct CUstream_st;
 
@@ -97,9 +98,8 @@ void launch_find_bad(Stream stream, Array from, int64_t numel, int* bad);
 // sums [chunks] of 1,024 elements each: the CPU's lanes.
 void launch_chunk_square_sums(Stream stream, Array from, int64_t numel, double* sums);
 
-// Adds to sums [kinds], in order, what `members` rows have from `begin` on: `count` of each kind.
-void launch_add_square_sums(Stream stream, const double* shares, int64_t members, int64_t row, int64_t begin, int64_t count,
-                            int64_t kinds, double* sums);
+// Adds a block's sums of each kind to sums [kinds].
+void launch_add_square_sums(Stream stream, const BlockSquares& block, int64_t kinds, double* sums);
 // to [2]: see scale_of.
 void launch_gradient_scale(Stream stream, const GradientParts& gradient, int64_t kind, double limit, bool leaves_out, double* to);
 
@@ -129,13 +129,6 @@ struct LogitRows {
 
 // Statistics [4, R] of each row: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, the
 // weighted sum of the logits (0 without weights); 0, 1, 0, 0 for an ignored one.
-struct Classes {
-  const int64_t* targets;
-  int64_t first;  // class of column 0
-  int64_t all;    // classes of all ranks
-  int64_t ignore_index;
-  const float* weights;  // [D] or null
-};
 void launch_vocabulary_statistics(Stream stream, Format format, LogitRows rows, const void* logits, const Classes& classes,
                                   float* statistics);
 // logits = a p - b [target] - c weights; coefficients [3, R]: a, b, c.

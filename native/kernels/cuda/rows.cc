@@ -1,9 +1,13 @@
 // Norms and bias-GELU over rows: memory for what the kernels write.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
 
+#include "core/autograd/differentiable.h"
+#include "kernels/cpu/norms.h"
 #include "kernels/cuda/call.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe::cuda {
 namespace {
@@ -17,13 +21,11 @@ at::Tensor partial_sums(const at::Tensor& like, Rows rows, int64_t sums) {
   return float_row(like, sums * row_blocks(rows.rows) * rows.dim);
 }
 
-}  // namespace
-
-Normalized layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps) {
+Normalized layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
   const Call call(x);
   const Rows rows = rows_of(x);
   const Normalized out{at::empty_like(x), float_row(x, rows.rows), float_row(x, rows.rows)};
-  const at::Tensor scale = weight.contiguous(), shift = bias.defined() ? bias.contiguous() : bias;
+  const at::Tensor scale = weight.contiguous(), shift = bias ? bias->contiguous() : at::Tensor();
   launch_layer_norm(call.stream(), format_of(x), rows, x.data_ptr(), array_of(scale), array_or_none(shift),
                     static_cast<float>(eps), out.y.data_ptr(), floats(out.mean), floats(out.rstd));
   return out;
@@ -61,14 +63,20 @@ NormGradients rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const
   return d;
 }
 
-at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias) {
+// Only the form with tanh has a kernel.
+at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
+  if (!is_tanh) return at::gelu(x.add(bias), "none");
   const Call call(x);
   const at::Tensor y = at::empty_like(x), shift = bias.contiguous();
   launch_bias_gelu(call.stream(), format_of(x), rows_of(x), x.data_ptr(), array_of(shift), y.data_ptr());
   return y;
 }
 
-std::tuple<at::Tensor, at::Tensor> bias_gelu_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias) {
+Tensors bias_gelu_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias, bool is_tanh) {
+  if (!is_tanh) {
+    const at::Tensor dx = at::gelu_backward(dy, x.add(bias), "none");
+    return {dx, dx.reshape({-1, x.size(-1)}).sum(at::IntArrayRef({0}), false, at::kFloat).to(bias.scalar_type())};
+  }
   const Call call(x);
   const Rows rows = rows_of(x);
   const at::Tensor partial = partial_sums(x, rows, 1), shift = bias.contiguous();
@@ -78,4 +86,12 @@ std::tuple<at::Tensor, at::Tensor> bias_gelu_backward(const at::Tensor& dy, cons
   return {dx, dbias};
 }
 
+TROUPE_CUDA_KERNEL(layer_norm, layer_norm);
+TROUPE_CUDA_KERNEL(layer_norm_backward, layer_norm_backward);
+TROUPE_CUDA_KERNEL(rms_norm, rms_norm);
+TROUPE_CUDA_KERNEL(rms_norm_backward, rms_norm_backward);
+TROUPE_CUDA_KERNEL(bias_gelu, bias_gelu);
+TROUPE_CUDA_KERNEL(bias_gelu_backward, bias_gelu_backward);
+
+}  // namespace
 }  // namespace troupe::cuda

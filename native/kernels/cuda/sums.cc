@@ -2,8 +2,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "kernels/cpu/exact_sums.h"
 #include "kernels/cuda/call.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe::cuda {
 namespace {
@@ -25,8 +30,6 @@ at::Tensor bounds_of(at::IntArrayRef ends, const at::Tensor& like) {
   return on_device(bounds, at::kLong, like);
 }
 
-}  // namespace
-
 void chunk_square_sums(const at::Tensor& flat, const at::Tensor& sums) {
   const Call call(flat);
   launch_chunk_square_sums(call.stream(), array_of(flat), flat.numel(), sums.data_ptr<double>());
@@ -35,11 +38,11 @@ void chunk_square_sums(const at::Tensor& flat, const at::Tensor& sums) {
 void sum_square_sums(const at::Tensor& shares, int64_t members, at::IntArrayRef chunks, const at::Tensor& sums) {
   const Call call(shares);
   const int64_t kinds = sums.numel();
-  int64_t begin = 0;
+  BlockSquares block{shares.data_ptr<double>(), members, shares.numel() / members, 0, 0};
   for (const int64_t count : chunks) {
-    launch_add_square_sums(call.stream(), shares.data_ptr<double>(), members, shares.numel() / members, begin, count, kinds,
-                           sums.data_ptr<double>());
-    begin += kinds * count;
+    block.count = count;
+    launch_add_square_sums(call.stream(), block, kinds, sums.data_ptr<double>());
+    block.begin += kinds * count;
   }
 }
 
@@ -64,25 +67,31 @@ at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
   return maxima;
 }
 
-at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, const std::vector<double>& bins) {
+at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::ArrayRef<double> bounds) {
   const Call call(flat);
+  std::vector<double> bins;
+  for (const double bound : bounds) {
+    const ExactBins of_segment(bound);
+    bins.insert(bins.end(), {of_segment.coarse(), of_segment.fine()});
+  }
   const auto segments = static_cast<int64_t>(ends.size());
   const at::Tensor sums = at::zeros({segments, 2}, flat.options().dtype(at::kDouble));
   if (segments == 0) return sums;
-  const at::Tensor bounds = bounds_of(ends, flat), units = on_device(bins, at::kDouble, flat);
-  const auto* begins = bounds.data_ptr<int64_t>();
+  const at::Tensor segments_at = bounds_of(ends, flat), units = on_device(bins, at::kDouble, flat);
+  const auto* begins = segments_at.data_ptr<int64_t>();
   launch_exact_square_sums(call.stream(), floats(flat), begins, begins + segments, units.data_ptr<double>(), segments,
                            sums.data_ptr<double>());
   return sums;
 }
 
 std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin,
-                                                        double scale, double coarse, double fine) {
+                                                        double scale, ExactBins bins) {
   const Call call(grad);
   const at::TensorOptions options = grad.options().dtype(at::kDouble);
   const at::Tensor rows = at::zeros({shape[0] * shape[1], 2}, options), columns = at::zeros({2, shape[0] * shape[2]}, options);
   launch_factored_square_sums(call.stream(), floats(grad), {shape[0], shape[1], shape[2], begin, grad.numel()},
-                              static_cast<float>(scale), coarse, fine, rows.data_ptr<double>(), columns.data_ptr<double>());
+                              static_cast<float>(scale), bins.coarse(), bins.fine(), rows.data_ptr<double>(),
+                              columns.data_ptr<double>());
   return {rows, columns};
 }
 
@@ -93,4 +102,13 @@ void adafactor_matrix(const at::Tensor& grad, const at::Tensor& row_factors, con
                           floats(row_factors), floats(column_factors), static_cast<float>(scale));
 }
 
+TROUPE_CUDA_KERNEL(chunk_square_sums, chunk_square_sums);
+TROUPE_CUDA_KERNEL(sum_square_sums, sum_square_sums);
+TROUPE_CUDA_KERNEL(gradient_scales, gradient_scales);
+TROUPE_CUDA_KERNEL(segment_maxima, segment_maxima);
+TROUPE_CUDA_KERNEL(exact_square_sums, exact_square_sums);
+TROUPE_CUDA_KERNEL(factored_square_sums, factored_square_sums);
+TROUPE_CUDA_KERNEL(adafactor_matrix, adafactor_matrix);
+
+}  // namespace
 }  // namespace troupe::cuda

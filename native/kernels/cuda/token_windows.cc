@@ -2,9 +2,13 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 
-#include "kernels/cuda/kernels.h"
+#include <algorithm>
+#include <tuple>
+
+#include "kernels/register.h"
 
 namespace troupe::cuda {
+namespace {
 
 std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::IntArrayRef starts, int64_t length) {
   const at::Tensor host = at::empty({static_cast<int64_t>(starts.size()), 1}, at::kLong);
@@ -16,4 +20,7 @@ std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::I
   return {taken.narrow(1, 0, length).contiguous(), taken.narrow(1, 1, length).contiguous()};
 }
 
+TROUPE_CUDA_KERNEL(token_windows, token_windows);
+
+}  // namespace
 }  // namespace troupe::cuda

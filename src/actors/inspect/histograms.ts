@@ -1,59 +1,37 @@
 import type { FlatBlock, ShardStore } from "../../compute/parallel/index.ts";
-import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope } from "../../compute/tensor/index.ts";
+import { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "../../compute/tensor/index.ts";
 import type { HistogramBody, HistogramPart } from "../protocols/index.ts";
-import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
-import { inspectRange, type Look, ownedView } from "./inspected-part.ts";
+import type { ParameterPaging } from "../state/paging/index.ts";
+import { InspectedStep, type Look } from "./inspected-part.ts";
 
 const buckets: Look<Buckets> = { of: bucketsOf, join: joinBuckets };
 
-const all = (): boolean => true;
-
 /** Sorts a shard's owned values into buckets in one step: gradients while they are there, parameters once updated. */
 export class ShardHistograms {
-  readonly #rank: number;
-  readonly #store: ShardStore;
-  /** Histograms of the summed gradients, by name. */
-  readonly #gradients = new Map<string, Buckets>();
+  readonly #step: InspectedStep<Buckets>;
 
   constructor(rank: number, store: ShardStore) {
-    this.#rank = rank;
-    this.#store = store;
+    this.#step = new InspectedStep(rank, store, () => true, buckets);
   }
 
   /** Call it while a block's reduced gradient is there. */
   lookAtGradient(layout: FlatBlock): void {
-    scope(() => {
-      const gradient = this.#store.ownedGradient(layout.index);
-      const found = inspectRange(layout, this.#rank, all, gradient, buckets);
-      for (const [name, seen] of found) this.#gradients.set(name, seen);
-    });
+    this.#step.lookAtGradient(layout);
   }
 
-  /** Call it after the updates of the step: only this shard writes its owned range. @param divisor - of the gradients' sum */
+  /** Call it after the updates of the step. @param divisor - of the gradients' sum */
   async parts(
     layouts: readonly FlatBlock[],
     divisor: number,
     paging: ParameterPaging,
   ): Promise<readonly HistogramPart[]> {
-    const weights: [string, Buckets][] = [];
+    const parts: HistogramPart[] = [];
     for (const layout of layouts.filter(({ constant }) => !constant))
-      weights.push(...(await whilePinned(paging, layout, "read", () => this.#weightsOf(layout))));
-    return [
-      ...weights.map(([name, seen]) => ({ name, of: "weights" as const, buckets: seen, factor: 1 })),
-      ...[...this.#gradients].map(([name, seen]) => ({
-        name,
-        of: "gradients" as const,
-        buckets: seen,
-        factor: 1 / divisor,
-      })),
-    ];
-  }
-
-  #weightsOf(layout: FlatBlock): [string, Buckets][] {
-    return scope(() => {
-      const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
-      return [...inspectRange(layout, this.#rank, all, values, buckets)];
-    });
+      for (const [name, seen] of await this.#step.weightsOf(layout, paging))
+        parts.push({ name, of: "weights", buckets: seen, factor: 1 });
+    for (const [name, seen] of this.#step.gradients)
+      parts.push({ name, of: "gradients", buckets: seen, factor: 1 / divisor });
+    return parts;
   }
 }
 

@@ -5,9 +5,4 @@ export { matchesName } from "./inspected-part.ts";
 export { joinUpdates, summarizeUpdates, UpdateInspection, type UpdateSummary } from "./inspected-update.ts";
 export { type Findings, type InspectionRequest, Inspections } from "./inspections.ts";
 export { ShardInspection } from "./shard-inspection.ts";
-export {
-  formatSummary,
-  summarizeParameters,
-  summarizeTensors,
-  type TensorSummary,
-} from "./tensor-summary.ts";
+export * from "./tensor-summary.ts";

@@ -1,5 +1,11 @@
 import { logicalRuns } from "../../compute/nn/index.ts";
-import { type FlatBlock, ownedRange, piecesIn, sendsPart } from "../../compute/parallel/index.ts";
+import {
+  type FlatBlock,
+  ownedRange,
+  piecesIn,
+  type ShardStore,
+  sendsPart,
+} from "../../compute/parallel/index.ts";
 import {
   joinStatistics,
   type Statistics,
@@ -7,6 +13,7 @@ import {
   statisticsOf,
   type Tensor,
 } from "../../compute/tensor/index.ts";
+import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
 
 /**
  * @param name - of a parameter, or a record
@@ -59,8 +66,37 @@ export function inspectRange<T>(
   return found;
 }
 
-/** @returns the owned range of a flat tensor of a complete block; a view, the caller's */
-export function ownedView(layout: FlatBlock, rank: number, full: Tensor): Tensor {
-  const { begin, end } = ownedRange(layout, rank);
-  return full.narrow(0, begin, end - begin);
+/** Values in a shard's owned ranges that a step inspects, and what is found in their summed gradients, by name. */
+export class InspectedStep<T> {
+  readonly gradients = new Map<string, T>();
+  readonly #rank: number;
+  readonly #store: ShardStore;
+  readonly #isWanted: (name: string) => boolean;
+  readonly #look: Look<T>;
+
+  constructor(rank: number, store: ShardStore, isWanted: (name: string) => boolean, look: Look<T>) {
+    this.#rank = rank;
+    this.#store = store;
+    this.#isWanted = isWanted;
+    this.#look = look;
+  }
+
+  /** Call it while a block's reduced gradient is there. */
+  lookAtGradient(layout: FlatBlock): void {
+    scope(() => {
+      const gradient = this.#store.ownedGradient(layout.index);
+      const found = inspectRange(layout, this.#rank, this.#isWanted, gradient, this.#look);
+      for (const [name, seen] of found) this.gradients.set(name, seen);
+    });
+  }
+
+  /** Looks at the parameters of a block. Call it after the updates of the step: only this shard writes its owned range. */
+  async weightsOf(layout: FlatBlock, paging: ParameterPaging): Promise<ReadonlyMap<string, T>> {
+    const look = () => {
+      const { begin, end } = ownedRange(layout, this.#rank);
+      const values = this.#store.full(layout.index).narrow(0, begin, end - begin);
+      return inspectRange(layout, this.#rank, this.#isWanted, values, this.#look);
+    };
+    return whilePinned(paging, layout, "read", () => scope(look));
+  }
 }

@@ -1,35 +1,27 @@
 import type { FlatBlock, ShardStore } from "../../compute/parallel/index.ts";
-import { type Statistics, scaleStatistics, scope } from "../../compute/tensor/index.ts";
+import { type Statistics, scaleStatistics } from "../../compute/tensor/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
-import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
-import { inspectRange, matchesName, ownedView, statistics } from "./inspected-part.ts";
+import type { ParameterPaging } from "../state/paging/index.ts";
+import { InspectedStep, matchesName, statistics } from "./inspected-part.ts";
 
 /** One step's inspection of a shard's owned parameters whose names match, and of their gradients. */
 export class ShardInspection {
-  readonly #rank: number;
   readonly #patterns: readonly string[];
-  readonly #store: ShardStore;
-  /** Statistics of the summed gradients, by name. */
-  readonly #gradients = new Map<string, Statistics>();
+  readonly #step: InspectedStep<Statistics>;
 
   /** @param patterns - empty: no inspection, at no cost */
   constructor(rank: number, patterns: readonly string[], store: ShardStore) {
-    this.#rank = rank;
     this.#patterns = patterns;
-    this.#store = store;
+    const isWanted = (name: string) => patterns.some((pattern) => matchesName(name, pattern));
+    this.#step = new InspectedStep(rank, store, isWanted, statistics);
   }
 
   /** Call it while a block's reduced gradient is there. */
   lookAtGradient(layout: FlatBlock): void {
-    if (this.#patterns.length === 0) return;
-    scope(() => {
-      const gradient = this.#store.ownedGradient(layout.index);
-      const found = inspectRange(layout, this.#rank, this.#isWanted, gradient, statistics);
-      for (const [name, seen] of found) this.#gradients.set(name, seen);
-    });
+    if (this.#patterns.length > 0) this.#step.lookAtGradient(layout);
   }
 
-  /** Call it after the updates of the step: only this shard writes its owned range. @param divisor - of the gradients' sum */
+  /** Call it after the updates of the step. @param divisor - of the gradients' sum */
   async parts(
     layouts: readonly FlatBlock[],
     divisor: number,
@@ -37,30 +29,16 @@ export class ShardInspection {
   ): Promise<readonly InspectedPart[]> {
     if (this.#patterns.length === 0) return [];
     const parts: InspectedPart[] = [];
-    for (const layout of layouts) {
-      if (layout.constant) continue;
-      const look = () => scope(() => this.#partsOf(layout, divisor));
-      parts.push(...(await whilePinned(paging, layout, "read", look)));
+    for (const layout of layouts.filter(({ constant }) => !constant)) {
+      const found = await this.#step.weightsOf(layout, paging);
+      for (const { name, shape, split } of layout.parameters) {
+        const values = found.get(name);
+        if (values === undefined) continue;
+        const summed = this.#step.gradients.get(name);
+        const gradient = summed && scaleStatistics(summed, 1 / divisor);
+        parts.push({ name, shape: split?.logicalShape ?? shape, values, gradient });
+      }
     }
     return parts;
-  }
-
-  readonly #isWanted = (name: string): boolean =>
-    this.#patterns.some((pattern) => matchesName(name, pattern));
-
-  #partsOf(layout: FlatBlock, divisor: number): InspectedPart[] {
-    const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
-    const found = inspectRange(layout, this.#rank, this.#isWanted, values, statistics);
-    return layout.parameters.flatMap(({ name, shape, split }) => {
-      const seen = found.get(name);
-      if (seen === undefined) return [];
-      const gradient = this.#gradients.get(name);
-      return {
-        name,
-        shape: split?.logicalShape ?? shape,
-        values: seen,
-        gradient: gradient && scaleStatistics(gradient, 1 / divisor),
-      };
-    });
   }
 }

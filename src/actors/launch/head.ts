@@ -5,7 +5,7 @@ import type { HostsOptions } from "../../job/options/index.ts";
 import type { Invitation } from "../../runtime/index.ts";
 import type { Launch } from "./launch.ts";
 import { ownAddress } from "./own-address.ts";
-import { type RefusedHost, RefusedHosts } from "./refused-hosts.ts";
+import { type RefusedHost, refusedHosts } from "./refused-hosts.ts";
 import { readTrust, type Trust } from "./trust.ts";
 
 const STORE_TIMEOUT_MS = 30_000;
@@ -91,11 +91,11 @@ export class Head implements Disposable {
    * @returns dispose it to stop reading
    */
   watchRefused(numMissing: () => number, onRefused: (host: RefusedHost) => void): Disposable {
-    const refused = new RefusedHosts(this.launch, this.#store);
+    const readRefused = refusedHosts(this.launch, this.#store);
     const look = () => {
       if (numMissing() === 0) return;
       try {
-        for (const host of refused.readNew()) onRefused(host);
+        for (const host of readRefused()) onRefused(host);
       } catch {
         // The launcher's agent has ended and taken its store with it; it ends this process too.
         clearInterval(timer);
@@ -136,14 +136,11 @@ function openStore(launch: Launch): Store {
 function unreachable({ master: { host, port } }: Launch, cause: Error): unknown {
   const isTaken = cause.message.includes("EADDRINUSE");
   if (!isTaken) return cause;
-  return new TroupeError(
-    "STORE_UNREACHABLE",
-    {
-      where: "launch",
-      expected: `port ${port} of ${host} to be free`,
-      got: "another program that listens there",
-      hint: "give all hosts another MASTER_PORT",
-    },
-    { cause },
-  );
+  return new TroupeError("STORE_UNREACHABLE", {
+    where: "launch",
+    expected: `port ${port} of ${host} to be free`,
+    got: "another program that listens there",
+    hint: "give all hosts another MASTER_PORT",
+    cause,
+  });
 }

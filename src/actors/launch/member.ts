@@ -94,16 +94,13 @@ async function join({
     }
     await pause(AGAIN_MS);
   }
-  throw new TroupeError(
-    "HOST_MISSING",
-    {
-      where: "launch",
-      expected: `host 0 to say within ${deadlineMs / 1000} s how it is reached`,
-      got: last === undefined ? "nothing" : (last as Error).message,
-      hint: "see its own output",
-    },
-    { cause: last },
-  );
+  throw new TroupeError("HOST_MISSING", {
+    where: "launch",
+    expected: `host 0 to say within ${deadlineMs / 1000} s how it is reached`,
+    got: last === undefined ? "nothing" : (last as Error).message,
+    hint: "see its own output",
+    cause: last,
+  });
 }
 
 /**

@@ -3,75 +3,30 @@ import type { Launch } from "./launch.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The environment variables of one launcher. */
-interface LauncherVariables {
-  readonly by: string;
-  readonly rank: string;
-  readonly size: string;
-  readonly localRank: string;
-  readonly localSize: string;
-  /** See {@link Launch.replacesLost}. */
-  readonly replacesLost?: true;
-}
+/** A launcher, its environment variables ("": none), and whether it {@link Launch.replacesLost} processes. */
+type Dialect = readonly [
+  by: string,
+  rank: string,
+  size: string,
+  localRank: string,
+  localSize: string,
+  replacesLost: boolean,
+];
 
 // PyTorch's and Volcano's PyTorchJob set the first two for each pod. Only torchrun's own variables identify a process
 // that it started, whichever launcher started torchrun: so they come first.
-const dialects: readonly LauncherVariables[] = [
-  {
-    by: "torchrun",
-    rank: "RANK",
-    size: "WORLD_SIZE",
-    localRank: "LOCAL_RANK",
-    localSize: "LOCAL_WORLD_SIZE",
-    // A pod of a PyTorchJob restarts by itself; torchrun restarts the processes of all hosts.
-    replacesLost: true,
-  },
+const [mpi, mvapich] = ["OMPI_COMM_WORLD", "MV2_COMM_WORLD"];
+const dialects: readonly Dialect[] = [
+  // A pod of a PyTorchJob restarts by itself; torchrun restarts the processes of all hosts.
+  ["torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", true],
   // Kubeflow's TrainJob: its variables replace torchrun's flags.
-  {
-    by: "Kubeflow",
-    rank: "PET_NODE_RANK",
-    size: "PET_NNODES",
-    localRank: "",
-    localSize: "",
-    replacesLost: true,
-  },
-  {
-    by: "Kubernetes",
-    rank: "JOB_COMPLETION_INDEX",
-    size: "WORLD_SIZE",
-    localRank: "LOCAL_RANK",
-    localSize: "LOCAL_WORLD_SIZE",
-    replacesLost: true,
-  },
-  {
-    by: "Open MPI",
-    rank: "OMPI_COMM_WORLD_RANK",
-    size: "OMPI_COMM_WORLD_SIZE",
-    localRank: "OMPI_COMM_WORLD_LOCAL_RANK",
-    localSize: "OMPI_COMM_WORLD_LOCAL_SIZE",
-  },
-  {
-    by: "MVAPICH",
-    rank: "MV2_COMM_WORLD_RANK",
-    size: "MV2_COMM_WORLD_SIZE",
-    localRank: "MV2_COMM_WORLD_LOCAL_RANK",
-    localSize: "MV2_COMM_WORLD_LOCAL_SIZE",
-  },
-  {
-    by: "MPI",
-    rank: "PMI_RANK",
-    size: "PMI_SIZE",
-    localRank: "MPI_LOCALRANKID",
-    localSize: "MPI_LOCALNRANKS",
-  },
+  ["Kubeflow", "PET_NODE_RANK", "PET_NNODES", "", "", true],
+  ["Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", true],
+  ["Open MPI", `${mpi}_RANK`, `${mpi}_SIZE`, `${mpi}_LOCAL_RANK`, `${mpi}_LOCAL_SIZE`, false],
+  ["MVAPICH", `${mvapich}_RANK`, `${mvapich}_SIZE`, `${mvapich}_LOCAL_RANK`, `${mvapich}_LOCAL_SIZE`, false],
+  ["MPI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", false],
   // A step of `srun`; the batch script itself has no step and is an ordinary run.
-  {
-    by: "Slurm",
-    rank: "SLURM_PROCID",
-    size: "SLURM_STEP_NUM_TASKS",
-    localRank: "SLURM_LOCALID",
-    localSize: "",
-  },
+  ["Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", false],
 ];
 
 const USUAL_PORT = 29_500;
@@ -84,54 +39,43 @@ const LAST_PORT = 65_535;
  * @throws {TroupeError} `LAUNCH_VARIABLES` naming a variable that is missing, not a number or contradicts another
  */
 export function readLaunch(env: Variables): Launch | undefined {
-  const dialect = dialects.find(({ rank, size }) => isSaid(env, rank) && isSaid(env, size));
+  const dialect = dialects.find(([, rank, size]) => isSaid(env, rank) && isSaid(env, size));
   if (dialect === undefined) {
     if (isSaid(env, "RANK") && isSaid(env, "MASTER_ADDR"))
       throw wrong("WORLD_SIZE to be given with RANK and MASTER_ADDR", "none", "how many processes there are");
     return undefined;
   }
-  const rank = count(env, dialect.rank);
-  const size = count(env, dialect.size);
-  if (rank >= size)
-    throw wrong(`${dialect.rank} below ${dialect.size}, ${size}`, `${rank}`, "they count from 0");
+  const [by, rankName, sizeName, , , replacesLost] = dialect;
+  const rank = count(env, rankName);
+  const size = count(env, sizeName);
+  if (rank >= size) throw wrong(`${rankName} below ${sizeName}, ${size}`, `${rank}`, "they count from 0");
   if (size === 1) return undefined;
   const { localRank, localSize } = localPlace(env, dialect, size);
   return {
-    by: dialect.by,
+    by,
     rank,
     size,
     localRank,
     localSize,
-    master: masterOf(env, dialect, localSize === size),
+    master: masterOf(env, by, localSize === size),
     isStoreKept: env.TORCHELASTIC_USE_AGENT_STORE === "True",
-    replacesLost: dialect.replacesLost === true && env.TORCHELASTIC_RUN_ID === undefined,
+    replacesLost: replacesLost && env.TORCHELASTIC_RUN_ID === undefined,
     run: runOf(env),
   };
 }
 
-function localPlace(
-  env: Variables,
-  dialect: LauncherVariables,
-  size: number,
-): Pick<Launch, "localRank" | "localSize"> {
-  const localRank = isSaid(env, dialect.localRank) ? count(env, dialect.localRank) : 0;
-  const localSize = isSaid(env, dialect.localSize) ? count(env, dialect.localSize) : localRank + 1;
-  if (localSize > size)
-    throw wrong(
-      `${dialect.localSize} of at most ${dialect.size}, ${size}`,
-      `${localSize}`,
-      "see the launcher",
-    );
+function localPlace(env: Variables, dialect: Dialect, size: number): Pick<Launch, "localRank" | "localSize"> {
+  const [, , sizeName, rankHere, sizeHere] = dialect;
+  const localRank = isSaid(env, rankHere) ? count(env, rankHere) : 0;
+  const localSize = isSaid(env, sizeHere) ? count(env, sizeHere) : localRank + 1;
+  const hint = "see the launcher";
+  if (localSize > size) throw wrong(`${sizeHere} of at most ${sizeName}, ${size}`, `${localSize}`, hint);
   if (localRank >= localSize)
-    throw wrong(
-      `${dialect.localRank} below ${dialect.localSize}, ${localSize}`,
-      `${localRank}`,
-      "see the launcher",
-    );
+    throw wrong(`${rankHere} below ${sizeHere}, ${localSize}`, `${localRank}`, hint);
   return { localRank, localSize };
 }
 
-function masterOf(env: Variables, { by }: LauncherVariables, isOneHost: boolean): Launch["master"] {
+function masterOf(env: Variables, by: string, isOneHost: boolean): Launch["master"] {
   const prefix = by === "Kubeflow" ? "PET_MASTER" : "MASTER";
   const host = env[`${prefix}_ADDR`] ?? (by === "Slurm" ? firstOfNodes(env) : undefined);
   const portName = `${prefix}_PORT`;

@@ -24,31 +24,22 @@ export function noteRefused(launch: Launch, store: Store, error: TroupeError): v
   store.set(noteKey(launch, number), JSON.stringify([launch.rank, hostname(), code, message]));
 }
 
-/** Reads the notes of refused hosts, on the head. */
-export class RefusedHosts {
-  readonly #launch: Launch;
-  readonly #store: Store;
-  #numRead = 0;
-
-  constructor(launch: Launch, store: Store) {
-    this.#launch = launch;
-    this.#store = store;
-  }
-
-  /** Returns hosts that have left a note since the last call. */
-  readNew(): readonly RefusedHost[] {
-    const count = this.#store.add(countKey(this.#launch), 0);
+/** Reads the notes of refused hosts, on the head. @returns a function that reads those left since its last call */
+export function refusedHosts(launch: Launch, store: Store): () => readonly RefusedHost[] {
+  let numRead = 0;
+  return () => {
+    const count = store.add(countKey(launch), 0);
     const refused: RefusedHost[] = [];
-    while (this.#numRead < count) {
-      const note = this.#store.read(noteKey(this.#launch, this.#numRead + 1));
+    while (numRead < count) {
+      const note = store.read(noteKey(launch, numRead + 1));
       // The note is counted, but not written yet.
       if (note === undefined) break;
-      this.#numRead += 1;
+      numRead += 1;
       const host = unpack(note);
-      if (host !== undefined && host.place < this.#launch.size) refused.push(host);
+      if (host !== undefined && host.place < launch.size) refused.push(host);
     }
     return refused;
-  }
+  };
 }
 
 function unpack(note: string): RefusedHost | undefined {

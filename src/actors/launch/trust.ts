@@ -36,18 +36,11 @@ function readKeys(files: Keys): Keys {
   const secret = parsed(files.key, "a private key in PEM, without a passphrase", () => createPrivateKey(key));
   parsed(files.ca, "a certificate in PEM", () => new X509Certificate(ca));
   if (!own.checkPrivateKey(secret)) throw unusable(files.key, `the key of ${files.cert}`, "that of another");
+  const valid = "a certificate that is valid today";
   if (Date.parse(own.validTo) < Date.now())
-    throw unusable(
-      files.cert,
-      "a certificate that is valid today",
-      `one that was valid until ${own.validTo}`,
-    );
+    throw unusable(files.cert, valid, `one that was valid until ${own.validTo}`);
   if (Date.parse(own.validFrom) > Date.now())
-    throw unusable(
-      files.cert,
-      "a certificate that is valid today",
-      `one that is valid from ${own.validFrom} on`,
-    );
+    throw unusable(files.cert, valid, `one that is valid from ${own.validFrom} on`);
   return { cert, key, ca };
 }
 

@@ -161,6 +161,9 @@ export class Shard {
   /** Answers once the block's parameters of `step` are complete and in memory. */
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#completed(block).until(step);
+    // A host that runs a complete step ahead of its device keeps the last step's gradients beside the next one's activations:
+    // a step ends once its updates are made on the device.
+    if (this.#statistics.isLate && block >= this.#plan.layouts.length / 2) await this.#ended.until(step);
     const layout = this.#layoutOf(block);
     if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };

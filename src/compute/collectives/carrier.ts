@@ -10,7 +10,7 @@ import {
   type Tensor,
   type TensorRef,
 } from "../tensor/index.ts";
-import { type Communicator, openCommunicator } from "./communicator.ts";
+import { openCommunicator } from "./communicator.ts";
 import { finished, type Work } from "./work.ts";
 
 /**
@@ -78,96 +78,43 @@ export const ALIAS: Carrier = {
 /**
  * Carries tensors between several devices of one process: messages hold refs, and a device copies tensors of another, in the
  * order of their streams. Tensors of the same device and of the host are not copied.
+ * @param devices - the device of each rank of the world
+ * @param rank - this rank in the world
  */
-export class PeerCarrier implements Carrier {
-  readonly #devices: readonly Device[];
-  readonly #own: Device;
-
-  /**
-   * @param devices - the device of each rank of the world
-   * @param rank - this rank in the world
-   */
-  constructor(devices: readonly Device[], rank: number) {
-    this.#devices = devices;
-    this.#own = devices[rank] as Device;
-  }
-
-  memories(ranks: readonly number[]): readonly (readonly number[])[] {
-    return [...Map.groupBy(ranks, (rank) => this.#devices[rank]).values()];
-  }
-
-  share(tensor: Tensor, to: Recipient): TensorRef {
-    return shareRef(tensor, to);
-  }
-
-  move(tensor: Tensor, to: Recipient): TensorRef {
-    return moveRef(tensor, to);
-  }
-
-  take(carried: Carried): Incoming {
-    return { work: finished, open: () => this.#here(carried as TensorRef) };
-  }
-
-  abort(): void {}
-
-  [Symbol.dispose](): void {}
-
-  #here(ref: TensorRef): Tensor {
+export function peerCarrier(devices: readonly Device[], rank: number): Carrier {
+  const open = (ref: TensorRef) => {
     const there = attach(ref);
-    if (there.device === "cpu" || there.device === this.#own) return there;
-    const here = there.onto(this.#own);
+    if (there.device === "cpu" || there.device === devices[rank]) return there;
+    const here = there.onto(devices[rank] as Device);
     there.dispose();
     return here;
-  }
+  };
+  return {
+    ...ALIAS,
+    memories: (ranks) => [...Map.groupBy(ranks, (each) => devices[each]).values()],
+    take: (carried) => ({ work: finished, open: () => open(carried as TensorRef) }),
+  };
 }
 
 /**
  * Carries tensors between the ranks of several hosts: ranks of one host share its memory, as with {@link ALIAS}, and only
  * tensors for another host are sent, over Gloo.
+ * @param hosts - the host of each rank of the world
+ * @param rank - this rank in the world
+ * @param between - carries tensors between hosts; ownership passes
  */
-export class HostCarrier implements Carrier {
-  readonly #hosts: readonly number[];
-  readonly #own: number;
-  readonly #between: Carrier;
-
-  /**
-   * @param hosts - the host of each rank of the world
-   * @param rank - this rank in the world
-   * @param between - carries tensors between hosts; ownership passes
-   */
-  constructor(hosts: readonly number[], rank: number, between: Carrier) {
-    this.#hosts = hosts;
-    this.#own = hosts[rank] as number;
-    this.#between = between;
-  }
-
-  memories(ranks: readonly number[]): readonly (readonly number[])[] {
-    return [...Map.groupBy(ranks, (rank) => this.#hosts[rank]).values()];
-  }
-
-  share(tensor: Tensor, to: Recipient): Carried {
-    return this.#isHere(to) ? ALIAS.share(tensor, { ...to, isNear: true }) : this.#between.share(tensor, to);
-  }
-
-  move(tensor: Tensor, to: Recipient): Carried {
-    return this.#isHere(to) ? ALIAS.move(tensor, { ...to, isNear: true }) : this.#between.move(tensor, to);
-  }
-
-  take(carried: Carried, from: number): Incoming {
-    return carried.kind === "sent-tensor" ? this.#between.take(carried, from) : ALIAS.take(carried, from);
-  }
-
-  abort(reason: string): void {
-    this.#between.abort(reason);
-  }
-
-  [Symbol.dispose](): void {
-    this.#between[Symbol.dispose]();
-  }
-
-  #isHere({ rank }: Recipient): boolean {
-    return this.#hosts[rank] === this.#own;
-  }
+export function hostCarrier(hosts: readonly number[], rank: number, between: Carrier): Carrier {
+  const isHere = (to: Recipient) => hosts[to.rank] === hosts[rank];
+  return {
+    memories: (ranks) => [...Map.groupBy(ranks, (each) => hosts[each]).values()],
+    share: (tensor, to) =>
+      isHere(to) ? ALIAS.share(tensor, { ...to, isNear: true }) : between.share(tensor, to),
+    move: (tensor, to) =>
+      isHere(to) ? ALIAS.move(tensor, { ...to, isNear: true }) : between.move(tensor, to),
+    take: (carried, from) => (carried.kind === "sent-tensor" ? between : ALIAS).take(carried, from),
+    abort: (reason) => between.abort(reason),
+    [Symbol.dispose]: () => between[Symbol.dispose](),
+  };
 }
 
 /** The members of a group that sends bytes, and how they find each other. */
@@ -183,71 +130,42 @@ export interface Membership {
 
 /**
  * Carries tensors between processes that share no memory: threads of the group send the bytes while event loops go on. Gloo
- * carries host memory; NCCL carries device memory.
+ * carries host memory; NCCL carries device memory. Joins the group; blocks until all members have.
+ * @throws {TroupeError} as `openCommunicator`
  */
-export class SendingCarrier implements Carrier {
-  readonly #group: Communicator;
-  /** Place in the group of each rank of the world. */
-  readonly #places: ReadonlyMap<number, number>;
-
-  /**
-   * Joins the group; blocks until all members have.
-   * @throws {TroupeError} as `openCommunicator`
-   */
-  constructor({ rank, ranks, ...membership }: Membership) {
-    this.#places = new Map(ranks.map((member, place) => [member, place]));
-    this.#group = openCommunicator({ ...membership, rank: this.#placeOf(rank), size: ranks.length });
-  }
-
-  memories(ranks: readonly number[]): readonly (readonly number[])[] {
-    return ranks.map((rank) => [rank]);
-  }
-
-  share(tensor: Tensor, to: Recipient): SentTensor {
+export function sendingCarrier({ rank, ranks, ...membership }: Membership): Carrier {
+  const places = new Map(ranks.map((member, place) => [member, place]));
+  const placeOf = (member: number) => places.get(member) as number;
+  const group = openCommunicator({ ...membership, rank: placeOf(rank), size: ranks.length });
+  const share = (tensor: Tensor, to: Recipient): SentTensor => {
     // An error fails the group, so that the next `take` throws it.
-    this.#group
-      .send(tensor, this.#placeOf(to.rank))
-      .ended()
-      .catch(() => {});
-    return {
-      kind: "sent-tensor",
-      dtype: tensor.dtype,
-      shape: tensor.shape,
-      isOnHost: tensor.device === "cpu",
-    };
-  }
-
-  move(tensor: Tensor, to: Recipient): SentTensor {
-    const sent = this.share(tensor, to);
-    tensor.dispose();
-    return sent;
-  }
-
-  take(carried: Carried, from: number): Incoming {
-    const { dtype, shape, isOnHost } = carried as SentTensor;
-    const tensor = hold(() => empty(shape, isOnHost ? { dtype, device: "cpu" } : { dtype }));
-    const work = this.#group.recv(tensor, this.#placeOf(from));
-    return {
-      work,
-      open() {
+    const sent = group.send(tensor, placeOf(to.rank));
+    sent.ended().catch(() => {});
+    const { dtype, shape, device } = tensor;
+    return { kind: "sent-tensor", dtype, shape, isOnHost: device === "cpu" };
+  };
+  return {
+    memories: (all) => all.map((each) => [each]),
+    share,
+    move(tensor, to) {
+      const sent = share(tensor, to);
+      tensor.dispose();
+      return sent;
+    },
+    take(carried, from) {
+      const { dtype, shape, isOnHost } = carried as SentTensor;
+      const tensor = hold(() => empty(shape, isOnHost ? { dtype, device: "cpu" } : { dtype }));
+      const work = group.recv(tensor, placeOf(from));
+      const open = () => {
         // Completion seen on the host is not enough: make the device's stream wait too.
         work.wait();
         const opened = tensor.alias();
         tensor.dispose();
         return opened;
-      },
-    };
-  }
-
-  abort(reason: string): void {
-    this.#group.abort(reason);
-  }
-
-  [Symbol.dispose](): void {
-    this.#group.close();
-  }
-
-  #placeOf(rank: number): number {
-    return this.#places.get(rank) as number;
-  }
+      };
+      return { work, open };
+    },
+    abort: (reason) => group.abort(reason),
+    [Symbol.dispose]: () => group.close(),
+  };
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Device } from "../tensor/index.ts";
-import { ALIAS, type Carrier, HostCarrier, PeerCarrier, SendingCarrier } from "./carrier.ts";
+import { ALIAS, type Carrier, hostCarrier, peerCarrier, sendingCarrier } from "./carrier.ts";
 import type { Backend } from "./communicator.ts";
 
 /**
@@ -102,8 +102,8 @@ export function nearCarrier(
   { carrier, hosts = [] }: GroupPlan,
   { rank, devices }: Pick<GroupPlace, "rank" | "devices">,
 ): Carrier {
-  if (carrier === "hosts") return new HostCarrier(hosts, rank, ALIAS);
-  return devices.every((device) => device === devices[rank]) ? ALIAS : new PeerCarrier(devices, rank);
+  if (carrier === "hosts") return hostCarrier(hosts, rank, ALIAS);
+  return devices.every((device) => device === devices[rank]) ? ALIAS : peerCarrier(devices, rank);
 }
 
 /**
@@ -117,6 +117,6 @@ export function openCarrier(plan: GroupPlan, place: GroupPlace): Carrier {
   const rendezvous = rendezvousOf(plan, name, ranks);
   if (rendezvous === undefined || !needsRendezvous(plan, ranks)) return nearCarrier(plan, place);
   const backend = carrier === "nccl" ? "nccl" : "gloo";
-  const sending = new SendingCarrier({ backend, name, rank, ranks, rendezvous, deadlineMs });
-  return carrier === "hosts" ? new HostCarrier(hosts, rank, sending) : sending;
+  const sending = sendingCarrier({ backend, name, rank, ranks, rendezvous, deadlineMs });
+  return carrier === "hosts" ? hostCarrier(hosts, rank, sending) : sending;
 }

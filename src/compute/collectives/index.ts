@@ -7,38 +7,10 @@ export {
   type Recipient,
   type SentTensor,
 } from "./carrier.ts";
-export {
-  abortGroup,
-  type Backend,
-  Communicator,
-  type CommunicatorOptions,
-  openCommunicator,
-} from "./communicator.ts";
-export {
-  allGather,
-  allReduce,
-  allToAll,
-  broadcast,
-  copyToGroup,
-  gatherFromGroup,
-  gatherSequence,
-  reduceFromGroup,
-  reduceScatter,
-  reduceScatterSequence,
-  scatterToGroup,
-} from "./differentiable.ts";
-export {
-  type CarrierName,
-  describeRanks,
-  type GroupPlace,
-  type GroupPlan,
-  nearCarrier,
-  needsRendezvous,
-  openCarrier,
-  type Reduction,
-  rendezvousOf,
-} from "./group-plan.ts";
-export type { Gathered, MemberRange, ProcessGroup } from "./process-group.ts";
+export * from "./communicator.ts";
+export * from "./differentiable.ts";
+export * from "./group-plan.ts";
+export type * from "./process-group.ts";
 export type { ReduceOp } from "./reduce-op.ts";
 export { keepStore, Store, setHostAddress } from "./store.ts";
 export type { Work } from "./work.ts";

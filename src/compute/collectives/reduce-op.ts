@@ -12,12 +12,12 @@ const codes = { sum: 0, avg: 1, max: 2, min: 3, prod: 4 } as const satisfies Rec
 /** Returns the native number of a reduction. @throws {TroupeError} `COLLECTIVE_ARGUMENT` on an unknown name */
 export function reductionCode(op: ReduceOp): number {
   const code: number | undefined = codes[op];
-  if (code === undefined) {
-    throw new TroupeError(
-      "COLLECTIVE_ARGUMENT",
-      { where: "reduce", expected: `one of ${Object.keys(codes).join(", ")}`, got: String(op) },
-      { fields: { op } },
-    );
-  }
+  if (code === undefined)
+    throw new TroupeError("COLLECTIVE_ARGUMENT", {
+      where: "reduce",
+      expected: `one of ${Object.keys(codes).join(", ")}`,
+      got: String(op),
+      fields: { op },
+    });
   return code;
 }

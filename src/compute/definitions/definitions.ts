@@ -47,13 +47,12 @@ export class Definitions<T> {
   }
 
   #error(expected: string, got: string, name: string): TroupeError {
-    return new TroupeError(
-      "DEFINITION",
-      { where: `${this.#what} ${name}`, expected, got },
-      {
-        fields: { name, got },
-      },
-    );
+    return new TroupeError("DEFINITION", {
+      where: `${this.#what} ${name}`,
+      expected,
+      got,
+      fields: { name, got },
+    });
   }
 }
 

@@ -134,9 +134,8 @@ export class ActivationOffloader {
   /** Returns a free buffer with room for `numel` elements, without adding it to the stages. */
   #freeStage(numel: number, dtype: DType): Stage {
     const room = Math.ceil(bytesFor(numel, dtype) / itemBytes(dtype));
-    if (this.#stages.length < NUM_STAGES) {
+    if (this.#stages.length < NUM_STAGES)
       return { buffer: bufferOf(room, dtype), holds: undefined, transfer: undefined, expected: false };
-    }
     const stage = this.#stages.find(({ expected }) => !expected) ?? (this.#stages[0] as Stage);
     this.#stages.splice(this.#stages.indexOf(stage), 1);
     this.#finish(stage);

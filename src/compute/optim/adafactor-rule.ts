@@ -2,6 +2,7 @@ import { hold, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
 import { type AdafactorSpec, relativeStepOf } from "./adafactor.ts";
 import { type Matrices, matricesOf, placesIn, stateOf } from "./adafactor-state.ts";
 import {
+  bothMaxima,
   type Exchange,
   joined,
   largestOf,
@@ -85,11 +86,10 @@ export const adafactor: OptimizerKind<AdafactorSpec> = {
     const size = spec.scaleParameter ? Math.max(spec.eps[1], rootMeanSquare(value)) : 1;
     const lr = update.lr * relativeStepOf(spec, step) * size;
     direction = direction.mul(lr / Math.max(1, rootMeanSquare(direction) / spec.clipThreshold));
-    if (spec.beta1 !== undefined) {
+    if (spec.beta1 !== undefined)
       direction = kept(update, "exp_avg")
         .mul_(spec.beta1)
         .add_(direction, 1 - spec.beta1);
-    }
     value.mul_(1 - lr * weightDecay).sub_(direction);
   },
 };
@@ -124,12 +124,7 @@ function* directions(
 ): Exchange<number[]> {
   const { parameters, stretches } = share;
   const count = parameters.length;
-  const maxima = yield* largestOf(
-    Float64Array.of(
-      ...maximaOf(share, (stretch) => stretch.master),
-      ...maximaOf(share, (stretch) => stretch.gradient),
-    ),
-  );
+  const maxima = yield* bothMaxima(share);
   const factored = new FactoredSums(share, maxima.subarray(count), scale);
   const ofValues = squareSumsOf(share, (stretch) => stretch.master, maxima.subarray(0, count));
   const [values, ...factors] = split(yield* summed(concat([ofValues, ...factored.parts])), [
@@ -215,13 +210,7 @@ function rowFactors(means: Float32Array, { count, rows }: Matrices): Float32Arra
 }
 
 function concat(parts: readonly Float64Array[]): Float64Array {
-  const all = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let begin = 0;
-  for (const part of parts) {
-    all.set(part, begin);
-    begin += part.length;
-  }
-  return all;
+  return Float64Array.from(parts.flatMap((part) => [...part]));
 }
 
 /** Cuts `all` into parts as long as those of `like`. */

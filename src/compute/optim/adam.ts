@@ -59,8 +59,8 @@ export interface AdamWSpec extends AdamSpec {
   readonly kind: "adamw";
 }
 
-abstract class AnyAdam extends CommonOptimizer implements AdamSpec {
-  abstract readonly kind: AdamSpec["kind"];
+/** The base of optimizers with Adam's two moments. */
+export abstract class AdamLike extends CommonOptimizer {
   readonly betas: readonly [number, number];
   readonly eps: number;
 
@@ -68,10 +68,14 @@ abstract class AnyAdam extends CommonOptimizer implements AdamSpec {
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws `OPTIMIZER_OPTION` for an option out of range, or that it does not have
    */
-  constructor(parameters: NamedShapes, options: AdamOptions, defaults: Defaults<AdamOptions>) {
+  constructor(
+    parameters: NamedShapes,
+    options: AdamOptions,
+    defaults: Defaults<AdamOptions> & Pick<Required<AdamOptions>, "betas" | "eps">,
+  ) {
     super(parameters, options, defaults);
-    this.betas = checkBetas(options.betas ?? adamDefaults.betas);
-    this.eps = atLeastZero("eps", options.eps ?? adamDefaults.eps);
+    this.betas = checkBetas(options.betas ?? defaults.betas);
+    this.eps = atLeastZero("eps", options.eps ?? defaults.eps);
   }
 }
 
@@ -80,7 +84,7 @@ abstract class AnyAdam extends CommonOptimizer implements AdamSpec {
  * and moments, carry it out. All its fields are plain, so sending it as a message keeps it an {@link AdamWSpec}. @see
  * Loshchilov and Hutter 2019, https://arxiv.org/abs/1711.05101
  */
-export class AdamW extends AnyAdam implements AdamWSpec {
+export class AdamW extends AdamLike implements AdamWSpec {
   readonly kind = "adamw";
 
   constructor(parameters: NamedShapes, options: AdamWOptions = {}) {
@@ -92,7 +96,7 @@ export class AdamW extends AnyAdam implements AdamWSpec {
  * Adam with decay added to the gradient (L2), by the formulas of torch.optim.Adam; weightDecay 0.
  * @see Kingma and Ba 2015, https://arxiv.org/abs/1412.6980
  */
-export class Adam extends AnyAdam {
+export class Adam extends AdamLike implements AdamSpec {
   readonly kind = "adam";
 
   constructor(parameters: NamedShapes, options: AdamOptions = {}) {
@@ -106,7 +110,7 @@ export class Adam extends AnyAdam {
  * whatever the precision. State is kept unscaled in float32; the first `holdSteps` updates are held in both. Every
  * parameter decays, as in BMTrain, unless `decay` says otherwise.
  */
-export class BMTrainAdam extends AnyAdam {
+export class BMTrainAdam extends AdamLike implements AdamSpec {
   readonly kind: "bmtrain-adam" | "adam";
   readonly holdSteps: number;
 

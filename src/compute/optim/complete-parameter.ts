@@ -36,6 +36,12 @@ export function maximaOf(share: UpdateShare, tensorOf: (stretch: OwnedStretch) =
   return maxima;
 }
 
+/** @returns for every parameter of the share, the largest magnitude of its values, then of their gradients, on all ranks */
+export function bothMaxima(share: UpdateShare): Exchange<Float64Array> {
+  const ofMasters = maximaOf(share, ({ master }) => master);
+  return largestOf(Float64Array.of(...ofMasters, ...maximaOf(share, ({ gradient }) => gradient)));
+}
+
 /**
  * Sums of squares of the owned part of every parameter of the share, in two parts each: those of all ranks add up to the same
  * bits however they are sliced.

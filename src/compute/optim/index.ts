@@ -9,7 +9,7 @@ export {
   BMTrainAdam,
   type BMTrainAdamOptions,
 } from "./adam.ts";
-export { type ClipRule, clipFactor, clipGradNorm, clipRuleOf } from "./clip.ts";
+export * from "./clip.ts";
 export {
   type Exchange,
   joined,
@@ -27,13 +27,7 @@ export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.t
 export { defineOptimizer, loadOptimizers, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
 export type { OptimizerOptions } from "./parameter-options.ts";
-export {
-  advanceProgress,
-  beginProgress,
-  type OptimizerProgress,
-  type SavedProgress,
-  updatesOf,
-} from "./progress.ts";
+export * from "./progress.ts";
 export {
   Constant,
   Cosine,
@@ -47,15 +41,9 @@ export {
   type Schedule,
   type WarmupOptions,
 } from "./schedule.ts";
-export {
-  LinearWithWarmup,
-  MegatronSchedule,
-  type MegatronScheduleOptions,
-  WarmupStableDecay,
-  type WarmupStableDecayOptions,
-} from "./schedule-peers.ts";
+export * from "./schedule-peers.ts";
 export { SGD, type SGDOptions, type SGDSpec } from "./sgd.ts";
-export { releaseState, type StepLocalOptions, stepLocal } from "./step-local.ts";
+export * from "./step-local.ts";
 export type {
   DeviceScales,
   FlatPiece,

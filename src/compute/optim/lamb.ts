@@ -1,15 +1,9 @@
 import { ops, scope } from "../tensor/index.ts";
-import { adamDirection } from "./adam.ts";
-import { atLeastZero, checkBetas } from "./checks.ts";
-import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./complete-parameter.ts";
+import { AdamLike, type AdamOptions, adamDirection } from "./adam.ts";
+import { bothMaxima, joined, placesOf, squareSumsOf, summed } from "./complete-parameter.ts";
 import { norm } from "./local-updates.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import {
-  CommonOptimizer,
-  type CommonSpec,
-  type Defaults,
-  type OptimizerOptions,
-} from "./parameter-options.ts";
+import type { CommonSpec, Defaults } from "./parameter-options.ts";
 import {
   elementwise,
   type OptimizerKind,
@@ -19,13 +13,8 @@ import {
   stateTensor,
 } from "./update-rule.ts";
 
-/** Options of {@link LAMB}; defaults: lr 1e-3, weightDecay 0.01. */
-export interface LAMBOptions extends OptimizerOptions {
-  /** Decay of the first and second moment. [0.9, 0.999] */
-  readonly betas?: readonly [number, number];
-  /** Added to the root of the second moment. 1e-6 */
-  readonly eps?: number;
-}
+/** Options of {@link LAMB}; defaults: lr 1e-3, weightDecay 0.01, eps 1e-6. */
+export type LAMBOptions = AdamOptions;
 
 const defaults = {
   lr: 1e-3,
@@ -46,10 +35,8 @@ export interface LAMBSpec extends CommonSpec {
  * or a direction of norm zero moves as under Adam.
  * @see You et al. 2020, https://arxiv.org/abs/1904.00962
  */
-export class LAMB extends CommonOptimizer implements LAMBSpec {
+export class LAMB extends AdamLike implements LAMBSpec {
   readonly kind = "lamb";
-  readonly betas: readonly [number, number];
-  readonly eps: number;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
@@ -57,8 +44,6 @@ export class LAMB extends CommonOptimizer implements LAMBSpec {
    */
   constructor(parameters: NamedShapes, options: LAMBOptions = {}) {
     super(parameters, options, defaults);
-    this.betas = checkBetas(options.betas ?? defaults.betas);
-    this.eps = atLeastZero("eps", options.eps ?? defaults.eps);
   }
 }
 
@@ -93,19 +78,10 @@ function rule(spec: LAMBSpec): OwnRule {
         });
       }
       const count = share.parameters.length;
-      const maxima = yield* largestOf(
-        Float64Array.of(
-          ...maximaOf(share, (stretch) => stretch.master),
-          ...maximaOf(share, (stretch) => stretch.gradient),
-        ),
-      );
-      const sums = yield* summed(
-        Float64Array.of(
-          ...squareSumsOf(share, (stretch) => stretch.master, maxima.subarray(0, count)),
-          ...squareSumsOf(share, (stretch) => stretch.gradient, maxima.subarray(count)),
-        ),
-      );
-      const squares = joined(sums);
+      const maxima = yield* bothMaxima(share);
+      const ofMasters = squareSumsOf(share, (stretch) => stretch.master, maxima.subarray(0, count));
+      const ofGradients = squareSumsOf(share, (stretch) => stretch.gradient, maxima.subarray(count));
+      const squares = joined(yield* summed(Float64Array.of(...ofMasters, ...ofGradients)));
       const places = placesOf(share);
       share.stretches.forEach(({ master, gradient, lowPrecision, pieces }, index) => {
         const { ends, learningRates } = segments[index] as Segments;

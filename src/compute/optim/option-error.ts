@@ -5,22 +5,15 @@ export function refuseUnknown(given: object, names: Readonly<Record<string, unkn
   const unknown = unknownNames(given, names);
   if (unknown === undefined) return;
   const { expected, got, hint } = unknown;
-  throw new TroupeError(
-    "OPTIMIZER_OPTION",
-    { where: "optim", expected, got, hint },
-    {
-      fields: { option: got },
-    },
-  );
+  throw new TroupeError("OPTIMIZER_OPTION", { where: "optim", expected, got, hint, fields: { option: got } });
 }
 
 /** The error for an option of an optimizer or a schedule that is out of range. */
 export function optionError(option: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "OPTIMIZER_OPTION",
-    { where: "optim", expected: `${option} to be ${expected}`, got: `${got}` },
-    {
-      fields: { option, got },
-    },
-  );
+  return new TroupeError("OPTIMIZER_OPTION", {
+    where: "optim",
+    expected: `${option} to be ${expected}`,
+    got: `${got}`,
+    fields: { option, got },
+  });
 }

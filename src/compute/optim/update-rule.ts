@@ -103,7 +103,10 @@ export interface UpdateRule {
   readonly groups: readonly ParameterGroup[];
   /** Whether updates exchange values with other ranks: whether {@link update} ever yields. */
   readonly exchanges: boolean;
-  /** Whether it needs no gradient norm on the host: it applies {@link UpdateStep.scale}. Default: no. */
+  /**
+   * Whether a fused kernel updates: it needs no gradient norm on the host, since it applies {@link UpdateStep.scale}, and reads
+   * a gradient of any float dtype. Default: no; the gradient is float32.
+   */
   readonly takesScale?: boolean;
   /** The kinds of parameters of which it can update a part: split layers, and experts that are dealt. */
   readonly updatesPartOf: { readonly layers: boolean; readonly experts: boolean };

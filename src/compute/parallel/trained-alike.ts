@@ -22,16 +22,13 @@ function trainedOtherwise(
   frozen: readonly number[],
   trained: readonly number[],
 ): TroupeError {
-  return new TroupeError(
-    "PARAMETER_TRAINABLE",
-    {
-      where: `step ${step}`,
-      expected: `${name} to be trained by all ranks or by none`,
-      got: `it frozen on ${ranksOf(frozen)}, trained on ${ranksOf(trained)}`,
-      hint: "set trainable by what all ranks know alike, such as rank.numSteps, and not by a rank's own batch",
-    },
-    { fields: { step, name, frozen, trained } },
-  );
+  return new TroupeError("PARAMETER_TRAINABLE", {
+    where: `step ${step}`,
+    expected: `${name} to be trained by all ranks or by none`,
+    got: `it frozen on ${ranksOf(frozen)}, trained on ${ranksOf(trained)}`,
+    hint: "set trainable by what all ranks know alike, such as rank.numSteps, and not by a rank's own batch",
+    fields: { step, name, frozen, trained },
+  });
 }
 
 const ranksOf = (ranks: readonly number[]) => `${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}`;

@@ -103,19 +103,13 @@ function sizes(shape: Shape): readonly number[] {
 
 function fromArray(data: TypedArray, dtype: DType, shape: readonly number[]): Tensor {
   const numel = numelOf(shape);
-  if (numel !== data.length) {
-    throw new TroupeError(
-      "TENSOR_ARGUMENT",
-      {
-        where: "tensor",
-        expected: `${numel} elements for shape [${shape.join(",")}]`,
-        got: `${data.length}`,
-      },
-      {
-        fields: { shape: [...shape], length: data.length },
-      },
-    );
-  }
+  if (numel !== data.length)
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "tensor",
+      expected: `${numel} elements for shape [${shape.join(",")}]`,
+      got: `${data.length}`,
+      fields: { shape: [...shape], length: data.length },
+    });
   frame.set(shape);
   return adopt(native().tensor(data, dtypeCode(dtype), shape.length));
 }
@@ -128,13 +122,12 @@ function collect(data: number | NestedNumbers, numbers: number[]): number[] {
   }
   const shapes = data.map((part) => collect(part, numbers));
   const first = shapes[0] ?? [];
-  if (shapes.some((shape) => shape.join() !== first.join())) {
+  if (shapes.some((shape) => shape.join() !== first.join()))
     throw new TroupeError("TENSOR_ARGUMENT", {
       where: "tensor",
       expected: "rows of one shape",
       got: `[${shapes.map((shape) => `[${shape.join(",")}]`).join(", ")}]`,
     });
-  }
   return [data.length, ...first];
 }
 
@@ -151,12 +144,11 @@ export function mapFile(
   options: { readonly offsetBytes?: number } = {},
 ): Tensor {
   const offsetBytes = options.offsetBytes ?? 0;
-  if (!Number.isSafeInteger(numel) || !Number.isSafeInteger(offsetBytes)) {
+  if (!Number.isSafeInteger(numel) || !Number.isSafeInteger(offsetBytes))
     throw new TroupeError("TENSOR_ARGUMENT", {
       where: "mapFile",
       expected: "whole numbers",
       got: `numel ${numel}, offsetBytes ${offsetBytes}`,
     });
-  }
   return adopt(native().mapFile(path, dtypeCode(dtype), numel, offsetBytes));
 }

@@ -21,11 +21,12 @@ function namesDevice(text: string): boolean {
  */
 export function parseDevice(text: string): Device {
   if (!namesDevice(text))
-    throw new TroupeError(
-      "DEVICE_UNAVAILABLE",
-      { where: "device", expected: "cpu, cuda, cuda:N or sim:N", got: JSON.stringify(text) },
-      { fields: { device: text } },
-    );
+    throw new TroupeError("DEVICE_UNAVAILABLE", {
+      where: "device",
+      expected: "cpu, cuda, cuda:N or sim:N",
+      got: JSON.stringify(text),
+      fields: { device: text },
+    });
   return (text === "cpu" || text.includes(":") ? text : `${text}:0`) as Device;
 }
 

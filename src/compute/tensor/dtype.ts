@@ -87,11 +87,11 @@ function factsOf(dtype: DType): DTypeFacts {
 }
 
 function unknownDType(came: string): TroupeError {
-  return new TroupeError(
-    "TENSOR_DTYPE",
-    { where: "tensor", expected: "a dtype", got: came, hint: `one of ${dtypes.join(", ")}` },
-    {
-      fields: { dtype: came },
-    },
-  );
+  return new TroupeError("TENSOR_DTYPE", {
+    where: "tensor",
+    expected: "a dtype",
+    got: came,
+    hint: `one of ${dtypes.join(", ")}`,
+    fields: { dtype: came },
+  });
 }

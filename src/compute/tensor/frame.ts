@@ -100,16 +100,13 @@ export function putOptionalTensors(
 
 /** Throws for a value that is not a tensor: a misspelt property, a result that was not returned, an array of numbers. */
 function refuse(op: string, expected: string, got: unknown): never {
-  throw new TroupeError(
-    "TENSOR_ARGUMENT",
-    {
-      where: op,
-      expected,
-      got: described(got),
-      hint: hintOn(got),
-    },
-    { fields: { op } },
-  );
+  throw new TroupeError("TENSOR_ARGUMENT", {
+    where: op,
+    expected,
+    got: described(got),
+    hint: hintOn(got),
+    fields: { op },
+  });
 }
 
 function hintOn(got: unknown): string | undefined {
@@ -128,18 +125,14 @@ function described(got: unknown): string {
 const reserve = 32;
 
 function putLength(at: number, length: number, width: number): number {
-  if (at + 1 + length * width + reserve > frame.length) {
-    throw new TroupeError(
-      "TENSOR_FRAME_FULL",
-      {
-        where: "tensor",
-        expected: `argument lists of at most ${frame.length} numbers together`,
-        got: `one of ${length} entries`,
-        hint: "split it",
-      },
-      { fields: { length } },
-    );
-  }
+  if (at + 1 + length * width + reserve > frame.length)
+    throw new TroupeError("TENSOR_FRAME_FULL", {
+      where: "tensor",
+      expected: `argument lists of at most ${frame.length} numbers together`,
+      got: `one of ${length} entries`,
+      hint: "split it",
+      fields: { length },
+    });
   frame[at] = length;
   return at + 1;
 }

@@ -233,27 +233,6 @@ export interface Native {
   /** Returns a handle of the elements in host memory. Call it once. */
   endReading(reading: number): number;
 
-  /** Seeds every schedule from now on. The functions from here to `touch` are for tests of the pretend device. */
-  simSeed(seed: number): void;
-  simStatistics(): {
-    readonly lateOperators: number;
-    readonly readBacks: number;
-    readonly hostWaits: number;
-  };
-  /** Switches this thread to another stream, 0 for the default one. @returns the number of the previous one */
-  simStream(stream: number): number;
-  /** Returns the number of an event after all work of the stream so far. */
-  simRecord(): number;
-  /** Makes the stream wait for an event. */
-  simBlock(event: number): void;
-  /** Marks the tensor's memory as used by the stream. */
-  simUse(handle: number): void;
-  simSynchronize(): void;
-  /** Copies without waiting. */
-  copyLate(handle: number, from: number): void;
-  /** Reads the first byte with the CPU, wherever it is. */
-  touch(handle: number): number;
-
   setNumThreads(count: number): void;
   bindThread(processors: readonly number[]): void;
   numThreads(): number;
@@ -317,7 +296,7 @@ function load(): Native {
   addon.connect(
     frame,
     schemas,
-    (code, message, fields) => new TroupeError(code, { relayed: message }, { fields }),
+    (code, message, fields) => new TroupeError(code, { relayed: message, fields }),
   );
   return addon;
 }
@@ -346,9 +325,12 @@ function requireAddon(path: string): Native {
 }
 
 function unavailable(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "NATIVE_UNAVAILABLE",
-    { where: "native", expected: `${expected} at ${path}`, got, hint: "run `npx troupe doctor`" },
-    { fields: { path }, ...(cause === undefined ? {} : { cause }) },
-  );
+  return new TroupeError("NATIVE_UNAVAILABLE", {
+    where: "native",
+    expected: `${expected} at ${path}`,
+    got,
+    hint: "run `npx troupe doctor`",
+    fields: { path },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }

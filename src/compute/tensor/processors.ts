@@ -25,7 +25,7 @@ export function bindThread(binding: Binding, index: number, count: number): void
       got: binding,
       hint: "Linux alone binds",
     };
-    throw new TroupeError("TENSOR_ARGUMENT", message, { fields: { binding } });
+    throw new TroupeError("TENSOR_ARGUMENT", { ...message, fields: { binding } });
   }
   native().bindThread([...shareOf(binding, index, count, nodesOf(allowedProcessors()))]);
 }

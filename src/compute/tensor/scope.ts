@@ -154,14 +154,13 @@ function isPromise(result: unknown): boolean {
 }
 
 function refusePromise(result: unknown): void {
-  if (isPromise(result)) {
+  if (isPromise(result))
     throw new TroupeError("TENSOR_SCOPE_ASYNC", {
       where: "scope",
       expected: "a function that returns its result",
       got: "one that returned a promise",
       hint: "open the scope inside, around what does not await",
     });
-  }
 }
 
 function tensorsIn(

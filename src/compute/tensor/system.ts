@@ -6,15 +6,13 @@ import { type NativeInfo, native } from "./native.ts";
  * threads keep theirs, so that two ranks on two cores can take one each.
  */
 export function setNumThreads(count: number): void {
-  if (!Number.isSafeInteger(count) || count < 1) {
-    throw new TroupeError(
-      "TENSOR_ARGUMENT",
-      { where: "setNumThreads", expected: "a count of at least 1", got: `${count}` },
-      {
-        fields: { count },
-      },
-    );
-  }
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "setNumThreads",
+      expected: "a count of at least 1",
+      got: `${count}`,
+      fields: { count },
+    });
   native().setNumThreads(count);
 }
 

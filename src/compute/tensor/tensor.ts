@@ -138,13 +138,12 @@ export function adoptList(count: number): Tensor[] {
 export function liveHandle(tensor: Tensor, op: string): number {
   const handle = handleOf(tensor, op, "the operand");
   if (handle === 0)
-    throw new TroupeError(
-      "TENSOR_DISPOSED",
-      { where: op, expected: "a live tensor", got: "one that was disposed" },
-      {
-        fields: { op },
-      },
-    );
+    throw new TroupeError("TENSOR_DISPOSED", {
+      where: op,
+      expected: "a live tensor",
+      got: "one that was disposed",
+      fields: { op },
+    });
   return handle;
 }
 

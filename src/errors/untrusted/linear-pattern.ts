@@ -85,13 +85,9 @@ export class LinearPattern {
 
   /** Returns the parts of a text before, between and after the matches. */
   pieces(text: string): string[] {
-    const parts: string[] = [];
-    let begin = 0;
-    for (const match of this.matches(text)) {
-      parts.push(text.slice(begin, match.begin));
-      begin = match.end;
-    }
-    return [...parts, text.slice(begin)];
+    const matches = [...this.matches(text)];
+    const begins = [0, ...matches.map(({ end }) => end)];
+    return begins.map((begin, index) => text.slice(begin, matches[index]?.begin));
   }
 }
 
@@ -118,36 +114,29 @@ type Node =
 /** The characters that one class or escape matches. `RegExp` decides, once for each character. */
 class CharacterSet {
   readonly #matcher: RegExp;
-  /** 0: not tested yet, 1: no, 2: yes. */
-  readonly #ascii = new Uint8Array(128);
-  #plane: Uint8Array | undefined;
-  readonly #beyond = new Map<number, boolean>();
+  /** For each character 0: not tested yet, 1: no, 2: yes. The first 256, and the others in pages of as many. */
+  readonly #latin = new Uint8Array(256);
+  readonly #pages = new Map<number, Uint8Array>();
 
   constructor(source: string) {
     this.#matcher = new RegExp(`^${source}$`, "u");
   }
 
   has(code: number): boolean {
-    if (code < 128) {
-      const known = this.#ascii[code] as number;
-      return known === 0 ? this.#ask(this.#ascii, code) : known === 2;
-    }
-    if (code < 65_536) {
-      this.#plane ??= new Uint8Array(65_536);
-      const known = this.#plane[code] as number;
-      return known === 0 ? this.#ask(this.#plane, code) : known === 2;
-    }
-    let known = this.#beyond.get(code);
-    if (known === undefined) {
-      known = this.#matcher.test(String.fromCodePoint(code));
-      this.#beyond.set(code, known);
-    }
-    return known;
+    const page = code < 256 ? this.#latin : this.#pageOf(code >> 8);
+    const known = page[code & 255] as number;
+    return known === 0 ? this.#ask(page, code) : known === 2;
   }
 
-  #ask(table: Uint8Array, code: number): boolean {
+  #pageOf(number: number): Uint8Array {
+    const page = this.#pages.get(number) ?? new Uint8Array(256);
+    this.#pages.set(number, page);
+    return page;
+  }
+
+  #ask(page: Uint8Array, code: number): boolean {
     const isIn = this.#matcher.test(String.fromCodePoint(code));
-    table[code] = isIn ? 2 : 1;
+    page[code & 255] = isIn ? 2 : 1;
     return isIn;
   }
 }
@@ -455,25 +444,21 @@ class Search {
         }
       }
       steps++;
+      // Where a step fails, its next step and place do not matter.
       if (!hasFailed)
         switch (ops[step]) {
           case SET: {
             const code = text.codePointAt(place);
-            if (!holds(sets[first[step] as number], code)) hasFailed = true;
-            else {
-              place += (code as number) > 0xffff ? 2 : 1;
-              step++;
-            }
+            hasFailed = !holds(sets[first[step] as number], code);
+            place += (code ?? 0) > 0xffff ? 2 : 1;
+            step++;
             break;
           }
           case SET_BACK: {
             const before = place - widthBefore(text, place);
-            const code = place === 0 ? undefined : text.codePointAt(before);
-            if (!holds(sets[first[step] as number], code)) hasFailed = true;
-            else {
-              place = before;
-              step++;
-            }
+            hasFailed = place === 0 || !holds(sets[first[step] as number], text.codePointAt(before));
+            place = before;
+            step++;
             break;
           }
           case RUN: {
@@ -489,11 +474,8 @@ class Search {
               break;
             }
             const begin = place;
-            for (
-              let code = text.codePointAt(place);
-              code !== undefined && set.has(code);
-              code = text.codePointAt(place)
-            ) {
+            let code = text.codePointAt(place);
+            for (; code !== undefined && set.has(code); code = text.codePointAt(place)) {
               place += code > 0xffff ? 2 : 1;
               steps++;
             }
@@ -504,12 +486,10 @@ class Search {
           case SPLIT: {
             const tried = first[step] as number;
             // Most ways fail at their first character: do not begin those.
-            if (ops[tried] === SET && !holds(sets[first[tried] as number], text.codePointAt(place))) {
-              step = second[step] as number;
-              break;
-            }
-            todo.push(second[step] as number, place, trail.length, -1);
-            step = tried;
+            const isFutile =
+              ops[tried] === SET && !holds(sets[first[tried] as number], text.codePointAt(place));
+            if (!isFutile) todo.push(second[step] as number, place, trail.length, -1);
+            step = isFutile ? (second[step] as number) : tried;
             break;
           }
           case JUMP:
@@ -519,22 +499,22 @@ class Search {
           case NOT: {
             const end = this.#run(first[step] as number, place, true);
             if (end === INTERRUPTED) return INTERRUPTED;
-            if (end >= 0 === (ops[step] === LOOK)) step = second[step] as number;
-            else hasFailed = true;
+            hasFailed = end >= 0 !== (ops[step] === LOOK);
+            step = second[step] as number;
             break;
           }
           case BEGIN:
-            if (place === 0) step++;
-            else hasFailed = true;
+            hasFailed = place !== 0;
+            step++;
             break;
           case END:
-            if (place === text.length) step++;
-            else hasFailed = true;
+            hasFailed = place !== text.length;
+            step++;
             break;
           case BOUNDARY:
           case INSIDE:
-            if ((isWordAt(text, place - 1) !== isWordAt(text, place)) === (ops[step] === BOUNDARY)) step++;
-            else hasFailed = true;
+            hasFailed = (isWordAt(text, place - 1) !== isWordAt(text, place)) !== (ops[step] === BOUNDARY);
+            step++;
             break;
           default:
             this.#freeSteps -= steps;

@@ -20,16 +20,13 @@ export { compileCache, makeOwnFolder, userCache, whyForeign, whyUnsafe };
 export function temporaryRoot(options: { readonly inMemory?: boolean } = {}): string {
   const { path, reason } = temporaryFolder(options);
   if (reason === undefined) return path;
-  throw new TroupeError(
-    "FOLDER_UNSAFE",
-    {
-      where: "temporary files",
-      expected: `${path} to be a folder in which no other user can touch our files`,
-      got: reason,
-      hint: "set TMPDIR to a folder of your own",
-    },
-    { fields: { path } },
-  );
+  throw new TroupeError("FOLDER_UNSAFE", {
+    where: "temporary files",
+    expected: `${path} to be a folder in which no other user can touch our files`,
+    got: reason,
+    hint: "set TMPDIR to a folder of your own",
+    fields: { path },
+  });
 }
 
 /**

@@ -37,13 +37,11 @@ export function anomalyError(step: number, finding: Finding & { readonly numSkip
       hint: "look at its machine",
     },
   };
-  return new TroupeError(
-    CODES[anomaly],
-    { where: `step ${step + 1}`, ...says[anomaly] },
-    {
-      fields: { step, rank, block, value: String(value), limit: String(limit) },
-    },
-  );
+  return new TroupeError(CODES[anomaly], {
+    where: `step ${step + 1}`,
+    ...says[anomaly],
+    fields: { step, rank, block, value: String(value), limit: String(limit) },
+  });
 }
 
 /** Thrown to end a generation of the rank group so that the run can go back. Not an error: only the trainer's recovery catches it. */

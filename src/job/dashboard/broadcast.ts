@@ -131,9 +131,8 @@ class Replay {
     this.#texts.push({ number, text });
     this.#numCharacters += text.length;
     let numGone = 0;
-    while (this.#numCharacters > this.#maxCharacters && numGone < this.#texts.length) {
+    while (this.#numCharacters > this.#maxCharacters && numGone < this.#texts.length)
       this.#numCharacters -= this.#texts[numGone++]?.text.length ?? 0;
-    }
     if (numGone > 0) this.#texts = this.#texts.slice(numGone);
   }
 

@@ -175,5 +175,5 @@ function notFree(host: string, port: number, cause: NodeJS.ErrnoException): Trou
   const expected = `to listen on ${host}, port ${port}`;
   const hint = "choose another port, 0 for any, or an address of this machine";
   const operands = { where: "dashboard", expected, got: cause.code ?? String(cause), hint };
-  return new TroupeError("DASHBOARD_PORT", operands, { fields: { host, port }, cause });
+  return new TroupeError("DASHBOARD_PORT", { ...operands, fields: { host, port }, cause });
 }

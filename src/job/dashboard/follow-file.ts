@@ -64,7 +64,7 @@ async function readOn(
   signal: AbortSignal,
 ): Promise<void> {
   const chunk = Buffer.allocUnsafe(chunkBytes);
-  const lines = new Lines((line) => {
+  const add = lineReader((line) => {
     try {
       const event = parseEvent(line);
       if (event !== undefined) reader.write(event);
@@ -75,7 +75,7 @@ async function readOn(
   const { ino } = await file.stat();
   for (let position = 0; !signal.aborted; ) {
     const { bytesRead } = await file.read(chunk, 0, chunkBytes, position);
-    lines.add(chunk.subarray(0, bytesRead));
+    add(chunk.subarray(0, bytesRead));
     position += bytesRead;
     if (bytesRead > 0) continue;
     await reader.wait?.();
@@ -85,33 +85,26 @@ async function readOn(
   }
 }
 
-/** Splits chunks of bytes into lines. */
-class Lines {
-  readonly #onLine: (line: string) => void;
-  #begun: Buffer[] = [];
-  #numBegun = 0;
-
-  constructor(onLine: (line: string) => void) {
-    this.#onLine = onLine;
-  }
-
-  add(chunk: Buffer): void {
+/** Returns a function that takes chunks of bytes and calls `onLine` with each complete line. */
+function lineReader(onLine: (line: string) => void): (chunk: Buffer) => void {
+  let begun: Buffer[] = [];
+  let numBegun = 0;
+  const hold = (part: Buffer) => {
+    numBegun += part.length;
+    if (numBegun <= maxLineBytes) begun.push(part);
+    else begun = [];
+  };
+  return (chunk) => {
     let begin = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, begin)) {
-      this.#hold(chunk.subarray(begin, end));
-      if (this.#numBegun <= maxLineBytes) this.#onLine(Buffer.concat(this.#begun).toString("utf8"));
-      this.#begun = [];
-      this.#numBegun = 0;
+      hold(chunk.subarray(begin, end));
+      if (numBegun <= maxLineBytes) onLine(Buffer.concat(begun).toString("utf8"));
+      begun = [];
+      numBegun = 0;
       begin = end + 1;
     }
-    this.#hold(Buffer.from(chunk.subarray(begin)));
-  }
-
-  #hold(part: Buffer): void {
-    this.#numBegun += part.length;
-    if (this.#numBegun <= maxLineBytes) this.#begun.push(part);
-    else this.#begun = [];
-  }
+    hold(Buffer.from(chunk.subarray(begin)));
+  };
 }
 
 /** @returns the event of a line of the JSON-lines sink; undefined if it is not one. @throws if it is not JSON */

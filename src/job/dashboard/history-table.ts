@@ -115,9 +115,8 @@ export class HistoryTable<Field extends string> {
 
   #joinGroups(): void {
     const joined: Row[] = [];
-    for (let begin = 0; begin < this.#numClosed; begin += 2 * numPicked) {
+    for (let begin = 0; begin < this.#numClosed; begin += 2 * numPicked)
       joined.push(...this.#pick(this.#rows.slice(begin, begin + 2 * numPicked)));
-    }
     this.#replaceEnd(0, joined);
     this.#numClosed = joined.length;
     this.#groupSize *= 2;

@@ -1,13 +1,7 @@
 /** Events: their types, the hub that distributes them, and sinks that write them. */
 
 export { composeReport, type ErrorReport, reportError, type SourceFrame } from "./error-report.ts";
-export {
-  type EventKind,
-  type EventOf,
-  schemaVersion,
-  type TroupeEvent,
-  type TroupeEventBody,
-} from "./event.ts";
+export * from "./event.ts";
 export { type Figure, figuresOf, fillIn, type Labels } from "./figures.ts";
 export { EventHub, type EventStreamOptions } from "./hub/event-hub.ts";
 export type { EventListener } from "./hub/event-listeners.ts";

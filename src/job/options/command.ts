@@ -24,9 +24,8 @@ export function readCommand(given: Iterable<Given>): CommandOptions {
   const by = (path: readonly string[]) => layers.sourceOf(path)?.by ?? "";
   const { output, set } = read(commandSchema, layers.values, by);
   // A trace file needs the events of tracing.
-  if (output.traceFile !== undefined && layers.sourceOf(["trace"]) === undefined) {
+  if (output.traceFile !== undefined && layers.sourceOf(["trace"]) === undefined)
     layers.lay({ path: ["trace"], value: true, origin: "default", by: "" });
-  }
   const { output: _output, set: _set, ...runtime } = layers.values;
   readRuntime(runtime, by);
   return { runtime, output, set, layers };

@@ -34,9 +34,8 @@ export function environmentOptions(
   );
   return ours.flatMap(([by, text = ""]) => {
     const option = options.get(by);
-    if (option !== undefined) {
+    if (option !== undefined)
       return [{ path: option.path, value: readText(option, text), origin: "environment" as const, by }];
-    }
     checkIsOthers(by, [...options.keys()]);
     return [];
   });
@@ -46,14 +45,11 @@ function checkIsOthers(name: string, names: readonly string[]): void {
   const bare = (variable: string) => variable.slice(PREFIX.length);
   const near = nearestName(bare(name), names.map(bare));
   if (near === undefined) return;
-  throw new TroupeError(
-    "OPTION",
-    {
-      where: "options",
-      expected: "an environment variable that sets an option",
-      got: name,
-      hint: `did you mean ${PREFIX}${near}?`,
-    },
-    { fields: { option: name } },
-  );
+  throw new TroupeError("OPTION", {
+    where: "options",
+    expected: "an environment variable that sets an option",
+    got: name,
+    hint: `did you mean ${PREFIX}${near}?`,
+    fields: { option: name },
+  });
 }

@@ -44,19 +44,14 @@ function parsed(path: string, text: string): Record<string, unknown> {
 }
 
 function fileError(expected: string, path: string, cause: unknown): TroupeError {
-  return new TroupeError(
-    "CONFIG_FILE",
-    {
-      where: "config",
-      expected: `${expected} in ${path}`,
-      got: complaint(cause),
-      hint: whichPathWasMeant(path),
-    },
-    {
-      fields: { path },
-      cause,
-    },
-  );
+  return new TroupeError("CONFIG_FILE", {
+    where: "config",
+    expected: `${expected} in ${path}`,
+    got: complaint(cause),
+    hint: whichPathWasMeant(path),
+    fields: { path },
+    cause,
+  });
 }
 
 function complaint(cause: unknown): string {

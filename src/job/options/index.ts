@@ -12,16 +12,7 @@ export type { AnomalyOptions, CheckpointOptions, HostsOptions, RuntimeOptions } 
 export { printConfig, printScript } from "./print.ts";
 export { read } from "./read.ts";
 export { commandSchema, ranksUpTo, runtimeSchema } from "./schema.ts";
-export type {
-  CheckpointSettings,
-  ExecutionSettings,
-  LayoutSettings,
-  OffloadHome,
-  OffloadSettings,
-  PrecisionSettings,
-  RuntimeSettings,
-  TelemetrySettings,
-} from "./settings.ts";
+export type * from "./settings.ts";
 export { settle } from "./settle.ts";
 export { bytesOf, readText } from "./texts.ts";
 export { checkTraining } from "./training-plan.ts";

@@ -21,7 +21,6 @@ export type GroupName = keyof typeof groups;
 
 /** Facts about an option that its type does not hold. */
 export interface OptionFacts {
-  readonly group: GroupName;
   /** One sentence without its full stop. */
   readonly meaning: string;
   /** The flag on a command line, `--ranks <n>`. Empty: none. */
@@ -36,18 +35,24 @@ export interface OptionFacts {
 }
 
 const facts = z.registry<OptionFacts>();
+const groupOf = new WeakMap<z.core.$ZodType, GroupName>();
 const names = z.registry<{ readonly interfaceName: string; readonly meaning: string }>();
 
-/** Declares an option: its type, flag, group, meaning and other facts. */
+/** Declares an option: its type, flag, meaning and other facts. */
 export function option<Type extends z.ZodType>(
   type: Type,
   flag: string,
-  group: GroupName,
   meaning: string,
   more: Pick<OptionFacts, "also" | "unit" | "otherwise" | "type"> = {},
 ): Type {
-  facts.add(type, { group, meaning, flag, ...more });
+  facts.add(type, { meaning, flag, ...more });
   return type;
+}
+
+/** Declares that options, and those inside them, belong to a group. @returns the options */
+export function grouped<Shape extends z.core.$ZodShape>(group: GroupName, shape: Shape): Shape {
+  for (const type of Object.values(shape)) groupOf.set(type, group);
+  return shape;
 }
 
 /** Names the TypeScript interface of one subject's options. */
@@ -63,6 +68,7 @@ export function interfaceOf(type: z.core.$ZodType) {
 
 /** One option of a schema, at any depth. */
 export interface Option extends OptionFacts {
+  readonly group: GroupName;
   /** From the outermost subject in: `["checkpoint", "everySteps"]`. */
   readonly path: readonly string[];
   /** The path in sentences: `checkpoint.everySteps`. */
@@ -72,13 +78,20 @@ export interface Option extends OptionFacts {
   readonly standard: unknown;
 }
 
-/** @returns every option of a schema, nested ones included, in order */
-export function optionsOf(schema: z.core.$ZodType, path: readonly string[] = []): Option[] {
+/** @returns every option of a schema, nested ones included, in order. @param around - group of the options around them */
+export function optionsOf(
+  schema: z.core.$ZodType,
+  path: readonly string[] = [],
+  around: GroupName = "output",
+): Option[] {
   const own = facts.get(schema);
-  const here: Option[] =
-    own === undefined ? [] : [{ ...own, path, name: path.join("."), schema, standard: standardOf(schema) }];
-  const shape = objectIn(schema)?.shape ?? {};
-  return [...here, ...Object.entries(shape).flatMap(([name, type]) => optionsOf(type, [...path, name]))];
+  const group = groupOf.get(schema) ?? around;
+  const about = { group, path, name: path.join("."), schema, standard: standardOf(schema) };
+  const inside = Object.entries(objectIn(schema)?.shape ?? {});
+  return [
+    ...(own === undefined ? [] : [{ ...own, ...about }]),
+    ...inside.flatMap(([name, type]) => optionsOf(type, [...path, name], group)),
+  ];
 }
 
 /** @returns the options of one subject that a type takes, if any; a union of rules is a value */

@@ -67,13 +67,13 @@ function unknown(
   const subject = path.length === 0 ? "an option" : `an option of ${path.join(".")}`;
   const source = from(by([...path, key]));
   const hint = [whatWasMeant(key, namesAt(schema, path)), ...source].join("; ");
-  return new TroupeError(
-    "OPTION",
-    { where: "options", expected: subject, got: keys.join(", "), hint },
-    {
-      fields: { option: [...path, key].join("."), got: key },
-    },
-  );
+  return new TroupeError("OPTION", {
+    where: "options",
+    expected: subject,
+    got: keys.join(", "),
+    hint,
+    fields: { option: [...path, key].join("."), got: key },
+  });
 }
 
 /** Names of a subject's options, in all its forms. */
@@ -96,18 +96,13 @@ function valueAt(given: unknown, path: readonly string[]): unknown {
 function refusal({ option, expected, got, hint }: Conflict, by: string): TroupeError {
   const hints = [...(hint === undefined ? [] : [hint]), ...from(by)];
   const advice = hints.length === 0 ? undefined : hints.join("; ");
-  return new TroupeError(
-    "OPTION",
-    {
-      where: "options",
-      expected: `${option} to be ${expected}`,
-      got: by === "" ? written(got) : shown(got),
-      hint: advice,
-    },
-    {
-      fields: { option, got },
-    },
-  );
+  return new TroupeError("OPTION", {
+    where: "options",
+    expected: `${option} to be ${expected}`,
+    got: by === "" ? written(got) : shown(got),
+    hint: advice,
+    fields: { option, got },
+  });
 }
 
 const from = (by: string) => (by === "" ? [] : [`from ${by}`]);

@@ -3,7 +3,7 @@ import { DEVICE_KINDS } from "../../compute/tensor/index.ts";
 import { DEFAULT_RULES } from "../anomalies/index.ts";
 import type { EventSink } from "../events/index.ts";
 import { cadence, number, oneOf, options, text, toggle, whole, withHint } from "./kinds.ts";
-import { named, option } from "./option.ts";
+import { grouped, named, option } from "./option.ts";
 
 const MAX_RANKS = 256;
 const LAST_PORT = 65_535;
@@ -17,7 +17,7 @@ const every = (interfaceName: string, flags: string, meaning: string, everySteps
     interfaceName,
     "How often to emit figures that cost more than a step's own.",
     options({
-      everySteps: option(cadence(), flags, "telemetry", meaning, {
+      everySteps: option(cadence(), flags, meaning, {
         otherwise: Number.isFinite(everySteps) ? `${everySteps}` : "never",
       }),
     }),
@@ -28,47 +28,38 @@ const device = "cpu, auto, or a device such as cuda or cuda:1";
 
 /** The option for the number of ranks. @param most - threads and processes are limited; a plan may have any number */
 export function ranksUpTo(most: number) {
-  return option(
-    whole(1, most).default(1),
-    "--ranks <n>",
-    "layout",
-    "number of ranks: replicas × tp × pp; each has a thread",
-  );
+  const meaning = "number of ranks: replicas × tp × pp; each has a thread";
+  return grouped("layout", { ranks: option(whole(1, most).default(1), "--ranks <n>", meaning) }).ranks;
 }
 
-const layout = {
+const layout = grouped("layout", {
   ranks: ranksUpTo(MAX_RANKS),
-  tp: option(whole(1).default(1), "--tp <n>", "layout", "ranks that split each layer (tensor parallelism)"),
+  tp: option(whole(1).default(1), "--tp <n>", "ranks that split each layer (tensor parallelism)"),
   sequenceParallel: option(
     toggle().default(false),
     "--sequence-parallel",
-    "layout",
     "also split positions over the tp ranks between the split layers",
   ),
   overlapChunks: option(
     whole(1).default(1),
     "--overlap-chunks <n>",
-    "layout",
     "number of chunks in which positions are gathered and reduced, to overlap communication with the matrix products; 1: no overlap",
   ),
   ep: option(
     whole(1).default(1),
     "--ep <n>",
-    "layout",
     "replicas over which the experts are spread (expert parallelism); must divide the number of replicas",
   ),
-  pp: option(whole(1).default(1), "--pp <n>", "layout", "pipeline stages, which split the blocks"),
+  pp: option(whole(1).default(1), "--pp <n>", "pipeline stages, which split the blocks"),
   schedule: option(
     oneOf(["gpipe", "1f1b", "interleaved"]).optional(),
     "--schedule <name>",
-    "layout",
     "order of micro-batches in the pipeline: gpipe, 1f1b or interleaved",
     { otherwise: "1f1b, or interleaved with several chunks" },
   ),
   chunks: option(
     whole(1).default(1),
     "--chunks <n>",
-    "layout",
     "model chunks on each stage, for the interleaved schedule",
   ),
   zero: option(
@@ -78,68 +69,51 @@ const layout = {
       })
       .default(3),
     "--zero <level>",
-    "layout",
     "state that the replicas split: 0 none, 1 or oss optimizer state, 2 or sdp also gradients, 3 or fsdp also parameters; a block may have its own level",
     { type: 'number | "oss" | "sdp" | "fsdp"' },
   ),
   device: option(
     z.string({ error: device }).regex(DEVICE, { error: device }).default("cpu"),
     "--device <name>",
-    "layout",
     "device of the ranks: cpu; cuda (spread over all GPUs) or cuda:N (one of them); sim or sim:N (simulated devices); auto: the GPUs if there are any, else the CPU",
   ),
   placement: option(
     oneOf(["thread", "process"]).default("thread"),
     "--placement <where>",
-    "layout",
     "where each rank runs: on a thread of this process, or in its own process, which survives a native crash of another rank",
   ),
   carrier: option(
     oneOf(["auto", "gloo", "nccl"]).default("auto"),
     "--carrier <what>",
-    "layout",
     "transport of tensors between ranks: auto (references within a process, shared memory within a host, TCP between hosts), gloo (TCP between processes) or nccl (between processes that each have their own GPU)",
   ),
   reduction: option(
     oneOf(["ordered", "hierarchical"]).default("ordered"),
     "--reduction <order>",
-    "layout",
     "order of gradient sums when replicas do not all share memory: ordered, rank after rank, with the same bits as on one host; or hierarchical, within each host (or device) first, which sends less over the network and gives different bits, the same in every run",
   ),
-};
+});
 
 /** Names of settings that a resumed run may change. */
 const CHANGEABLE = /^(all|data|batchSize|rampUp|clip|calculatePerTokenLoss|optimizers?|schedule)(\.[^,]+)?$/;
 const changeable = "names such as optimizer.lr, schedule, batchSize, clip or data, or all";
 
-const training = {
+const training = grouped("training", {
   steps: option(
     whole(0).optional(),
     "--steps <n>",
-    "training",
     "number of optimizer steps; ends the run earlier or later without changing its schedule",
     { otherwise: "the job's" },
   ),
-  accumulation: option(
-    whole(1).optional(),
-    "--accumulation <n>",
-    "training",
-    "micro-batches of each replica in a step",
-    { otherwise: "the job's" },
-  ),
-  seed: option(
-    whole(0).default(USUAL_SEED),
-    "--seed <s>",
-    "training",
-    "seed of every random number of the run",
-    {
-      otherwise: `${USUAL_SEED}, or the checkpoint's`,
-    },
-  ),
+  accumulation: option(whole(1).optional(), "--accumulation <n>", "micro-batches of each replica in a step", {
+    otherwise: "the job's",
+  }),
+  seed: option(whole(0).default(USUAL_SEED), "--seed <s>", "seed of every random number of the run", {
+    otherwise: `${USUAL_SEED}, or the checkpoint's`,
+  }),
   resume: option(
     text("the folder of a checkpoint, or of a run's checkpoints, or auto").optional(),
     "--resume <dir>",
-    "training",
     "continue from a checkpoint, or from the newest undamaged one of a run; auto: from the newest in --checkpoint, or from the first step if there is none, so that one command starts and resumes a run",
     { otherwise: "start at the first step" },
   ),
@@ -149,20 +123,18 @@ const training = {
       .readonly()
       .default([]),
     "--change <names>",
-    "training",
     "settings that may differ from the checkpoint's run, such as optimizer.lr,data, or all; other differences are refused, and changes are reported",
     { otherwise: "nothing" },
   ),
-};
+});
 
 const ofScale = { scale: z.number({ error: "a positive number" }).optional() };
 const optional = z.number({ error: "a number" }).optional();
 
-const precision = {
+const precision = grouped("precision", {
   precision: option(
     oneOf(["fp32", "bf16", "fp16", "amp-bf16", "amp-fp16"]).default("fp32"),
     "--precision <name>",
-    "precision",
     "dtype of the computation: fp32, bf16, fp16, or autocast over fp32 weights (amp-bf16, amp-fp16); master weights and optimizer state are always float32",
   ),
   lossScale: option(
@@ -206,7 +178,6 @@ const precision = {
       )
       .optional(),
     "--loss-scale <scale>",
-    "precision",
     "loss scale: a fixed number, or a dynamic scale by the rules of torch, bmtrain or megatron",
     {
       otherwise: "torch in fp16, else none",
@@ -216,12 +187,11 @@ const precision = {
   rounding: option(
     oneOf(["nearest", "stochastic"]).default("nearest"),
     "--rounding <how>",
-    "precision",
     "how master weights are rounded to low precision: to the nearest value, or stochastically (unbiased)",
   ),
-};
+});
 
-const execution = {
+const execution = grouped("execution", {
   recompute: option(
     z
       .union([z.boolean(), z.array(z.string().min(1)).readonly()], {
@@ -229,31 +199,24 @@ const execution = {
       })
       .default(false),
     "--recompute",
-    "execution",
     "recompute blocks in backward instead of keeping their activations; or only the named modules of each block",
     { also: { "--recompute-parts <names>": "recompute only these modules of each block, such as attn,mlp" } },
   ),
   prefetchBytes: option(
     number("a size ≥ 0 such as 64MB", (value) => value >= 0).default(2 ** 28),
     "--prefetch <size>",
-    "execution",
     "bytes of parameters to gather ahead of the computation, and of offloaded updates to leave behind it, such as 64MB; 0: gather on demand, Infinity: gather all at once",
     { unit: "bytes" },
   ),
-  threadsPerRank: option(
-    whole(1).optional(),
-    "--threads-per-rank <n>",
-    "execution",
-    "compute threads of each rank",
-    { otherwise: "the machine's cores divided by its ranks" },
-  ),
+  threadsPerRank: option(whole(1).optional(), "--threads-per-rank <n>", "compute threads of each rank", {
+    otherwise: "the machine's cores divided by its ranks",
+  }),
   bind: option(
     oneOf(["none", "cores", "numa"]).default("none"),
     "--bind <what>",
-    "execution",
     "where to pin each rank's threads (Linux): none; cores, the rank's share of the host's cores; numa, the cores of one NUMA node",
   ),
-};
+});
 
 /** On CPU, parameters are in host memory already: only files free any of it. */
 const files = () =>
@@ -262,7 +225,7 @@ const files = () =>
       input === "host" ? withHint("nvme", "on this device they already are in the host's memory") : "nvme",
   });
 
-const offload = {
+const offload = grouped("offload", {
   offload: named(
     "OffloadOptions",
     "State to keep outside the shards, and where.",
@@ -270,46 +233,41 @@ const offload = {
       optimizer: option(
         oneOf(["host", "nvme"]).optional(),
         "--offload-optimizer <where>",
-        "offload",
         "an offload actor for each rank keeps and updates the optimizer state, in host memory (host) or in a file (nvme)",
         { otherwise: "within the shards" },
       ),
       ratio: option(
         number("a share from 0 to 1", (value) => value >= 0 && value <= 1).optional(),
         "--offload-ratio <share>",
-        "offload",
         "share of the optimizer state to offload, from 0 to 1, block by block from the last",
         { otherwise: `${USUAL_RATIO}` },
       ),
       activations: option(
         oneOf(["host", "nvme"]).optional(),
         "--offload-activations <where>",
-        "offload",
         "keep the inputs of recomputed blocks in files (nvme) or, on a device, in host memory (host)",
         { otherwise: "in memory" },
       ),
       parameters: option(
         files().optional(),
         "--offload-parameters <where>",
-        "offload",
         "keep the parameters of ZeRO-3 blocks in files between their uses (nvme)",
         { otherwise: "in memory" },
       ),
       dir: option(
         text("a folder that can be written").optional(),
         "--offload-dir <dir>",
-        "offload",
         "folder of the offload files, on a local disk; the files have no names and vanish with the process",
         { otherwise: "none; required with nvme" },
       ),
     }),
   ).optional(),
-};
+});
 
 const steps = (flags: string, meaning: string, otherwise: string) =>
-  option(whole(1).optional(), flags, "checkpoint", meaning, { otherwise });
+  option(whole(1).optional(), flags, meaning, { otherwise });
 
-const checkpoint = {
+const checkpoint = grouped("checkpoint", {
   checkpoint: named(
     "CheckpointOptions",
     "Where a run saves its state, how often, and which checkpoints it keeps.",
@@ -317,32 +275,27 @@ const checkpoint = {
       dir: option(
         text("a folder").optional(),
         "--checkpoint <dir>",
-        "checkpoint",
         "folder of the checkpoints, or s3://BUCKET/PREFIX; must not hold those of another run. none on the command line, or left out in a script: nothing is saved to disk",
         { otherwise: "auto on the command line: runs/<job>, numbered if that folder holds another run" },
       ),
       overwrite: option(
         toggle().default(false),
         "--overwrite",
-        "checkpoint",
         "remove another run's checkpoints from the folder; without this option such a folder is refused",
       ),
       everySteps: option(
         whole(1).default(500),
         "--checkpoint-every <n>",
-        "checkpoint",
         "steps between checkpoints; the last step is always saved",
       ),
       whenBusy: option(
         oneOf(["wait", "skip"]).default("wait"),
         "--checkpoint-when-busy <what>",
-        "checkpoint",
         "when a save is due while another is running: wait for it, or skip the new one and report that",
       ),
       writers: option(
         oneOf(["auto", "head", "ranks"]).default("auto"),
         "--checkpoint-writers <who>",
-        "checkpoint",
         "who writes a checkpoint of several hosts: head writes all of it; ranks: each host writes its own ranks' part, into a local folder if it cannot see the shared one; auto: ranks if every host sees the folder, else head",
       ),
       keepLast: steps("--checkpoint-keep-last <k>", "keep only the newest k checkpoints", "all"),
@@ -359,33 +312,29 @@ const checkpoint = {
       maxStagedBytes: option(
         number("a size > 0 such as 8GB", (value) => value > 0).default(Number.POSITIVE_INFINITY),
         "--checkpoint-max-staged <size>",
-        "checkpoint",
         "the most memory that one save may copy, such as 8GB; a run with a larger state is refused",
         { unit: "bytes" },
       ),
     }),
   ).optional(),
-};
+});
 
-const supervision = {
+const supervision = grouped("supervision", {
   deadlineMs: option(
     whole(1).default(600_000),
     "--deadline <ms>",
-    "supervision",
     "longest time for one piece of work (a few steps, an evaluation, a save) before it counts as hung",
     { unit: "ms" },
   ),
   stallMs: option(
     whole(1).default(10_000),
     "--stall <ms>",
-    "supervision",
     "longest time without progress within a step before actor.stalled names the actor and its group restarts; also the longest time for a call into your own code (a batch, a loss, an import) before actor.stalled names it. At least five times a long step of the last 100",
     { unit: "ms" },
   ),
   warmStandby: option(
     toggle().optional(),
     "",
-    "supervision",
     "whether each actor has a warm standby, started once steps have been made for 2 s: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
     {
       otherwise: "true if the run saves, to files or in memory",
@@ -397,27 +346,23 @@ const supervision = {
   signals: option(
     toggle().default(false),
     "",
-    "supervision",
     "whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run: the first lets the granted steps finish and saves, the second ends the process at once. troupe run sets it",
   ),
   graceSeconds: option(
     number("> 0", (value) => value > 0).default(60),
     "--grace <seconds>",
-    "supervision",
     "longest time for the granted steps and the save after a signal before the run is abandoned",
     { unit: "s" },
   ),
   hostDeadlineSeconds: option(
     number("> 0", (value) => value > 0).default(300),
     "--host-deadline <seconds>",
-    "supervision",
     "longest time for the launched hosts to find each other",
     { unit: "s" },
   ),
   hostSilenceSeconds: option(
     number("≥ 0.4", (value) => value >= 0.4).default(1.8),
     "--host-silence <seconds>",
-    "supervision",
     "longest silence of a host, or of a process on it, before it counts as lost; for failures that do not close its connections (a cut network, a host that is down)",
     { unit: "s" },
   ),
@@ -432,21 +377,18 @@ const supervision = {
           cert: option(
             text("a file").optional(),
             "--tls-cert <file>",
-            "supervision",
             "this host's certificate. Control messages between hosts then use mutual TLS; tensors go over Gloo, unencrypted",
             { otherwise: "none" },
           ),
           key: option(
             text("a file").optional(),
             "--tls-key <file>",
-            "supervision",
             "private key of this host's certificate",
             { otherwise: "none" },
           ),
           ca: option(
             text("a file").optional(),
             "--tls-ca <file>",
-            "supervision",
             "certificate of the authority that signed every host's",
             { otherwise: "none" },
           ),
@@ -455,7 +397,6 @@ const supervision = {
       tokenFile: option(
         text("a file").optional(),
         "--host-token-file <file>",
-        "supervision",
         "file with the token that admits hosts to the run: the same on each host, readable by its owner only. Without it the head makes a token, and anyone who can read the rendezvous store can join",
         { otherwise: "the head makes one" },
       ),
@@ -464,12 +405,11 @@ const supervision = {
   maxRestarts: option(
     whole(0).default(3),
     "--max-restarts <n>",
-    "supervision",
     "restarts of the rank group allowed within five minutes before the run fails",
   ),
-};
+});
 
-const anomalies = {
+const anomalies = grouped("anomalies", {
   anomalies: option(
     named(
       "AnomalyOptions",
@@ -478,19 +418,16 @@ const anomalies = {
         loss: option(
           oneOf(["stop", "skip", "rewind"]).default("stop"),
           "",
-          "anomalies",
           "a loss that is infinite or not a number",
         ),
         gradient: option(
           oneOf(["stop", "skip", "rewind"]).default("stop"),
           "",
-          "anomalies",
           "a gradient that is infinite or not a number, unless a dynamic loss scale handles it",
         ),
         spike: option(
           oneOf(["tell", "stop", "skip", "rewind"]).default("tell"),
           "",
-          "anomalies",
           "a loss far above those of the last 64 steps",
         ),
         spikeDeviations: option(
@@ -499,13 +436,11 @@ const anomalies = {
             .gt(0, { error: "a number > 0" })
             .default(DEFAULT_RULES.spikeDeviations),
           "--spike-deviations <n>",
-          "anomalies",
           "how far above the median a loss counts as a spike, in deviations estimated by the median absolute deviation",
         ),
         straggler: option(
           oneOf(["tell", "stop"]).default("tell"),
           "",
-          "anomalies",
           "a rank that computes longer than ranks with the same work, or, if there are none, longer than before",
         ),
         stragglerFactor: option(
@@ -514,40 +449,34 @@ const anomalies = {
             .gt(1, { error: "a number > 1" })
             .default(DEFAULT_RULES.stragglerFactor),
           "--straggler-factor <n>",
-          "anomalies",
           "how many times longer a rank must compute to count as a straggler",
         ),
         stragglerSteps: option(
           whole(1).default(DEFAULT_RULES.stragglerSteps),
           "--straggler-steps <n>",
-          "anomalies",
           "how many such steps in a row make a rank a straggler",
         ),
       }),
     ).prefault({}),
     "--anomaly <what=policy>",
-    "anomalies",
     "what to do about a loss, gradient, spike or straggler: tell (report only), stop, skip the update, or rewind; may be repeated",
   ),
-};
+});
 
-const telemetry = {
+const telemetry = grouped("telemetry", {
   debug: option(
     toggle().default(false),
     "--debug",
-    "telemetry",
     "show errors with every stack frame and all causes, instead of the user's own lines only",
   ),
   trace: option(
     toggle().default(false),
     "--trace",
-    "telemetry",
     "emit every activity of an actor (activity.finished) and every message (message.handled)",
   ),
   traceEvery: option(
     whole(0).optional(),
     "--trace-every <n>",
-    "telemetry",
     "trace the messages of every nth step, or other root message, as message.handled; 0: none",
     { otherwise: "1 with trace, else 0" },
   ),
@@ -572,13 +501,12 @@ const telemetry = {
       .readonly()
       .default([]),
     "",
-    "telemetry",
     "sinks that write the events, from the first on; the runtime closes them when it stops",
     { otherwise: "none", type: "readonly EventSink[]" },
   ),
-};
+});
 
-const dashboard = {
+const dashboard = grouped("dashboard", {
   dashboard: option(
     z
       .union(
@@ -591,21 +519,18 @@ const dashboard = {
               port: option(
                 whole(0, LAST_PORT).optional(),
                 "--dashboard [port]",
-                "dashboard",
                 "serve the dashboard on this port; 0: any free one",
                 { otherwise: "4747, or any free one if it is taken" },
               ),
               host: option(
                 text("an address").optional(),
                 "--dashboard-host <address>",
-                "dashboard",
                 "address to serve the dashboard on; other machines that can reach it need the token",
                 { otherwise: "127.0.0.1" },
               ),
               tokenFile: option(
                 text("a file").optional(),
                 "--dashboard-token-file <file>",
-                "dashboard",
                 "file that keeps the token between runs, so that an open page finds the next run",
                 { otherwise: "dashboard.token beside the checkpoints" },
               ),
@@ -616,21 +541,19 @@ const dashboard = {
       )
       .default(false),
     "",
-    "dashboard",
     "whether the dashboard is served; its address is `runtime.dashboardUrl`",
   ),
-};
+});
 
 const delay = (flags: string, meaning: string) =>
   option(
     number("≥ 0", (value) => value >= 0 && value < Number.POSITIVE_INFINITY).default(0),
     flags,
-    "slowdown",
     meaning,
     { unit: "ms" },
   );
 
-const slowdown = {
+const slowdown = grouped("slowdown", {
   slowdown: named(
     "SlowdownOptions",
     "Deliberate delays, to measure the cost of a slower disk or link.",
@@ -643,7 +566,7 @@ const slowdown = {
       ),
     }),
   ).prefault({}),
-};
+});
 
 /** The runtime's options by group, see `RuntimeSettings`. */
 export const shapes = {
@@ -665,46 +588,42 @@ export const runtimeSchema = named(
   "RuntimeOptions",
   "How a run is distributed and saved; the job says what is trained. Every option may be left out.",
   options({
-    ...shapes.layout,
-    ...shapes.training,
-    ...shapes.precision,
-    ...shapes.execution,
-    ...shapes.offload,
-    ...shapes.checkpoint,
-    ...shapes.supervision,
-    ...shapes.anomalies,
-    ...shapes.telemetry,
-    ...shapes.dashboard,
-    ...shapes.slowdown,
+    ...layout,
+    ...training,
+    ...precision,
+    ...execution,
+    ...offload,
+    ...checkpoint,
+    ...supervision,
+    ...anomalies,
+    ...telemetry,
+    ...dashboard,
+    ...slowdown,
   }),
 );
 
-const output = {
-  json: option(toggle().default(false), "--json", "output", "print events as JSON lines on standard output"),
+const output = grouped("output", {
+  json: option(toggle().default(false), "--json", "print events as JSON lines on standard output"),
   pino: option(
     toggle().default(false),
     "--pino",
-    "output",
     "print events as JSON lines with pino's fields, for pino-pretty",
   ),
   logEverySteps: option(
     whole(1).optional(),
     "--log-every <n>",
-    "output",
     "steps between progress lines when the output is not a terminal",
     { otherwise: "one every five seconds" },
   ),
   events: option(
     z.union([z.boolean(), z.string().min(1)], { error: "a file, true or false" }).default(true),
     "--events <file>",
-    "output",
     "file to write the events to, as JSON lines; true: events.jsonl beside the checkpoints, false: none",
     { otherwise: "events.jsonl beside the checkpoints", also: { "--no-events": "write no event file" } },
   ),
   tensorboard: option(
     text("a folder").optional(),
     "--tensorboard <dir>",
-    "output",
     "write TensorBoard event files into this folder",
     { otherwise: "none" },
   ),
@@ -717,7 +636,6 @@ const output = {
             port: option(
               whole(0, LAST_PORT).optional(),
               "--prometheus [port]",
-              "output",
               "serve metrics for Prometheus on this port of the loopback address",
               { otherwise: "9464" },
             ),
@@ -727,17 +645,15 @@ const output = {
       )
       .default(false),
     "",
-    "output",
     "whether metrics are served for Prometheus",
   ),
   traceFile: option(
     text("a file").optional(),
     "--trace-file <file>",
-    "output",
     "write a trace of every actor and message for ui.perfetto.dev",
     { otherwise: "none" },
   ),
-};
+});
 
 /** The options of `troupe run`: those of the runtime, its outputs, and the job's settings. */
 export const commandSchema = options({

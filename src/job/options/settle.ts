@@ -107,16 +107,13 @@ function devicesOf({ device, ranks, carrier }: Chosen, numHosts: number): Device
 }
 
 function tooFewDevices(numRanks: number, devices: readonly Device[]): TroupeError {
-  return new TroupeError(
-    "OPTION",
-    {
-      where: "options",
-      expected: `carrier nccl with a device for each rank of a host, of which there are ${numRanks}`,
-      got: devices.join(", "),
-      hint: "ranks that share a device read each other's memory: leave carrier out, or take fewer ranks",
-    },
-    { fields: { option: "carrier", got: "nccl" } },
-  );
+  return new TroupeError("OPTION", {
+    where: "options",
+    expected: `carrier nccl with a device for each rank of a host, of which there are ${numRanks}`,
+    got: devices.join(", "),
+    hint: "ranks that share a device read each other's memory: leave carrier out, or take fewer ranks",
+    fields: { option: "carrier", got: "nccl" },
+  });
 }
 
 /**

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ownValue } from "../../errors/untrusted/index.ts";
 import { bare, type Option } from "./option.ts";
 
 /**
@@ -15,25 +14,12 @@ export function readText({ schema, unit }: Option, text: string): unknown {
   return text;
 }
 
-const UNITS: Readonly<Record<string, number>> = {
-  "": 1,
-  B: 1,
-  KB: 1e3,
-  MB: 1e6,
-  GB: 1e9,
-  TB: 1e12,
-  KIB: 2 ** 10,
-  MIB: 2 ** 20,
-  GIB: 2 ** 30,
-  TIB: 2 ** 40,
-};
-
 /** @returns `80GB`, `512 MiB` or a plain number in bytes; undefined if `text` is not a size */
 export function bytesOf(text: string): number | undefined {
   if (text.trim() === "Infinity") return Number.POSITIVE_INFINITY;
-  const [, digits = "", unit = ""] = /^\s*(-?[\d.]+)\s*([a-zA-Z]*)\s*$/.exec(text) ?? [];
-  const size = Number(digits) * (ownValue(UNITS, unit.toUpperCase()) ?? Number.NaN);
-  return digits !== "" && Number.isFinite(size) ? size : undefined;
+  const [, digits, unit = "", binary] = /^\s*(-?[\d.]+)\s*(?:([kmgt])(i)?b|b)?\s*$/i.exec(text) ?? [];
+  const size = Number(digits) * (binary ? 1024 : 1000) ** " kmgt".indexOf(unit.toLowerCase() || " ");
+  return Number.isFinite(size) ? size : undefined;
 }
 
 type Kind = "number" | "boolean" | "text" | "list" | "other";

@@ -33,10 +33,8 @@ export const audioClassification: TaskDefinition<LabelledRecording, LabelledReco
   dataset(examples, options) {
     const { config, length } = options;
     const all = Object.values(examples).flat();
-    const labels = new Labels(
-      examples.train.map(({ label }) => label),
-      { task: "audio_classification", config },
-    );
+    const known = examples.train.map(({ label }) => label);
+    const labels = new Labels(known, { task: "audio_classification", config });
     const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
     const idOf = ({ label }: LabelledRecording) => labels.idOf(label);
     return taskDataset(options, {

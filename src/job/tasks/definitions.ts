@@ -41,16 +41,13 @@ export const taskNames: readonly string[] = definitions.map(({ task }) => task);
 export function taskNamed(name: string): AnyTask {
   const found = definitions.find(({ task }) => task === name);
   if (found !== undefined) return found;
-  throw new TroupeError(
-    "MODEL_TASK",
-    {
-      where: "tasks",
-      expected: `one of ${taskNames.join(", ")}`,
-      got: name,
-      hint: whatWasMeant(name, taskNames),
-    },
-    { fields: { got: name } },
-  );
+  throw new TroupeError("MODEL_TASK", {
+    where: "tasks",
+    expected: `one of ${taskNames.join(", ")}`,
+    got: name,
+    hint: whatWasMeant(name, taskNames),
+    fields: { got: name },
+  });
 }
 
 /**

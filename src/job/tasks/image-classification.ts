@@ -45,12 +45,9 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
     const { train, validation } = { train: pairOf(/train/i), validation: pairOf(/t10k|test/i) };
     const splits = validation.images === undefined ? { train } : { train, validation };
     return eachSplit(splits, async ({ images, labels }) => {
+      const names = files.map((file) => basename(file)).join(", ");
       if (images === undefined || labels === undefined)
-        throw example(
-          path,
-          "idx files of images and of labels",
-          files.map((file) => basename(file)).join(", "),
-        );
+        throw example(path, "idx files of images and of labels", names);
       return picturesOf(images, await openIdx(images), await openIdx(labels));
     });
   },
@@ -58,10 +55,8 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
   dataset(examples, options) {
     const { config } = options;
     const size = sizeOf(config);
-    const labels = new Labels(
-      examples.train.map(({ label }) => label),
-      { task: "image_classification", config },
-    );
+    const known = examples.train.map(({ label }) => label);
+    const labels = new Labels(known, { task: "image_classification", config });
     const idOf = ({ label }: LabelledPicture) => labels.idOf(label);
     return taskDataset(options, {
       splits: examples,

@@ -1,11 +1,11 @@
 import { dirname, resolve } from "node:path";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { fitPicture, type Picture, readPng, readRecords } from "../../library/data/index.ts";
+import { fitPicture, type Picture, readPng } from "../../library/data/index.ts";
 import { recallAt } from "../../library/metrics/index.ts";
 import type { ModelBatch, ModelOutputs, Replicas, TaskModel } from "../../library/models/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
-import { eachSplit, splitFiles } from "./examples/files.ts";
+import { readExamples } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
@@ -39,16 +39,11 @@ const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
 export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = defineTask({
   task: "image_text",
 
-  read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(jsonl|parquet|tsv)$/), async (file) =>
-      Promise.all(
-        (await readRecords(file)).map(async (record, index) => {
-          const place = `${file}, example ${index + 1}`;
-          const picture = await readPng(resolve(dirname(file), textIn(record, ["image"], place)));
-          return { ...picture, text: textIn(record, ["text"], place) };
-        }),
-      ),
-    ),
+  read: (path) =>
+    readExamples(path, /\.(jsonl|parquet|tsv)$/, async (record, place, file) => {
+      const picture = await readPng(resolve(dirname(file), textIn(record, ["image"], place)));
+      return { ...picture, text: textIn(record, ["text"], place) };
+    }),
 
   dataset(examples, options) {
     const rows = new TextRows(options);
@@ -62,18 +57,10 @@ export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = de
     return taskDataset(options, {
       splits: encoded,
       collate: (batch): DescribedPictures => {
-        const texts = rows.stack(
-          batch.map(({ row }) => row),
-          length,
-        );
-        return {
-          inputIds: texts.inputIds,
-          attentionMask: texts.attentionMask,
-          pixelValues: pixelsOf(
-            batch.map(({ colours }) => colours),
-            size,
-          ),
-        };
+        const texts = batch.map(({ row }) => row);
+        const { inputIds, attentionMask } = rows.stack(texts, length);
+        const colours = batch.map((each) => each.colours);
+        return { inputIds, attentionMask, pixelValues: pixelsOf(colours, size) };
       },
       score: (predicted) => {
         const [texts, pictures] = [numbersOf(predicted, "texts"), numbersOf(predicted, "pictures")];

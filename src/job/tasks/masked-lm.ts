@@ -37,27 +37,19 @@ export const maskedLm: WeighedTask<string, GappedTexts> = defineTask({
       splits,
       texts: { rows, rowOf: (row) => row },
       collate: (batch, { split, position }): GappedTexts => {
-        const gapped = batch.map(({ ids, isText }, index) =>
-          hideTokens(ids, isText, {
+        const vocabSize = Number(config.vocab_size);
+        const gapped = batch.map((row, index) => {
+          const { ids, labels } = hideTokens(row.ids, row.isText, {
             mask,
-            vocabSize: Number(config.vocab_size),
+            vocabSize,
             seed,
             draw: position + index,
-          }),
-        );
-        return {
-          ...rows.stackTo(
-            batch.map((row, index) => ({ ...row, ids: gapped[index]?.ids ?? [] })),
-            split,
-            length,
-          ),
-          labels: rows.padTo(
-            gapped.map(({ labels }) => labels),
-            split,
-            length,
-            IGNORE_INDEX,
-          ),
-        };
+          });
+          return { row: { ...row, ids }, labels };
+        });
+        const answers = gapped.map(({ labels }) => labels);
+        const labels = rows.padTo(answers, split, length, IGNORE_INDEX);
+        return { ...rows.stackTo(gapped, split, length), labels };
       },
       score: (predicted) => ({
         ...scoreNats(predicted),

@@ -1,9 +1,9 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { type JsonRecord, readRecords } from "../../library/data/index.ts";
+import type { JsonRecord } from "../../library/data/index.ts";
 import { answerF1, exactMatch, wordsOf } from "../../library/metrics/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
-import { eachSplit, splitFiles } from "./examples/files.ts";
+import { readExamples } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 import { type TextRow, TextRows, type TextTensors } from "./text-rows.ts";
@@ -37,10 +37,7 @@ const MOST_ANSWER_TOKENS = 30;
 export const questionAnswering: TaskDefinition<Question, Questions> = defineTask({
   task: "question_answering",
 
-  read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(jsonl|parquet)$/), async (file) =>
-      (await readRecords(file)).map((record, index) => fromRecord(record, `${file}, example ${index + 1}`)),
-    ),
+  read: (path) => readExamples(path, /\.(jsonl|parquet)$/, fromRecord),
 
   dataset(examples, options) {
     const rows = new TextRows(options);
@@ -55,17 +52,12 @@ export const questionAnswering: TaskDefinition<Question, Questions> = defineTask
       texts: { rows, rowOf: ({ row }) => row },
       collate: (batch, { split }): Questions => {
         const isCut = batch.map(({ start, last }) => start < 0 || last < 0);
-        const positions = (of: readonly number[]) =>
-          tensor(
-            of.map((place, index) => (isCut[index] ? 0 : place)),
-            { dtype: "int64" },
-          );
+        const positions = (of: readonly number[]) => {
+          const places = of.map((place, index) => (isCut[index] ? 0 : place));
+          return tensor(places, { dtype: "int64" });
+        };
         return {
-          ...rows.stackTo(
-            batch.map(({ row }) => row),
-            split,
-            length,
-          ),
+          ...rows.stackTo(batch, split, length),
           startPositions: positions(batch.map(({ start }) => start)),
           endPositions: positions(batch.map(({ last }) => last)),
         };

@@ -1,11 +1,10 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
-import { readRecords } from "../../library/data/index.ts";
 import { accuracy } from "../../library/metrics/index.ts";
 import { shiftRight } from "../../library/models/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
-import { eachSplit, splitFiles } from "./examples/files.ts";
+import { readExamples } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
@@ -31,13 +30,11 @@ export type TextPairs = Omit<TextTensors, "tokenTypeIds"> & {
 export const seq2seqLm: WeighedTask<TextPair, TextPairs> = defineTask({
   task: "seq2seq_lm",
 
-  read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(jsonl|parquet|tsv)$/), async (file) =>
-      (await readRecords(file)).map((record, index) => ({
-        source: textIn(record, ["source"], `${file}, example ${index + 1}`),
-        target: textIn(record, ["target"], `${file}, example ${index + 1}`),
-      })),
-    ),
+  read: (path) =>
+    readExamples(path, /\.(jsonl|parquet|tsv)$/, (record, place) => ({
+      source: textIn(record, ["source"], place),
+      target: textIn(record, ["target"], place),
+    })),
 
   dataset(examples, options) {
     const rows = new TextRows(options);
@@ -52,21 +49,12 @@ export const seq2seqLm: WeighedTask<TextPair, TextPairs> = defineTask({
       splits: encoded,
       texts: { rows, rowOf: ({ source }) => source },
       collate: (batch, { split }): TextPairs => {
-        const texts = rows.stackTo(
-          batch.map(({ source }) => source),
-          split,
-          options.length ?? longest,
-        );
+        const sources = batch.map(({ source: row }) => ({ row }));
+        const { inputIds, attentionMask } = rows.stackTo(sources, split, options.length ?? longest);
         const targets = batch.map(({ target }) => target);
-        return {
-          inputIds: texts.inputIds,
-          attentionMask: texts.attentionMask,
-          labels: rows.pad(
-            targets.map(({ ids }) => ids),
-            rows.widthOf(targets, split, options.length ?? longestTarget),
-            IGNORE_INDEX,
-          ),
-        };
+        const width = rows.widthOf(targets, split, options.length ?? longestTarget);
+        const ids = targets.map((target) => target.ids);
+        return { inputIds, attentionMask, labels: rows.pad(ids, width, IGNORE_INDEX) };
       },
       countTokens: ({ attentionMask, labels }) => attentionMask.sum().item() + labels.ge(0).sum().item(),
       score: (predicted, asked) => {

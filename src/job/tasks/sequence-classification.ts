@@ -1,9 +1,9 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { type JsonRecord, type Rows, readRecords } from "../../library/data/index.ts";
+import type { JsonRecord, Rows } from "../../library/data/index.ts";
 import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../../library/metrics/index.ts";
 import { defineTask, taskDataset } from "./define-task.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
-import { eachSplit, splitFiles } from "./examples/files.ts";
+import { readExamples } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Examples, Fields, TaskDefinition } from "./task.ts";
@@ -32,10 +32,7 @@ export type LabelledTexts = TextTensors & {
 export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> = defineTask({
   task: "sequence_classification",
 
-  read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(parquet|jsonl|tsv|txt)$/), async (file) =>
-      (await readRecords(file)).map((record, index) => fromRecord(record, `${file}, example ${index + 1}`)),
-    ),
+  read: (path) => readExamples(path, /\.(parquet|jsonl|tsv|txt)$/, fromRecord),
 
   dataset(examples, options) {
     const rows = new TextRows(options);
@@ -50,23 +47,15 @@ export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> 
       splits: encoded,
       fields: areClasses ? labels.fields : { num_labels: 1, id2label: undefined, problem_type: "regression" },
       texts: { rows, rowOf: ({ row }) => row },
-      collate: (batch, { split }): LabelledTexts => ({
-        ...rows.stackTo(
-          batch.map(({ row }) => row),
-          split,
-          length,
-        ),
-        labels: tensor(
-          batch.map(({ label }) => label),
-          { dtype: areClasses ? "int64" : "float32" },
-        ),
-      }),
-      score: (predicted, asked) =>
-        scoresOf(
-          predicted,
-          asked.map(({ label }) => label),
-          areClasses ? labels.names.length : 1,
-        ),
+      collate: (batch, { split }): LabelledTexts => {
+        const given = batch.map(({ label }) => label);
+        const dtype = areClasses ? "int64" : "float32";
+        return { ...rows.stackTo(batch, split, length), labels: tensor(given, { dtype }) };
+      },
+      score: (predicted, asked) => {
+        const right = asked.map(({ label }) => label);
+        return scoresOf(predicted, right, areClasses ? labels.names.length : 1);
+      },
     });
   },
 });

@@ -36,11 +36,8 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = define
     const { config, length } = options;
     const all = Object.values(examples).flat();
     const blank = Number(config.pad_token_id ?? 0);
-    const characters = charactersOf(
-      examples.train.map(({ text }) => text),
-      Number(config.vocab_size),
-      blank,
-    );
+    const texts = examples.train.map(({ text }) => text);
+    const characters = charactersOf(texts, Number(config.vocab_size), blank);
     const idOf = new Map([...characters].map(([id, character]) => [character, id]));
     const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
     const mostLabels = Math.max(...all.map(({ text }) => [...text].length));
@@ -52,10 +49,7 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = define
           const ids = [...text].map((character) => idOf.get(character) ?? blank);
           return [...ids, ...new Array<number>(mostLabels - ids.length).fill(IGNORE_INDEX)];
         });
-        return {
-          ...stackRecordings(batch, most),
-          labels: tensor(labels, { dtype: "int64" }),
-        };
+        return { ...stackRecordings(batch, most), labels: tensor(labels, { dtype: "int64" }) };
       },
       score: (predicted, asked) => {
         const texts = asked.map(({ text }) => text);

@@ -127,7 +127,8 @@ export class TextRows {
   }
 
   /** Calls {@link stack} with the batch's {@link widthOf}; packed samples are concatenated. */
-  stackTo(rows: readonly TextRow[], split: string, length: number): TextTensors {
+  stackTo(samples: readonly { readonly row: TextRow }[], split: string, length: number): TextTensors {
+    const rows = samples.map(({ row }) => row);
     if (!this.#isPacked(split)) return this.stack(rows, this.widthOf(rows, split, length));
     const row = { ids: rows.flatMap(({ ids }) => ids), types: rows.flatMap(({ types }) => types) };
     const bounds = [0];
@@ -159,24 +160,13 @@ export class TextRows {
 
   /** int64 [rows, length], padded at the end. */
   stack(rows: readonly Pick<TextRow, "ids" | "types">[], length: number): TextTensors {
+    const ids = rows.map((row) => row.ids);
+    const present = ids.map((row) => row.map(() => 1));
+    const types = rows.map((row) => row.types);
     return {
-      inputIds: this.pad(
-        rows.map(({ ids }) => ids),
-        length,
-        this.padding,
-      ),
-      attentionMask: this.pad(
-        rows.map(({ ids }) => ids.map(() => 1)),
-        length,
-        0,
-      ),
-      ...(this.#hasTypes && {
-        tokenTypeIds: this.pad(
-          rows.map(({ types }) => types),
-          length,
-          0,
-        ),
-      }),
+      inputIds: this.pad(ids, length, this.padding),
+      attentionMask: this.pad(present, length, 0),
+      ...(this.#hasTypes && { tokenTypeIds: this.pad(types, length, 0) }),
     };
   }
 
@@ -231,14 +221,11 @@ function idOf(tokenizer: Tokenizer, token: string): number {
 }
 
 function refuse(expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "DATA_OPTION",
-    {
-      where: "tasks",
-      expected,
-      got,
-      hint: "give the model's own: a folder with tokenizer.json, or with vocab.txt",
-    },
-    { fields: { got } },
-  );
+  return new TroupeError("DATA_OPTION", {
+    where: "tasks",
+    expected,
+    got,
+    hint: "give the model's own: a folder with tokenizer.json, or with vocab.txt",
+    fields: { got },
+  });
 }

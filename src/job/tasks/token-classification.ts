@@ -37,19 +37,13 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = define
 
   dataset(examples, options) {
     const rows = new TextRows(options);
-    const labels = new Labels(
-      examples.train.flatMap(({ tags }) => tags),
-      { task: "token_classification", config: options.config, areNumbersKnown: true },
-    );
+    const { config } = options;
+    const known = examples.train.flatMap(({ tags }) => tags);
+    const labels = new Labels(known, { task: "token_classification", config, areNumbersKnown: true });
     const encoded = mapExamples(examples, ({ words, tags }) => {
       const row = rows.joinWords(words);
-      return {
-        row,
-        labels: labelsOf(
-          row,
-          tags.map((tag) => labels.idOf(tag)),
-        ),
-      };
+      const ids = tags.map((tag) => labels.idOf(tag));
+      return { row, labels: labelsOf(row, ids) };
     });
     const all = Object.values(encoded).flat();
     const length = options.length ?? rows.longest(all.map(({ row }) => row));
@@ -58,12 +52,9 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = define
       fields: labels.fields,
       texts: { rows, rowOf: ({ row }) => row },
       collate: (batch, { split }): TaggedTexts => {
-        const ofBatch = batch.map(({ row }) => row);
         const answers = batch.map((each) => each.labels);
-        return {
-          ...rows.stackTo(ofBatch, split, length),
-          labels: rows.padTo(answers, split, length, IGNORE_INDEX),
-        };
+        const padded = rows.padTo(answers, split, length, IGNORE_INDEX);
+        return { ...rows.stackTo(batch, split, length), labels: padded };
       },
       score: (predicted, asked) => {
         const guesses = numbersOf(predicted, "guesses");
@@ -74,17 +65,13 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = define
             right: places.map((place) => each.labels[place] as number),
           };
         });
-        const [guessed, right] = [pairs.flatMap((each) => each.guessed), pairs.flatMap((each) => each.right)];
+        const [guessed, right] = [pairs.map((each) => each.guessed), pairs.map((each) => each.right)];
         const named = (ids: readonly number[]) => ids.map((id) => labels.names[id] ?? "O");
+        const haveEntities = labels.names.some((name) => name.startsWith("B-"));
         return {
-          accuracy: accuracy(guessed, right),
-          f1: f1Score(guessed, right, { kind: "macro" }),
-          ...(labels.names.some((name) => name.startsWith("B-")) && {
-            entityF1: entityF1(
-              pairs.map((each) => named(each.guessed)),
-              pairs.map((each) => named(each.right)),
-            ),
-          }),
+          accuracy: accuracy(guessed.flat(), right.flat()),
+          f1: f1Score(guessed.flat(), right.flat(), { kind: "macro" }),
+          ...(haveEntities && { entityF1: entityF1(guessed.map(named), right.map(named)) }),
         };
       },
     });

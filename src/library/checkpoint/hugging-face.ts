@@ -158,16 +158,13 @@ export class HuggingFaceFolder {
   #file(name: string): TensorFile {
     const file = this.#fileOf.get(name);
     if (file !== undefined) return file;
-    throw new TroupeError(
-      "SAFETENSORS_TENSOR",
-      {
-        where: "hugging face",
-        expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
-        got: `${this.#fileOf.size} others`,
-        hint: `${this.names.slice(0, 3).join(", ")}, ...`,
-      },
-      { fields: { path: this.path, tensor: name } },
-    );
+    throw new TroupeError("SAFETENSORS_TENSOR", {
+      where: "hugging face",
+      expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
+      got: `${this.#fileOf.size} others`,
+      hint: `${this.names.slice(0, 3).join(", ")}, ...`,
+      fields: { path: this.path, tensor: name },
+    });
   }
 }
 
@@ -358,17 +355,15 @@ function whichStepWasMeant(folder: string): string | undefined {
 }
 
 function contradiction(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "HUGGING_FACE_FOLDER",
-    {
-      where: "hugging face",
-      expected: `${expected} at ${path}`,
-      got,
-      hint:
-        whichPathWasMeant(path) ??
-        whichStepWasMeant(dirname(path)) ??
-        "give a folder with config.json and model.safetensors, or with model.safetensors.index.json and the files it names",
-    },
-    { fields: { path }, cause },
-  );
+  return new TroupeError("HUGGING_FACE_FOLDER", {
+    where: "hugging face",
+    expected: `${expected} at ${path}`,
+    got,
+    hint:
+      whichPathWasMeant(path) ??
+      whichStepWasMeant(dirname(path)) ??
+      "give a folder with config.json and model.safetensors, or with model.safetensors.index.json and the files it names",
+    fields: { path },
+    cause,
+  });
 }

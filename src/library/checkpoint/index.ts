@@ -33,19 +33,8 @@ export { Checkpoint } from "./reading/checkpoint.ts";
 export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";
 export { isStateName, nameState, type StateName } from "./reading/named-states.ts";
 export { noCheckpoint } from "./reading/no-checkpoint.ts";
-export {
-  newestFirst,
-  type OpenCheckpointOptions,
-  openCheckpoint,
-  placeOf,
-} from "./reading/open-checkpoint.ts";
-export {
-  type Relay,
-  type RelayedBytes,
-  RelayedFolder,
-  type RelayedRead,
-  readForOthers,
-} from "./reading/relayed-folder.ts";
+export * from "./reading/open-checkpoint.ts";
+export * from "./reading/relayed-folder.ts";
 export {
   type OwnerRecord,
   ownerOf,

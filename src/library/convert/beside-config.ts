@@ -24,7 +24,7 @@ function textOf(where: string, path: string, maxBytes: number): Promise<string> 
 }
 
 function unusable(where: string, path: string, expected: string, got: string): TroupeError {
-  return new TroupeError("CONVERT", { where, expected: `${expected} at ${path}`, got }, { fields: { path } });
+  return new TroupeError("CONVERT", { where, expected: `${expected} at ${path}`, got, fields: { path } });
 }
 
 /**
@@ -38,14 +38,11 @@ export async function findConfig(where: string, folders: readonly string[]): Pro
     if (existsSync(path)) return readConfigFile(path, where);
   }
   const [path = ""] = folders;
-  throw new TroupeError(
-    "CONVERT",
-    {
-      where,
-      expected: `the model's Hugging Face config.json in ${path}`,
-      got: "none",
-      hint: "its checkpoints keep none: put it there or give --config",
-    },
-    { fields: { path } },
-  );
+  throw new TroupeError("CONVERT", {
+    where,
+    expected: `the model's Hugging Face config.json in ${path}`,
+    got: "none",
+    hint: "its checkpoints keep none: put it there or give --config",
+    fields: { path },
+  });
 }

@@ -72,16 +72,13 @@ function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: C
       : []),
   ];
   if (unused.length === 0) return;
-  throw new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: `no more than ${path} needs`,
-      got: unused.join(" and "),
-      hint: "leave it out",
-    },
-    { fields: { path } },
-  );
+  throw new TroupeError("CONVERT", {
+    where: "convert",
+    expected: `no more than ${path} needs`,
+    got: unused.join(" and "),
+    hint: "leave it out",
+    fields: { path },
+  });
 }
 
 async function write(path: string, source: ConvertSource, options: ConvertOptions): Promise<void> {
@@ -156,32 +153,24 @@ function asSource([name, tensor]: [string, LazyTensor]): TensorSource {
 }
 
 function taken(path: string): TroupeError {
-  return new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: `nothing at ${path}`,
-      got: "something",
-      hint: "choose another place; nothing is overwritten",
-    },
-    {
-      fields: { path },
-    },
-  );
+  return new TroupeError("CONVERT", {
+    where: "convert",
+    expected: `nothing at ${path}`,
+    got: "something",
+    hint: "choose another place; nothing is overwritten",
+    fields: { path },
+  });
 }
 
 function withoutConfig({ kind, path }: ConvertSource): TroupeError {
   const isOwn = kind === "troupe";
-  return new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
-      got: isOwn ? "an empty one, for its class has no configJson" : "none",
-      hint: isOwn
-        ? "--to safetensors writes its tensors, --config gives it one"
-        : "give the model's with --config",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("CONVERT", {
+    where: "convert",
+    expected: `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
+    got: isOwn ? "an empty one, for its class has no configJson" : "none",
+    hint: isOwn
+      ? "--to safetensors writes its tensors, --config gives it one"
+      : "give the model's with --config",
+    fields: { path },
+  });
 }

@@ -26,16 +26,13 @@ export async function formOf<Program extends keyof FamilyFormats>(
   if (load !== undefined) return (await load()).default;
   const types = familiesWith(program).map(({ modelType }) => modelType);
   const got = config.model_type;
-  throw new TroupeError(
-    "MODEL_CONFIG",
-    {
-      where,
-      expected: `model_type to be one of ${types.join(", ")}`,
-      got: JSON.stringify(got) ?? "none",
-      hint: "give the model's Hugging Face config.json",
-    },
-    { fields: { field: "model_type", got } },
-  );
+  throw new TroupeError("MODEL_CONFIG", {
+    where,
+    expected: `model_type to be one of ${types.join(", ")}`,
+    got: JSON.stringify(got) ?? "none",
+    hint: "give the model's Hugging Face config.json",
+    fields: { field: "model_type", got },
+  });
 }
 
 /** The first of a config.json's architectures; empty if there are none. */

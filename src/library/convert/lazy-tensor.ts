@@ -36,16 +36,13 @@ export function joined(parts: readonly LazyTensor[], dim: 0 | 1, where: string):
   for (const { dtype, shape } of parts) {
     if (dtype === first.dtype && shape.length > dim && others(shape) === others(first.shape)) continue;
     const facts = `${first.dtype}[${first.shape}] and ${dtype}[${shape}]`;
-    throw new TroupeError(
-      "CONVERT",
-      {
-        where: "convert",
-        expected: `parts of ${where} that fit side by side along dim ${dim}`,
-        got: facts,
-        hint: "are they of one checkpoint?",
-      },
-      { fields: { where, dim } },
-    );
+    throw new TroupeError("CONVERT", {
+      where: "convert",
+      expected: `parts of ${where} that fit side by side along dim ${dim}`,
+      got: facts,
+      hint: "are they of one checkpoint?",
+      fields: { where, dim },
+    });
   }
   const sizes = parts.map(({ shape }) => shape[dim] ?? 0);
   const shape = first.shape.with(

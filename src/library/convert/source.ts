@@ -131,14 +131,11 @@ function modelIn(file: SafetensorsFile | TorchFile): Map<string, LazyTensor> {
 }
 
 function unknownSource(path: string, got: string): TroupeError {
-  return new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: `a checkpoint, a Hugging Face folder, one of Megatron-LM, GPT-NeoX or ModelCenter, or a file of safetensors or torch.save at ${path}`,
-      got,
-      hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("CONVERT", {
+    where: "convert",
+    expected: `a checkpoint, a Hugging Face folder, one of Megatron-LM, GPT-NeoX or ModelCenter, or a file of safetensors or torch.save at ${path}`,
+    got,
+    hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
+    fields: { path },
+  });
 }

@@ -138,11 +138,5 @@ function isPlain(value: object): boolean {
 }
 
 function batchError(expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "DATA_BATCH",
-    { where: "data", expected, got },
-    {
-      fields: { got },
-    },
-  );
+  return new TroupeError("DATA_BATCH", { where: "data", expected, got, fields: { got } });
 }

@@ -84,14 +84,16 @@ const isRecord = (value: unknown): value is object =>
 function invalid(got: string): TroupeError {
   const expected =
     "data(…) to give { facts: { source, … }, splits: { train: { numSamples }, … }, batch(split, position, numSamples) }";
-  return new TroupeError("DATA_INVALID", { where: "data", expected, got }, { fields: { got } });
+  return new TroupeError("DATA_INVALID", { where: "data", expected, got, fields: { got } });
 }
 
 function answered(of: string, expected: string, value: unknown, hint?: string): TroupeError {
   const got = describeValue(value);
-  return new TroupeError(
-    "DATA_INVALID",
-    { where: "data", expected: `${of} to give ${expected}`, got, ...(hint === undefined ? {} : { hint }) },
-    { fields: { got } },
-  );
+  return new TroupeError("DATA_INVALID", {
+    where: "data",
+    expected: `${of} to give ${expected}`,
+    got,
+    ...(hint === undefined ? {} : { hint }),
+    fields: { got },
+  });
 }

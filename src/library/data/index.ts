@@ -33,21 +33,8 @@ export {
   noteFile,
 } from "./noted-files.ts";
 export { fitPicture, type PictureSize, type ResizeFilter, resizePixels } from "./resize.ts";
-export {
-  type BatchPlace,
-  type Collate,
-  type LengthBuckets,
-  type SampleDatasetOptions,
-  type Samples,
-  sampleDataset,
-} from "./sample-dataset.ts";
-export {
-  batchSizeAt,
-  microBatchesAt,
-  type SamplerState,
-  samplesBefore,
-  skipSamples,
-} from "./sampler-state.ts";
+export * from "./sample-dataset.ts";
+export * from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export { checkVocabulary, prepareText, type TextOptions, type TokenizerChoice } from "./text/prepare-text.ts";
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text/text-dataset.ts";

@@ -63,16 +63,13 @@ export function refuseChanged(path: string): void {
  * @returns `DATA_CHANGED`
  */
 export function dataChanged(what: string, got: string, where = "data"): TroupeError {
-  return new TroupeError(
-    "DATA_CHANGED",
-    {
-      where,
-      expected: `${what} to stay as it was when the run began`,
-      got,
-      hint: "put it back and resume from the newest checkpoint, or start another run with the new data",
-    },
-    { fields: { path: what } },
-  );
+  return new TroupeError("DATA_CHANGED", {
+    where,
+    expected: `${what} to stay as it was when the run began`,
+    got,
+    hint: "put it back and resume from the newest checkpoint, or start another run with the new data",
+    fields: { path: what },
+  });
 }
 
 function markOf(path: string): string {

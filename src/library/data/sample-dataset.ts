@@ -110,11 +110,12 @@ function readSample<T>(samples: Samples<T>, split: string, index: number): Await
   const check = (sample: T | undefined): T => {
     if (sample !== undefined) return sample;
     const got = "undefined";
-    throw new TroupeError(
-      "DATA_BATCH",
-      { where: "data", expected: `${call} to return a sample`, got },
-      { fields: { index } },
-    );
+    throw new TroupeError("DATA_BATCH", {
+      where: "data",
+      expected: `${call} to return a sample`,
+      got,
+      fields: { index },
+    });
   };
   try {
     const sample = samples.at(index);
@@ -170,29 +171,28 @@ function checkOptions<T, B extends Batch, F extends DatasetFacts>({
 }: SampleDatasetOptions<T, B, F>): void {
   for (const [name, { length }] of Object.entries(splits)) {
     if (Number.isSafeInteger(length) && length > 0) continue;
-    throw new TroupeError(
-      "DATA_EMPTY",
-      { where: "data", expected: `samples in split ${name} of ${facts.source}`, got: `${length}` },
-      {
-        fields: { split: name, length },
-      },
-    );
+    throw new TroupeError("DATA_EMPTY", {
+      where: "data",
+      expected: `samples in split ${name} of ${facts.source}`,
+      got: `${length}`,
+      fields: { split: name, length },
+    });
   }
   const { window = 1 } = buckets ?? {};
   if (!(Number.isSafeInteger(window) && window >= 1))
-    throw new TroupeError(
-      "DATA_OPTION",
-      { where: "data", expected: "a window of at least 1 sample", got: `${window}` },
-      { fields: { window } },
-    );
+    throw new TroupeError("DATA_OPTION", {
+      where: "data",
+      expected: "a window of at least 1 sample",
+      got: `${window}`,
+      fields: { window },
+    });
   if (Number.isSafeInteger(seed)) return;
-  throw new TroupeError(
-    "DATA_OPTION",
-    { where: "data", expected: "seed to be a whole number", got: `${seed}` },
-    {
-      fields: { seed },
-    },
-  );
+  throw new TroupeError("DATA_OPTION", {
+    where: "data",
+    expected: "seed to be a whole number",
+    got: `${seed}`,
+    fields: { seed },
+  });
 }
 
 function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {

@@ -102,5 +102,5 @@ function kindOf(value: unknown): string {
 }
 
 function batchError(expected: string, got: string): TroupeError {
-  return new TroupeError("DATA_BATCH", { where: "data", expected, got }, { fields: { got } });
+  return new TroupeError("DATA_BATCH", { where: "data", expected, got, fields: { got } });
 }

@@ -1,12 +1,4 @@
-import {
-  type ActivationName,
-  activations,
-  Linear,
-  Module,
-  planTest,
-  type TensorPlan,
-  zeros,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { type Delta, deltaOption, deltaTarget } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
@@ -24,7 +16,7 @@ export interface AdapterOptions {
   /** Bottleneck width. Default: 24. */
   readonly width?: number;
   /** Activation in the bottleneck. Default: gelu_new. */
-  readonly activation?: ActivationName;
+  readonly activation?: nn.ActivationName;
   /** The model's own modules to train and save as well. Default: the new head of the model's task. */
   readonly modulesToSave?: readonly string[] | undefined;
   /** A folder with initial values. */
@@ -32,20 +24,20 @@ export interface AdapterOptions {
 }
 
 /** y + up(activation(down(y))): a bottleneck that starts as the identity. */
-class Bottleneck extends Module {
-  readonly down_proj: Linear;
-  readonly up_proj: Linear;
-  readonly activation: ActivationName;
+class Bottleneck extends nn.Module {
+  readonly down_proj: nn.Linear;
+  readonly up_proj: nn.Linear;
+  readonly activation: nn.ActivationName;
 
-  constructor(numFeatures: number, width: number, activation: ActivationName) {
+  constructor(numFeatures: number, width: number, activation: nn.ActivationName) {
     super();
-    this.down_proj = new Linear(numFeatures, width);
-    this.up_proj = new Linear(width, numFeatures, { init: zeros, biasInit: zeros });
+    this.down_proj = new nn.Linear(numFeatures, width);
+    this.up_proj = new nn.Linear(width, numFeatures, { init: nn.zeros, biasInit: nn.zeros });
     this.activation = activation;
   }
 
   override forward(y: Tensor): Tensor {
-    return y.add(this.up_proj.forward(activations[this.activation](this.down_proj.forward(y))));
+    return y.add(this.up_proj.forward(nn.activations[this.activation](this.down_proj.forward(y))));
   }
 }
 
@@ -59,10 +51,10 @@ export function adapter(options: AdapterOptions = {}): Delta {
   const { kind = "houlsby", width = 24, activation = "gelu_new", folder } = options;
   if (!Number.isSafeInteger(width) || width < 1) throw deltaOption("width", "a whole number ≥ 1", width);
   if (kind !== "houlsby" && kind !== "pfeiffer") throw deltaOption("kind", "houlsby or pfeiffer", kind);
-  if (!Object.hasOwn(activations, activation))
+  if (!Object.hasOwn(nn.activations, activation))
     throw deltaOption("activation", "one of this library", activation);
-  const targetOf = (model: Module) => options.target ?? halfEnds(model, kind);
-  const savedOf = (model: Module) => options.modulesToSave ?? headsOf(model);
+  const targetOf = (model: nn.Module) => options.target ?? halfEnds(model, kind);
+  const savedOf = (model: nn.Module) => options.modulesToSave ?? headsOf(model);
   return {
     peftType: "BOTTLENECK",
     folder,
@@ -94,10 +86,10 @@ export function adapter(options: AdapterOptions = {}): Delta {
 }
 
 /** Names of the last maps of attention and feed-forward blocks: those that a tensor plan splits by inputs. */
-function halfEnds(model: Module, kind: "houlsby" | "pfeiffer"): readonly string[] {
-  const { tensorPlan = {} } = model as { readonly tensorPlan?: TensorPlan };
+function halfEnds(model: nn.Module, kind: "houlsby" | "pfeiffer"): readonly string[] {
+  const { tensorPlan = {} } = model as { readonly tensorPlan?: nn.TensorPlan };
   const rows = Object.entries(tensorPlan).flatMap(([pattern, rule]) =>
-    rule.kind === "row" ? planTest(pattern) : [],
+    rule.kind === "row" ? nn.planTest(pattern) : [],
   );
   const names = [...model.namedModules().keys()].filter((name) => rows.some((test) => test(name)));
   const meant = kind === "houlsby" ? names : names.filter((name) => !/attn|attention/i.test(name));

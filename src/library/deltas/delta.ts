@@ -92,9 +92,10 @@ export function deltaTarget(expected: string, got: string, hint?: string): Troup
 
 /** The error for an option of a delta that is out of range. */
 export function deltaOption(option: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "DELTA_OPTION",
-    { where: "delta", expected: `${option} to be ${expected}`, got: `${got}` },
-    { fields: { option, got } },
-  );
+  return new TroupeError("DELTA_OPTION", {
+    where: "delta",
+    expected: `${option} to be ${expected}`,
+    got: `${got}`,
+    fields: { option, got },
+  });
 }

@@ -4,13 +4,7 @@ export { applyDelta, type Delta, type DeltaJson, deltaOf, hasBase, tunedState } 
 export { type Ia3Options, ia3 } from "./ia3.ts";
 export { type LoraOptions, lora } from "./lora.ts";
 export { mergeDelta } from "./merge.ts";
-export {
-  adapterConfig,
-  deltaFrom,
-  loadDelta,
-  matchDelta,
-  saveDelta,
-} from "./peft-folder.ts";
+export * from "./peft-folder.ts";
 export { ownName, peftName } from "./peft-names.ts";
 export { type PrefixOptions, prefix } from "./prefix.ts";
 export type { PromptEncoderOptions } from "./prompt-encoder.ts";

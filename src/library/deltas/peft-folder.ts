@@ -275,9 +275,11 @@ function readConfig(path: string): JsonObject {
 }
 
 function deltaFolder(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "DELTA_FOLDER",
-    { where: "delta", expected: `${expected} in ${path}`, got },
-    { fields: { path }, cause },
-  );
+  return new TroupeError("DELTA_FOLDER", {
+    where: "delta",
+    expected: `${expected} in ${path}`,
+    got,
+    fields: { path },
+    cause,
+  });
 }

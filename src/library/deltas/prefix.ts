@@ -1,23 +1,11 @@
-import {
-  activations,
-  behindPrefix,
-  Embedding,
-  Linear,
-  Module,
-  normal,
-  Parameter,
-  PrefixHeads,
-  type PrefixTable,
-  Sequential,
-  setPrefix,
-  wrapForward,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import { ops, Tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import type { PrefixedAttention, PrefixedStack } from "../models/index.ts";
 import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
 import { amongFamilies, peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";
+import { Prompt } from "./soft-prompt.ts";
 
 /** Options of {@link prefix} tuning. */
 export interface PrefixOptions {
@@ -35,29 +23,18 @@ export interface PrefixOptions {
 }
 
 /** Trained keys and values of the virtual tokens in every layer. */
-class PlainTable extends Module implements PrefixTable {
-  readonly prompt_embeddings: Parameter;
-
-  constructor(numTokens: number, width: number) {
-    super();
-    this.prompt_embeddings = new Parameter([numTokens, width], normal(0, 1));
-  }
-
-  override forward(): Tensor {
-    return this.prompt_embeddings.tensor;
-  }
-
+class PlainTable extends Prompt implements nn.PrefixTable {
   part(layerIndex: number, width: number): Tensor {
     return this.prompt_embeddings.tensor.narrow(1, layerIndex * width, width);
   }
 }
 
 /** Keys and values computed from a narrower table; its parts have peft's names. */
-class ProjectedTable extends Module implements PrefixTable {
-  readonly embedding: Embedding;
-  readonly transform: Sequential;
-  readonly #inner: Linear;
-  readonly #outer: Linear;
+class ProjectedTable extends nn.Module implements nn.PrefixTable {
+  readonly embedding: nn.Embedding;
+  readonly transform: nn.Sequential;
+  readonly #inner: nn.Linear;
+  readonly #outer: nn.Linear;
 
   constructor(
     numTokens: number,
@@ -65,10 +42,10 @@ class ProjectedTable extends Module implements PrefixTable {
     layers: { readonly inner: number; readonly outputs: number },
   ) {
     super();
-    this.embedding = new Embedding(numTokens, width);
-    this.#inner = new Linear(width, layers.inner);
-    this.#outer = new Linear(layers.inner, layers.outputs);
-    this.transform = new Sequential(this.#inner, activations.tanh, this.#outer);
+    this.embedding = new nn.Embedding(numTokens, width);
+    this.#inner = new nn.Linear(width, layers.inner);
+    this.#outer = new nn.Linear(layers.inner, layers.outputs);
+    this.transform = new nn.Sequential(this.#inner, nn.activations.tanh, this.#outer);
   }
 
   override forward(): Tensor {
@@ -78,7 +55,7 @@ class ProjectedTable extends Module implements PrefixTable {
   /** Computes the outputs of one layer only: other layers may be recomputed at other times or be on other stages. */
   part(layerIndex: number, width: number): Tensor {
     const inner = this.#inner.forward(this.embedding.weight.tensor).tanh(); // [n, inner]
-    const [weight, bias] = [this.#outer.weight, this.#outer.bias as Parameter].map(({ tensor }) =>
+    const [weight, bias] = [this.#outer.weight, this.#outer.bias as nn.Parameter].map(({ tensor }) =>
       tensor.narrow(0, layerIndex * width, width),
     );
     return ops.linear(inner, weight as Tensor, bias);
@@ -113,14 +90,14 @@ export function prefix({ numTokens = 8, projection = null, numLayers, folder }: 
           : new ProjectedTable(numTokens, width, { inner: projection, outputs });
       Object.assign(model, { prompt }); // modules are named by their property
       for (const [index, { attention, map }] of found.attentions.entries()) {
-        map.prefix = new PrefixHeads(prompt, layers[index % layers.length] as number, numHeads, headWidth);
-        setPrefix(attention, map.prefix);
+        map.prefix = new nn.PrefixHeads(prompt, layers[index % layers.length] as number, numHeads, headWidth);
+        nn.setPrefix(attention, map.prefix);
       }
-      wrapForward(found.stack, (forward, inputs) => {
+      nn.wrapForward(found.stack, (forward, inputs) => {
         checkLength(model, found, inputs[0], numTokens);
-        return behindPrefix(numTokens, () => forward(...inputs)) as never;
+        return nn.behindPrefix(numTokens, () => forward(...inputs)) as never;
       });
-      wrapForward(
+      nn.wrapForward(
         model,
         (forward, inputs) =>
           (forward as Forward)(
@@ -130,7 +107,7 @@ export function prefix({ numTokens = 8, projection = null, numLayers, folder }: 
     },
     trains: () => false,
     entryOf: promptEntry,
-    ...(projection !== null && { encoder: (model: Module) => (model as unknown as Prefixed).prompt }),
+    ...(projection !== null && { encoder: (model: nn.Module) => (model as unknown as Prefixed).prompt }),
     configJson: (model) => {
       const { numHeads, headWidth, layers } = shapeOf(stackOf(model), model, numLayers);
       return {
@@ -161,7 +138,7 @@ function seen(given: unknown, maskName: string, numTokens: number): unknown {
 
 /** @param first - token ids or words, [B, T] or [B, T, D], alone or in a batch */
 function checkLength(
-  model: Module,
+  model: nn.Module,
   { maxPositions }: PrefixedStack,
   first: unknown,
   numTokens: number,
@@ -169,19 +146,16 @@ function checkLength(
   const ids = first instanceof Tensor ? first : (first as { readonly inputIds?: Tensor }).inputIds;
   const length = ids?.shape[1] ?? 0;
   if (numTokens + length <= maxPositions) return;
-  throw new TroupeError(
-    "MODEL_INPUT",
-    {
-      where: model.constructor.name,
-      expected: `at most ${maxPositions - numTokens} positions after a prefix of ${numTokens}`,
-      got: `${length}`,
-    },
-    { fields: { length, numTokens, maxPositions } },
-  );
+  throw new TroupeError("MODEL_INPUT", {
+    where: model.constructor.name,
+    expected: `at most ${maxPositions - numTokens} positions after a prefix of ${numTokens}`,
+    got: `${length}`,
+    fields: { length, numTokens, maxPositions },
+  });
 }
 
 /** @throws {TroupeError} `DELTA_TARGET` for a model whose attentions do not support a prefix */
-function stackOf(model: Module): PrefixedStack {
+function stackOf(model: nn.Module): PrefixedStack {
   const found = amongFamilies((deltas) => deltas.prefix?.(model));
   if (found !== undefined) return found;
   throw deltaTarget(
@@ -194,7 +168,7 @@ function stackOf(model: Module): PrefixedStack {
 /** The number of heads with keys, and the index of each layer's part of the table. */
 function shapeOf(
   { attentions, stack }: PrefixedStack,
-  model: Module,
+  model: nn.Module,
   numLayers = attentions.length,
 ): { readonly numHeads: number; readonly headWidth: number; readonly layers: readonly number[] } {
   const { map, parts, attention } = attentions[0] as PrefixedAttention;

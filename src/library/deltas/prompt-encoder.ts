@@ -1,13 +1,4 @@
-import {
-  activations,
-  Dropout,
-  Embedding,
-  Linear,
-  Module,
-  Parameter,
-  Sequential,
-  uniform,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../compute/tensor/index.ts";
 import { deltaOption, type VectorEncoder } from "./delta.ts";
 
@@ -42,19 +33,19 @@ export function promptEncoder(
     : new ReadPrompt(numTokens, numFeatures, { width, numLayers, dropout });
 }
 
-class LayeredPrompt extends Module {
-  readonly embedding: Embedding;
-  readonly mlp_head: Sequential;
+class LayeredPrompt extends nn.Module {
+  readonly embedding: nn.Embedding;
+  readonly mlp_head: nn.Sequential;
 
   constructor(numTokens: number, numFeatures: number, width: number) {
     super();
-    this.embedding = new Embedding(numTokens, numFeatures);
-    this.mlp_head = new Sequential(
-      new Linear(numFeatures, width),
-      activations.relu,
-      new Linear(width, width),
-      activations.relu,
-      new Linear(width, numFeatures),
+    this.embedding = new nn.Embedding(numTokens, numFeatures);
+    this.mlp_head = new nn.Sequential(
+      new nn.Linear(numFeatures, width),
+      nn.activations.relu,
+      new nn.Linear(width, width),
+      nn.activations.relu,
+      new nn.Linear(width, numFeatures),
     );
   }
 
@@ -63,10 +54,10 @@ class LayeredPrompt extends Module {
   }
 }
 
-class ReadPrompt extends Module {
-  readonly embedding: Embedding;
+class ReadPrompt extends nn.Module {
+  readonly embedding: nn.Embedding;
   readonly lstm_head: Lstm;
-  readonly mlp_head: Sequential;
+  readonly mlp_head: nn.Sequential;
 
   constructor(
     numTokens: number,
@@ -75,12 +66,12 @@ class ReadPrompt extends Module {
   ) {
     super();
     const { width } = shape;
-    this.embedding = new Embedding(numTokens, numFeatures);
+    this.embedding = new nn.Embedding(numTokens, numFeatures);
     this.lstm_head = new Lstm(numFeatures, shape);
-    this.mlp_head = new Sequential(
-      new Linear(2 * width, 2 * width),
-      activations.relu,
-      new Linear(2 * width, numFeatures),
+    this.mlp_head = new nn.Sequential(
+      new nn.Linear(2 * width, 2 * width),
+      nn.activations.relu,
+      new nn.Linear(2 * width, numFeatures),
     );
   }
 
@@ -93,8 +84,8 @@ class ReadPrompt extends Module {
  * Layers of two LSTMs each, one of which reads the row backwards, with torch's names. Word by word: prompts are short.
  * @see Hochreiter and Schmidhuber 1997
  */
-class Lstm extends Module {
-  readonly dropout: Dropout;
+class Lstm extends nn.Module {
+  readonly dropout: nn.Dropout;
   readonly #width: number;
   readonly #numLayers: number;
 
@@ -107,11 +98,11 @@ class Lstm extends Module {
     }: { readonly width: number; readonly numLayers: number; readonly dropout: number },
   ) {
     super();
-    this.dropout = new Dropout(dropout);
+    this.dropout = new nn.Dropout(dropout);
     this.#width = width;
     this.#numLayers = numLayers;
     const bound = 1 / Math.sqrt(width);
-    const drawn = (...shape: number[]) => new Parameter(shape, uniform(-bound, bound));
+    const drawn = (...shape: number[]) => new nn.Parameter(shape, nn.uniform(-bound, bound));
     for (let layer = 0; layer < numLayers; layer++) {
       for (const place of [`l${layer}`, `l${layer}_reverse`]) {
         Object.assign(this, {
@@ -137,8 +128,8 @@ class Lstm extends Module {
 
   /** [n, in] → [n, width], from first to last. */
   #read(row: Tensor, place: string): Tensor {
-    const own = this as unknown as Readonly<Record<string, Parameter>>;
-    const of = (name: string) => (own[`${name}_${place}`] as Parameter).tensor;
+    const own = this as unknown as Readonly<Record<string, nn.Parameter>>;
+    const of = (name: string) => (own[`${name}_${place}`] as nn.Parameter).tensor;
     const given = ops.linear(row, of("weight_ih"), of("bias_ih")); // [n, 4 · width]
     const states: Tensor[] = [];
     let state = ops.zeros([1, this.#width], given.dtype);

@@ -1,12 +1,4 @@
-import {
-  Embedding,
-  IGNORE_INDEX,
-  isWriting,
-  Module,
-  normal,
-  Parameter,
-  wrapForward,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import { ops, Tensor } from "../../compute/tensor/index.ts";
 import { ownValue } from "../../errors/untrusted/index.ts";
 import type { Reader } from "../models/index.ts";
@@ -31,12 +23,12 @@ export interface SoftPromptOptions {
 }
 
 /** Trained vectors. */
-class Prompt extends Module {
-  readonly prompt_embeddings: Parameter;
+export class Prompt extends nn.Module {
+  readonly prompt_embeddings: nn.Parameter;
 
   constructor(numTokens: number, width: number) {
     super();
-    this.prompt_embeddings = new Parameter([numTokens, width], normal(0, 1));
+    this.prompt_embeddings = new nn.Parameter([numTokens, width], nn.normal(0, 1));
   }
 
   override forward(): Tensor {
@@ -45,7 +37,7 @@ class Prompt extends Module {
 }
 
 /** Replaces the embeddings of the first positions by the vectors of the virtual tokens. */
-class InFront extends Module {
+class InFront extends nn.Module {
   readonly #prompt: VectorEncoder;
 
   /** @param prompt - a child of another module */
@@ -78,9 +70,9 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
   const { numTokens = 8, encoder = null, folder } = options;
   if (!Number.isSafeInteger(numTokens) || numTokens < 1)
     throw deltaOption("numTokens", "a whole number ≥ 1", numTokens);
-  const savedOf = (model: Module) => options.modulesToSave ?? headsOf(model);
-  const prompts = new WeakMap<Module, VectorEncoder>();
-  const made = (model: Module, numRows: number, width: number) => {
+  const savedOf = (model: nn.Module) => options.modulesToSave ?? headsOf(model);
+  const prompts = new WeakMap<nn.Module, VectorEncoder>();
+  const made = (model: nn.Module, numRows: number, width: number) => {
     const prompt = encoder === null ? new Prompt(numRows, width) : promptEncoder(numRows, width, encoder);
     prompts.set(model, prompt.train(model.training));
     return prompt;
@@ -95,12 +87,12 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
         // peft has as many again for the decoder, which it never reads.
         const prompt = made(model, 2 * numTokens, reader.width);
         Object.assign(model, { prompt }); // modules are named by their property
-        wrapForward(reader.stack, (forward, inputs) => {
+        nn.wrapForward(reader.stack, (forward, inputs) => {
           const [words, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
           const vectors = prompt.forward().narrow(0, 0, numTokens);
           return (forward as Forward)(joined(vectors, words), ...rest) as never;
         });
-        wrapForward(
+        nn.wrapForward(
           model,
           (forward, inputs) =>
             (forward as Forward)(
@@ -113,9 +105,9 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
       const prompt = made(model, numTokens, widthOf(model, options));
       Object.assign(embedding, { prompt });
       embedding.behind = new InFront(prompt);
-      wrapForward(model, (forward, inputs) => {
+      nn.wrapForward(model, (forward, inputs) => {
         // The cache counts tokens, which virtual ones are not.
-        if (isWriting())
+        if (nn.isWriting())
           throw deltaTarget(
             "a model that can generate",
             `a ${model.constructor.name} with a soft prompt`,
@@ -127,7 +119,7 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
     trains: (name, model) => liesIn(name, savedOf(model)),
     // In peft, only models with low-rank maps are nested one level deeper.
     entryOf: (name) => (/(?:^|\.)prompt\./.test(name) ? promptEntry(name) : `base_model.${name}`),
-    ...(encoder !== null && { encoder: (model: Module) => prompts.get(model) as VectorEncoder }),
+    ...(encoder !== null && { encoder: (model: nn.Module) => prompts.get(model) as VectorEncoder }),
     configJson: (model) => ({
       peft_type: encoder === null ? "PROMPT_TUNING" : "P_TUNING",
       task_type: peftTask(model),
@@ -161,8 +153,8 @@ const prefixes: Readonly<Record<string, number>> = {
   inputIds: 0,
   attentionMask: 1,
   tokenTypeIds: 0,
-  labels: IGNORE_INDEX,
-  targets: IGNORE_INDEX,
+  labels: nn.IGNORE_INDEX,
+  targets: nn.IGNORE_INDEX,
 };
 
 /** Extends a batch, or token ids and a request, by n positions at the start of every input with a value for each position. */
@@ -202,11 +194,11 @@ function seen(given: unknown, numTokens: number): unknown {
 }
 
 /** The part of an encoder-decoder that reads words. */
-function readerOf(model: Module): Reader | undefined {
+function readerOf(model: nn.Module): Reader | undefined {
   return amongFamilies((deltas) => deltas.reader?.(model));
 }
 
-function checkModel(model: Module): void {
+function checkModel(model: nn.Module): void {
   const { is_encoder_decoder: isTwo } =
     (model as { readonly configJson?: { is_encoder_decoder?: unknown } }).configJson ?? {};
   const reader = readerOf(model);
@@ -222,20 +214,20 @@ function checkModel(model: Module): void {
     );
 }
 
-function widthOf(model: Module, { embedding }: SoftPromptOptions): number {
+function widthOf(model: nn.Module, { embedding }: SoftPromptOptions): number {
   return readerOf(model)?.width ?? tokenEmbedding(model, embedding).weight.shape[1] ?? 0;
 }
 
-function tokenEmbedding(model: Module, name: string | undefined): Embedding {
+function tokenEmbedding(model: nn.Module, name: string | undefined): nn.Embedding {
   const { vocab_size: numTokens } =
     (model as { readonly configJson?: { vocab_size?: unknown } }).configJson ?? {};
   const found = [...model.namedModules()].filter(
     ([each, module]) =>
-      module instanceof Embedding &&
+      module instanceof nn.Embedding &&
       (name === undefined
         ? (module.weight.split?.logicalShape ?? module.weight.shape)[0] === numTokens
         : each === name),
   );
-  if (found.length === 1) return found[0]?.[1] as Embedding;
+  if (found.length === 1) return found[0]?.[1] as nn.Embedding;
   throw deltaTarget("one embedding of tokens", `${found.length} of them`, "name it: embedding");
 }

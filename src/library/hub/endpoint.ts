@@ -196,16 +196,13 @@ export class HubEndpoint {
 
 /** The error for a hub that does not answer, or not like a hub. */
 export function unreachable(address: string, got: string, hint?: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "HUB_UNREACHABLE",
-    {
-      where: "hub",
-      expected: `an answer from ${address}`,
-      got,
-      hint: hint ?? "HF_HUB_OFFLINE=1 uses the cache only, HF_ENDPOINT names another hub",
-    },
-    cause === undefined ? {} : { cause },
-  );
+  return new TroupeError("HUB_UNREACHABLE", {
+    where: "hub",
+    expected: `an answer from ${address}`,
+    got,
+    hint: hint ?? "HF_HUB_OFFLINE=1 uses the cache only, HF_ENDPOINT names another hub",
+    cause,
+  });
 }
 
 /** Returns a one-line reason for a failed request. */

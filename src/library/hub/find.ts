@@ -113,16 +113,13 @@ function unknown(
   missing: string | undefined,
   names: readonly string[],
 ): TroupeError {
-  return new TroupeError(
-    "HUB",
-    {
-      where: "hub",
-      expected: `a ${what}: a path, a name of troupe-hub.toml or of ${registryVariable}'s file, or one in Hugging Face's cache`,
-      got: missing === undefined ? name : `${name}, whose ${missing} does not exist`,
-      hint:
-        whichPathWasMeant(name) ??
-        (names.length === 0 ? "no names are known here" : whatWasMeant(name, [...new Set(names)])),
-    },
-    { fields: { name } },
-  );
+  return new TroupeError("HUB", {
+    where: "hub",
+    expected: `a ${what}: a path, a name of troupe-hub.toml or of ${registryVariable}'s file, or one in Hugging Face's cache`,
+    got: missing === undefined ? name : `${name}, whose ${missing} does not exist`,
+    hint:
+      whichPathWasMeant(name) ??
+      (names.length === 0 ? "no names are known here" : whatWasMeant(name, [...new Set(names)])),
+    fields: { name },
+  });
 }

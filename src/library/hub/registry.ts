@@ -67,14 +67,12 @@ function placesIn(file: string, names: unknown): Record<string, string> {
 }
 
 function broken(file: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "HUB",
-    {
-      where: "hub",
-      expected: `tables [models] and [data] of names and places in ${file}`,
-      got,
-      hint: 'such as bert-base-cased = "models/bert"',
-    },
-    { fields: { file }, ...(cause !== undefined && { cause }) },
-  );
+  return new TroupeError("HUB", {
+    where: "hub",
+    expected: `tables [models] and [data] of names and places in ${file}`,
+    got,
+    hint: 'such as bert-base-cased = "models/bert"',
+    fields: { file },
+    ...(cause !== undefined && { cause }),
+  });
 }

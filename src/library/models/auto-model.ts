@@ -55,5 +55,5 @@ export function hasModel(task: Task, config: Fields): boolean {
 }
 
 function refuse(expected: string, got: string, hint: string): TroupeError {
-  return new TroupeError("MODEL_TASK", { where: "autoModel", expected, got, hint }, { fields: { got } });
+  return new TroupeError("MODEL_TASK", { where: "autoModel", expected, got, hint, fields: { got } });
 }

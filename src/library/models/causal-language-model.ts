@@ -1,11 +1,4 @@
-import {
-  below,
-  type Embedding,
-  Module,
-  type TensorPlan,
-  VocabularyHead,
-  vocabulary,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import {
   type CausalBatch,
@@ -28,32 +21,65 @@ export interface CausalConfig {
   readonly tie_word_embeddings: boolean;
 }
 
-/** A family of causal stacks: names in files of its model with an output layer, and tensor-parallel plans. */
+/** A stack without an output layer. */
+export interface CausalStack extends nn.Module {
+  /** @returns [B, T, D], the input of the output layer @throws {TroupeError} `MODEL_INPUT` */
+  forward(inputIds: Tensor, places: TextPlaces): Tensor;
+}
+
+/** A family of causal stacks: how to build one, its names in files, and its tensor-parallel plan. */
 export interface CausalFamily<Config extends CausalConfig> {
   /** Name of the stack in a model with an output layer: `transformer`. */
   readonly prefix: string;
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  configOf(fields: Readonly<Record<string, unknown>>): Config;
+  build(config: Config): CausalStack;
+  /** Name of the token embedding in the stack; the output layer has its shape and initialization. */
+  readonly words: string;
+  /** Whether the output layer has a bias. Default: no. */
+  readonly headBias?: boolean;
   /** Longest context. */
   maxPositions(config: Config): number;
   /** Plan of the stack. */
-  plan(config: Config): TensorPlan;
-  /** @param withoutHead - whether an output layer in a file is ignored because the model has none of its own */
-  naming(withoutHead: boolean): StateNaming;
-  configJson(config: Config): NamedState["configJson"];
+  plan(config: Config): nn.TensorPlan;
+  /** Names in files, without the prefix, of entries that are no parameters. Default: none. */
+  readonly buffers?: readonly RegExp[];
+  /** Other spellings in files, see {@link StateNaming}. */
+  readonly renamed?: StateNaming["renamed"];
+  /** @param suffix - of the architecture's name: `ForCausalLM`, or `Model` for the stack alone */
+  configJson(config: Config, suffix: string): NamedState["configJson"];
+}
+
+/** Names of a family's parameters in files. @param withoutHead - whether an output layer in a file is ignored: the model has none of its own */
+export function causalNaming<Config extends CausalConfig>(
+  { prefix, buffers = [], renamed = [] }: CausalFamily<Config>,
+  withoutHead: boolean,
+): StateNaming {
+  const ignored = withoutHead ? [...buffers, /^lm_head\.weight$/] : buffers;
+  return { prefix: `${prefix}.`, ignored, renamed };
 }
 
 /** A causal stack with an output layer over its vocabulary: it predicts the next token. A family says which stack. */
 export abstract class CausalLanguageModel<Config extends CausalConfig = CausalConfig>
-  extends Module
+  extends nn.Module
   implements LanguageModel, TaskModel
 {
   readonly config: Config;
   readonly #family: CausalFamily<Config>;
-  abstract readonly lm_head: VocabularyHead;
+  readonly #stack: CausalStack;
+  declare readonly lm_head: nn.VocabularyHead;
 
-  constructor(family: CausalFamily<Config>, config: Config) {
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Readonly<Record<string, unknown>>, family: CausalFamily<Config>) {
     super();
-    this.config = config;
+    this.config = family.configOf(fields);
     this.#family = family;
+    this.#stack = family.build(this.config);
+    const { weight } = this.#stack.namedModules().get(family.words) as nn.Embedding;
+    const [numWords = 0, width = 0] = weight.shape;
+    const head = new nn.VocabularyHead(width, numWords, weight.init, { bias: family.headBias === true });
+    if (this.config.tie_word_embeddings) head.weight = weight;
+    Object.assign(this, { [family.prefix]: this.#stack, lm_head: head }); // modules are named by their property
   }
 
   /** Size of the vocabulary: ids are below it. */
@@ -68,27 +94,16 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
 
   /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
-    return this.#family.naming(this.config.tie_word_embeddings);
+    return causalNaming(this.#family, this.config.tie_word_embeddings);
   }
 
   get configJson(): NamedState["configJson"] {
-    return this.#family.configJson(this.config);
+    return this.#family.configJson(this.config, "ForCausalLM");
   }
 
-  get tensorPlan(): TensorPlan {
-    return { ...below(this.#family.prefix, this.#family.plan(this.config)), lm_head: vocabulary() };
+  get tensorPlan(): nn.TensorPlan {
+    return { ...nn.below(this.#family.prefix, this.#family.plan(this.config)), lm_head: nn.vocabulary() };
   }
-
-  /** An output layer of the shape and initialization of an embedding, or the embedding itself if they are tied. */
-  protected headOver({ weight }: Embedding, options: { readonly bias?: boolean } = {}): VocabularyHead {
-    const [numWords = 0, width = 0] = weight.shape;
-    const head = new VocabularyHead(width, numWords, weight.init, options);
-    if (this.config.tie_word_embeddings) head.weight = weight;
-    return head;
-  }
-
-  /** The input of the output layer: [B, T] → [B, T, D]. @throws {TroupeError} `MODEL_INPUT` */
-  protected abstract states(inputIds: Tensor, places: TextPlaces): Tensor;
 
   override forward(inputIds: Tensor, asked: TextPlaces & TextTargets): Loss;
   override forward(inputIds: Tensor, options?: TextPlaces & { readonly logitsToKeep?: number }): Logits;
@@ -106,7 +121,7 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
   override forward(input: Tensor | CausalBatch, asked?: TextRequest): Loss | Logits {
     const { inputIds, request } = requestOf(input, asked);
     const targets = targetsOf(this.constructor.name, inputIds, request);
-    const hidden = this.states(inputIds, request); // [B, T, D]
+    const hidden = this.#stack.forward(inputIds, request); // [B, T, D]
     if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
     return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) }; // [B, kept, V]
   }

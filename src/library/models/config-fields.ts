@@ -141,6 +141,15 @@ export function labelNames(): Field<LabelNames> {
   };
 }
 
+/** Kind of a classifier's labels, as `problem_type` in config.json; null: decided by the labels. */
+export type ProblemType = "regression" | "single_label_classification" | "multi_label_classification" | null;
+
+/** The kind of a head's labels. */
+export function problemType(): Field<ProblemType> {
+  const kinds = ["regression", "single_label_classification", "multi_label_classification"] as const;
+  return oneOf<ProblemType>(null, [null, ...kinds]);
+}
+
 /** Rules for the other fields of a family's config.json. */
 export interface ConfigRules {
   /** Name in messages: "BertConfig". */
@@ -184,7 +193,7 @@ export function isConfigFile(given: Readonly<Record<string, unknown>>): boolean 
  * @param names - of all fields that are read
  * @throws {TroupeError} `MODEL_CONFIG`
  */
-export function refuseUnknownFields(
+function refuseUnknownFields(
   where: string,
   given: Readonly<Record<string, unknown>>,
   names: readonly string[],
@@ -193,7 +202,7 @@ export function refuseUnknownFields(
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const parts = { where, expected: "a field of the model", got: unknown, hint: whatWasMeant(unknown, known) };
-  throw new TroupeError("MODEL_CONFIG", parts, { fields: { field: unknown } });
+  throw new TroupeError("MODEL_CONFIG", { ...parts, fields: { field: unknown } });
 }
 
 /**
@@ -240,11 +249,21 @@ export function checkField(
   got: unknown,
 ): void {
   if (holds) return;
-  throw new TroupeError(
-    "MODEL_CONFIG",
-    { where, expected: `${field} to be ${expected}`, got: JSON.stringify(got) ?? "none" },
-    { fields: { field, got } },
-  );
+  throw new TroupeError("MODEL_CONFIG", {
+    where,
+    expected: `${field} to be ${expected}`,
+    got: JSON.stringify(got) ?? "none",
+    fields: { field, got },
+  });
+}
+
+/** @throws {TroupeError} `MODEL_CONFIG` unless the heads divide the width */
+export function checkHeads(
+  where: string,
+  { hidden_size: width, num_attention_heads: heads }: { hidden_size: number; num_attention_heads: number },
+): void {
+  const isMultiple = width % heads === 0;
+  checkField(where, "hidden_size", isMultiple, `a multiple of num_attention_heads = ${heads}`, width);
 }
 
 /** The config.json with which `transformers` reads a folder as `architecture`. */

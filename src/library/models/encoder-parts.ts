@@ -1,17 +1,4 @@
-import {
-  type ActivationName,
-  attention,
-  Dropout,
-  type Initializer,
-  joinHeads,
-  Linear,
-  Module,
-  normal,
-  type PackedRow,
-  seenBy,
-  splitHeads,
-  zeros,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { FirstPositions, type Reads } from "./heads/index.ts";
 
@@ -30,11 +17,11 @@ export interface SelfAttentionConfig {
 }
 
 /** Attention to all positions, before the output map: of all positions, or of each sample's first. */
-export class EncoderSelfAttention extends Module {
-  readonly query: Linear;
-  readonly key: Linear;
-  readonly value: Linear;
-  readonly dropout: Dropout;
+export class EncoderSelfAttention extends nn.Module {
+  readonly query: nn.Linear;
+  readonly key: nn.Linear;
+  readonly value: nn.Linear;
+  readonly dropout: nn.Dropout;
   readonly first: FirstPositions | null;
   readonly headWidth: number;
 
@@ -42,31 +29,31 @@ export class EncoderSelfAttention extends Module {
   constructor(config: SelfAttentionConfig, reads: Reads = "all") {
     super();
     const { hidden_size: width, qkv_bias: bias = true } = config;
-    const options = { init: initOf(config), biasInit: zeros, bias };
+    const options = { init: initOf(config), biasInit: nn.zeros, bias };
     this.headWidth = width / config.num_attention_heads;
-    this.query = new Linear(width, width, options);
-    this.key = new Linear(width, width, options);
-    this.value = new Linear(width, width, options);
-    this.dropout = new Dropout(config.attention_probs_dropout_prob);
+    this.query = new nn.Linear(width, width, options);
+    this.key = new nn.Linear(width, width, options);
+    this.value = new nn.Linear(width, width, options);
+    this.dropout = new nn.Dropout(config.attention_probs_dropout_prob);
     this.first = reads === "first" ? new FirstPositions() : null;
   }
 
   /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be attended to; or the packed samples */
-  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
+  override forward(x: Tensor, mask?: Tensor | nn.PackedRow): Tensor {
     return selfAttention(this, this.dropout, x, mask);
   }
 
   /** The positions of a stream [B, T, D] that the output has. */
-  answered(stream: Tensor, mask?: Tensor | PackedRow): Tensor {
+  answered(stream: Tensor, mask?: Tensor | nn.PackedRow): Tensor {
     return this.first?.forward(stream, mask) ?? stream;
   }
 }
 
 /** The maps of self-attention. */
 export interface SelfAttentionMaps {
-  readonly query: Linear;
-  readonly key: Linear;
-  readonly value: Linear;
+  readonly query: nn.Linear;
+  readonly key: nn.Linear;
+  readonly value: nn.Linear;
   readonly headWidth: number;
   /** Selects the positions of queries, if only first ones are read. */
   readonly first?: FirstPositions | null;
@@ -79,36 +66,36 @@ export interface SelfAttentionMaps {
  */
 export function selfAttention(
   { query, key, value, headWidth, first }: SelfAttentionMaps,
-  dropout: Dropout,
+  dropout: nn.Dropout,
   x: Tensor,
-  mask: Tensor | PackedRow | undefined,
+  mask: Tensor | nn.PackedRow | undefined,
 ): Tensor {
   const features = first
-    ? [query.forward(first.forward(x, mask)), ...Linear.each([key, value], x)]
-    : Linear.each([query, key, value], x); // [B, T, H·K] each
-  const [q, k, v] = features.map((part) => splitHeads(part, headWidth)) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
-  return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout }));
+    ? [query.forward(first.forward(x, mask)), ...nn.Linear.each([key, value], x)]
+    : nn.Linear.each([query, key, value], x); // [B, T, H·K] each
+  const [q, k, v] = features.map((part) => nn.splitHeads(part, headWidth)) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
+  return nn.joinHeads(nn.attention(q, k, v, { ...nn.seenBy(mask), dropout }));
 }
 
 /** The fields of a configuration that a layer's halves need. */
 export interface EncoderHalfConfig {
   readonly hidden_size: number;
   readonly intermediate_size: number;
-  readonly hidden_act: ActivationName;
+  readonly hidden_act: nn.ActivationName;
   readonly hidden_dropout_prob: number;
   readonly initializer_range: number;
 }
 
 /** The first map of a feed-forward half, and its activation. */
-export class EncoderIntermediate extends Module {
-  readonly dense: Linear;
+export class EncoderIntermediate extends nn.Module {
+  readonly dense: nn.Linear;
 
   constructor(config: EncoderHalfConfig) {
     super();
     const { hidden_size, intermediate_size, hidden_act: activation } = config;
-    this.dense = new Linear(hidden_size, intermediate_size, {
+    this.dense = new nn.Linear(hidden_size, intermediate_size, {
       init: initOf(config),
-      biasInit: zeros,
+      biasInit: nn.zeros,
       activation,
     });
   }
@@ -119,14 +106,14 @@ export class EncoderIntermediate extends Module {
 }
 
 /** The end of a half of a layer: maps to the residual stream's width. The family adds the stream. */
-export abstract class EncoderOutput extends Module {
-  readonly dense: Linear;
-  readonly dropout: Dropout;
+export abstract class EncoderOutput extends nn.Module {
+  readonly dense: nn.Linear;
+  readonly dropout: nn.Dropout;
 
   constructor(numInputs: number, config: EncoderHalfConfig) {
     super();
     this.dense = linear(numInputs, config.hidden_size, config);
-    this.dropout = new Dropout(config.hidden_dropout_prob);
+    this.dropout = new nn.Dropout(config.hidden_dropout_prob);
   }
 
   protected narrowed(x: Tensor): Tensor {
@@ -142,8 +129,8 @@ export class PlainOutput extends EncoderOutput {
 }
 
 /** Initializer of weights. */
-export function initOf({ initializer_range }: { readonly initializer_range: number }): Initializer {
-  return normal(0, initializer_range);
+export function initOf({ initializer_range }: { readonly initializer_range: number }): nn.Initializer {
+  return nn.normal(0, initializer_range);
 }
 
 /** An affine map with BERT's initialization. */
@@ -151,6 +138,6 @@ export function linear(
   numInputs: number,
   numOutputs: number,
   config: { readonly initializer_range: number },
-): Linear {
-  return new Linear(numInputs, numOutputs, { init: initOf(config), biasInit: zeros });
+): nn.Linear {
+  return new nn.Linear(numInputs, numOutputs, { init: initOf(config), biasInit: nn.zeros });
 }

@@ -1,11 +1,6 @@
-export {
-  AlbertForMaskedLM,
-  AlbertForQuestionAnswering,
-  AlbertForSequenceClassification,
-  AlbertForTokenClassification,
-} from "./albert/model.ts";
+export * from "./albert/model.ts";
 export { autoModel, hasModel, taskOf } from "./auto-model.ts";
-export { BartForConditionalGeneration, type Seq2SeqBatch } from "./bart/model.ts";
+export { BartForConditionalGeneration } from "./bart/model.ts";
 export {
   BertForMaskedLM,
   BertForPreTraining,
@@ -64,13 +59,7 @@ export { GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
 export type { CausalBatch, LanguageModel, Logits, Loss, TextPlaces, TextTargets } from "./language-model.ts";
 export { type LlamaConfig, llamaConfig } from "./llama/config.ts";
 export { LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
-export {
-  MegatronBertForMaskedLM,
-  MegatronBertForPreTraining,
-  MegatronBertForQuestionAnswering,
-  MegatronBertForSequenceClassification,
-  MegatronBertForTokenClassification,
-} from "./megatron-bert/model.ts";
+export * from "./megatron-bert/model.ts";
 export type { OPTConfig } from "./opt/config.ts";
 export { OPTForCausalLM } from "./opt/model.ts";
 export {
@@ -80,38 +69,16 @@ export {
   RobertaForTokenClassification,
 } from "./roberta/model.ts";
 export type { RopeParameters } from "./rope-parameters.ts";
-export { shiftRight } from "./shift-right.ts";
+export { type Seq2SeqBatch, type Seq2SeqBatch as T5Batch, shiftRight } from "./shift-right.ts";
 export { encoderSizes } from "./size-names.ts";
 export { type T5Config, t5Config } from "./t5/config.ts";
-export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
+export { T5ForConditionalGeneration } from "./t5/model.ts";
 export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
 export type { SpeechConfig, Wav2Vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
-export {
-  Wav2Vec2ForCTC,
-  Wav2Vec2ForPreTraining,
-  Wav2Vec2ForSequenceClassification,
-} from "./wav2vec2/model.ts";
+export * from "./wav2vec2/model.ts";
 export { GumbelQuantizer, type Quantized } from "./wav2vec2/quantizer.ts";
 export type { MaskedSpeech, SpeechForPreTraining } from "./wav2vec2/speech-for-pretraining.ts";
 export type { SpeechBatch } from "./wav2vec2/speech-with-head.ts";
-export {
-  bareName,
-  type ConfigField,
-  copyWeights,
-  loadWeights,
-  matchState,
-  matchWeights,
-  moduleName,
-  type NamedState,
-  type PretrainedWeights,
-  pretrained,
-  type StateEntry,
-  type StateNaming,
-  tensorBytes,
-  type WeightBytes,
-  type WeightMatch,
-  type WeightSource,
-  weightBytes,
-} from "./weights.ts";
+export * from "./weights.ts";

@@ -1,11 +1,11 @@
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Makes a class of models for one family, constructed from the fields of a config.json. @throws {TroupeError} `MODEL_CONFIG` */
-export function ofFamily<Family, Head extends object>(
+export function ofFamily<Family, Head extends object, Given extends object = Fields>(
   Model: abstract new (fields: Fields, family: Family) => Head,
   family: Family,
 ): new (
-  fields?: Fields,
+  fields?: Given,
 ) => Head {
   const Base = Model as unknown as new (fields: Fields, family: Family) => object;
   return class extends Base {
@@ -13,6 +13,6 @@ export function ofFamily<Family, Head extends object>(
       super(fields, family);
     }
   } as new (
-    fields?: Fields,
+    fields?: Given,
   ) => Head;
 }

@@ -13,14 +13,11 @@ export function checkPixels(
 ): void {
   const { shape } = pixels;
   if (shape.length === 4 && shape.slice(1).join() === expected.join()) return;
-  throw new TroupeError(
-    "MODEL_INPUT",
-    {
-      where,
-      expected: `pixels of [batch, ${expected.join(", ")}]`,
-      got: `[${shape}]`,
-      hint: "resize the pictures, or set image_size and num_channels",
-    },
-    { fields: { shape, expected } },
-  );
+  throw new TroupeError("MODEL_INPUT", {
+    where,
+    expected: `pixels of [batch, ${expected.join(", ")}]`,
+    got: `[${shape}]`,
+    hint: "resize the pictures, or set image_size and num_channels",
+    fields: { shape, expected },
+  });
 }

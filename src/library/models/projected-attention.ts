@@ -1,19 +1,4 @@
-import {
-  attention,
-  Dropout,
-  type Initializer,
-  joinHeads,
-  Linear,
-  Module,
-  madeOnce,
-  mask,
-  type PackedRow,
-  seenBy,
-  splitHeads,
-  type TensorPlan,
-  withPast,
-  zeros,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { column, row } from "./uneven.ts";
 
@@ -22,7 +7,7 @@ export interface AttentionRequest {
   /** [B, S, D]. Default: the queries' own positions. */
   readonly source?: Tensor | undefined;
   /** bool, true where a key may be attended to; broadcasts to [B, H, T, S]. Or the packed texts. */
-  readonly mask?: Tensor | PackedRow | undefined;
+  readonly mask?: Tensor | nn.PackedRow | undefined;
   readonly causal?: boolean;
 }
 
@@ -34,47 +19,47 @@ type Pair = [keys: Tensor, values: Tensor];
  * @param keys - computes keys and values of the current source
  */
 export function keysOf(
-  attending: Module,
+  attending: nn.Module,
   keys: () => Pair,
   { causal, isOwn }: { readonly causal: boolean; readonly isOwn: boolean },
 ): Pair {
-  if (causal) return withPast(attending, ...keys());
-  return isOwn ? keys() : (madeOnce(attending, keys) as Pair);
+  if (causal) return nn.withPast(attending, ...keys());
+  return isOwn ? keys() : (nn.madeOnce(attending, keys) as Pair);
 }
 
 /** Attention with input and output maps, by the names in BART, OPT, CLIP and wav2vec 2. */
-export class ProjectedAttention extends Module {
-  readonly k_proj: Linear;
-  readonly v_proj: Linear;
-  readonly q_proj: Linear;
-  readonly out_proj: Linear;
-  readonly dropout: Dropout;
+export class ProjectedAttention extends nn.Module {
+  readonly k_proj: nn.Linear;
+  readonly v_proj: nn.Linear;
+  readonly q_proj: nn.Linear;
+  readonly out_proj: nn.Linear;
+  readonly dropout: nn.Dropout;
   readonly headWidth: number;
 
   constructor(
     width: number,
     numHeads: number,
-    options: { readonly dropout: number; readonly init: Initializer; readonly bias?: boolean },
+    options: { readonly dropout: number; readonly init: nn.Initializer; readonly bias?: boolean },
   ) {
     super();
     const { init, bias = true } = options;
-    const map = () => new Linear(width, width, { init, bias, biasInit: zeros });
+    const map = () => new nn.Linear(width, width, { init, bias, biasInit: nn.zeros });
     this.headWidth = width / numHeads;
     this.k_proj = map();
     this.v_proj = map();
     this.q_proj = map();
     this.out_proj = map();
-    this.dropout = new Dropout(options.dropout);
+    this.dropout = new nn.Dropout(options.dropout);
   }
 
   /** @param x - [B, T, D] @returns [B, T, D] */
   override forward(x: Tensor, { source = x, mask: seen, causal = false }: AttentionRequest = {}): Tensor {
-    const q = splitHeads(this.q_proj.forward(x), this.headWidth); // [B, H, T, K]
+    const q = nn.splitHeads(this.q_proj.forward(x), this.headWidth); // [B, H, T, K]
     const keys = () =>
-      [this.k_proj, this.v_proj].map((map) => splitHeads(map.forward(source), this.headWidth)) as Pair;
+      [this.k_proj, this.v_proj].map((map) => nn.splitHeads(map.forward(source), this.headWidth)) as Pair;
     const [k, v] = keysOf(this, keys, { causal, isOwn: source === x }); // [B, H, S, K]
     return this.out_proj.forward(
-      joinHeads(attention(q, k, v, { ...seenBy(seen), causal, dropout: this.dropout })),
+      nn.joinHeads(nn.attention(q, k, v, { ...nn.seenBy(seen), causal, dropout: this.dropout })),
     );
   }
 }
@@ -84,14 +69,14 @@ export class ProjectedAttention extends Module {
  * @param width - of all heads together
  * @param source - the part of the keys' and values' positions that each rank has. Default: that of the queries'
  */
-export function attentionPlan(width: number, numHeads: number, source?: "replicated"): TensorPlan {
+export function attentionPlan(width: number, numHeads: number, source?: "replicated"): nn.TensorPlan {
   const unit = width / numHeads;
   const keys = column({ unit, input: source });
   return {
     q_proj: column({ unit }),
     k_proj: keys,
     v_proj: keys,
-    dropout: mask(1, numHeads), // [B, H, T, S]
+    dropout: nn.mask(1, numHeads), // [B, H, T, S]
     out_proj: row({ unit }),
   };
 }

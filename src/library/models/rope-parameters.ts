@@ -1,17 +1,10 @@
-import {
-  attentionFactorOf,
-  numPast,
-  type RotaryAngles,
-  type RotaryScaling,
-  rotaryAngles,
-  rotaryFrequencies,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import { checkField, type Field, type Fields, flag, positive } from "./config-fields.ts";
 
 /** Parameters of rotary positions, by the names of Hugging Face's `rope_parameters`. */
 export interface RopeParameters {
   readonly rope_theta: number;
-  readonly rope_type: RotaryScaling["kind"];
+  readonly rope_type: nn.RotaryScaling["kind"];
   /** Share of a head's features that is rotated. Default: all. */
   readonly partial_rotary_factor?: number;
   /** For all kinds but default; optional for longrope. */
@@ -50,18 +43,18 @@ export const ropeNames = [
  * Computes the angles of the current positions.
  * @param width - R, rotated features of a head @param length - T, current positions
  */
-export function ropeAngles(config: RotaryConfig, width: number, length: number): RotaryAngles {
+export function ropeAngles(config: RotaryConfig, width: number, length: number): nn.RotaryAngles {
   const scaling = scalingOf(config);
-  const past = numPast();
-  const frequencies = rotaryFrequencies(width, config.rope_parameters.rope_theta, scaling, past + length);
-  return rotaryAngles(frequencies, length, past, attentionFactorOf(scaling));
+  const past = nn.numPast();
+  const frequencies = nn.rotaryFrequencies(width, config.rope_parameters.rope_theta, scaling, past + length);
+  return nn.rotaryAngles(frequencies, length, past, nn.attentionFactorOf(scaling));
 }
 
 /** The rotary scaling of a configuration. */
 export function scalingOf({
   rope_parameters: rope,
   max_position_embeddings: maxPositions,
-}: RotaryConfig): RotaryScaling {
+}: RotaryConfig): nn.RotaryScaling {
   const { rope_type: kind, original_max_position_embeddings: numPositions = maxPositions } = rope;
   const { factor = maxPositions / numPositions } = rope;
   switch (kind) {
@@ -97,7 +90,7 @@ export function longestContext({
 }
 
 /** Fields of each kind of rope besides the base. */
-const ropeFields: Readonly<Record<RotaryScaling["kind"], Fields>> = {
+const ropeFields: Readonly<Record<nn.RotaryScaling["kind"], Fields>> = {
   default: {},
   linear: { factor: positiveNumber() },
   dynamic: { factor: positiveNumber() },
@@ -140,7 +133,7 @@ export function ropeOf(
     ...(given.rope_scaling as object | null),
     ...(given.rope_parameters as object | null),
   } as Readonly<Record<string, unknown>>;
-  const type = (told.rope_type ?? told.type ?? "default") as RotaryScaling["kind"];
+  const type = (told.rope_type ?? told.type ?? "default") as nn.RotaryScaling["kind"];
   const kinds = Object.keys(ropeFields);
   checkField(where, "rope_type", kinds.includes(type), `one of ${kinds.join(", ")}`, type);
   const part = told.partial_rotary_factor ?? given.partial_rotary_factor ?? usual ?? 1;

@@ -1,5 +1,6 @@
-import { below, sequence, type TensorPlan, unshared } from "../../compute/nn/index.ts";
+import { below, mask, sequence, type TensorPlan, unshared } from "../../compute/nn/index.ts";
 import type { Reads } from "./heads/index.ts";
+import { column, row } from "./uneven.ts";
 
 /** Properties of a stack that its plan depends on. */
 export interface StackShape {
@@ -33,4 +34,28 @@ export function stackPlan(
     below(`${list}.${index}`, index === numLayers - 1 ? last : layer),
   );
   return Object.assign({}, ...plans) as TensorPlan;
+}
+
+/**
+ * The plan of a layer of `encoder-parts.ts`, without its norms: attention is split by heads, the feed-forward half by inner features.
+ * @param attention - name of its self-attention
+ */
+export function encoderLayerPlan(
+  attention: string,
+  shape: { readonly hidden_size: number; readonly num_attention_heads: number },
+): TensorPlan {
+  const unit = shape.hidden_size / shape.num_attention_heads;
+  return {
+    ...below(attention, {
+      query: column({ unit }),
+      key: column({ unit }),
+      value: column({ unit }),
+      dropout: mask(1, shape.num_attention_heads), // [B, H, T, T]
+    }),
+    "attention.output.dense": row({ unit }),
+    "attention.output.dropout": sequence(),
+    "intermediate.dense": column(),
+    "output.dense": row(),
+    "output.dropout": sequence(),
+  };
 }

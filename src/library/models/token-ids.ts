@@ -1,11 +1,4 @@
-import {
-  lengthsOf,
-  type PackedRow,
-  packedRow,
-  paddingMask,
-  positionsIn,
-  shiftLabels,
-} from "../../compute/nn/index.ts";
+import * as nn from "../../compute/nn/index.ts";
 import { noGrad, scope, type Tensor } from "../../compute/tensor/index.ts";
 import { type ErrorSentence, TroupeError } from "../../errors/index.ts";
 import type { TextPlaces, TextRequest } from "./language-model.ts";
@@ -65,7 +58,7 @@ export interface PlacedIds {
   /** Number of positions: T, or that of the longest packed text. */
   readonly length: number;
   /** bool [B, 1, 1, T], false at padding; or the packed texts. Undefined if nothing is masked. */
-  readonly mask: Tensor | PackedRow | undefined;
+  readonly mask: Tensor | nn.PackedRow | undefined;
   /** int64 [1, T], unless they count from 0 without a cache. */
   readonly positions: Tensor | undefined;
 }
@@ -78,7 +71,7 @@ export function placesIn(
 ): PlacedIds {
   const [rows = 0, length = 0] = ids.shape;
   if (segments === undefined && positionIds === undefined)
-    return { length, mask: attentionMask && paddingMask(attentionMask), positions: undefined };
+    return { length, mask: attentionMask && nn.paddingMask(attentionMask), positions: undefined };
   const fits = positionIds === undefined || (positionIds.dtype === "int64" && rows === 1);
   if (attentionMask !== undefined || !fits || (positionIds && positionIds.shape.join() !== ids.shape.join()))
     throw inputError(
@@ -90,11 +83,11 @@ export function placesIn(
       },
       { shape: ids.shape },
     );
-  const row = segments && packedRow(segments, ids);
+  const row = segments && nn.packedRow(segments, ids);
   if (positionIds !== undefined)
     return { length: extremes(positionIds)[1] + 1, mask: row, positions: positionIds };
-  const own = row as PackedRow;
-  return { length: Math.max(...lengthsOf(own)), mask: own, positions: positionsIn(own) };
+  const own = row as nn.PackedRow;
+  return { length: Math.max(...nn.lengthsOf(own)), mask: own, positions: nn.positionsIn(own) };
 }
 
 /**
@@ -102,7 +95,7 @@ export function placesIn(
  * @throws `MODEL_INPUT` unless the targets are int64 of the inputs' shape
  */
 export function targetsOf(where: string, ids: Tensor, { labels, targets }: TextRequest): Tensor | undefined {
-  const wanted = targets ?? (labels && shiftLabels(labels));
+  const wanted = targets ?? (labels && nn.shiftLabels(labels));
   if (wanted === undefined) return undefined;
   if (wanted.dtype === "int64" && wanted.shape.join() === ids.shape.join()) return wanted;
   throw inputError(
@@ -120,5 +113,5 @@ function extremes(ids: Tensor): [lowest: number, highest: number] {
 }
 
 function inputError(says: ErrorSentence, fields: Record<string, unknown>): TroupeError {
-  return new TroupeError("MODEL_INPUT", says, { fields });
+  return new TroupeError("MODEL_INPUT", { ...says, fields });
 }

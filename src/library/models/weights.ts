@@ -254,28 +254,24 @@ function formatOf(
   const { dtype } = source.entry(entry);
   if (dtype === "I64" && parameter instanceof ModuleBuffer) return counted;
   if (Object.hasOwn(weightDTypes, dtype)) return weightDTypes[dtype as keyof typeof weightDTypes];
-  throw new TroupeError(
-    "MODEL_WEIGHTS",
-    {
-      where: model.constructor.name,
-      expected: `${name} to be one of ${Object.keys(weightDTypes).join(", ")}`,
-      got: dtype,
-    },
-    { fields: { name, dtype } },
-  );
+  throw new TroupeError("MODEL_WEIGHTS", {
+    where: model.constructor.name,
+    expected: `${name} to be one of ${Object.keys(weightDTypes).join(", ")}`,
+    got: dtype,
+    fields: { name, dtype },
+  });
 }
 
 function spellingOf(dtype: DType): keyof typeof weightDTypes {
   const spellings = Object.keys(weightDTypes) as (keyof typeof weightDTypes)[];
   const found = spellings.find((spelling) => weightDTypes[spelling].dtype === dtype);
   if (found !== undefined) return found;
-  throw new TroupeError(
-    "MODEL_WEIGHTS",
-    { where: "weightBytes", expected: "weights that are floats", got: dtype },
-    {
-      fields: { dtype },
-    },
-  );
+  throw new TroupeError("MODEL_WEIGHTS", {
+    where: "weightBytes",
+    expected: "weights that are floats",
+    got: dtype,
+    fields: { dtype },
+  });
 }
 
 interface WeightProblems {
@@ -290,16 +286,13 @@ function refuseProblems(model: Module, wrong: WeightProblems): void {
   const summary = problems
     .map(([problem, names]) => `${names.length} ${problem} (${abridge(names)})`)
     .join("; ");
-  throw new TroupeError(
-    "MODEL_WEIGHTS",
-    {
-      where: model.constructor.name,
-      expected: "weights of exactly the model's names and shapes",
-      got: summary,
-      hint: `is it the same architecture and config.json?${wrong.missing.length > 0 ? " stateNaming's head names parameters that may be missing" : ""}`,
-    },
-    { fields: { ...wrong } },
-  );
+  throw new TroupeError("MODEL_WEIGHTS", {
+    where: model.constructor.name,
+    expected: "weights of exactly the model's names and shapes",
+    got: summary,
+    hint: `is it the same architecture and config.json?${wrong.missing.length > 0 ? " stateNaming's head names parameters that may be missing" : ""}`,
+    fields: { ...wrong },
+  });
 }
 
 function abridge(names: readonly string[]): string {

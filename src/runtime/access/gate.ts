@@ -50,15 +50,13 @@ export class Gate {
     }
     if ((headersDistinct.host?.length ?? 0) !== 1) return { status: 400, reason: "one Host is needed" };
     const host = (headers.host as string).toLowerCase();
-    if (this.#hosts?.has(withoutPort(host)) === false) {
+    if (this.#hosts?.has(withoutPort(host)) === false)
       return { status: 403, reason: "this server is not known by that name (Host)" };
-    }
     const origins = headersDistinct.origin ?? [];
     // Pages cannot reach a Unix socket: any request with an Origin is refused.
     const own = this.#hosts === undefined ? [] : [`http://${host}`, `https://${host}`];
-    if (!origins.every((origin) => own.includes(origin))) {
+    if (!origins.every((origin) => own.includes(origin)))
       return { status: 403, reason: "pages of other sites are not served (Origin)" };
-    }
     return undefined;
   }
 

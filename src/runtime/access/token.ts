@@ -54,14 +54,11 @@ async function readToken(file: FileHandle, path: string): Promise<string> {
 
 function unusable(path: string, cause: unknown): TroupeError {
   const got = cause instanceof Error ? cause.message : String(cause);
-  return new TroupeError(
-    "ACCESS_TOKEN",
-    {
-      where: "access",
-      expected: `the token file ${path} to be this user's own`,
-      got,
-      hint: "remove it: a new one is then made",
-    },
-    cause instanceof Error ? { cause } : {},
-  );
+  return new TroupeError("ACCESS_TOKEN", {
+    where: "access",
+    expected: `the token file ${path} to be this user's own`,
+    got,
+    hint: "remove it: a new one is then made",
+    ...(cause instanceof Error && { cause }),
+  });
 }

@@ -70,16 +70,13 @@ export async function hostActor(boot: Boot, options: HostOptions): Promise<void>
 async function loadDefinition(url: string): Promise<ActorDefinition<unknown, unknown>> {
   const module = (await import(url)) as { default?: ActorDefinition<unknown, unknown> };
   if (typeof module.default?.start === "function") return module.default;
-  throw new TroupeError(
-    "ACTOR_MODULE_INVALID",
-    {
-      where: "spawn",
-      expected: "a module whose default export is defineActor({...})",
-      got: `${url}, which exports none`,
-      hint: "add export default defineActor({...})",
-    },
-    { fields: { url } },
-  );
+  throw new TroupeError("ACTOR_MODULE_INVALID", {
+    where: "spawn",
+    expected: "a module whose default export is defineActor({...})",
+    got: `${url}, which exports none`,
+    hint: "add export default defineActor({...})",
+    fields: { url },
+  });
 }
 
 function makeCell(

@@ -119,28 +119,22 @@ export class Blocking {
 
   #refuseOnMain(call: string): void {
     if (this.#cell.mayBlock) return;
-    throw new TroupeError(
-      "BLOCKING_ON_MAIN",
-      {
-        where: call,
-        expected: "an actor with a thread of its own",
-        got: "one on the main thread, which must never block",
-        hint: 'spawn it with placement "thread", or use ask',
-      },
-      { fields: { actor: describe(this.#cell.endpoint.address) } },
-    );
+    throw new TroupeError("BLOCKING_ON_MAIN", {
+      where: call,
+      expected: "an actor with a thread of its own",
+      got: "one on the main thread, which must never block",
+      hint: 'spawn it with placement "thread", or use ask',
+      fields: { actor: describe(this.#cell.endpoint.address) },
+    });
   }
 }
 
 function nothingReceived(address: Address, kinds: readonly string[], deadlineMs: number): TroupeError {
-  return new TroupeError(
-    "RECEIVE_TIMEOUT",
-    {
-      where: `receive ${describe(address)}`,
-      expected: `one of ${kinds.join(", ")} within ${deadlineMs} ms`,
-      got: "none",
-      hint: "check the sender, or allow more time",
-    },
-    { fields: { actor: describe(address), kinds: [...kinds], deadlineMs } },
-  );
+  return new TroupeError("RECEIVE_TIMEOUT", {
+    where: `receive ${describe(address)}`,
+    expected: `one of ${kinds.join(", ")} within ${deadlineMs} ms`,
+    got: "none",
+    hint: "check the sender, or allow more time",
+    fields: { actor: describe(address), kinds: [...kinds], deadlineMs },
+  });
 }

@@ -186,6 +186,6 @@ export function refuseKind(endpoint: Endpoint, delivery: Delivery): void {
   };
   endpoint.outbox.answerFailure(
     delivery,
-    new TroupeError("KIND_UNKNOWN", message, { fields: { actor, kind } }),
+    new TroupeError("KIND_UNKNOWN", { ...message, fields: { actor, kind } }),
   );
 }

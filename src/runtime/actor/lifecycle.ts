@@ -75,9 +75,8 @@ export class Lifecycle {
    * @throws {StopRequested}
    */
   checkStop(): void {
-    if (this.#stopRequest !== undefined && this.#phase !== "ending") {
+    if (this.#stopRequest !== undefined && this.#phase !== "ending")
       throw new StopRequested(this.#stopRequest.reason);
-    }
   }
 
   /** Whether an error only comes from a blocking call that a request to stop broke off. */

@@ -95,10 +95,7 @@ export class HostAgent {
 
   async #open(): Promise<void> {
     const { invitation, network, number, place, name, means, about, isCompanion } = this.#options;
-    const trust = {
-      token: this.#token,
-      maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
-    };
+    const trust = { token: this.#token, maxFrameBytes: defaultMessagingSettings.maxFrameBytes };
     const proxy = await HeadProxy.open({
       network,
       ...trust,
@@ -203,16 +200,13 @@ function refuseOtherTrust({ invitation, network, token }: HostAgentOptions): voi
 }
 
 function headLost(cause: Error | undefined): TroupeError {
-  return new TroupeError(
-    "HOST_LOST",
-    {
-      where: "hosts",
-      expected: "host 0, which leads the run, to stay",
-      got: cause === undefined ? "its connection closed" : cause.message,
-      hint: "see its output; the launcher starts both again",
-    },
-    { cause },
-  );
+  return new TroupeError("HOST_LOST", {
+    where: "hosts",
+    expected: "host 0, which leads the run, to stay",
+    got: cause === undefined ? "its connection closed" : cause.message,
+    hint: "see its output; the launcher starts both again",
+    cause,
+  });
 }
 
 function isRefusal(error: Error | undefined): error is TroupeError {

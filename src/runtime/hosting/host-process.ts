@@ -198,16 +198,14 @@ export class HostProcess {
 
   #refuse(cause: Error): void {
     this.#ready.reject(
-      new TroupeError(
-        "PROCESS_START_FAILED",
-        {
-          where: "spawn",
-          expected: `process ${this.name} to start`,
-          got: `its end: ${cause.message}`,
-          hint: "see what it wrote",
-        },
-        { fields: { process: this.name }, cause },
-      ),
+      new TroupeError("PROCESS_START_FAILED", {
+        where: "spawn",
+        expected: `process ${this.name} to start`,
+        got: `its end: ${cause.message}`,
+        hint: "see what it wrote",
+        fields: { process: this.name },
+        cause,
+      }),
     );
   }
 }

@@ -151,16 +151,13 @@ export class Hosts {
       return reason === undefined ? [] : [`host ${place} was refused: ${reason}`];
     });
     const names = `host${missing.length === 1 ? "" : "s"} ${missing.join(", ")}`;
-    return new TroupeError(
-      "HOST_MISSING",
-      {
-        where: "hosts",
-        expected: `${this.#options.count} hosts within ${deadlineMs / 1000} s`,
-        got: [`all but ${names}`, ...reasons].join("; "),
-        hint: "see their own output, and check that they can reach this host at its address",
-      },
-      { fields: { missing, numRefused: reasons.length } },
-    );
+    return new TroupeError("HOST_MISSING", {
+      where: "hosts",
+      expected: `${this.#options.count} hosts within ${deadlineMs / 1000} s`,
+      got: [`all but ${names}`, ...reasons].join("; "),
+      hint: "see their own output, and check that they can reach this host at its address",
+      fields: { missing, numRefused: reasons.length },
+    });
   }
 
   #signal(): void {

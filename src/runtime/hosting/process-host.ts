@@ -4,13 +4,14 @@ import { boardSizeBytes } from "../inspection/status-board.ts";
 import { toFailure } from "../protocol/failure.ts";
 import { blankRecord, type Outgoing, RecordType } from "../protocol/record.ts";
 import { Hub } from "../transport/hub/hub.ts";
-import { creditsAt, PortRoute, type RouteEnd } from "../transport/hub/routes.ts";
+import { type ActorRoute, creditsAt, openPortRoute, type RouteEnd } from "../transport/hub/routes.ts";
 import { type CreditsEnd, type LinkEnd, portsOf } from "../transport/link.ts";
 import type { ProcessSupport } from "../transport/link-opener.ts";
 import { type Packet, singlePacket } from "../transport/packet.ts";
 import { portLinkEnds } from "../transport/port-link.ts";
 import { Signal } from "../transport/signal.ts";
-import { doorOf } from "./door-of.ts";
+import { TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { UnixDoor } from "../transport/unix/unix-door.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { packControl } from "./packed-control.ts";
 import {
@@ -33,7 +34,7 @@ interface Hosted {
   readonly signal: Signal;
   /** Sends the actor a packet of the system's own. */
   readonly tell: (packet: Packet, transfer: readonly MessagePort[]) => void;
-  readonly routes: PortRoute[];
+  readonly routes: ActorRoute[];
   /** Its board, if the system cannot read it. */
   readonly ownBoard: Uint8Array | undefined;
 }
@@ -55,9 +56,9 @@ export class ProcessHost {
   static async open(start: ProcessStart, support: ProcessSupport | undefined): Promise<void> {
     const host = new ProcessHost(start, support);
     support?.enter?.(start.folder, start.index);
-    if (start.network !== undefined) support?.reachedAt?.(start.network.host);
-    const { index, token, maxFrameBytes } = start;
-    const door = doorOf(start);
+    const { index, folder, network, token, maxFrameBytes } = start;
+    if (network !== undefined) support?.reachedAt?.(network.host);
+    const door = network === undefined ? new UnixDoor(folder, index) : new TcpDoor(network);
     host.#hub = await Hub.open({
       index,
       token,
@@ -122,7 +123,7 @@ export class ProcessHost {
       port2.postMessage({ packet }, transfer);
       signal.ring(true);
     };
-    const routes = [new PortRoute(this.#open, systemRoute, credits, port2, signal)];
+    const routes = [openPortRoute(this.#open, systemRoute, credits, port2, signal)];
     const ownBoard = board instanceof SharedArrayBuffer ? new Uint8Array(board) : undefined;
     this.#actors.set(address.uid, { boot, worker, signal, tell, routes, ownBoard });
     void worker.exited.then((error) => this.#exited(address.uid, error));
@@ -159,7 +160,7 @@ export class ProcessHost {
     const { port1, port2 } = new MessageChannel();
     const credits = creditsAt(end);
     sendLink(actor, joined, this.#end(end, credits, port1));
-    actor.routes.push(new PortRoute(this.#open, end, credits, port2, actor.signal));
+    actor.routes.push(openPortRoute(this.#open, end, credits, port2, actor.signal));
   }
 
   #end({ side }: RouteEnd, credits: CreditsEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {

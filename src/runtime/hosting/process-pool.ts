@@ -7,12 +7,12 @@ import { creditCountersBytes } from "../mailbox/credit-counters.ts";
 import type { Failure } from "../protocol/failure.ts";
 import { defaultStartDeadlineMs, type MessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
-import { creditsAt, HubPipe, PortRoute, type RouteEnd } from "../transport/hub/routes.ts";
+import { creditsAt, openPipe, openPortRoute, type RouteEnd } from "../transport/hub/routes.ts";
 import type { CreditsPlan, LinkEnd } from "../transport/link.ts";
 import { type ProcessSupport, processSupport } from "../transport/link-opener.ts";
 import { type MemoryPlace, SharedMemory } from "../transport/shared-memory.ts";
-import type { Network } from "../transport/tcp/tcp-door.ts";
-import { doorOf } from "./door-of.ts";
+import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { UnixDoor } from "../transport/unix/unix-door.ts";
 import type { Invitation } from "./host-agent.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import { firstHostIndex } from "./host-orders.ts";
@@ -165,18 +165,11 @@ export class ProcessPool {
     const credits = creditsAt(end);
     const { maxFrameBytes } = this.#options.settings;
     const { hub } = this.#use();
-    if (place.placement === "main") {
-      return {
-        kind: "packed",
-        side,
-        credits,
-        maxFrameBytes,
-        pipe: new HubPipe(hub, end, credits, place.signal),
-      };
-    }
+    const link = { kind: "packed" as const, side, credits, maxFrameBytes };
+    if (place.placement === "main") return { ...link, pipe: openPipe(hub, end, credits, place.signal) };
     const { port1, port2 } = new MessageChannel();
-    new PortRoute(hub, end, credits, port2, place.signal);
-    return { kind: "packed", side, credits, maxFrameBytes, pipe: port1 };
+    openPortRoute(hub, end, credits, port2, place.signal);
+    return { ...link, pipe: port1 };
   }
 
   /** Calls `run` once nothing more can arrive on a route that ends in this process. */
@@ -222,7 +215,7 @@ export class ProcessPool {
       network === undefined ? new SharedMemory(join(folder, "shared"), support.mapFile) : undefined;
     const hub = await Hub.open({
       index: own,
-      door: doorOf({ network, folder, index: own }),
+      door: network === undefined ? new UnixDoor(folder, own) : new TcpDoor(network),
       token: this.#token,
       maxFrameBytes: settings.maxFrameBytes,
       onControl: (from, bytes) => {
@@ -303,16 +296,13 @@ export class ProcessPool {
 }
 
 function closed(name: string): TroupeError {
-  return new TroupeError(
-    "SYSTEM_STOPPED",
-    {
-      where: "processes",
-      expected: "a running system",
-      got: `one that is stopping, asked for process ${name}`,
-      hint: "make a new one",
-    },
-    { fields: { process: name } },
-  );
+  return new TroupeError("SYSTEM_STOPPED", {
+    where: "processes",
+    expected: "a running system",
+    got: `one that is stopping, asked for process ${name}`,
+    hint: "make a new one",
+    fields: { process: name },
+  });
 }
 
 async function untilReady(host: HostProcess): Promise<void> {

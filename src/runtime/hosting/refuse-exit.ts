@@ -8,16 +8,13 @@ import { TroupeError } from "../../errors/index.ts";
 export function refuseExit(host: Pick<NodeJS.Process, "exit">): NodeJS.Process["exit"] {
   const exit = host.exit.bind(host);
   host.exit = (code) => {
-    throw new TroupeError(
-      "ACTOR_EXIT",
-      {
-        where: "process.exit",
-        expected: "code that an actor runs to return or to throw",
-        got: `process.exit(${code ?? ""})`,
-        hint: "to end the run, throw an error",
-      },
-      { fields: { code } },
-    );
+    throw new TroupeError("ACTOR_EXIT", {
+      where: "process.exit",
+      expected: "code that an actor runs to return or to throw",
+      got: `process.exit(${code ?? ""})`,
+      hint: "to end the run, throw an error",
+      fields: { code },
+    });
   };
   return exit;
 }

@@ -27,11 +27,6 @@ export class RemoteHost {
     this.#hub = hub;
   }
 
-  /** Name for people, such as "host 1 (node-b)". */
-  get title(): string {
-    return titleOf(this.card);
-  }
-
   /** Starts a process on the host. */
   start(name: string, start: ProcessStart): StartedProcess {
     const { promise: exited, resolve } = Promise.withResolvers<ProcessEnd>();
@@ -77,16 +72,14 @@ export class RemoteHost {
 
   /** Records the loss of the host, with all its processes. Returns the error. */
   lose(cause: Error | undefined): TroupeError {
-    const lost = new TroupeError(
-      "HOST_LOST",
-      {
-        where: "hosts",
-        expected: `${this.title} to stay`,
-        got: cause === undefined ? "its connection closed" : cause.message,
-        hint: "see its own output; its ranks are started again on the hosts that are left",
-      },
-      { fields: { host: this.card.place, name: this.card.name }, cause },
-    );
+    const lost = new TroupeError("HOST_LOST", {
+      where: "hosts",
+      expected: `${titleOf(this.card)} to stay`,
+      got: cause === undefined ? "its connection closed" : cause.message,
+      hint: "see its own output; its ranks are started again on the hosts that are left",
+      fields: { host: this.card.place, name: this.card.name },
+      cause,
+    });
     this.#lost = lost;
     for (const index of [...this.#running.keys()])
       this.#end(index, { exitCode: null, signalCode: null, error: lost });

@@ -102,14 +102,11 @@ export class LaneSender {
 }
 
 function outboxFull(kind: string, capacity: number): TroupeError {
-  return new TroupeError(
-    "OUTBOX_FULL",
-    {
-      where: `tell ${kind}`,
-      expected: `at most ${capacity} messages waiting for credit`,
-      got: "one more",
-      hint: "await ref.ready() whenever tell returns false",
-    },
-    { fields: { kind, capacity } },
-  );
+  return new TroupeError("OUTBOX_FULL", {
+    where: `tell ${kind}`,
+    expected: `at most ${capacity} messages waiting for credit`,
+    got: "one more",
+    hint: "await ref.ready() whenever tell returns false",
+    fields: { kind, capacity },
+  });
 }

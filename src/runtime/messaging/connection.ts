@@ -163,9 +163,8 @@ export class Connection {
   }
 
   #releaseLane(lane: LaneSender, link: Link): void {
-    for (let next = lane.release(link.credits); next !== undefined; next = lane.release(link.credits)) {
+    for (let next = lane.release(link.credits); next !== undefined; next = lane.release(link.credits))
       this.#writer.append(next);
-    }
   }
 
   #post(link: Link): void {

@@ -158,29 +158,23 @@ export class Outbox implements Sender {
     const deadlineMs = this.#endpoint.clock.now() + sendDeadlineMs;
     if (this.#endpoint.blockUntil(() => connection.hasCredit, deadlineMs)) return true;
     const target = describe(connection.peer);
-    throw new TroupeError(
-      "SEND_TIMEOUT",
-      {
-        where: `tell ${target}.${kind}`,
-        expected: `credit within ${sendDeadlineMs} ms`,
-        got: "none, because the receiver took nothing",
-        hint: "see what it does with inspect()",
-      },
-      { fields: { target, kind } },
-    );
+    throw new TroupeError("SEND_TIMEOUT", {
+      where: `tell ${target}.${kind}`,
+      expected: `credit within ${sendDeadlineMs} ms`,
+      got: "none, because the receiver took nothing",
+      hint: "see what it does with inspect()",
+      fields: { target, kind },
+    });
   }
 }
 
 function checkDeadline(where: string, deadlineMs: number): void {
   if (deadlineMs > 0 && Number.isFinite(deadlineMs)) return;
-  throw new TroupeError(
-    "DEADLINE_INVALID",
-    {
-      where,
-      expected: "deadlineMs to be a positive number",
-      got: String(deadlineMs),
-      hint: "every wait needs a limit",
-    },
-    { fields: { deadlineMs } },
-  );
+  throw new TroupeError("DEADLINE_INVALID", {
+    where,
+    expected: "deadlineMs to be a positive number",
+    got: String(deadlineMs),
+    hint: "every wait needs a limit",
+    fields: { deadlineMs },
+  });
 }

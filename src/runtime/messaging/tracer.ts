@@ -46,9 +46,8 @@ export class Tracer {
 
   /** Runs a handler, as one span if its message belongs to a trace. */
   run(message: TracedMessage, handle: () => unknown): unknown {
-    if (message.trace === undefined) {
+    if (message.trace === undefined)
       return this.#current.getStore() === undefined ? handle() : this.#current.exit(handle);
-    }
     const [traceId, parentId, sentMs] = message.trace;
     return this.#span({ ...message, traceId, parentId, sentMs }, handle);
   }

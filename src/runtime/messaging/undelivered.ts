@@ -91,14 +91,12 @@ export class Undelivered implements LossListener {
 }
 
 function unsendable(kind: string, cause: unknown): TroupeError {
-  return new TroupeError(
-    "MESSAGE_UNSENDABLE",
-    {
-      where: `send ${kind}`,
-      expected: "plain data",
-      got: `a value that cannot be sent: ${cause instanceof Error ? cause.message : String(cause)}`,
-      hint: "send no functions, live handles or class instances without a codec",
-    },
-    { fields: { kind }, cause },
-  );
+  return new TroupeError("MESSAGE_UNSENDABLE", {
+    where: `send ${kind}`,
+    expected: "plain data",
+    got: `a value that cannot be sent: ${cause instanceof Error ? cause.message : String(cause)}`,
+    hint: "send no functions, live handles or class instances without a codec",
+    fields: { kind },
+    cause,
+  });
 }

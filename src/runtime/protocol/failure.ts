@@ -59,14 +59,11 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
 /** Turns a failure back into an error, with its own code if Troupe knows it and `ACTOR_THREW` otherwise. */
 export function fromFailure(failure: Failure): TroupeError {
   const known = failure.code !== undefined && failure.code in errorTable;
-  const error = new TroupeError(
-    known ? (failure.code as ErrorCode) : "ACTOR_THREW",
-    { relayed: failure.message },
-    {
-      fields: { ...failure.fields, ...(failure.actor === undefined ? {} : { actor: failure.actor }) },
-      ...(failure.cause === undefined ? {} : { cause: fromFailure(failure.cause) }),
-    },
-  );
+  const error = new TroupeError(known ? (failure.code as ErrorCode) : "ACTOR_THREW", {
+    relayed: failure.message,
+    fields: { ...failure.fields, ...(failure.actor === undefined ? {} : { actor: failure.actor }) },
+    ...(failure.cause === undefined ? {} : { cause: fromFailure(failure.cause) }),
+  });
   if (failure.stack !== undefined) error.stack = failure.stack;
   if (failure.from !== undefined) noteOrigin(error, failure.from);
   return error;
@@ -87,19 +84,14 @@ export class ActorDown extends TroupeError {
       failed: `which failed: ${down.cause?.message}`,
       unknown: "which never existed",
     };
-    super(
-      "ACTOR_DOWN",
-      {
-        where,
-        expected: "a living actor",
-        got: `${describeDown(down)}, ${how[down.reason]}`,
-        hint: "spawn it again, or ask its new incarnation",
-      },
-      {
-        fields: { actor: describeDown(down), reason: down.reason },
-        ...(down.cause === undefined ? {} : { cause: fromFailure(down.cause) }),
-      },
-    );
+    super("ACTOR_DOWN", {
+      where,
+      expected: "a living actor",
+      got: `${describeDown(down)}, ${how[down.reason]}`,
+      hint: "spawn it again, or ask its new incarnation",
+      fields: { actor: describeDown(down), reason: down.reason },
+      ...(down.cause === undefined ? {} : { cause: fromFailure(down.cause) }),
+    });
     this.name = "ActorDown";
     this.down = down;
   }
@@ -108,16 +100,13 @@ export class ActorDown extends TroupeError {
 /** Thrown when no answer came by the deadline. The receiver drops the question, or this actor drops the late answer. */
 export class AskTimeout extends TroupeError {
   constructor(target: Address, kind: string, deadlineMs: number) {
-    super(
-      "ASK_TIMEOUT",
-      {
-        where: `ask ${describe(target)}.${kind}`,
-        expected: `an answer within ${deadlineMs} ms`,
-        got: "none",
-        hint: "see what the actor does with inspect(), or allow more time",
-      },
-      { fields: { target: describe(target), kind, deadlineMs } },
-    );
+    super("ASK_TIMEOUT", {
+      where: `ask ${describe(target)}.${kind}`,
+      expected: `an answer within ${deadlineMs} ms`,
+      got: "none",
+      hint: "see what the actor does with inspect(), or allow more time",
+      fields: { target: describe(target), kind, deadlineMs },
+    });
     this.name = "AskTimeout";
   }
 }
@@ -125,18 +114,13 @@ export class AskTimeout extends TroupeError {
 /** Thrown by `wait`, `receive` and `poll` when this actor has been asked to stop. Let it pass through. */
 export class StopRequested extends TroupeError {
   constructor(reason: string) {
-    super(
-      "STOP_REQUESTED",
-      {
-        where: "stop",
-        expected: "this call to go on",
-        got: `a request to stop: ${reason}`,
-        hint: "let this error pass through",
-      },
-      {
-        fields: { reason },
-      },
-    );
+    super("STOP_REQUESTED", {
+      where: "stop",
+      expected: "this call to go on",
+      got: `a request to stop: ${reason}`,
+      hint: "let this error pass through",
+      fields: { reason },
+    });
     this.name = "StopRequested";
   }
 }

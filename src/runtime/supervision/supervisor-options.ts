@@ -57,13 +57,13 @@ export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 
   readonly withinMs: number;
 } {
   const refuse = (expected: string, got: string): never => {
-    throw new TroupeError(
-      "SUPERVISOR_OPTION",
-      { where: `supervisor ${name}`, expected: expected, got: got, hint: "correct the option" },
-      {
-        fields: { supervisor: name },
-      },
-    );
+    throw new TroupeError("SUPERVISOR_OPTION", {
+      where: `supervisor ${name}`,
+      expected: expected,
+      got: got,
+      hint: "correct the option",
+      fields: { supervisor: name },
+    });
   };
   const names = children.flat().map((child) => child.name);
   const double = names.find((child, index) => names.indexOf(child) !== index);

@@ -53,16 +53,13 @@ export class Supervisor {
   ref<P>(childName: string): ActorRef<P> {
     const ref = this.#children.find(({ name }) => name === childName)?.ref;
     if (ref !== undefined) return ref as ActorRef<P>;
-    throw new TroupeError(
-      "SUPERVISOR_OPTION",
-      {
-        where: `supervisor ${this.name}`,
-        expected: `one of its actors (${this.#children.map(({ name }) => name).join(", ")})`,
-        got: childName,
-        hint: "check the name",
-      },
-      { fields: { supervisor: this.name, child: childName } },
-    );
+    throw new TroupeError("SUPERVISOR_OPTION", {
+      where: `supervisor ${this.name}`,
+      expected: `one of its actors (${this.#children.map(({ name }) => name).join(", ")})`,
+      got: childName,
+      hint: "check the name",
+      fields: { supervisor: this.name, child: childName },
+    });
   }
 
   /** Forgets past restarts. Call it when the children make progress again. */
@@ -258,16 +255,13 @@ async function stopAll(
 }
 
 function stoppedMeanwhile(name: string): TroupeError {
-  return new TroupeError(
-    "SYSTEM_STOPPED",
-    {
-      where: `supervisor ${name}`,
-      expected: "no stop before its actors have started",
-      got: "one",
-      hint: "nothing needs to be done",
-    },
-    { fields: { supervisor: name } },
-  );
+  return new TroupeError("SYSTEM_STOPPED", {
+    where: `supervisor ${name}`,
+    expected: "no stop before its actors have started",
+    got: "one",
+    hint: "nothing needs to be done",
+    fields: { supervisor: name },
+  });
 }
 
 function keptStopping({ actor }: Down): Failure {

@@ -5,85 +5,68 @@ import type { Placement } from "../protocol/spawn.ts";
 
 /** Makes `ACTOR_NAME_TAKEN`: a living actor has this name. */
 export function nameTaken(name: string, holder: Address): TroupeError {
-  return new TroupeError(
-    "ACTOR_NAME_TAKEN",
-    {
-      where: `spawn ${name}`,
-      expected: "a name that no living actor has",
-      got: `that of ${describe(holder)}`,
-      hint: "stop it first, or choose another",
-    },
-    { fields: { name } },
-  );
+  return new TroupeError("ACTOR_NAME_TAKEN", {
+    where: `spawn ${name}`,
+    expected: "a name that no living actor has",
+    got: `that of ${describe(holder)}`,
+    hint: "stop it first, or choose another",
+    fields: { name },
+  });
 }
 
 /** Makes `PROCESS_UNSUPPORTED`: a process was named for an actor with another placement. */
 export function processWithoutPlacement(name: string, placement: Placement): TroupeError {
-  return new TroupeError(
-    "PROCESS_UNSUPPORTED",
-    {
-      where: `spawn ${name}`,
-      expected: `no process with placement "${placement}"`,
-      got: "one",
-      hint: 'leave it out, or use placement "process"',
-    },
-    { fields: { name, placement } },
-  );
+  return new TroupeError("PROCESS_UNSUPPORTED", {
+    where: `spawn ${name}`,
+    expected: `no process with placement "${placement}"`,
+    got: "one",
+    hint: 'leave it out, or use placement "process"',
+    fields: { name, placement },
+  });
 }
 
 /** Makes `ACTOR_STUCK`: termination does not end it, because native code does not return. */
 export function isStuck(address: Address): TroupeError {
-  return new TroupeError(
-    "ACTOR_STUCK",
-    {
-      where: `stop ${describe(address)}`,
-      expected: "its thread to end when it is made to",
-      got: "native code that does not return",
-      hint: "end the process; see inspect() for what it was doing",
-    },
-    { fields: { actor: describe(address) } },
-  );
+  return new TroupeError("ACTOR_STUCK", {
+    where: `stop ${describe(address)}`,
+    expected: "its thread to end when it is made to",
+    got: "native code that does not return",
+    hint: "end the process; see inspect() for what it was doing",
+    fields: { actor: describe(address) },
+  });
 }
 
 /** Makes `SYSTEM_STOPPED`: the system was stopped before the actor had started. */
 export function startedTooLate(name: string): TroupeError {
-  return new TroupeError(
-    "SYSTEM_STOPPED",
-    {
-      where: `spawn ${name}`,
-      expected: "a running system",
-      got: "one that was stopped before the actor had started",
-      hint: "make a new one",
-    },
-    { fields: { actor: name } },
-  );
+  return new TroupeError("SYSTEM_STOPPED", {
+    where: `spawn ${name}`,
+    expected: "a running system",
+    got: "one that was stopped before the actor had started",
+    hint: "make a new one",
+    fields: { actor: name },
+  });
 }
 
 /** Makes `ACTOR_START_TIMEOUT`: the actor did not start in time and has been terminated. */
 export function startTimeout(address: Address, deadlineMs: number): TroupeError {
-  return new TroupeError(
-    "ACTOR_START_TIMEOUT",
-    {
-      where: `spawn ${describe(address)}`,
-      expected: `its start to finish within ${deadlineMs} ms`,
-      got: "a start that has not finished",
-      hint: "see what its module does while loading, or raise startDeadlineMs",
-    },
-    { fields: { actor: describe(address), deadlineMs } },
-  );
+  return new TroupeError("ACTOR_START_TIMEOUT", {
+    where: `spawn ${describe(address)}`,
+    expected: `its start to finish within ${deadlineMs} ms`,
+    got: "a start that has not finished",
+    hint: "see what its module does while loading, or raise startDeadlineMs",
+    fields: { actor: describe(address), deadlineMs },
+  });
 }
 
 /** Makes `ACTOR_UNHANDLED`: an actor failed, and no other handles the failure. */
 export function unhandled(failure: Failure, actor: string): TroupeError {
   const cause = firstCause(failure);
-  return new TroupeError(
-    "ACTOR_UNHANDLED",
-    {
-      where: actor,
-      expected: "a supervisor, owner or watcher that handles its failure",
-      got: `none for: ${cause.message}`,
-      hint: "supervise or watch the actor",
-    },
-    { fields: { actor }, cause: fromFailure(cause) },
-  );
+  return new TroupeError("ACTOR_UNHANDLED", {
+    where: actor,
+    expected: "a supervisor, owner or watcher that handles its failure",
+    got: `none for: ${cause.message}`,
+    hint: "supervise or watch the actor",
+    fields: { actor },
+    cause: fromFailure(cause),
+  });
 }

@@ -152,9 +152,8 @@ export class Launcher {
     const { failure } = options;
     if (failure !== undefined)
       this.registry.deathWatch.failed(record, toFailure(failure, describe(record.address)));
-    if (record.down === undefined) {
+    if (record.down === undefined)
       this.registry.sendTo(record, { type: RecordType.stop, body: { reason, drain } });
-    }
     const stuck = Promise.withResolvers<never>();
     const force = this.clock.after(deadlineMs, () => void this.#terminate(record));
     const giveUp = this.clock.after(deadlineMs + terminateGraceMs, () =>

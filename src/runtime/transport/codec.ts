@@ -119,14 +119,11 @@ export function isPlain(value: object): value is Record<string, unknown> {
 }
 
 function nestedTooDeep(): TroupeError {
-  return new TroupeError(
-    "MESSAGE_UNSENDABLE",
-    {
-      where: "send",
-      expected: `a message nested at most ${deepestNesting} deep`,
-      got: "one that is deeper or contains itself",
-      hint: "send plain data",
-    },
-    { fields: { deepestNesting } },
-  );
+  return new TroupeError("MESSAGE_UNSENDABLE", {
+    where: "send",
+    expected: `a message nested at most ${deepestNesting} deep`,
+    got: "one that is deeper or contains itself",
+    hint: "send plain data",
+    fields: { deepestNesting },
+  });
 }

@@ -105,32 +105,25 @@ export class FrameReader {
       ((flags & frameFlag.last) === 0 || sizeBytes === 0) &&
       ((flags & frameFlag.beat) === 0 || sizeBytes === beatBytes);
     if (sizeBytes <= this.#maxBytes && (flags & ~allFlags) === 0 && isOfItsSize) return;
-    throw new TroupeError(
-      "FRAME_INVALID",
-      {
-        where: "frame",
-        expected: `at most ${this.#maxBytes} bytes and known flags`,
-        got: `${sizeBytes} bytes, flags ${flags}`,
-        hint: "the other end is not a process of this system, or has another version",
-      },
-      { fields: { sizeBytes, flags } },
-    );
+    throw new TroupeError("FRAME_INVALID", {
+      where: "frame",
+      expected: `at most ${this.#maxBytes} bytes and known flags`,
+      got: `${sizeBytes} bytes, flags ${flags}`,
+      hint: "the other end is not a process of this system, or has another version",
+      fields: { sizeBytes, flags },
+    });
   }
 
   #count(sequence: number): void {
     const expected = this.#sequence;
-    if (sequence !== expected) {
-      throw new TroupeError(
-        "FRAME_INVALID",
-        {
-          where: "frame",
-          expected: `frame ${expected} of its socket`,
-          got: `frame ${sequence}`,
-          hint: "a frame was lost or repeated, so the connection cannot be trusted",
-        },
-        { fields: { expected, sequence } },
-      );
-    }
+    if (sequence !== expected)
+      throw new TroupeError("FRAME_INVALID", {
+        where: "frame",
+        expected: `frame ${expected} of its socket`,
+        got: `frame ${sequence}`,
+        hint: "a frame was lost or repeated, so the connection cannot be trusted",
+        fields: { expected, sequence },
+      });
     this.#sequence = (expected + 1) % 2 ** 32;
   }
 }

@@ -68,9 +68,8 @@ export class IpcEncoding {
 
 /** Refuses values that the packer would silently drop. Instances of classes become plain objects, as they do between threads. */
 function refuseUncopyable(value: unknown): void {
-  if (typeof value === "function" || typeof value === "symbol") {
+  if (typeof value === "function" || typeof value === "symbol")
     throw new Error(`${String(value)} could not be cloned`);
-  }
   if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) value.forEach(refuseUncopyable);
   else if (isPlain(value)) Object.values(value).forEach(refuseUncopyable);

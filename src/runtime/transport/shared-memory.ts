@@ -54,14 +54,11 @@ export class SharedMemory {
 }
 
 function allGiven(path: string): TroupeError {
-  return new TroupeError(
-    "PROCESS_MEMORY",
-    {
-      where: "spawn",
-      expected: "room for the counters of one more link between processes",
-      got: `${path} full`,
-      hint: "start a new system",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("PROCESS_MEMORY", {
+    where: "spawn",
+    expected: "room for the counters of one more link between processes",
+    got: `${path} full`,
+    hint: "start a new system",
+    fields: { path },
+  });
 }

@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { framesOf, ownFrames, TroupeError } from "../../errors/index.ts";
 import { describeError, reportError } from "../../job/events/index.ts";
-import { addBenchCommand } from "./bench.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
@@ -22,7 +21,7 @@ export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as co
 
 /**
  * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
- * `troupe generate FOLDER`, `troupe preprocess`, `troupe bench`, `troupe doctor`.
+ * `troupe generate FOLDER`, `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
  * @returns the exit code, once everything that it started has ended
  */
@@ -43,7 +42,6 @@ export async function main(args: readonly string[]): Promise<number> {
   addDashboardCommand(program);
   addGenerateCommand(program);
   addPreprocessCommand(program);
-  addBenchCommand(program);
   addDoctorCommand(program);
   try {
     await program.parseAsync([...withListing(args, process.env)], { from: "user" });

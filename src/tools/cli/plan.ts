@@ -20,32 +20,7 @@ import {
 } from "../../job/options/index.ts";
 import { type JsonObject, parseJsonObject } from "../../library/checkpoint/index.ts";
 import { autoModel, configOfFile } from "../../library/models/index.ts";
-import {
-  type ClusterName,
-  calibrated,
-  chromeTrace,
-  clusters,
-  describeBytes,
-  describeCount,
-  describeEstimate,
-  describeLayout,
-  describeMemory,
-  describeSimulation,
-  describeSuggestions,
-  estimateStep,
-  factsOf,
-  languageModel,
-  type ModelFacts,
-  type PlannedPrecision,
-  type PlanOptions,
-  planMemory,
-  plannedJob,
-  productRate,
-  type Simulation,
-  simulate,
-  suggestLayouts,
-  traceOptions,
-} from "../planner/index.ts";
+import * as planner from "../planner/index.ts";
 import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
@@ -75,7 +50,7 @@ type Shared = z.output<typeof sharedSchema>;
 interface PlanFlags extends Omit<Shared, "zero" | "precision" | "recompute" | "schedule"> {
   readonly schedule: NonNullable<Shared["schedule"]>;
   readonly zero: number;
-  readonly precision: PlannedPrecision;
+  readonly precision: planner.PlannedPrecision;
   /** The precision as a run's option. */
   readonly runPrecision: string;
   readonly recompute?: boolean;
@@ -85,7 +60,7 @@ interface PlanFlags extends Omit<Shared, "zero" | "precision" | "recompute" | "s
   readonly batch?: number;
   readonly offload: number;
   readonly offloadParameters: boolean;
-  readonly cluster: ClusterName;
+  readonly cluster: planner.ClusterName;
   readonly memory?: number;
   readonly flops?: number;
   readonly simulate: boolean;
@@ -113,7 +88,7 @@ export function addPlanCommand(program: Command): void {
       0,
     )
     .option("--offload-parameters", "offload blocks' parameters between their uses (ZeRO-3)", false)
-    .option("--cluster <name>", `kind of machines: ${Object.keys(clusters).join(", ")}`, "h100")
+    .option("--cluster <name>", `kind of machines: ${Object.keys(planner.clusters).join(", ")}`, "h100")
     .option("--memory <size>", "memory of a rank, such as 80GB (default: the cluster's)", bytes)
     .option("--flops <n>", "measured FLOP/s of a rank's matrix products (default: the cluster's)", number)
     .option("--simulate", "simulate the schedules of all ranks in virtual time", false)
@@ -142,7 +117,7 @@ function flagsOf(own: OwnFlags, command: Command): PlanFlags {
     ...asked,
     zero: parseZeroLevel(zero),
     schedule: schedule ?? (asked.chunks > 1 ? "interleaved" : "1f1b"),
-    precision: precision.startsWith("amp") ? "amp" : (precision as PlannedPrecision),
+    precision: precision.startsWith("amp") ? "amp" : (precision as planner.PlannedPrecision),
     runPrecision: precision,
     ...(isGiven("recompute") ? { recompute: recompute !== false } : {}),
     asksForLayout: isGiven("zero") || isGiven("tp") || isGiven("pp"),
@@ -153,7 +128,7 @@ function flagsOf(own: OwnFlags, command: Command): PlanFlags {
 /** The model or job to plan. */
 interface Subject {
   readonly name: string;
-  readonly facts: ModelFacts;
+  readonly facts: planner.ModelFacts;
   readonly batchSize: number | undefined;
   readonly accumulation: number | undefined;
 }
@@ -182,8 +157,8 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
   };
   checkLayout(facts.layout, layout);
   const options = planOptionsOf(flags);
-  const memory = planMemory(facts, layout, options);
-  const estimate = estimateStep(facts, layout, options);
+  const memory = planner.planMemory(facts, layout, options);
+  const estimate = planner.estimateStep(facts, layout, options);
   const simulation = simulated(facts, layout, flags);
   if (flags.json) {
     const bytes = memory.map(({ passes: _, ...most }) => most);
@@ -192,37 +167,40 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
   }
   const size = { samples: batchSize, tokens: facts.tokensPerSample };
   print(headline(subject, flags));
-  print(describeLayout(layout));
-  print(describeMemory(memory));
-  const { unruled } = facts.trace(traceOptions(layout, options));
+  print(planner.describeLayout(layout));
+  print(planner.describeMemory(memory));
+  const { unruled } = facts.trace(planner.traceOptions(layout, options));
   if (unruled.length > 0)
     print(`operators without a memory rule, their inputs and outputs counted as kept: ${unruled.join(", ")}`);
   print(
     simulation === undefined
-      ? describeEstimate(estimate, size)
-      : describeSimulation(simulation, productRate(options.cluster, options.precision), size),
+      ? planner.describeEstimate(estimate, size)
+      : planner.describeSimulation(simulation, planner.productRate(options.cluster, options.precision), size),
   );
   printCommand(path, layout, flags.recompute === true, flags);
 }
 
 /** Simulates the schedules if asked to, and writes the timeline. */
 function simulated(
-  facts: ModelFacts,
+  facts: planner.ModelFacts,
   layout: Layout,
   flags: PlanFlags,
-): Omit<Simulation, "timeline"> | undefined {
+): Omit<planner.Simulation, "timeline"> | undefined {
   if (!flags.simulate && flags.timeline === undefined) return undefined;
   const firstOfStages = Array.from({ length: layout.pp }, (_, stage) => (stage * layout.ranks) / layout.pp);
   const timelineOf = flags.timeline === undefined ? [] : firstOfStages;
-  const { timeline, ...simulation } = simulate(facts, layout, { ...planOptionsOf(flags), timelineOf });
-  if (flags.timeline !== undefined) writeFileSync(flags.timeline, chromeTrace(timeline));
+  const { timeline, ...simulation } = planner.simulate(facts, layout, {
+    ...planOptionsOf(flags),
+    timelineOf,
+  });
+  if (flags.timeline !== undefined) writeFileSync(flags.timeline, planner.chromeTrace(timeline));
   return simulation;
 }
 
 function suggest(path: string, subject: Subject, batchSize: number, flags: PlanFlags): void {
   const options = planOptionsOf(flags);
   const memoryBytes = flags.memory ?? options.cluster.memoryBytes;
-  const suggestions = suggestLayouts(subject.facts, {
+  const suggestions = planner.suggestLayouts(subject.facts, {
     ...options,
     ranks: flags.ranks,
     batchSize,
@@ -237,15 +215,15 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
   if (best.length === 0) {
     throw new TroupeError("LAYOUT", {
       where: "troupe plan",
-      expected: `a layout of ${flags.ranks} ranks that fits ${describeBytes(memoryBytes)} with a batch of ${batchSize}`,
+      expected: `a layout of ${flags.ranks} ranks that fits ${planner.describeBytes(memoryBytes)} with a batch of ${batchSize}`,
       got: "none",
       hint: "use more ranks, --offload 1, or a batch that more ranks divide",
     });
   }
   print(
-    `layouts that fit ${describeBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
+    `layouts that fit ${planner.describeBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
   );
-  print(describeSuggestions(best, subject.facts.tokensPerSample));
+  print(planner.describeSuggestions(best, subject.facts.tokensPerSample));
   if (best[0] !== undefined) printCommand(path, best[0].layout, best[0].recompute, flags);
 }
 
@@ -285,10 +263,12 @@ function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanF
     ...facts.root.map((use) => use.parameter),
   ];
   const count = parameters.reduce((sum, { shape }) => sum + numelOf(shape), 0);
-  return `${name}: ${describeCount(count)} parameters on ${ranks} ranks of ${cluster}, ${precision}`;
+  return `${name}: ${planner.describeCount(count)} parameters on ${ranks} ranks of ${cluster}, ${precision}`;
 }
 
-function planOptionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: ReturnType<typeof calibrated> } {
+function planOptionsOf(
+  flags: PlanFlags,
+): planner.PlanOptions & { readonly cluster: ReturnType<typeof planner.calibrated> } {
   const { flops, recompute, precision, sequenceParallel, offload, offloadParameters, device } = flags;
   const isOnGpu = device.startsWith("cuda") || (device === "auto" && deviceCount("cuda") > 0);
   return {
@@ -297,8 +277,8 @@ function planOptionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: Retu
     sequenceParallel,
     offloadRatio: offload,
     offloadParameters,
-    cluster: calibrated(
-      clusters[flags.cluster],
+    cluster: planner.calibrated(
+      planner.clusters[flags.cluster],
       flops === undefined
         ? {}
         : { [precision === "fp32" ? "float32FlopsPerSecond" : "flopsPerSecond"]: flops },
@@ -314,13 +294,13 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   if (path.endsWith(".json")) {
     const fields = readFields(path);
     const length = Number(fields.n_positions ?? fields.max_position_embeddings);
-    const planned = languageModel(() => autoModel("causal_lm", configOfFile(fields)), length);
-    return { name, facts: factsOf(planned), batchSize: undefined, accumulation: undefined };
+    const planned = planner.languageModel(() => autoModel("causal_lm", configOfFile(fields)), length);
+    return { name, facts: planner.factsOf(planned), batchSize: undefined, accumulation: undefined };
   }
   const job = await loadJob(String(pathToFileURL(path)));
   const config = configure(job, flags.set);
   let training: Awaited<ReturnType<typeof trainingOf>> | undefined;
-  const planned = await plannedJob(job, config, async (facts) => {
+  const planned = await planner.plannedJob(job, config, async (facts) => {
     training = await trainingOf(job, config, facts);
     return microBatchSizes(
       flags,
@@ -329,7 +309,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
     );
   });
   const { batchSize, accumulation } = training ?? {};
-  return { name, facts: factsOf(planned), batchSize, accumulation };
+  return { name, facts: planner.factsOf(planned), batchSize, accumulation };
 }
 
 function readFields(path: string): JsonObject {
@@ -359,7 +339,7 @@ function checkFlags({ cluster, offload, offloadParameters, zero }: PlanFlags): v
   const one = (flag: string, value: string, choices: readonly string[]) => {
     if (!choices.includes(value)) throw usage(`${flag} ${choices.join(", ")}`, value, "choose one of them");
   };
-  one("--cluster", cluster, Object.keys(clusters));
+  one("--cluster", cluster, Object.keys(planner.clusters));
   if (!(offload >= 0 && offload <= 1)) throw usage("--offload from 0 to 1", String(offload), "a fraction");
   if (offloadParameters && zero !== 3)
     throw usage(

@@ -61,14 +61,14 @@ function writing(flag: string, path: string, make: () => EventSink): EventSink {
     return make();
   } catch (cause) {
     const { message } = cause as Error;
-    throw new TroupeError(
-      "SINK",
-      { where: "sinks", expected: `${flag} to be where events can be written`, got: path, hint: message },
-      {
-        fields: { path },
-        cause,
-      },
-    );
+    throw new TroupeError("SINK", {
+      where: "sinks",
+      expected: `${flag} to be where events can be written`,
+      got: path,
+      hint: message,
+      fields: { path },
+      cause,
+    });
   }
 }
 

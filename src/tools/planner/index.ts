@@ -6,7 +6,6 @@ export { languageModel } from "./cost/model-trace.ts";
 export { largestMemory, type PlanOptions, planMemory, traceOptions } from "./cost/plan-memory.ts";
 export { numParametersOf, type StageShare, shareOfStages } from "./cost/rank-share.ts";
 export { type StateBytes, snapshotBytes, stateBytes } from "./cost/state-memory.ts";
-export { passingTogether } from "./cost/together.ts";
 export {
   describeBytes,
   describeCount,

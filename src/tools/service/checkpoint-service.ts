@@ -185,16 +185,13 @@ export class CheckpointService implements AsyncDisposable {
   async #folderOf(step: number): Promise<StoredFolder> {
     const name = stepFolder(step);
     if ((await this.#storage.list()).includes(name)) return this.#storage.open(name);
-    throw new TroupeError(
-      "CHECKPOINT_MISSING",
-      {
-        where: "checkpoint service",
-        expected: `a checkpoint of step ${step} in ${this.location}`,
-        got: "none",
-        hint: "list() returns those that exist",
-      },
-      { fields: { path: this.location, step } },
-    );
+    throw new TroupeError("CHECKPOINT_MISSING", {
+      where: "checkpoint service",
+      expected: `a checkpoint of step ${step} in ${this.location}`,
+      got: "none",
+      hint: "list() returns those that exist",
+      fields: { path: this.location, step },
+    });
   }
 
   async #end(): Promise<void> {

@@ -66,14 +66,11 @@ function stage(save: StagedSave, group: TensorGroup, name: string, given: GivenT
 }
 
 function noTensor(name: string, got: string): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_SLICE",
-    {
-      where: "checkpoint service",
-      expected: `${JSON.stringify(name)} to be a Tensor, a typed array, or { dtype, shape, bytes }`,
-      got,
-      hint: "see GivenTensor",
-    },
-    { fields: { tensor: name } },
-  );
+  return new TroupeError("CHECKPOINT_SLICE", {
+    where: "checkpoint service",
+    expected: `${JSON.stringify(name)} to be a Tensor, a typed array, or { dtype, shape, bytes }`,
+    got,
+    hint: "see GivenTensor",
+    fields: { tensor: name },
+  });
 }

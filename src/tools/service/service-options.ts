@@ -52,11 +52,13 @@ export interface ServiceSettings {
 export function settle(options: CheckpointServiceOptions): ServiceSettings {
   const unknown = unknownNames(options, NAMES);
   if (unknown !== undefined) {
-    throw new TroupeError(
-      "OPTION",
-      { where: "checkpoint service", expected: unknown.expected, got: unknown.got, hint: unknown.hint },
-      { fields: { option: unknown.got } },
-    );
+    throw new TroupeError("OPTION", {
+      where: "checkpoint service",
+      expected: unknown.expected,
+      got: unknown.got,
+      hint: unknown.hint,
+      fields: { option: unknown.got },
+    });
   }
   const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
   const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
@@ -82,11 +84,10 @@ export function settle(options: CheckpointServiceOptions): ServiceSettings {
 
 /** The error for an option that is out of range. */
 export function wrongOption(name: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "OPTION",
-    { where: "checkpoint service", expected: `${name} to be ${expected}`, got: String(got) },
-    {
-      fields: { option: name },
-    },
-  );
+  return new TroupeError("OPTION", {
+    where: "checkpoint service",
+    expected: `${name} to be ${expected}`,
+    got: String(got),
+    fields: { option: name },
+  });
 }

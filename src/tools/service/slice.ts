@@ -22,16 +22,13 @@ export function overlap(a: Box, b: Box): boolean {
 export function checkSlice(name: string, shape: readonly number[], slice: Box): void {
   const { offset, shape: extent } = slice;
   if ([...offset, ...extent].every(isCount) && liesIn(slice, shape)) return;
-  throw new TroupeError(
-    "CHECKPOINT_SLICE",
-    {
-      where: "checkpoint service",
-      expected: `a slice within ${JSON.stringify(name)} [${shape}]`,
-      got: `[${extent}] at [${offset}]`,
-      hint: "one number for each dim",
-    },
-    { fields: { tensor: name, shape, slice } },
-  );
+  throw new TroupeError("CHECKPOINT_SLICE", {
+    where: "checkpoint service",
+    expected: `a slice within ${JSON.stringify(name)} [${shape}]`,
+    got: `[${extent}] at [${offset}]`,
+    hint: "one number for each dim",
+    fields: { tensor: name, shape, slice },
+  });
 }
 
 /** Copies the bytes of a box, row-major, into its tensor as they arrive, in parts of any length. */

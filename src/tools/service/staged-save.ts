@@ -127,16 +127,13 @@ export class StagedSave {
       .map(({ name }) => name);
     if (incomplete.length > 0 || entries.length === 0) {
       const some = incomplete.length === 0 ? "no tensor at all" : incomplete.slice(0, 4).join(", ");
-      throw new TroupeError(
-        "CHECKPOINT_INCOMPLETE",
-        {
-          where: "checkpoint service",
-          expected: `every element of every tensor of step ${this.step}`,
-          got: `${some}${incomplete.length > 0 ? ` in part, ${incomplete.length} in all` : ""}`,
-          hint: "send the missing slices",
-        },
-        { fields: { step: this.step, tensors: incomplete.slice(0, 100) } },
-      );
+      throw new TroupeError("CHECKPOINT_INCOMPLETE", {
+        where: "checkpoint service",
+        expected: `every element of every tensor of step ${this.step}`,
+        got: `${some}${incomplete.length > 0 ? ` in part, ${incomplete.length} in all` : ""}`,
+        hint: "send the missing slices",
+        fields: { step: this.step, tensors: incomplete.slice(0, 100) },
+      });
     }
     return entries.map(({ group, name, dtype, shape, memory, begin, sizeBytes }) => ({
       group,
@@ -204,14 +201,11 @@ function checkName(name: string): void {
 }
 
 function refusal(name: string, expected: string, got: string, advice: string): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_SLICE",
-    {
-      where: "checkpoint service",
-      expected: `${expected} of tensor ${JSON.stringify(name)}`,
-      got,
-      hint: advice,
-    },
-    { fields: { tensor: name } },
-  );
+  return new TroupeError("CHECKPOINT_SLICE", {
+    where: "checkpoint service",
+    expected: `${expected} of tensor ${JSON.stringify(name)}`,
+    got,
+    hint: advice,
+    fields: { tensor: name },
+  });
 }

@@ -71,16 +71,13 @@ export class StagingMemory {
   }
 
   #full(moreBytes: number): TroupeError {
-    return new TroupeError(
-      "CHECKPOINT_STAGING",
-      {
-        where: "checkpoint service",
-        expected: `at most ${this.limitBytes} bytes of waiting tensors`,
-        got: `${this.#heldBytes} and ${moreBytes} more`,
-        hint: "await earlier saves, or raise stagingBytes",
-      },
-      { fields: { limitBytes: this.limitBytes, heldBytes: this.#heldBytes, moreBytes } },
-    );
+    return new TroupeError("CHECKPOINT_STAGING", {
+      where: "checkpoint service",
+      expected: `at most ${this.limitBytes} bytes of waiting tensors`,
+      got: `${this.#heldBytes} and ${moreBytes} more`,
+      hint: "await earlier saves, or raise stagingBytes",
+      fields: { limitBytes: this.limitBytes, heldBytes: this.#heldBytes, moreBytes },
+    });
   }
 }
 

@@ -140,14 +140,11 @@ async function refuseDamaged(
   const [first] = damages;
   if (first === undefined) return;
   await storage.remove(stepFolder(step));
-  throw new TroupeError(
-    "CHECKPOINT_DAMAGED",
-    {
-      where: "checkpoint service",
-      expected: `to read step ${step} as it was written`,
-      got: `"${first.message}" and ${damages.length - 1} more`,
-      hint: "the disk or its memory fails",
-    },
-    { fields: { ...first, step } },
-  );
+  throw new TroupeError("CHECKPOINT_DAMAGED", {
+    where: "checkpoint service",
+    expected: `to read step ${step} as it was written`,
+    got: `"${first.message}" and ${damages.length - 1} more`,
+    hint: "the disk or its memory fails",
+    fields: { ...first, step },
+  });
 }

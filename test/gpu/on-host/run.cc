@@ -10,7 +10,7 @@
 #include <ucontext.h>
 
 #include "cuda_runtime.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace on_host {
 
@@ -150,8 +150,8 @@ uint64_t exchange(uint64_t own, int with) {
 
 }  // namespace on_host
 
-namespace troupe::cuda {
+namespace troupe {
 
-bool holds(const at::Tensor&) { return std::getenv("TROUPE_CUDA_ON_HOST") != nullptr; }
+const bool runs_on_host = (is_for_cuda = [](const at::Tensor&) { return std::getenv("TROUPE_CUDA_ON_HOST") != nullptr; });
 
-}  // namespace troupe::cuda
+}  // namespace troupe

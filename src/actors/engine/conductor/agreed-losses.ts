@@ -31,14 +31,11 @@ function lossesDiffer(
   [teller, rank]: readonly [number, number],
   [told, found]: readonly (number | undefined)[],
 ): TroupeError {
-  return new TroupeError(
-    "RANKS_DIFFER",
-    {
-      where: "loop",
-      expected: `ranks ${teller} and ${rank}, which split the layers of one replica, to compute one loss in step ${step}`,
-      got: `${told} and ${found}`,
-      hint: "were their inputs drawn or chosen by rank.index? Take rank.axes.dp.index, which they share",
-    },
-    { fields: { step, ranks: [teller, rank] } },
-  );
+  return new TroupeError("RANKS_DIFFER", {
+    where: "loop",
+    expected: `ranks ${teller} and ${rank}, which split the layers of one replica, to compute one loss in step ${step}`,
+    got: `${told} and ${found}`,
+    hint: "were their inputs drawn or chosen by rank.index? Take rank.axes.dp.index, which they share",
+    fields: { step, ranks: [teller, rank] },
+  });
 }

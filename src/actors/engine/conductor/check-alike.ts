@@ -23,14 +23,11 @@ function describe({ group, zero, parameters }: FlatBlock): string {
 }
 
 function ranksDiffer({ name }: FlatBlock, rank: number, peer: number): TroupeError {
-  return new TroupeError(
-    "RANKS_DIFFER",
-    {
-      where: "conductor",
-      expected: "every rank to declare the same model",
-      got: `a block ${name} on rank ${rank} that is not so on rank ${peer}`,
-      hint: "let the job's model depend on its settings alone",
-    },
-    { fields: { block: name, rank, peer } },
-  );
+  return new TroupeError("RANKS_DIFFER", {
+    where: "conductor",
+    expected: "every rank to declare the same model",
+    got: `a block ${name} on rank ${rank} that is not so on rank ${peer}`,
+    hint: "let the job's model depend on its settings alone",
+    fields: { block: name, rank, peer },
+  });
 }

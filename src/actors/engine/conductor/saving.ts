@@ -309,14 +309,11 @@ export class Saving {
 }
 
 function tooMuch(stagedBytes: number, maxStagedBytes: number): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_STAGING",
-    {
-      where: "checkpoint",
-      expected: `a save to copy at most ${maxStagedBytes} bytes`,
-      got: `${stagedBytes}, the state of this model`,
-      hint: "raise the bound to that, or give none",
-    },
-    { fields: { stagedBytes, maxStagedBytes } },
-  );
+  return new TroupeError("CHECKPOINT_STAGING", {
+    where: "checkpoint",
+    expected: `a save to copy at most ${maxStagedBytes} bytes`,
+    got: `${stagedBytes}, the state of this model`,
+    hint: "raise the bound to that, or give none",
+    fields: { stagedBytes, maxStagedBytes },
+  });
 }

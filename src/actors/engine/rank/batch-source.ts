@@ -137,16 +137,14 @@ export class BatchSource {
       return this.#context.wait(dealt);
     } catch (error) {
       if (!(error instanceof AskTimeout)) throw error;
-      throw new TroupeError(
-        "DATA_PENDING",
-        {
-          where: "data",
-          expected: `batch("${split}", ${position}, ${numSamples}) of the job's data to give a batch within ${this.#options.deadlineMs / 1000} s`,
-          got: "a promise that is not settled, or a loop without end",
-          hint: "more time: --deadline",
-        },
-        { fields: { split, position, numSamples }, cause: error },
-      );
+      throw new TroupeError("DATA_PENDING", {
+        where: "data",
+        expected: `batch("${split}", ${position}, ${numSamples}) of the job's data to give a batch within ${this.#options.deadlineMs / 1000} s`,
+        got: "a promise that is not settled, or a loop without end",
+        hint: "more time: --deadline",
+        fields: { split, position, numSamples },
+        cause: error,
+      });
     }
   }
 

@@ -99,9 +99,11 @@ export class GroupAxis implements Axis {
 }
 
 function wrongMember(axis: MeshAxis, call: string, expected: string, got: number): TroupeError {
-  return new TroupeError(
-    "COLLECTIVE_ARGUMENT",
-    { where: `${axis}.${call}`, expected, got: `${got}`, hint: "places count along the axis, from 0" },
-    { fields: { axis, got } },
-  );
+  return new TroupeError("COLLECTIVE_ARGUMENT", {
+    where: `${axis}.${call}`,
+    expected,
+    got: `${got}`,
+    hint: "places count along the axis, from 0",
+    fields: { axis, got },
+  });
 }

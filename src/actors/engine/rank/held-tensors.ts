@@ -33,16 +33,13 @@ export class HeldTensors {
     for (const { module, moduleName, property, tensor, writeCount } of this.#held) {
       const isSame = (module as unknown as Record<string, unknown>)[property] === tensor;
       if (isSame && !tensor.disposed && ops.writeCount(tensor) === writeCount) continue;
-      throw new TroupeError(
-        "MODULE_STATE",
-        {
-          where: moduleName,
-          expected: `${property}, a tensor that the module holds, to stay as it was built`,
-          got: "a change of it in a step",
-          hint: "declare it as a ModuleBuffer, which forward writes by write(…)",
-        },
-        { fields: { module: moduleName, property } },
-      );
+      throw new TroupeError("MODULE_STATE", {
+        where: moduleName,
+        expected: `${property}, a tensor that the module holds, to stay as it was built`,
+        got: "a change of it in a step",
+        hint: "declare it as a ModuleBuffer, which forward writes by write(…)",
+        fields: { module: moduleName, property },
+      });
     }
   }
 }

@@ -55,18 +55,15 @@ function checkRows(by: string, name: string, tensor: unknown, numSamples: number
   if (!(tensor instanceof Tensor)) throw refuse(by, `"${name}" to be a tensor`, describeValue(tensor));
   const { shape } = tensor;
   if (shape[0] === numSamples) return;
-  throw new TroupeError(
-    "PREDICTIONS",
-    {
-      where: by,
-      expected: `"${name}" to have a row for each of ${numSamples} samples`,
-      got: `shape [${shape}]`,
-      hint: "keep the batch's samples in dim 0",
-    },
-    { fields: { name, numSamples, shape: [...shape] } },
-  );
+  throw new TroupeError("PREDICTIONS", {
+    where: by,
+    expected: `"${name}" to have a row for each of ${numSamples} samples`,
+    got: `shape [${shape}]`,
+    hint: "keep the batch's samples in dim 0",
+    fields: { name, numSamples, shape: [...shape] },
+  });
 }
 
 function refuse(by: string, expected: string, got: string): TroupeError {
-  return new TroupeError("PREDICTIONS", { where: by, expected, got }, { fields: { got } });
+  return new TroupeError("PREDICTIONS", { where: by, expected, got, fields: { got } });
 }

@@ -28,15 +28,13 @@ export class Exchange<T> {
   contribute(key: string, rank: number, value: T): void {
     if (this.#aborted !== undefined) return;
     const collective = this.#collectiveAt(key);
-    if (collective.values[rank] !== undefined) {
-      throw new TroupeError(
-        "COLLECTIVE_TWICE",
-        { where: "exchange", expected: `one contribution of rank ${rank} to ${key}`, got: "two" },
-        {
-          fields: { key, rank },
-        },
-      );
-    }
+    if (collective.values[rank] !== undefined)
+      throw new TroupeError("COLLECTIVE_TWICE", {
+        where: "exchange",
+        expected: `one contribution of rank ${rank} to ${key}`,
+        got: "two",
+        fields: { key, rank },
+      });
     collective.values[rank] = value;
     collective.arrived += 1;
     if (collective.arrived === this.numRanks) this.#complete(key, collective);

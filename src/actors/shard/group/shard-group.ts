@@ -180,16 +180,13 @@ export class ShardGroup implements ProcessGroup {
    * @returns the error that every waiter gets
    */
   abort(down: Down): TroupeError {
-    const reason = new TroupeError(
-      "COLLECTIVE_ABORTED",
-      {
-        where: `group ${this.name}`,
-        expected: "every rank of the group to live",
-        got: `the end of ${down.actor}`,
-        hint: "see its own failure",
-      },
-      { fields: { actor: down.actor, reason: down.reason, waitedFor: this.#values.pending() } },
-    );
+    const reason = new TroupeError("COLLECTIVE_ABORTED", {
+      where: `group ${this.name}`,
+      expected: "every rank of the group to live",
+      got: `the end of ${down.actor}`,
+      hint: "see its own failure",
+      fields: { actor: down.actor, reason: down.reason, waitedFor: this.#values.pending() },
+    });
     this.#values.abort(reason);
     this.#given.abort(reason);
     return reason;

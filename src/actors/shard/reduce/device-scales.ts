@@ -1,10 +1,11 @@
 import { type DeviceScales, updateRuleOf } from "../../../compute/optim/index.ts";
-import { type FlatBlock, SLICE_ALIGNMENT } from "../../../compute/parallel/index.ts";
+import type { FlatBlock } from "../../../compute/parallel/index.ts";
 import { hold, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { maySkip, type StepAnomaly } from "../../../job/anomalies/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { gatherByRows } from "../group/gather-by-rows.ts";
 import type { ShardGroups } from "../group/shard-groups.ts";
+import { sumsOfSquares } from "./gradient-norm.ts";
 
 /**
  * Whether a device can decide updates that wait for the gradient norm: clipping, and ignoring a gradient that is not finite. It
@@ -37,8 +38,7 @@ export interface GatheredSquares {
 }
 
 /**
- * Computes the scales of the model's parts from the norm on the device: with the bits of `sumOfSquares` and `clipFactor`, and
- * without a wait. All ranks of a part get the same.
+ * Computes the scales of the model's parts from the norm on the device, with the host's bits and without a wait. All ranks of a part get the same.
  * @returns the caller's
  * @throws {TroupeError} `COLLECTIVE_ABORTED`
  */
@@ -55,8 +55,7 @@ export async function scalesOnDevice(
     ...optimizers.flatMap(({ clipNorm }) => clipNorm ?? []),
   ];
   const numKinds = limits.length;
-  const numChunks = counted.map(({ sliceNumel }) => sliceNumel / SLICE_ALIGNMENT);
-  const squares = hold(() => ops.troupe.sumSquareSums(shares, replicas.length, numChunks, numKinds));
+  const squares = sumsOfSquares(counted, shares, replicas.length, numKinds);
   const byPart = await gatherByRows(groups, modelParallel, rank, `squares of parts/${step}`, squares);
   const leavesOut = anomalies.policies["gradient-not-finite"] !== "tell";
   const scales = hold(() => {

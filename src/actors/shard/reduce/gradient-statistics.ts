@@ -7,7 +7,7 @@ import { gatherByRows } from "../group/gather-by-rows.ts";
 import type { ShardGroups } from "../group/shard-groups.ts";
 import { maySkipUpdates } from "../update/optimizer-clock.ts";
 import { decidesOnDevice, scalesOnDevice } from "./device-scales.ts";
-import { firstNotFinite, sumOfSquares } from "./gradient-norm.ts";
+import { firstNotFinite, sumsOfSquares } from "./gradient-norm.ts";
 
 /** Factors that clipping multiplies the gradient by: for all optimizers, and for those that clip by themselves. */
 export interface ClipFactors {
@@ -30,7 +30,10 @@ export interface JudgedGradient {
 export interface StepStatistics {
   /** Scales of the updates, if they wait for the norm and a device computes them; the caller's. */
   readonly scales: DeviceScales | undefined;
-  /** Judges the step once its figures are on the host: at once, unless they are late. Called once. */
+  /**
+   * Judges the step once its figures are on the host: at once, unless they are late. Then they arrive behind all that the
+   * shard has given its device before the call. Called once.
+   */
   readonly judge: () => Promise<JudgedGradient>;
 }
 
@@ -114,13 +117,7 @@ export class GlobalGradientStatistics {
       this.isLate && this.isAwaited
         ? await scalesOnDevice(this.#plan, this.#groups, this.#rank, { step, counted, shares: all, divisor })
         : undefined;
-    // A device's values are read together, in one wait at most.
-    const values = this.isLate ? onHost(all) : Promise.resolve(all);
-    values.catch(() => {}); // Rejection is delivered to the judge, if any.
-    const judge = async () => {
-      const bySlice = rowsOf(await values, replicas.length);
-      return this.#judged(await this.#measure(step, counted, bySlice), divisor);
-    };
+    const judge = async () => this.#judged(await this.#measure(step, counted, await onHost(all)), divisor);
     return { scales, judge: () => this.#inTurn(judge) };
   }
 
@@ -171,18 +168,13 @@ export class GlobalGradientStatistics {
   /**
    * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of the
    * model.
-   * @param bySlice - the replicas' figures, in order
+   * @param shares - the replicas' figures, a row each, on the host; ownership passes
    */
-  async #measure(
-    step: number,
-    counted: readonly FlatBlock[],
-    bySlice: readonly Float64Array[],
-  ): Promise<Measured> {
+  async #measure(step: number, counted: readonly FlatBlock[], shares: Tensor): Promise<Measured> {
     const { replicas, modelParallel } = this.#plan.peers;
     const numKinds = 1 + this.#clippedAlone.length;
-    const squares = Array.from({ length: numKinds }, (_, kind) =>
-      sumOfSquares(counted, bySlice, kind, numKinds),
-    );
+    const [squares = []] = rowsOf(sumsOfSquares(counted, shares, replicas.length, numKinds), 1);
+    const bySlice = rowsOf(shares, replicas.length);
     const ofReplicas = bySlice.map((share) => tailOf(share, 3));
     const largest = Math.max(...ofReplicas.map(([magnitude]) => magnitude as number));
     const numLosses = sum(ofReplicas.map(([, , count]) => count as number));

@@ -4,12 +4,12 @@ import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
 import type { OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
 import type { ParameterPaging } from "../../state/paging/index.ts";
-import { RemoteStateStore } from "./remote-state-store.ts";
+import { remoteStateStore } from "./remote-state-store.ts";
 import {
   MemoryStateStore,
   type OptimizerStateStore,
   type ShareWithRanks,
-  SplitStateStore,
+  splitStateStore,
 } from "./state-store.ts";
 
 /** The parts that together keep one rank's optimizer state. */
@@ -47,7 +47,7 @@ export function stateStoreOf(
   if (offload === undefined || place.offload === undefined) return here;
   const layoutsAway = layouts.filter(isAway);
   const ownedAway = owned.filter((_, index) => isAway(layouts[index] as FlatBlock));
-  const away = new RemoteStateStore(
+  const away = remoteStateStore(
     place.offload,
     {
       run: peers.groups.run,
@@ -64,5 +64,5 @@ export function stateStoreOf(
     },
     ownedAway,
   );
-  return new SplitStateStore([away, here], (block) => (blocksAway.includes(block) ? away : here));
+  return splitStateStore([away, here], (block) => (blocksAway.includes(block) ? away : here));
 }

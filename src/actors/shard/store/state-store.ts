@@ -14,7 +14,7 @@ export interface OptimizerStateStore {
   fill(initial: InitialState, reader: Addressed): Promise<void>;
   /**
    * Makes one optimizer step on a block.
-   * @param gradient - of the owned range, float32, summed; ownership passes
+   * @param gradient - of the owned range, summed, in any float dtype; ownership passes
    * @param scales - only if the parameters and all their state are on a device; the caller's until then
    * @returns once the new parameters are where the ranks read them
    */
@@ -119,41 +119,26 @@ export class MemoryStateStore implements OptimizerStateStore {
 }
 
 /** Splits the blocks among several stores. */
-export class SplitStateStore implements OptimizerStateStore {
-  readonly #stateStores: readonly OptimizerStateStore[];
-  readonly #stateStoreOf: (block: number) => OptimizerStateStore;
-
-  constructor(
-    stateStores: readonly OptimizerStateStore[],
-    stateStoreOf: (block: number) => OptimizerStateStore,
-  ) {
-    this.#stateStores = stateStores;
-    this.#stateStoreOf = stateStoreOf;
-  }
-
-  async fill(initial: InitialState, reader: Addressed): Promise<void> {
-    await Promise.all(this.#stateStores.map((stateStore) => stateStore.fill(initial, reader)));
-  }
-
-  update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated> {
-    return this.#stateStoreOf(update.block).update(update, gradient, scales);
-  }
-
-  keepState(step: number, block: number): Promise<void> {
-    return this.#stateStoreOf(block).keepState(step, block);
-  }
-
-  snapshot(order: SnapshotOrder): void {
-    for (const stateStore of this.#stateStores) stateStore.snapshot(order);
-  }
-
-  async settle(step: number): Promise<void> {
-    await Promise.all(this.#stateStores.map((stateStore) => stateStore.settle(step)));
-  }
-
-  stop(): void {
-    for (const stateStore of this.#stateStores) stateStore.stop();
-  }
+export function splitStateStore(
+  stores: readonly OptimizerStateStore[],
+  storeOf: (block: number) => OptimizerStateStore,
+): OptimizerStateStore {
+  return {
+    async fill(initial, reader) {
+      await Promise.all(stores.map((store) => store.fill(initial, reader)));
+    },
+    update: (update, gradient, scales) => storeOf(update.block).update(update, gradient, scales),
+    keepState: (step, block) => storeOf(block).keepState(step, block),
+    snapshot(order) {
+      for (const store of stores) store.snapshot(order);
+    },
+    async settle(step) {
+      await Promise.all(stores.map((store) => store.settle(step)));
+    },
+    stop() {
+      for (const store of stores) store.stop();
+    },
+  };
 }
 
 /** Runs an update to its end, in this turn unless it needs an exchange with other ranks. */

@@ -159,16 +159,13 @@ function requireUnseen(
   path: string,
 ): void {
   if (updatesOf(progress, parameter) === 0) return;
-  throw new TroupeError(
-    "RESUME_MISMATCH",
-    {
-      where: "resume",
-      expected: `optimizer state of ${parameter} in the checkpoint`,
-      got: `no ${entry} in ${path}`,
-      hint: "it had another optimizer; name the checkpoint as pretrained to begin a new run with its weights",
-    },
-    { fields: { path, entry, parameter } },
-  );
+  throw new TroupeError("RESUME_MISMATCH", {
+    where: "resume",
+    expected: `optimizer state of ${parameter} in the checkpoint`,
+    got: `no ${entry} in ${path}`,
+    hint: "it had another optimizer; name the checkpoint as pretrained to begin a new run with its weights",
+    fields: { path, entry, parameter },
+  });
 }
 
 /** The stored dtype of a piece's elements. @throws {TroupeError} `CHECKPOINT_SHAPE` */
@@ -192,16 +189,13 @@ function otherEntry(
   dtype: string,
   shape: readonly number[],
 ): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_SHAPE",
-    {
-      where: "checkpoint",
-      expected: `${entry} in ${path} to be ${expected}`,
-      got: `${dtype} [${shape}]`,
-      hint: "is it the same model?",
-    },
-    { fields: { path, entry, dtype, shape } },
-  );
+  return new TroupeError("CHECKPOINT_SHAPE", {
+    where: "checkpoint",
+    expected: `${entry} in ${path} to be ${expected}`,
+    got: `${dtype} [${shape}]`,
+    hint: "is it the same model?",
+    fields: { path, entry, dtype, shape },
+  });
 }
 
 /** @throws {TroupeError} `CHECKPOINT_SHAPE` for another shape or dtype: a constant is not converted */

@@ -1,2 +1,2 @@
-export { NOTHING_PAGED, type ParameterPaging, RemotePaging, whilePinned } from "./parameter-paging.ts";
+export { NOTHING_PAGED, type ParameterPaging, remotePaging, whilePinned } from "./parameter-paging.ts";
 export { ShardPaging } from "./shard-paging.ts";

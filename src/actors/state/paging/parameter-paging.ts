@@ -35,28 +35,18 @@ export const NOTHING_PAGED: ParameterPaging = {
   unpin: () => {},
 };
 
-/** The paging of blocks that another actor holds. */
-export class RemotePaging implements ParameterPaging {
-  readonly #asked: ActorRef<PagingProtocol>;
-  readonly #blocks: ReadonlySet<string>;
-  readonly #deadline: { readonly deadlineMs: number };
-
-  /** @param blocks - names of the paged ones */
-  constructor(asked: ActorRef<PagingProtocol>, blocks: readonly string[], deadlineMs: number) {
-    this.#asked = asked;
-    this.#blocks = new Set(blocks);
-    this.#deadline = { deadlineMs };
-  }
-
-  isPaged({ name }: FlatBlock): boolean {
-    return this.#blocks.has(name);
-  }
-
-  async pin({ name }: FlatBlock, access: Access): Promise<void> {
-    await this.#asked.ask("pin", { block: name, access }, this.#deadline);
-  }
-
-  unpin({ name }: FlatBlock, access: Access): void {
-    this.#asked.tell("unpin", { block: name, access });
-  }
+/** The paging of blocks that another actor holds. @param paged - names of the paged ones */
+export function remotePaging(
+  holder: ActorRef<PagingProtocol>,
+  paged: readonly string[],
+  deadlineMs: number,
+): ParameterPaging {
+  const blocks = new Set(paged);
+  return {
+    isPaged: ({ name }) => blocks.has(name),
+    async pin({ name }, access) {
+      await holder.ask("pin", { block: name, access }, { deadlineMs });
+    },
+    unpin: ({ name }, access) => holder.tell("unpin", { block: name, access }),
+  };
 }

@@ -8,13 +8,13 @@ import type { FlatBlock } from "../../../compute/parallel/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
 import type { PagingProtocol, PinRequest, ShardPlan } from "../../protocols/index.ts";
-import { type ParameterPaging, RemotePaging } from "./parameter-paging.ts";
+import { type ParameterPaging, remotePaging } from "./parameter-paging.ts";
 
 /** A shard's paging: it holds the paged blocks of which its rank is the first, and asks the holders of the others. */
 export class ShardPaging implements ParameterPaging {
   readonly #rank: number;
   readonly #byName: ReadonlyMap<string, FlatBlock>;
-  readonly #askedAt: (rank: number) => RemotePaging;
+  readonly #askedAt: (rank: number) => ParameterPaging;
   /** Peers may ask before all memory is made. */
   readonly #held = Promise.withResolvers<PagedBlocks>();
   #holder: PagedBlocks | undefined;
@@ -30,7 +30,7 @@ export class ShardPaging implements ParameterPaging {
     this.#byName = new Map(paged.map((layout) => [layout.name, layout]));
     const names = [...this.#byName.keys()];
     this.#askedAt = (holder) =>
-      new RemotePaging(peers[holder] as ActorRef<PagingProtocol>, names, execution.deadlineMs);
+      remotePaging(peers[holder] as ActorRef<PagingProtocol>, names, execution.deadlineMs);
     this.#held.promise.catch(() => {});
   }
 

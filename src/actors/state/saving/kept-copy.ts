@@ -52,14 +52,11 @@ export class KeptCopy implements Disposable {
 }
 
 function notKept(step: number, got: string): TroupeError {
-  return new TroupeError(
-    "MEMORY_COPY_LOST",
-    {
-      where: "checkpoint",
-      expected: `the state of step ${step} in memory`,
-      got,
-      hint: "go on from a checkpoint",
-    },
-    { fields: { step } },
-  );
+  return new TroupeError("MEMORY_COPY_LOST", {
+    where: "checkpoint",
+    expected: `the state of step ${step} in memory`,
+    got,
+    hint: "go on from a checkpoint",
+    fields: { step },
+  });
 }

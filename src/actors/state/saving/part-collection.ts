@@ -97,14 +97,11 @@ export class PartCollection implements Disposable {
 
 /** The error of a save whose rank group ends before it is complete. */
 export function abandoned(step: number): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_ABANDONED",
-    {
-      where: "checkpoint",
-      expected: `every part of step ${step}`,
-      got: "a restart of the rank group before they had come",
-      hint: "the next save will be complete",
-    },
-    { fields: { step } },
-  );
+  return new TroupeError("CHECKPOINT_ABANDONED", {
+    where: "checkpoint",
+    expected: `every part of step ${step}`,
+    got: "a restart of the rank group before they had come",
+    hint: "the next save will be complete",
+    fields: { step },
+  });
 }

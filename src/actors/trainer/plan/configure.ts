@@ -37,21 +37,20 @@ function convert(name: string, value: unknown, standard: ConfigValue): ConfigVal
     return Number(value);
   }
   if (typeof standard === "boolean" && (value === "true" || value === "false")) return value === "true";
-  throw new TroupeError(
-    "JOB_CONFIG",
-    {
-      where: "job",
-      expected: `${name} to be a ${typeof standard}, such as ${standard}`,
-      got: JSON.stringify(value),
-    },
-    { fields: { name, value } },
-  );
+  throw new TroupeError("JOB_CONFIG", {
+    where: "job",
+    expected: `${name} to be a ${typeof standard}, such as ${standard}`,
+    got: JSON.stringify(value),
+    fields: { name, value },
+  });
 }
 
 function unknownSetting(name: string, names: readonly string[]): TroupeError {
-  return new TroupeError(
-    "JOB_CONFIG",
-    { where: "job", expected: "a setting of the job", got: name, hint: whatWasMeant(name, names) },
-    { fields: { name, names } },
-  );
+  return new TroupeError("JOB_CONFIG", {
+    where: "job",
+    expected: "a setting of the job",
+    got: name,
+    hint: whatWasMeant(name, names),
+    fields: { name, names },
+  });
 }

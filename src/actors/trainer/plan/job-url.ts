@@ -25,30 +25,24 @@ export function jobUrlOf(job: URL | string): string {
   if (found?.isFile() === true) return String(pathToFileURL(path));
   const got = found === undefined ? "no such file" : "a folder";
   const meant = found === undefined ? nearestPath(job, isModule) : undefined;
-  throw new TroupeError(
-    "JOB_INVALID",
-    {
-      where: "job",
-      expected: `a job's module at ${job}`,
-      got,
-      hint: meant === undefined ? "give its path, as in examples/gpt/job.ts" : `did you mean ${meant}?`,
-    },
-    { fields: { job } },
-  );
+  throw new TroupeError("JOB_INVALID", {
+    where: "job",
+    expected: `a job's module at ${job}`,
+    got,
+    hint: meant === undefined ? "give its path, as in examples/gpt/job.ts" : `did you mean ${meant}?`,
+    fields: { job },
+  });
 }
 
 /** The error for a Python script for Rapidformer or PyTorch. */
 export function pythonScript(path: string): TroupeError {
-  return new TroupeError(
-    "JOB_INVALID",
-    {
-      where: "job",
-      expected: "a job's module in TypeScript or JavaScript",
-      got: `${path}, in Python`,
-      hint: "write its hooks as in examples/rapidformer/finetune-template.ts; docs/reference/rapidformer.md says what each name is called here",
-    },
-    { fields: { job: path } },
-  );
+  return new TroupeError("JOB_INVALID", {
+    where: "job",
+    expected: "a job's module in TypeScript or JavaScript",
+    got: `${path}, in Python`,
+    hint: "write its hooks as in examples/rapidformer/finetune-template.ts; docs/reference/rapidformer.md says what each name is called here",
+    fields: { job: path },
+  });
 }
 
 const isModule = ({ name }: { readonly name: string }) => /\.[cm]?[jt]s$/.test(name);

@@ -135,15 +135,12 @@ function numSamplesOf({ facts, splits }: OpenedData, split: string): number {
   const numSamples = Object.hasOwn(splits, split) ? (splits[split]?.numSamples ?? 0) : 0;
   if (numSamples > 0) return numSamples;
   const names = Object.entries(splits).map(([name, part]) => `${name} (${part.numSamples} samples)`);
-  throw new TroupeError(
-    "DATA_SPLIT",
-    {
-      where: "data",
-      expected: `a split named ${split} with samples in ${facts.source}`,
-      got: names.join(", ") || "no splits",
-    },
-    { fields: { split, splits } },
-  );
+  throw new TroupeError("DATA_SPLIT", {
+    where: "data",
+    expected: `a split named ${split} with samples in ${facts.source}`,
+    got: names.join(", ") || "no splits",
+    fields: { split, splits },
+  });
 }
 
 /** Facts about a model that decide how it can be laid out. */

@@ -168,16 +168,13 @@ async function startOfRun(
   const start = await startFromCheckpoint(path, undefined, except);
   const found = idOf(start.resumed);
   if (runId === undefined || found === runId) return start;
-  throw new TroupeError(
-    "CHECKPOINT_TAKEN",
-    {
-      where: "checkpoint",
-      expected: `a checkpoint of this run in ${start.resumed?.path ?? path}`,
-      got: "one of another run",
-      hint: "put this run's folder back where it was",
-    },
-    { fields: { path, run: found } },
-  );
+  throw new TroupeError("CHECKPOINT_TAKEN", {
+    where: "checkpoint",
+    expected: `a checkpoint of this run in ${start.resumed?.path ?? path}`,
+    got: "one of another run",
+    hint: "put this run's folder back where it was",
+    fields: { path, run: found },
+  });
 }
 
 /** Folders with weights that a state needs and no checkpoint of the run contains. */

@@ -85,16 +85,13 @@ async function identityOf(beginning: Beginning, model: Module): Promise<JsonObje
 function checkBase({ resumed }: Start, now: JsonObject): void {
   const was = resumed?.state.base ?? {};
   if (was.sha256 === now.sha256 && was.seed === now.seed) return;
-  throw new TroupeError(
-    "RESUME_MISMATCH",
-    {
-      where: "resume",
-      expected: `the base of ${resumed?.path}, ${describe(was)}`,
-      got: describe(now),
-      hint: "what was tuned on one base means nothing on another",
-    },
-    { fields: { was, now } },
-  );
+  throw new TroupeError("RESUME_MISMATCH", {
+    where: "resume",
+    expected: `the base of ${resumed?.path}, ${describe(was)}`,
+    got: describe(now),
+    hint: "what was tuned on one base means nothing on another",
+    fields: { was, now },
+  });
 }
 
 function describe({ folder, sha256, seed }: JsonObject): string {

@@ -11,14 +11,13 @@ import type { ActorInspection } from "../../../runtime/index.ts";
 export function explainHang(error: unknown, inspections: readonly ActorInspection[]): unknown {
   if (!(error instanceof TroupeError) || error.code !== "ASK_TIMEOUT") return error;
   const actors = inspections.map(describe).join("; ");
-  return new TroupeError(
-    "RUN_HUNG",
-    { where: "runtime", expected: "progress", got: `${error.message}. What the actors do: ${actors}` },
-    {
-      fields: { inspections },
-      cause: error,
-    },
-  );
+  return new TroupeError("RUN_HUNG", {
+    where: "runtime",
+    expected: "progress",
+    got: `${error.message}. What the actors do: ${actors}`,
+    fields: { inspections },
+    cause: error,
+  });
 }
 
 function describe(inspection: ActorInspection): string {

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { arange, type DType, gradEnabled, ops, type Tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 import { isFused } from "../fusion.ts";
 import type { Dropout } from "../layers/dropout.ts";
 import { isQueriedBy, type PackedRow, withinSamples } from "./packed-row.ts";
@@ -168,37 +168,34 @@ function checkShapes(
     keyWidth === width &&
     numGroups > 0 &&
     numHeads % numGroups === 0;
-  if (!fits) {
+  if (!fits)
     throw argumentError(
+      "attention",
       "q [B, H, T, K] and k and v [B, G, S, K] with H a multiple of G",
       `[${q.shape}], [${k.shape}] and [${v.shape}]`,
     );
-  }
   if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1))
-    throw argumentError("a window of at least 1", `${window}`);
+    throw argumentError("attention", "a window of at least 1", `${window}`);
   const isAlone = mask === undefined && bias === undefined;
   if (
     packed !== undefined &&
     !(isAlone && batch === 1 && numKeys === packed.length && isQueriedBy(packed, numQueries))
   )
     throw argumentError(
+      "attention",
       `samples in a row of ${packed.length} positions over one row of as many, or one query each, without mask and bias`,
       `[${q.shape}] and [${k.shape}]${isAlone ? "" : " with one of them"}`,
     );
   if (mask !== undefined && mask.dtype !== "bool")
-    throw argumentError("a mask of bool, true where a key may be seen", mask.dtype);
+    throw argumentError("attention", "a mask of bool, true where a key may be seen", mask.dtype);
   const scores = [batch, numHeads, numQueries, numKeys];
   for (const [name, given] of Object.entries({ mask, bias })) {
     if (given !== undefined && !broadcasts(given.shape, scores))
-      throw argumentError(`a ${name} that broadcasts to [${scores}]`, `[${given.shape}]`);
+      throw argumentError("attention", `a ${name} that broadcasts to [${scores}]`, `[${given.shape}]`);
   }
 }
 
 function broadcasts(shape: readonly number[], to: readonly number[]): boolean {
   const lead = to.length - shape.length;
   return lead >= 0 && shape.every((size, dim) => size === 1 || size === to[lead + dim]);
-}
-
-function argumentError(expected: string, got: string): TroupeError {
-  return new TroupeError("MODULE_ARGUMENT", { where: "attention", expected, got }, { fields: { got } });
 }

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { arange, ops, type Tensor, tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 import { isFused } from "../fusion.ts";
 
 /** Scaling of rotary frequencies for contexts longer than the original one. */
@@ -75,9 +75,10 @@ export function rotaryFrequencies(
   length = 0,
 ): readonly number[] {
   if (!(Number.isSafeInteger(width) && width >= 2 && width % 2 === 0))
-    throw argumentError("an even width of at least 2", width);
-  if (!(theta > 0)) throw argumentError("a positive theta", theta);
-  if ("factor" in scaling && !(scaling.factor > 0)) throw argumentError("a positive factor", scaling.factor);
+    throw argumentError("rotaryFrequencies", "an even width of at least 2", width);
+  if (!(theta > 0)) throw argumentError("rotaryFrequencies", "a positive theta", theta);
+  if ("factor" in scaling && !(scaling.factor > 0))
+    throw argumentError("rotaryFrequencies", "a positive factor", scaling.factor);
   const base = scaling.kind === "dynamic" ? grownBase(width, theta, scaling, length) : theta;
   const divisors = scaling.kind === "longrope" ? ownDivisors(width, scaling, length) : undefined;
   const ramp = scaling.kind === "yarn" ? blend(width, theta, scaling) : undefined;
@@ -159,7 +160,8 @@ function ownDivisors(
   length: number,
 ): readonly number[] {
   const divisors = length > numPositions ? long : short;
-  if (divisors.length !== width / 2) throw argumentError(`${width / 2} divisors`, divisors.length);
+  if (divisors.length !== width / 2)
+    throw argumentError("rotaryFrequencies", `${width / 2} divisors`, divisors.length);
   return divisors.map(Math.fround);
 }
 
@@ -188,12 +190,4 @@ function scaled(frequency: number, scaling: Of<"default" | "dynamic" | "linear" 
     Math.fround(Math.fround(numPositions / wavelength) - lowTurns) / (highTurns - lowTurns),
   );
   return Math.fround(Math.fround((1 - kept) * divided) + Math.fround(kept * frequency));
-}
-
-function argumentError(expected: string, got: number): TroupeError {
-  return new TroupeError(
-    "MODULE_ARGUMENT",
-    { where: "rotaryFrequencies", expected, got: `${got}` },
-    { fields: { got } },
-  );
 }

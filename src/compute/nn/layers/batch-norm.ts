@@ -83,16 +83,13 @@ abstract class BatchNorm extends Module {
     const numel = shape.reduce((product, size) => product * size, 1);
     const isFew = this.training && numel === channels;
     if (this.#dims.includes(shape.length) && shape[1] === channels && !isFew) return;
-    throw new TroupeError(
-      "BATCH_NORM",
-      {
-        where: this.constructor.name,
-        expected: `an input of ${this.#dims.join(" or ")} dims with ${channels} channels in dim 1${isFew ? ", and more than one value of each" : ""}`,
-        got: `one of shape [${shape}]`,
-        hint: "a variance needs two values, and BatchNorm was made with this number of channels",
-      },
-      { fields: { shape, channels } },
-    );
+    throw new TroupeError("BATCH_NORM", {
+      where: this.constructor.name,
+      expected: `an input of ${this.#dims.join(" or ")} dims with ${channels} channels in dim 1${isFew ? ", and more than one value of each" : ""}`,
+      got: `one of shape [${shape}]`,
+      hint: "a variance needs two values, and BatchNorm was made with this number of channels",
+      fields: { shape, channels },
+    });
   }
 }
 

@@ -26,16 +26,13 @@ export abstract class Drawing extends Module {
   protected draw(purpose = ""): Draw {
     if (this.#source === undefined) {
       const kind = this.constructor.name;
-      throw new TroupeError(
-        "RANDOMNESS_UNBOUND",
-        {
-          where: kind,
-          expected: "a bound Randomness to draw from",
-          got: "none",
-          hint: "call bindRandomness on the model, or eval()",
-        },
-        { fields: { kind } },
-      );
+      throw new TroupeError("RANDOMNESS_UNBOUND", {
+        where: kind,
+        expected: "a bound Randomness to draw from",
+        got: "none",
+        hint: "call bindRandomness on the model, or eval()",
+        fields: { kind },
+      });
     }
     const { randomness, name } = this.#source;
     return {

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { numelOf, ops, type Tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 import { type Draw, Drawing } from "./drawing.ts";
 
 /** Says that the masked tensor is one of `count` equal pieces of a larger tensor along `dim`. */
@@ -25,15 +25,7 @@ export class Dropout extends Drawing {
   /** @throws `MODULE_ARGUMENT` unless 0 ≤ p < 1 */
   constructor(p: number) {
     super();
-    if (!(p >= 0 && p < 1)) {
-      throw new TroupeError(
-        "MODULE_ARGUMENT",
-        { where: "Dropout", expected: "a probability in [0, 1)", got: `${p}` },
-        {
-          fields: { p },
-        },
-      );
-    }
+    if (!(p >= 0 && p < 1)) throw argumentError("Dropout", "a probability in [0, 1)", p, { p });
     this.p = p;
   }
 

@@ -58,9 +58,11 @@ function outOfRange(error: unknown, ids: Tensor, { shape: [numRows = 0] }: Tenso
   if (!(error instanceof Error && error.message.includes("index out of range"))) return undefined;
   const [lowest, highest] = scope(() => noGrad(() => [ids.min().item(), ids.max().item()]));
   const got = Number(lowest) < 0 ? lowest : highest;
-  return new TroupeError(
-    "MODULE_ARGUMENT",
-    { where: "Embedding", expected: `ids from 0 to ${numRows - 1}`, got: `${got}` },
-    { fields: { numRows, got }, cause: error },
-  );
+  return new TroupeError("MODULE_ARGUMENT", {
+    where: "Embedding",
+    expected: `ids from 0 to ${numRows - 1}`,
+    got: `${got}`,
+    fields: { numRows, got },
+    cause: error,
+  });
 }

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 import { ones, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
@@ -18,11 +18,8 @@ export class GroupNorm extends Module {
   constructor(numGroups: number, numChannels: number, eps = 1e-5) {
     super();
     if (!(numGroups >= 1 && numChannels % numGroups === 0)) {
-      throw new TroupeError(
-        "MODULE_ARGUMENT",
-        { where: "GroupNorm", expected: `groups that divide ${numChannels} channels`, got: `${numGroups}` },
-        { fields: { numGroups, numChannels } },
-      );
+      const expected = `groups that divide ${numChannels} channels`;
+      throw argumentError("GroupNorm", expected, numGroups, { numGroups, numChannels });
     }
     this.weight = new Parameter([numChannels], ones);
     this.bias = new Parameter([numChannels], zeros);

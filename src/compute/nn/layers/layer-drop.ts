@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 import { Drawing } from "./drawing.ts";
 
 /**
@@ -13,13 +13,7 @@ export class LayerDrop extends Drawing {
   /** @throws {TroupeError} `MODULE_ARGUMENT` unless 0 ≤ p < 1 */
   constructor(p: number) {
     super();
-    if (!(p >= 0 && p < 1)) {
-      throw new TroupeError(
-        "MODULE_ARGUMENT",
-        { where: "LayerDrop", expected: "a probability in [0, 1)", got: `${p}` },
-        { fields: { p } },
-      );
-    }
+    if (!(p >= 0 && p < 1)) throw argumentError("LayerDrop", "a probability in [0, 1)", p, { p });
     this.p = p;
   }
 

@@ -174,6 +174,7 @@ export abstract class Affine extends Module {
 export class Linear extends Affine {
   weight: Parameter;
   readonly bias: Parameter | null;
+  readonly #unwrapped = this.forward;
 
   /**
    * @param options.bias - whether a bias is added; default true
@@ -215,7 +216,8 @@ export class Linear extends Affine {
       this.activation === undefined &&
       this.added === undefined &&
       this.behind === undefined &&
-      this.forward === Linear.prototype.forward
+      this.forward === this.#unwrapped &&
+      Object.getPrototypeOf(this).forward === Linear.prototype.forward
     );
   }
 

@@ -41,9 +41,8 @@ export class VocabularyHead extends Module {
   override forward(hidden: Tensor, request: HeadRequest = {}): Tensor {
     const { targets, loss, offsets, numPositions } = request;
     const bias = addedTo(this.bias?.tensor, offsets);
-    if (targets !== undefined) {
+    if (targets !== undefined)
       return linearCrossEntropy(hidden, this.weight.tensor, targets, { ...loss, bias });
-    }
     return ops.linear(lastPositions(hidden, numPositions), this.weight.tensor, bias);
   }
 }

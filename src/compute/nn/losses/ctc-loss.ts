@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { type Device, grad, noGrad, onDevice, ops, scope, type Tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 
 /** Options of connectionist temporal classification; defaults are torch's. */
 export interface CtcOptions {
@@ -31,7 +31,7 @@ export function ctcLoss(logits: Tensor, labels: Tensor, options: CtcOptions = {}
     const isLabel = labels.ge(0); // [B, L]
     const flat = noGrad(() => labels.maskedSelect(isLabel));
     const highest = flat.numel === 0 ? -1 : flat.max().item();
-    if (highest >= numClasses) throw argumentError(`labels below ${numClasses}`, `${highest}`);
+    if (highest >= numClasses) throw argumentError("ctcLoss", `labels below ${numClasses}`, `${highest}`);
     const lengths = options.inputLengths ?? ops.full([batch], numFrames, "int64");
     const wide = logits.dtype === "float64" ? logits : logits.to("float32");
     const logProbabilities = wide.logSoftmax(2).transpose(0, 1); // [T, B, V]
@@ -66,11 +66,8 @@ function check({ shape }: Tensor, labels: Tensor): void {
   if (shape.length === 3 && labels.ndim === 2 && labels.dtype === "int64" && labels.shape[0] === shape[0])
     return;
   throw argumentError(
+    "ctcLoss",
     "logits [B, T, V] and labels of int64 [B, L]",
     `[${shape}] and ${labels.dtype} [${labels.shape}]`,
   );
-}
-
-function argumentError(expected: string, got: string): TroupeError {
-  return new TroupeError("MODULE_ARGUMENT", { where: "ctcLoss", expected, got }, { fields: { got } });
 }

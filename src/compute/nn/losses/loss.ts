@@ -84,13 +84,12 @@ export function linearCrossEntropy(
   const hasValues = hidden.device !== "meta"; // a pipeline stage other than the last needs only the shape
   const isWeighed = share !== undefined || options.bias !== undefined || !isPlain(options);
   if (isWeighed && isMetered(hidden)) return plannedCrossEntropy(rows, weight, options.bias);
-  if (hasValues && isWeighed) {
+  if (hasValues && isWeighed)
     return withoutAutocast((dtype) => {
       if (dtype === undefined) return sharedCrossEntropy(rows, weight, ids, options, share);
       const bias = options.bias?.to(dtype);
       return sharedCrossEntropy(rows.to(dtype), weight.to(dtype), ids, { ...options, bias }, share);
     });
-  }
   return ops.troupe.linearCrossEntropy(rows, weight, ids, options.ignoreIndex ?? IGNORE_INDEX);
 }
 

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 
 /** Options of a cross entropy; names and meanings are torch's. */
 export interface LossOptions {
@@ -122,24 +122,10 @@ export class WeighedRows {
 }
 
 function check(labelSmoothing: number, classWeights: Tensor | undefined, numClasses: number): void {
-  if (!(labelSmoothing >= 0 && labelSmoothing < 1)) {
-    throw new TroupeError(
-      "MODULE_ARGUMENT",
-      { where: "crossEntropy", expected: "label smoothing in [0, 1)", got: `${labelSmoothing}` },
-      {
-        fields: { labelSmoothing },
-      },
-    );
-  }
-  if (classWeights !== undefined && classWeights.shape.join() !== String(numClasses)) {
-    throw new TroupeError(
-      "MODULE_ARGUMENT",
-      {
-        where: "crossEntropy",
-        expected: `class weights of shape [${numClasses}], one for each class`,
-        got: `[${classWeights.shape}]`,
-      },
-      { fields: { expected: numClasses, got: classWeights.shape } },
-    );
-  }
+  if (!(labelSmoothing >= 0 && labelSmoothing < 1))
+    throw argumentError("crossEntropy", "label smoothing in [0, 1)", labelSmoothing, { labelSmoothing });
+  if (classWeights === undefined || classWeights.shape.join() === String(numClasses)) return;
+  const expected = `class weights of shape [${numClasses}], one for each class`;
+  const { shape } = classWeights;
+  throw argumentError("crossEntropy", expected, `[${shape}]`, { expected: numClasses, got: shape });
 }

@@ -51,18 +51,14 @@ export class ModuleBuffer extends Parameter {
   write(value: Tensor): void {
     if (this.isConstant) throw writtenConstant(this);
     const { shape } = value;
-    if (shape.join() !== this.shape.join()) {
-      throw new TroupeError(
-        "PARAMETER_SHAPE",
-        {
-          where: "ModuleBuffer.write",
-          expected: `a tensor of shape [${this.shape}]`,
-          got: `one of shape [${shape}]`,
-          hint: "all of it is written at once",
-        },
-        { fields: { expected: this.shape, got: shape } },
-      );
-    }
+    if (shape.join() !== this.shape.join())
+      throw new TroupeError("PARAMETER_SHAPE", {
+        where: "ModuleBuffer.write",
+        expected: `a tensor of shape [${this.shape}]`,
+        got: `one of shape [${shape}]`,
+        hint: "all of it is written at once",
+        fields: { expected: this.shape, got: shape },
+      });
     noGrad(() => (this.#write === undefined ? this.memory.copy_(value) : this.#write(value)));
   }
 

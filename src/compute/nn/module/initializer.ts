@@ -139,9 +139,8 @@ export function initializeSlice(
     scope(() => {
       const flat = slice.view([-1]);
       if (spec.split !== undefined) flat.zero_();
-      for (const run of logicalRuns(spec.shape, spec.split, begin, slice.numel)) {
+      for (const run of logicalRuns(spec.shape, spec.split, begin, slice.numel))
         fill(flat.narrow(0, run.begin - begin, run.numel), spec, seed, run.logicalBegin);
-      }
     }),
   );
 }
@@ -177,16 +176,12 @@ function fillDefined(
   const range = { seed, name, shape: split?.logicalShape ?? shape, begin, end };
   const given = defined.get(init)(range, init.settings as never);
   const values = given instanceof Tensor ? given.reshape([-1]) : tensor(Float64Array.from(given));
-  if (values.numel !== slice.numel) {
-    throw new TroupeError(
-      "INITIALIZER",
-      {
-        where: name,
-        expected: `the initializer ${init.name} to return ${slice.numel} numbers for elements ${begin} to ${end - 1}`,
-        got: `${values.numel}`,
-      },
-      { fields: { name, initializer: init.name, begin, end } },
-    );
-  }
+  if (values.numel !== slice.numel)
+    throw new TroupeError("INITIALIZER", {
+      where: name,
+      expected: `the initializer ${init.name} to return ${slice.numel} numbers for elements ${begin} to ${end - 1}`,
+      got: `${values.numel}`,
+      fields: { name, initializer: init.name, begin, end },
+    });
   slice.copy_(values);
 }

@@ -134,16 +134,13 @@ export abstract class Module {
     for (const [name, value] of members) {
       const container = hidesModules(value);
       if (container === undefined) continue;
-      throw new TroupeError(
-        "MODULE_LAYOUT",
-        {
-          where: this.constructor.name,
-          expected: "modules and parameters to be properties, or to stand in a ModuleList",
-          got: `${container} of them as ${name}`,
-          hint: `use new ModuleList(${container === "an array" ? "array" : "Object.values(…)"})`,
-        },
-        { fields: { module: this.constructor.name, property: name } },
-      );
+      throw new TroupeError("MODULE_LAYOUT", {
+        where: this.constructor.name,
+        expected: "modules and parameters to be properties, or to stand in a ModuleList",
+        got: `${container} of them as ${name}`,
+        hint: `use new ModuleList(${container === "an array" ? "array" : "Object.values(…)"})`,
+        fields: { module: this.constructor.name, property: name },
+      });
     }
     return members;
   }
@@ -197,16 +194,13 @@ function withoutInput(error: unknown, module: Module, inputs: readonly unknown[]
   const index = inputs.length === 0 ? 0 : inputs.findIndex((input) => input === undefined || input === null);
   const [innermost] = framesOf(error.stack);
   if (index < 0 || innermost === undefined || ownFrames([innermost]).length > 0) return undefined;
-  return new TroupeError(
-    "MODULE_ARGUMENT",
-    {
-      where: module.constructor.name,
-      expected: `a value as input ${index + 1} of forward`,
-      got: String(inputs[index]),
-      hint: error.message,
-    },
-    { cause: error },
-  );
+  return new TroupeError("MODULE_ARGUMENT", {
+    where: module.constructor.name,
+    expected: `a value as input ${index + 1} of forward`,
+    got: String(inputs[index]),
+    hint: error.message,
+    cause: error,
+  });
 }
 
 /**

@@ -55,16 +55,13 @@ export function cutShape(
     index >= count ||
     (!divides && !(pad && size % (parts * unit) === 0))
   ) {
-    throw new TroupeError(
-      "PARAMETER_SPLIT",
-      {
-        where: "Parameter",
-        expected: `dim ${dim} of shape [${shape}] to divide by ${parts} × ${count}`,
-        got: `${size}`,
-        hint: "choose another number of tensor-parallel ranks",
-      },
-      { fields: { shape, dim, index, count, parts } },
-    );
+    throw new TroupeError("PARAMETER_SPLIT", {
+      where: "Parameter",
+      expected: `dim ${dim} of shape [${shape}] to divide by ${parts} × ${count}`,
+      got: `${size}`,
+      hint: "choose another number of tensor-parallel ranks",
+      fields: { shape, dim, index, count, parts },
+    });
   }
   const local = pad ? Math.ceil(size / parts / unit / count) * unit * parts : size / count;
   return {

@@ -40,28 +40,20 @@ export class Parameter {
     this.#trainable = this.canTrain;
     if (!dtype.includes("float") && (init.kind === "normal" || init.kind === "uniform"))
       throw notDrawn(init.kind, dtype);
-    if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
-      throw new TroupeError(
-        "PARAMETER_SHAPE",
-        {
-          where: "Parameter",
-          expected: "sizes that are integers and not negative",
-          got: `[${shape.map(describeValue).join(",")}]`,
-        },
-        { fields: { shape } },
-      );
-    }
-    if (init.kind === "data" && init.values.length !== this.numel) {
-      throw new TroupeError(
-        "PARAMETER_SHAPE",
-        {
-          where: "Parameter",
-          expected: `initial data with a value for each of ${this.numel} elements`,
-          got: `${init.values.length}`,
-        },
-        { fields: { shape, numValues: init.values.length } },
-      );
-    }
+    if (shape.some((size) => !Number.isSafeInteger(size) || size < 0))
+      throw new TroupeError("PARAMETER_SHAPE", {
+        where: "Parameter",
+        expected: "sizes that are integers and not negative",
+        got: `[${shape.map(describeValue).join(",")}]`,
+        fields: { shape },
+      });
+    if (init.kind === "data" && init.values.length !== this.numel)
+      throw new TroupeError("PARAMETER_SHAPE", {
+        where: "Parameter",
+        expected: `initial data with a value for each of ${this.numel} elements`,
+        got: `${init.values.length}`,
+        fields: { shape, numValues: init.values.length },
+      });
   }
 
   /**
@@ -116,18 +108,14 @@ export class Parameter {
    * @throws {TroupeError} `PARAMETER_SPLIT` if it cannot be divided, is split already, or has memory
    */
   cut(options: SplitOptions): void {
-    if (this.#split !== undefined || this.bound) {
-      throw new TroupeError(
-        "PARAMETER_SPLIT",
-        {
-          where: "Parameter",
-          expected: "an unsplit parameter without memory",
-          got: `one of shape [${this.#shape}] that is ${this.bound ? "bound" : "split already"}`,
-          hint: "split a model once, before it is bound",
-        },
-        { fields: { shape: this.#shape } },
-      );
-    }
+    if (this.#split !== undefined || this.bound)
+      throw new TroupeError("PARAMETER_SPLIT", {
+        where: "Parameter",
+        expected: "an unsplit parameter without memory",
+        got: `one of shape [${this.#shape}] that is ${this.bound ? "bound" : "split already"}`,
+        hint: "split a model once, before it is bound",
+        fields: { shape: this.#shape },
+      });
     const { split, shape } = cutShape(this.#shape, options);
     this.#split = split;
     this.#shape = shape;
@@ -160,30 +148,25 @@ export class Parameter {
   /** The bound tensor itself, which receives gradients. @throws `PARAMETER_UNBOUND` if there is none */
   get memory(): Tensor {
     if (this.#tensor !== undefined) return this.#tensor;
-    throw new TroupeError(
-      "PARAMETER_UNBOUND",
-      {
-        where: "Parameter",
-        expected: `a parameter of shape [${this.shape}] to have memory before it computes`,
-        got: "none",
-        hint: "a module made inside forward is not part of the model: make it a property; outside a runtime, materialize the model",
-      },
-      { fields: { shape: this.shape } },
-    );
+    throw new TroupeError("PARAMETER_UNBOUND", {
+      where: "Parameter",
+      expected: `a parameter of shape [${this.shape}] to have memory before it computes`,
+      got: "none",
+      hint: "a module made inside forward is not part of the model: make it a property; outside a runtime, materialize the model",
+      fields: { shape: this.shape },
+    });
   }
 
   /** Binds a tensor as the memory of this parameter, replacing the previous one. The caller still owns it. */
   bind(tensor: Tensor): void {
     const { shape } = tensor;
-    if (shape.length !== this.shape.length || shape.some((size, dim) => size !== this.shape[dim])) {
-      throw new TroupeError(
-        "PARAMETER_SHAPE",
-        { where: "Parameter.bind", expected: `shape [${this.shape}]`, got: `[${shape}]` },
-        {
-          fields: { expected: this.shape, got: shape },
-        },
-      );
-    }
+    if (shape.length !== this.shape.length || shape.some((size, dim) => size !== this.shape[dim]))
+      throw new TroupeError("PARAMETER_SHAPE", {
+        where: "Parameter.bind",
+        expected: `shape [${this.shape}]`,
+        got: `[${shape}]`,
+        fields: { expected: this.shape, got: shape },
+      });
     this.#tensor = tensor;
   }
 
@@ -196,28 +179,22 @@ export class Parameter {
 }
 
 function notDrawn(kind: string, dtype: DType): TroupeError {
-  return new TroupeError(
-    "INITIALIZER",
-    {
-      where: "Parameter",
-      expected: `init.constant, init.fromValues or your own initializer for ${dtype}`,
-      got: `${kind}, which draws floats`,
-    },
-    { fields: { dtype } },
-  );
+  return new TroupeError("INITIALIZER", {
+    where: "Parameter",
+    expected: `init.constant, init.fromValues or your own initializer for ${dtype}`,
+    got: `${kind}, which draws floats`,
+    fields: { dtype },
+  });
 }
 
 function notTrainable(dtype: DType): TroupeError {
-  return new TroupeError(
-    "PARAMETER_TRAINABLE",
-    {
-      where: "Parameter",
-      expected: "trainable to be set on a parameter of floats",
-      got: `it set on a ${dtype} tensor that has no gradient`,
-      hint: "buffers and integers are not trained",
-    },
-    { fields: { dtype } },
-  );
+  return new TroupeError("PARAMETER_TRAINABLE", {
+    where: "Parameter",
+    expected: "trainable to be set on a parameter of floats",
+    got: `it set on a ${dtype} tensor that has no gradient`,
+    hint: "buffers and integers are not trained",
+    fields: { dtype },
+  });
 }
 
 function baseNotTrainable(): TroupeError {
@@ -231,14 +208,11 @@ function baseNotTrainable(): TroupeError {
 
 function notInitializer(given: unknown): TroupeError {
   const name = typeof given === "function" ? given.name : "";
-  return new TroupeError(
-    "INITIALIZER",
-    {
-      where: "Parameter",
-      expected: "an initializer",
-      got: typeof given === "function" ? `the function ${name || "without a name"}` : String(given),
-      hint: "use init.normal, init.uniform, init.constant or init.fromValues, and defineInitializer for a function of your own",
-    },
-    { fields: { name } },
-  );
+  return new TroupeError("INITIALIZER", {
+    where: "Parameter",
+    expected: "an initializer",
+    got: typeof given === "function" ? `the function ${name || "without a name"}` : String(given),
+    hint: "use init.normal, init.uniform, init.constant or init.fromValues, and defineInitializer for a function of your own",
+    fields: { name },
+  });
 }

@@ -1,5 +1,6 @@
-import { type NamesOf, TroupeError } from "../../../errors/index.ts";
+import type { NamesOf } from "../../../errors/index.ts";
 import { empty, gradEnabled, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 import { Drawing } from "../layers/drawing.ts";
 import { Linear } from "../layers/linear.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
@@ -181,11 +182,7 @@ export class MixtureOfExperts extends Drawing {
 
 function check(options: MixtureOfExperts["options"], numExperts: number): void {
   const refuse = (expected: string, got: unknown): never => {
-    throw new TroupeError(
-      "MODULE_ARGUMENT",
-      { where: "MixtureOfExperts", expected, got: `${got}` },
-      { fields: { got } },
-    );
+    throw argumentError("MixtureOfExperts", expected, got);
   };
   const { k, capacityFactor, evalCapacityFactor, minCapacity, noise, balance } = options;
   if (k !== 1 && k !== 2) refuse("1 or 2 experts per token", k);

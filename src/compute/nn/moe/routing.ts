@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { ops, type Tensor, zeros } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
 
 // S tokens, E experts, C capacity (the most tokens that an expert takes), D width.
 
@@ -64,13 +64,7 @@ export function route(
 ): Routing {
   const [numTokens = 0, numExperts = 0] = logits.shape;
   const { k, capacityFactor, minCapacity, dropTokens } = options;
-  if (numExperts < k) {
-    throw new TroupeError("MODULE_ARGUMENT", {
-      where: "route",
-      expected: `${k} experts or more`,
-      got: `${numExperts}`,
-    });
-  }
+  if (numExperts < k) throw argumentError("route", `${k} experts or more`, numExperts, {});
   const gates = logits.softmax(1); // [S, E]
   const masks = k === 1 ? [firstOf(gates, logits, noise)] : firstTwoOf(gates, logits, noise);
   const [first = masks[0] as Tensor] = masks;
@@ -96,9 +90,8 @@ export function dispatch(x: Tensor, { choices, capacity, counts }: Routing): Ten
   const sizes = [numPlaces + 1, width]; // the last one takes the dropped tokens
   let places =
     x.device === "meta" ? ops.troupe.placeholder(sizes, x.dtype) : zeros(sizes, { dtype: x.dtype });
-  for (const { places: to, kept } of choices) {
+  for (const { places: to, kept } of choices)
     places = ops.indexAdd(places, 0, to.maskedFill(kept.eq(0), numPlaces), x);
-  }
   return places.narrow(0, 0, numPlaces).view([-1, capacity, width]);
 }
 

@@ -8,9 +8,8 @@ const FNV_PRIME = 0x100000001b3n;
  */
 export function streamOf(text: string): number {
   let hash = FNV_OFFSET;
-  for (const byte of new TextEncoder().encode(text)) {
+  for (const byte of new TextEncoder().encode(text))
     hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * FNV_PRIME);
-  }
   return Number((hash >> 53n) ^ BigInt.asUintN(53, hash));
 }
 

@@ -150,16 +150,13 @@ class Planner {
 function checkDType(name: string, parameter: Parameter): void {
   const { dtype } = parameter;
   if (dtype === "float32" || parameter instanceof ModuleBuffer || !dtype.includes("float")) return;
-  throw new TroupeError(
-    "PARAMETER_DTYPE",
-    {
-      where: name,
-      expected: "a parameter declared in float32",
-      got: dtype,
-      hint: "precision is an option of the run; a constant of another dtype is a ModuleBuffer",
-    },
-    { fields: { name, dtype } },
-  );
+  throw new TroupeError("PARAMETER_DTYPE", {
+    where: name,
+    expected: "a parameter declared in float32",
+    got: dtype,
+    hint: "precision is an option of the run; a constant of another dtype is a ModuleBuffer",
+    fields: { name, dtype },
+  });
 }
 
 /** How a parameter is shared, and a word for it if that is not the common case. */
@@ -198,14 +195,11 @@ function checkParts(block: string, module: Module | undefined, parts: readonly s
   );
   const unknown = parts.find((part) => !names.includes(part));
   if (unknown === undefined) return;
-  throw new TroupeError(
-    "RECOMPUTE_PART",
-    {
-      where: "recompute",
-      expected: `one of the modules of block ${block}`,
-      got: unknown,
-      hint: whatWasMeant(unknown, names),
-    },
-    { fields: { block, part: unknown, names } },
-  );
+  throw new TroupeError("RECOMPUTE_PART", {
+    where: "recompute",
+    expected: `one of the modules of block ${block}`,
+    got: unknown,
+    hint: whatWasMeant(unknown, names),
+    fields: { block, part: unknown, names },
+  });
 }

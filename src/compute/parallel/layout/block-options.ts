@@ -25,13 +25,14 @@ const OPTIONS = Symbol("troupe.block");
  */
 export function block<M extends Module>(module: M, options: BlockOptions): M {
   const unknown = unknownNames(options, NAMES);
-  if (unknown !== undefined) {
-    throw new TroupeError(
-      "BLOCK_OPTION",
-      { where: "block", expected: unknown.expected, got: unknown.got, hint: unknown.hint },
-      { fields: { option: unknown.got } },
-    );
-  }
+  if (unknown !== undefined)
+    throw new TroupeError("BLOCK_OPTION", {
+      where: "block",
+      expected: unknown.expected,
+      got: unknown.got,
+      hint: unknown.hint,
+      fields: { option: unknown.got },
+    });
   const { zero, recompute } = options;
   const checked: CheckedOptions = {
     ...(zero !== undefined && { zero: parseZeroLevel(zero) }),
@@ -59,9 +60,10 @@ function checkRecompute(given: Recompute): Recompute {
 }
 
 function optionError(option: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "BLOCK_OPTION",
-    { where: "block", expected: `${option} to be ${expected}`, got: JSON.stringify(got) ?? String(got) },
-    { fields: { option, got } },
-  );
+  return new TroupeError("BLOCK_OPTION", {
+    where: "block",
+    expected: `${option} to be ${expected}`,
+    got: JSON.stringify(got) ?? String(got),
+    fields: { option, got },
+  });
 }

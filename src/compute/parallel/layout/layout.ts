@@ -45,16 +45,13 @@ export function checkLayout(facts: LayoutFacts, layout: Layout): void {
   const nearest = nearestLayouts(facts, layout).slice(0, NUM_SUGGESTED);
   const names = nearest.map((other) => describeChanges(layout, other)).join("; or ");
   const more = others.map(({ expected, got }) => `expected ${expected}, got ${got}`);
-  throw new TroupeError(
-    "LAYOUT",
-    {
-      where: "layout",
-      expected: first.expected,
-      got: [first.got, ...more].join("; "),
-      hint: names === "" ? undefined : `nearest that work: ${names}`,
-    },
-    { fields: { problems, nearest } },
-  );
+  throw new TroupeError("LAYOUT", {
+    where: "layout",
+    expected: first.expected,
+    got: [first.got, ...more].join("; "),
+    hint: names === "" ? undefined : `nearest that work: ${names}`,
+    fields: { problems, nearest },
+  });
 }
 
 /** One thing that is wrong with a layout, in the words of an error. */
@@ -94,9 +91,8 @@ function meshProblems(facts: LayoutFacts, { ranks, tp, pp, ep }: Layout): Layout
   for (const [name, size] of Object.entries(facts.dividedByTp)) {
     if (size % tp !== 0) problems.push({ expected: `tp to divide ${size} ${name}`, got: `${tp}` });
   }
-  if (ep > 1 && facts.numExperts % ep !== 0) {
+  if (ep > 1 && facts.numExperts % ep !== 0)
     problems.push({ expected: `ep to divide ${facts.numExperts} experts`, got: `${ep}` });
-  }
   if (ep > 1 && facts.numExperts === 0)
     problems.push({ expected: `ep 1 for a model without experts`, got: `${ep}` });
   return problems;

@@ -107,5 +107,5 @@ export class Mesh {
 }
 
 function meshError(expected: string, got: number): TroupeError {
-  return new TroupeError("MESH_SHAPE", { where: "mesh", expected, got: `${got}` }, { fields: { got } });
+  return new TroupeError("MESH_SHAPE", { where: "mesh", expected, got: `${got}`, fields: { got } });
 }

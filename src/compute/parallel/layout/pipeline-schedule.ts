@@ -85,9 +85,8 @@ function checkShape(name: ScheduleName, stage: number, shape: PipelineShape): vo
   for (const [count, value] of Object.entries(counts)) {
     if (!Number.isSafeInteger(value) || value < 1) throw refusal(`${count} ≥ 1`, value, counts);
   }
-  if (!Number.isSafeInteger(stage) || stage < 0 || stage >= numStages) {
+  if (!Number.isSafeInteger(stage) || stage < 0 || stage >= numStages)
     throw refusal(`a stage from 0 to ${numStages - 1}`, stage, counts);
-  }
   if (name !== "interleaved") {
     if (numChunks > 1) throw refusal(`one chunk a stage for ${name}`, numChunks, counts, "use interleaved");
     return;
@@ -110,11 +109,5 @@ function refusal(
   fields: Readonly<Record<string, unknown>>,
   hint?: string,
 ): TroupeError {
-  return new TroupeError(
-    "PIPELINE_SCHEDULE",
-    { where: "pipeline", expected, got: `${got}`, hint },
-    {
-      fields,
-    },
-  );
+  return new TroupeError("PIPELINE_SCHEDULE", { where: "pipeline", expected, got: `${got}`, hint, fields });
 }

@@ -74,9 +74,7 @@ export function traceUse(
   );
   scope(() => {
     const all = [...model.namedState().values(), ...model.namedBuffers().values()];
-    for (const parameter of all) {
-      parameter.bind(ops.troupe.placeholder(parameter.shape, parameter.dtype));
-    }
+    for (const parameter of all) parameter.bind(ops.troupe.placeholder(parameter.shape, parameter.dtype));
     for (const parameter of rootParameters) {
       const uses = new Set<number>();
       rootUse.set(parameter, uses);
@@ -107,16 +105,14 @@ export function cutStages(
   const { numStages, numChunks } = shape;
   const numVirtual = numStages * numChunks;
   const { calls } = use;
-  if (calls.length + 1 < numVirtual) {
+  if (calls.length + 1 < numVirtual)
     throw modelError(
       `at least ${numVirtual - 1} calls of blocks for ${numStages} stages of ${numChunks} chunks`,
       calls.length,
       `use pp ${Math.max(1, Math.floor((calls.length + 1) / numChunks))}, or more layers`,
     );
-  }
-  if (blocks.some((_, position) => !calls.includes(position))) {
+  if (blocks.some((_, position) => !calls.includes(position)))
     throw modelError("a forward that calls every block", `calls [${calls}]`);
-  }
   const sizes = blocks.map((parameters) => parameters.reduce((sum, { numel }) => sum + numel, 0));
   const costs = calls.map((position) => sizes[position] as number);
   const { virtualStageOf, stageAfter } = dealCalls(costs, numVirtual);
@@ -163,11 +159,11 @@ function watch(parameter: Parameter, used: () => void): () => void {
 }
 
 function modelError(expected: string, got: unknown, hint = "use fewer stages"): TroupeError {
-  return new TroupeError(
-    "PIPELINE_MODEL",
-    { where: "pipeline", expected, got: `${got}`, hint },
-    {
-      fields: { got },
-    },
-  );
+  return new TroupeError("PIPELINE_MODEL", {
+    where: "pipeline",
+    expected,
+    got: `${got}`,
+    hint,
+    fields: { got },
+  });
 }

@@ -10,9 +10,8 @@ import { TroupeError } from "../../../errors/index.ts";
  * @throws {TroupeError} `PIPELINE_STAGES` for fewer blocks than stages, or a cost that is not a number ≥ 0
  */
 export function stageOfBlocks(costs: readonly number[], numStages: number): readonly number[] {
-  if (!Number.isSafeInteger(numStages) || numStages < 1 || numStages > costs.length) {
+  if (!Number.isSafeInteger(numStages) || numStages < 1 || numStages > costs.length)
     throw refusal(`from 1 to ${costs.length} stages for ${costs.length} blocks`, numStages);
-  }
   const odd = costs.find((cost) => !(Number.isFinite(cost) && cost >= 0));
   if (odd !== undefined) throw refusal("costs of blocks that are numbers ≥ 0", odd);
   const starts = evenestStarts(costs, numStages);
@@ -99,18 +98,11 @@ function optimum(
     next.push(ends);
   }
   const starts = [0];
-  for (let stages = numStages; stages > 1; stages--) {
+  for (let stages = numStages; stages > 1; stages--)
     starts.push(next[stages]?.[starts.at(-1) as number] as number);
-  }
   return { value: best[numStages]?.[0] as number, starts };
 }
 
 function refusal(expected: string, got: number): TroupeError {
-  return new TroupeError(
-    "PIPELINE_STAGES",
-    { where: "pipeline", expected, got: `${got}` },
-    {
-      fields: { got },
-    },
-  );
+  return new TroupeError("PIPELINE_STAGES", { where: "pipeline", expected, got: `${got}`, fields: { got } });
 }

@@ -30,9 +30,10 @@ export function splittingOf(level: ZeroLevel): Splitting {
 export function parseZeroLevel(level: number | string): ZeroLevel {
   if (level === 0 || level === 1 || level === 2 || level === 3) return level;
   if (level === "oss" || level === "sdp" || level === "fsdp") return LEVELS[level];
-  throw new TroupeError(
-    "ZERO_LEVEL",
-    { where: "zero", expected: "level 0, 1, 2 or 3, or oss, sdp or fsdp", got: `${level}` },
-    { fields: { level } },
-  );
+  throw new TroupeError("ZERO_LEVEL", {
+    where: "zero",
+    expected: "level 0, 1, 2 or 3, or oss, sdp or fsdp",
+    got: `${level}`,
+    fields: { level },
+  });
 }

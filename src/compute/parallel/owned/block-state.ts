@@ -7,7 +7,7 @@ import {
   type UpdateRule,
   updatesOf,
 } from "../../optim/index.ts";
-import { hold, ops, overHost, scope, type Tensor } from "../../tensor/index.ts";
+import { hold, ops, overHost, scope, type Tensor, tagMemory } from "../../tensor/index.ts";
 import { constantIn } from "../blocks/constant-words.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range } from "../blocks/flat-block.ts";
 import { meanOfWrites } from "./mean-of-writes.ts";
@@ -184,7 +184,7 @@ export class BlockState {
   /**
    * Makes one optimizer step. Yields the values that an optimizer exchanges with all ranks, see {@link UpdateRule}. Frozen
    * parameters stay as they are to the bit: values, state and number of updates.
-   * @param gradient - of the owned range, float32, summed; still the caller's
+   * @param gradient - of the owned range, summed, in any float dtype; still the caller's
    * @param step - with a learning rate for each group of every rule
    * @param scales - further factors of the gradient that a device knows, if all rules take them
    */
@@ -192,6 +192,20 @@ export class BlockState {
     gradient: Tensor,
     step: BlockStep,
     scales?: DeviceScales,
+  ): Generator<Tensor, void, readonly Tensor[]> {
+    if (this.#rules.every(({ takesScale }) => takesScale)) return yield* this.#apply(gradient, step, scales);
+    const wide = tagMemory("gradients", () => hold(() => gradient.to("float32")));
+    try {
+      yield* this.#apply(wide, step, scales);
+    } finally {
+      wide.dispose();
+    }
+  }
+
+  *#apply(
+    gradient: Tensor,
+    step: BlockStep,
+    scales: DeviceScales | undefined,
   ): Generator<Tensor, void, readonly Tensor[]> {
     const frozen = new Set(step.frozen);
     const isUniform = frozen.size === 0 && Object.keys(step.frozenUpdates ?? {}).length === 0;

@@ -23,7 +23,7 @@ interface HeldBlock {
   readonly full: Tensor;
   /** Its ranges, if ranks send each other theirs. */
   readonly gathered: Gathered | undefined;
-  /** Reduced gradient of the step, float32; at level ≥ 2 only the owned range. */
+  /** Reduced gradient of the step, see {@link ShardStore.reduce}; at level ≥ 2 only the owned range. */
   gradient: Tensor | undefined;
 }
 
@@ -85,7 +85,8 @@ export class ShardStore {
 
   /**
    * Sums the ranks' gradients in rank order, in float32: of the complete block if gradients are not split, else of the owned
-   * range. The order makes every level, and accumulation in place of ranks, equal to the bit.
+   * range. The order makes every level, and accumulation in place of ranks, equal to the bit. The gradient of a rank alone is
+   * its own sum, and stays in its dtype: every value of it is a float32 too.
    * @param key - names this sum in the group
    * @param gradient - this rank's, of the complete block, flat; ownership passes
    * @param group - the block's ranks
@@ -93,6 +94,11 @@ export class ShardStore {
   async reduce(block: number, key: string, gradient: Tensor, group: ProcessGroup): Promise<void> {
     const held = this.#at(block);
     const { layout } = held;
+    if (group.size === 1) {
+      held.gradient?.dispose();
+      held.gradient = gradient;
+      return;
+    }
     const slices = layout.group.map((_, member) => sliceOf(layout, member));
     if (splittingOf(layout.zero).gradients) {
       await group.reduceScatter(key, gradient, slices, () => renewGradient(held, layout.sliceNumel));
@@ -133,15 +139,23 @@ export class ShardStore {
 
   /** Clamps every element of the reduced gradient to [-limit, limit]. */
   clampGradient(block: number, limit: number): void {
-    scope(() => reducedGradient(this.#at(block)).clamp_(-limit, limit));
+    const held = this.#at(block);
+    const gradient = reducedGradient(held);
+    // The limit must not be rounded to the gradient's dtype.
+    if (gradient.dtype !== "float32") {
+      held.gradient = tagMemory("gradients", () => hold(() => gradient.to("float32")));
+      gradient.dispose();
+    }
+    scope(() => reducedGradient(held).clamp_(-limit, limit));
   }
 
-  /** @returns the reduced gradient of the owned range; a view that the caller's scope releases */
+  /** @returns the reduced gradient of the owned range, float32; the caller's scope releases it */
   ownedGradient(block: number): Tensor {
     const held = this.#at(block);
     const gradient = reducedGradient(held);
     const { begin, end } = ownedRange(held.layout, this.#rank);
-    return gradient.numel === end - begin ? gradient.alias() : gradient.narrow(0, begin, end - begin);
+    const owned = gradient.numel === end - begin ? gradient.alias() : gradient.narrow(0, begin, end - begin);
+    return owned.to("float32");
   }
 
   /** A view; the caller's scope releases it. */
@@ -152,7 +166,7 @@ export class ShardStore {
     return gradient.narrow(0, splittingOf(held.layout.zero).gradients ? 0 : begin, end - begin);
   }
 
-  /** Releases the reduced gradient. @returns that of the owned range, float32; the caller's */
+  /** Releases the reduced gradient. @returns that of the owned range, in its dtype; the caller's */
   takeGradient(block: number): Tensor {
     const held = this.#at(block);
     const gradient = reducedGradient(held);

@@ -103,14 +103,11 @@ function placeOf(run: StateOfKind, full: StateOfKind | undefined, kind: string):
   const [begin = 0] = places;
   if (full !== undefined && places.every((place) => place === begin) && begin + run.numel <= full.numel)
     return begin;
-  throw new TroupeError(
-    "OPTIMIZER_OPTION",
-    {
-      where: "optim",
-      expected: "state of consecutive parameters side by side, where some of them are frozen in mid-run",
-      got: `${kind} in another order`,
-      hint: "see stateOf of the rule",
-    },
-    { fields: { kind } },
-  );
+  throw new TroupeError("OPTIMIZER_OPTION", {
+    where: "optim",
+    expected: "state of consecutive parameters side by side, where some of them are frozen in mid-run",
+    got: `${kind} in another order`,
+    hint: "see stateOf of the rule",
+    fields: { kind },
+  });
 }

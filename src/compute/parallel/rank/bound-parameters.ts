@@ -137,14 +137,11 @@ function bindLeaf(parameter: Parameter, flat: FlatParameter, isConstant: boolean
 }
 
 function viewOfParameter(name: string): TroupeError {
-  return new TroupeError(
-    "BLOCK_TENSOR",
-    {
-      where: `block ${name}`,
-      expected: "results with memory of their own",
-      got: "a view of its parameters, which are offloaded once it returns",
-      hint: "clone it, or leave their offload out",
-    },
-    { fields: { place: `block ${name}` } },
-  );
+  return new TroupeError("BLOCK_TENSOR", {
+    where: `block ${name}`,
+    expected: "results with memory of their own",
+    got: "a view of its parameters, which are offloaded once it returns",
+    hint: "clone it, or leave their offload out",
+    fields: { place: `block ${name}` },
+  });
 }

@@ -33,14 +33,11 @@ export function pagedBlocks({ layouts, units }: BlockPlan): number[] {
   const ofRoot = units[ROOT_UNIT]?.flats ?? [];
   const chosen = layouts.flatMap(({ index, zero }) => (zero < 3 || ofRoot.includes(index) ? [] : index));
   if (chosen.length > 0) return chosen;
-  throw new TroupeError(
-    "OPTION",
-    {
-      where: "offload.parameters",
-      expected: "a model with blocks at ZeRO level 3, the items of its module lists",
-      got: "none",
-      hint: "leave it out",
-    },
-    { fields: { option: "offload.parameters" } },
-  );
+  throw new TroupeError("OPTION", {
+    where: "offload.parameters",
+    expected: "a model with blocks at ZeRO level 3, the items of its module lists",
+    got: "none",
+    hint: "leave it out",
+    fields: { option: "offload.parameters" },
+  });
 }

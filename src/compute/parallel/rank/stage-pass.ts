@@ -111,9 +111,8 @@ export class StagePass {
       if (isPlaceholder(tensor) && arrived !== undefined) this.#standIns.set(tensor, arrived);
       return tensor;
     });
-    if (index !== this.#arrived.length) {
+    if (index !== this.#arrived.length)
       throw boundaryError(`${this.#arrived.length} tensors among the block's arguments`, index);
-    }
   }
 
   #standIn(tensor: Tensor, position: number): Tensor {
@@ -132,14 +131,11 @@ function isPlaceholder(tensor: Tensor): boolean {
 }
 
 function boundaryError(expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "PIPELINE_BOUNDARY",
-    {
-      where: "pipeline",
-      expected,
-      got: `${got}`,
-      hint: "pass it through the blocks as an argument, or use fewer stages",
-    },
-    { fields: { got } },
-  );
+  return new TroupeError("PIPELINE_BOUNDARY", {
+    where: "pipeline",
+    expected,
+    got: `${got}`,
+    hint: "pass it through the blocks as an argument, or use fewer stages",
+    fields: { got },
+  });
 }

@@ -10,7 +10,7 @@ import {
 } from "./block-call.ts";
 import type { Offloader } from "./offloader.ts";
 import { OuterGraph } from "./outer-graph.ts";
-import { refuseForeign, TapeChecks } from "./tape-checks.ts";
+import { type ForeignTensors, foreignTensors, refuseForeign } from "./tape-checks.ts";
 
 /** Calls from the tape to the engine around each block. Blocks are named by their index. */
 export interface BlockHooks {
@@ -53,8 +53,8 @@ export class BlockTape {
   readonly #offloader: Offloader | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
-  /** Undefined if nothing is checked. */
-  readonly #checks: TapeChecks | undefined;
+  /** None if nothing is checked. */
+  readonly #foreignTo: ForeignTensors;
   readonly #outer: OuterGraph;
 
   /**
@@ -81,8 +81,8 @@ export class BlockTape {
     this.#received = options.received ?? [];
     this.#offloader = options.offloader;
     const { checks } = options;
-    this.#checks = checks === undefined ? undefined : new TapeChecks(this.#calls, root, checks, leavesOf);
-    this.#outer = new OuterGraph(() => leavesOf(root), this.#checks);
+    this.#foreignTo = checks === undefined ? () => [] : foreignTensors(this.#calls, root, checks, leavesOf);
+    this.#outer = new OuterGraph(() => leavesOf(root), this.#foreignTo);
     this.#outer.open(this.#received);
   }
 
@@ -205,7 +205,7 @@ export class BlockTape {
     const outputs = call.outputs ?? computeAgain(call);
     const rootLeaves = call.partLeaves?.root ?? this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
-    const foreign = this.#checks?.foreignTo(call, this.#outer.ends) ?? [];
+    const foreign = this.#foreignTo(call, this.#outer.ends);
     const reached = outputs.map(
       (output, index) => output.requiresGrad && outputGradients[index] !== undefined,
     );

@@ -9,9 +9,8 @@ export function mapTensors(value: unknown, change: (tensor: Tensor) => unknown):
   if (value instanceof TensorClass) return change(value);
   if (Array.isArray(value)) return value.map((item) => mapTensors(item, change));
   if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
-  if (isPlain(value)) {
+  if (isPlain(value))
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, change)]));
-  }
   refuseTensors(value);
   return value;
 }
@@ -25,14 +24,11 @@ function refuseTensors(value: object): void {
   const held = value instanceof Map || value instanceof Set ? [...value.values()] : Object.values(value);
   if (!held.some((item) => item instanceof TensorClass && item.requiresGrad)) return;
   const name = value.constructor.name;
-  throw new TroupeError(
-    "BLOCK_TENSOR",
-    {
-      where: "block",
-      expected: "tensors in arrays and plain objects, on their way in and out of a block",
-      got: `one in a ${name}`,
-      hint: "pass { ...fields } instead",
-    },
-    { fields: { name } },
-  );
+  throw new TroupeError("BLOCK_TENSOR", {
+    where: "block",
+    expected: "tensors in arrays and plain objects, on their way in and out of a block",
+    got: `one in a ${name}`,
+    hint: "pass { ...fields } instead",
+    fields: { name },
+  });
 }

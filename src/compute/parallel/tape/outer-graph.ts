@@ -1,5 +1,5 @@
 import { grad, ops, type Tensor } from "../../tensor/index.ts";
-import { refuseForeign, type TapeChecks } from "./tape-checks.ts";
+import { type ForeignTensors, refuseForeign } from "./tape-checks.ts";
 import { TensorGradients } from "./tensor-gradients.ts";
 
 /** Gradients of leaves, in their order; `null` where one was not used. */
@@ -15,16 +15,16 @@ export interface LeafGradients {
  */
 export class OuterGraph {
   readonly #rootLeaves: () => readonly Tensor[];
-  readonly #checks: TapeChecks | undefined;
+  readonly #foreignTo: ForeignTensors;
   /** Leaves at which autograd ends: results of blocks that are not walked yet, and received tensors. */
   readonly #ends = new Set<Tensor>();
   /** Gradients of those leaves and of the blocks' inputs. */
   readonly #gradients = new TensorGradients();
 
   /** @param rootLeaves - parameters that no block owns and that are trainable now */
-  constructor(rootLeaves: () => readonly Tensor[], checks: TapeChecks | undefined) {
+  constructor(rootLeaves: () => readonly Tensor[], foreignTo: ForeignTensors) {
     this.#rootLeaves = rootLeaves;
-    this.#checks = checks;
+    this.#foreignTo = foreignTo;
   }
 
   get ends(): ReadonlySet<Tensor> {
@@ -65,7 +65,7 @@ export class OuterGraph {
     const ends = [...this.#ends];
     const rootLeaves = this.#rootLeaves();
     const own = [...ends, ...rootLeaves];
-    const foreign = this.#checks?.foreignTo(undefined, []) ?? [];
+    const foreign = this.#foreignTo(undefined, []);
     // A parameter of the root that was a block's input, and is frozen by now, has no gradient.
     if (own.length + foreign.length === 0 || !output.requiresGrad) return undefined;
     // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.

@@ -33,16 +33,13 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
     const divides = (number: number) => number % place.count === 0;
     if (readers > 1 && !divides(numUnits) && (pad || divides(numUnits * readers))) continue; // every rank has all
     if (!pad && !divides(numUnits)) {
-      throw new TroupeError(
-        "PARAMETER_SPLIT",
-        {
-          where: "tensorParallel",
-          expected: `${place.count} tensor-parallel ranks to share ${pattern} evenly`,
-          got: `${numUnits} groups of ${unit}`,
-          hint: "choose another number of ranks",
-        },
-        { fields: { pattern, shape: parameter.shape, unit, count: place.count } },
-      );
+      throw new TroupeError("PARAMETER_SPLIT", {
+        where: "tensorParallel",
+        expected: `${place.count} tensor-parallel ranks to share ${pattern} evenly`,
+        got: `${numUnits} groups of ${unit}`,
+        hint: "choose another number of ranks",
+        fields: { pattern, shape: parameter.shape, unit, count: place.count },
+      });
     }
     parameter.cut({ dim, parts, pad, unit, ...place });
   }

@@ -41,13 +41,12 @@ export class Actors {
       byId("legend").append(key);
     }
     const windows = [...document.querySelectorAll("[data-window]")];
-    for (const button of windows) {
+    for (const button of windows)
       button.addEventListener("click", () => {
         for (const other of windows) other.ariaPressed = String(other === button);
         this.#windowMs = Number(/** @type {HTMLElement} */ (button).dataset.window);
         this.#draw();
       });
-    }
     const hold = byId("hold");
     hold.addEventListener("click", () => {
       this.#heldAtMs = this.#heldAtMs === undefined ? this.#nowMs() : undefined;

@@ -7,10 +7,9 @@ import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody }
 import type { SubscriberFailed } from "../kinds/delivery.ts";
 import { describeEvent } from "../words/describe-event.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
-import { callSubscriber } from "./call-subscriber.ts";
+import { callSubscriber, GuardedObservable } from "./call-subscriber.ts";
 import { EventListeners } from "./event-listeners.ts";
 import { EventStream } from "./event-stream.ts";
-import { GuardedObservable } from "./guarded-observable.ts";
 import { GuardedSink } from "./guarded-sink.ts";
 import { type EventSelection, optionError, selector } from "./select-events.ts";
 import type { EventSink } from "./sink.ts";
@@ -111,21 +110,11 @@ export class EventHub {
    */
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
     const unknown = unknownNames(options, { kinds: true, sample: true, buffer: true });
-    if (unknown !== undefined)
-      throw new TroupeError("OPTION", {
-        where: "events",
-        expected: unknown.expected,
-        got: unknown.got,
-        hint: unknown.hint,
-      });
+    if (unknown !== undefined) throw new TroupeError("OPTION", { where: "events", ...unknown });
     const { buffer = 1024 } = options;
+    const meaning = "the number of events held for a slow reader";
     if (!Number.isSafeInteger(buffer) || buffer < 1)
-      throw optionError(
-        "buffer",
-        "a whole number ≥ 1",
-        buffer,
-        "the number of events held for a slow reader",
-      );
+      throw optionError("buffer", "a whole number ≥ 1", buffer, meaning);
     return new EventStream(this.events$.pipe(filter(selector(options))), buffer);
   }
 

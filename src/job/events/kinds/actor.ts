@@ -3,8 +3,8 @@ import type { ErrorReport, SourceFrame } from "../error-report.ts";
 /** Events of an actor's start, failure, restart and end. */
 export type ActorEvent = ActorStarted | ActorStalled | ActorFailed | ActorRestarted | ActorStopped;
 
-/** An actor's thread has started. */
-interface ActorFacts {
+/** The actor that an event is about. */
+export interface ActorFacts {
   readonly actor: string;
   readonly incarnation: number;
   /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */

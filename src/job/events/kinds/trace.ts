@@ -1,15 +1,11 @@
+import type { ActorFacts } from "./actor.ts";
+
 /** Events of a trace: an actor's work and messages, with times. */
 export type TracedEvent = ActivityFinished | MessageHandled;
 
 /** An actor finished a piece of work; reported in traced runs only. Times are on the clock of `run.started`. */
-export interface ActivityFinished {
+export interface ActivityFinished extends ActorFacts {
   readonly kind: "activity.finished";
-  readonly actor: string;
-  readonly incarnation: number;
-  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Its number among the actors of that role, if there are several. */
-  readonly index?: number | undefined;
   /**
    * "forward" and "backward" of a micro-batch on a rank; "wait": it waited for a block, or for another stage;
    * "compute": the moment at which it has the block and goes on; "reduce" and "update": the block's gradient, its
@@ -26,15 +22,8 @@ export interface ActivityFinished {
 }
 
 /** An actor handled a message that belongs to a trace. Times are on the clock of `run.started`. */
-export interface MessageHandled {
+export interface MessageHandled extends ActorFacts {
   readonly kind: "message.handled";
-  /** The actor that handled it. */
-  readonly actor: string;
-  readonly incarnation: number;
-  /** Its role in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
-  readonly role?: string | undefined;
-  /** Its number among the actors of that role, if there are several. */
-  readonly index?: number | undefined;
   /** The actor that sent it, `name#incarnation`. */
   readonly from: string;
   readonly messageKind: string;

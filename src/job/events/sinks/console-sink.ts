@@ -70,6 +70,7 @@ export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
 }
 
 interface ConsoleParts extends Required<ConsoleSinkOptions> {
+  /** Writes to standard error; undefined for a stream that the caller gave. */
   readonly writer: BoundedWriter | undefined;
 }
 
@@ -79,15 +80,7 @@ const isSet = (text = "") => text !== "" && text !== "0" && text !== "false";
 class ConsoleSink implements EventSink {
   /** No deadline: its writer waits for slow readers and gives up in time. */
   readonly closeDeadlineMs = Number.POSITIVE_INFINITY;
-  readonly #stream: ConsoleStream;
-  /** Writes to standard error; undefined for a stream that the caller gave. */
-  readonly #writer: BoundedWriter | undefined;
-  readonly #live: boolean;
-  readonly #color: boolean;
-  readonly #clock: () => number;
-  readonly #debug: boolean;
-  readonly #tellsFailure: boolean;
-  readonly #everySteps: number | undefined;
+  readonly #parts: ConsoleParts;
   #progress = new Progress();
   #shownAtMs = Number.NEGATIVE_INFINITY;
   #shownLine: string | undefined;
@@ -95,21 +88,15 @@ class ConsoleSink implements EventSink {
   /** For each kind of anomaly, when one was shown last, and how many were not shown since. */
   readonly #anomalies = new Map<string, { readonly atMs: number; numMore: number }>();
 
-  constructor({ stream, live, color, clock, debug, failure, everySteps, writer }: ConsoleParts) {
-    this.#stream = stream;
-    this.#writer = writer;
+  constructor(parts: ConsoleParts) {
+    this.#parts = parts;
+    const { stream } = parts;
     // Without a listener, the error of a closed pipe or a full disk would end the process; with one, lines are lost.
     if (stream.listenerCount?.("error") === 0) stream.on?.("error", () => {});
-    this.#live = live;
-    this.#color = color;
-    this.#clock = clock;
-    this.#debug = debug;
-    this.#tellsFailure = failure;
-    this.#everySteps = everySteps;
   }
 
   attach(tell: TellTrouble): void {
-    this.#writer?.onTrouble(tell);
+    this.#parts.writer?.onTrouble(tell);
   }
 
   write(event: TroupeEvent): void {
@@ -120,8 +107,8 @@ class ConsoleSink implements EventSink {
       return;
     }
     if (event.kind === "run.finished" || event.kind === "run.failed") this.#leave();
-    if (event.kind === "run.failed" && !this.#tellsFailure) return;
-    const description = describeEvent(event, { debug: this.#debug });
+    if (event.kind === "run.failed" && !this.#parts.failure) return;
+    const description = describeEvent(event, { debug: this.#parts.debug });
     if (description === undefined) return;
     const since =
       event.kind === "anomaly.detected" && event.action === "told" ? this.#since(event.anomaly) : "";
@@ -133,12 +120,12 @@ class ConsoleSink implements EventSink {
     if (this.#closed) return;
     this.#closed = true;
     this.#leave();
-    await this.#writer?.close();
+    await this.#parts.writer?.close();
   }
 
   /** Returns how many of this kind were not shown since the last, in words; undefined where it is too early for another. */
   #since(anomaly: string): string | undefined {
-    const nowMs = this.#clock();
+    const nowMs = this.#parts.clock();
     const last = this.#anomalies.get(anomaly);
     if (last !== undefined && nowMs - last.atMs < anomalyPauseMs) {
       last.numMore += 1;
@@ -151,45 +138,46 @@ class ConsoleSink implements EventSink {
   }
 
   #isDue(step: number): boolean {
-    const sinceMs = this.#clock() - this.#shownAtMs;
-    if (this.#live) return sinceMs >= redrawMs;
-    return this.#everySteps === undefined ? sinceMs >= plainLineMs : step % this.#everySteps === 0;
+    const sinceMs = this.#parts.clock() - this.#shownAtMs;
+    if (this.#parts.live) return sinceMs >= redrawMs;
+    return this.#parts.everySteps === undefined
+      ? sinceMs >= plainLineMs
+      : step % this.#parts.everySteps === 0;
   }
 
   /** Prints the progress line, unless it is shown already. */
   #show(): void {
     const line = this.#progress.line();
     if (line === undefined || line === this.#shownLine) return;
-    this.#shownAtMs = this.#clock();
+    this.#shownAtMs = this.#parts.clock();
     this.#shownLine = line;
-    this.#put(this.#live ? eraseLine + this.#fit(line) : `${line}\n`);
+    this.#put(this.#parts.live ? eraseLine + this.#fit(line) : `${line}\n`);
   }
 
   /** Prints the progress line of the last step and leaves it: later lines come below it. */
   #leave(): void {
     this.#show();
-    if (this.#live && this.#shownLine !== undefined) this.#put("\n");
+    if (this.#parts.live && this.#shownLine !== undefined) this.#put("\n");
     this.#shownLine = undefined;
     this.#progress = new Progress();
   }
 
   /** Prints a line above the progress line, where there is one. */
   #above(text: string): void {
-    if (!this.#live || this.#shownLine === undefined) this.#put(`${text}\n`);
+    if (!this.#parts.live || this.#shownLine === undefined) this.#put(`${text}\n`);
     else this.#put(`${eraseLine}${text}\n${this.#fit(this.#shownLine)}`);
   }
 
   #put(text: string): void {
-    if (this.#writer === undefined) this.#stream.write(text);
-    else this.#writer.write(text);
+    (this.#parts.writer ?? this.#parts.stream).write(text);
   }
 
   /** Cuts the line to the terminal's width: a wrapped line could not be erased. */
   #fit(line: string): string {
-    return line.slice(0, Math.max(1, (this.#stream.columns ?? 80) - 1));
+    return line.slice(0, Math.max(1, (this.#parts.stream.columns ?? 80) - 1));
   }
 
   #paint(text: string, tone: Tone): string {
-    return this.#color && tone !== "plain" ? colors[tone] + text + colorOff : text;
+    return this.#parts.color && tone !== "plain" ? colors[tone] + text + colorOff : text;
   }
 }

@@ -71,12 +71,6 @@ const levels = { plain: 30, good: 30, bad: 50, untold: 20 } as const;
 function pinoLine(event: TroupeEvent): string {
   const { timeMs, ...rest } = event;
   const { text = event.kind, tone = "untold" } = describeEvent(event) ?? {};
-  return toJson({
-    level: levels[tone],
-    time: timeMs,
-    pid: process.pid,
-    hostname: hostname(),
-    ...rest,
-    msg: text,
-  });
+  const { pid } = process;
+  return toJson({ level: levels[tone], time: timeMs, pid, hostname: hostname(), ...rest, msg: text });
 }

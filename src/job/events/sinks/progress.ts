@@ -39,9 +39,8 @@ export class Progress {
         else parts.push(`${parts.pop()}${formatNamed({ [labels.name]: value })}`);
       }
     }
-    if (total !== undefined) {
+    if (total !== undefined)
       parts.push(`ETA ${formatDuration(Math.max(0, total - step.step) * (this.#meanDurationMs ?? 0))}`);
-    }
     return parts.join("  ");
   }
 }

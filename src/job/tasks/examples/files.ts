@@ -1,6 +1,8 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { type Awaitable, type JsonRecord, readRecords } from "../../../library/data/index.ts";
+import type { Examples } from "../task.ts";
 
 /** Paths of files by split. */
 export type SplitFiles = { readonly train: string } & Readonly<Record<string, string>>;
@@ -51,24 +53,40 @@ export async function eachSplit<T, E>(
   return Object.fromEntries(entries) as { readonly train: E } & Readonly<Record<string, E>>;
 }
 
+/**
+ * Reads examples from records, in files whose names end as `ending` says.
+ * @param exampleOf - `place` names the file and the example in errors
+ */
+export async function readExamples<E>(
+  path: string,
+  ending: RegExp,
+  exampleOf: (record: JsonRecord, place: string, file: string) => Awaitable<E>,
+): Promise<Examples<E>> {
+  return eachSplit(await splitFiles(path, ending), async (file) => {
+    const records = await readRecords(file);
+    const placeOf = (index: number) => `${file}, example ${index + 1}`;
+    return Promise.all(records.map((record, index) => exampleOf(record, placeOf(index), file)));
+  });
+}
+
 /** The error for a split in several files, of which only one would be read. */
 function severed(path: string, shard: string): TroupeError {
-  return new TroupeError(
-    "DATA_MISSING",
-    {
-      where: "tasks",
-      expected: `one file of each split at ${path}`,
-      got: basename(shard),
-      hint: "join the files of a split into one",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("DATA_MISSING", {
+    where: "tasks",
+    expected: `one file of each split at ${path}`,
+    got: basename(shard),
+    hint: "join the files of a split into one",
+    fields: { path },
+  });
 }
 
 function missing(path: string, expected: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "DATA_MISSING",
-    { where: "tasks", expected: `${expected} at ${path}`, got: "none", hint: whichPathWasMeant(path) },
-    { fields: { path }, cause },
-  );
+  return new TroupeError("DATA_MISSING", {
+    where: "tasks",
+    expected: `${expected} at ${path}`,
+    got: "none",
+    hint: whichPathWasMeant(path),
+    fields: { path },
+    cause,
+  });
 }

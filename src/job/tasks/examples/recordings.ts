@@ -1,9 +1,9 @@
 import { basename, dirname, resolve } from "node:path";
 import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
-import { type JsonRecord, readJsonLines, readWav } from "../../../library/data/index.ts";
+import { type JsonRecord, readWav } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
-import { eachSplit, filesAt, splitFiles } from "./files.ts";
+import { eachSplit, filesAt, readExamples } from "./files.ts";
 
 const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 
@@ -25,6 +25,8 @@ export async function readRecordings<E>(
   path: string,
   exampleOf: (samples: Float32Array, record: JsonRecord, place: string) => E,
 ): Promise<Examples<E>> {
+  const exampleIn = async (file: string, record: JsonRecord) =>
+    exampleOf((await readWav(file)).samples, record, file);
   const files = await filesAt(path);
   const digits = files.flatMap((file) => {
     const [, digit, , index] = digitFile.exec(basename(file)) ?? [];
@@ -35,29 +37,18 @@ export async function readRecordings<E>(
   if (digits.length === 0 && sounds.length > 0 && !files.some((file) => /\.jsonl$/.test(file))) {
     const [held, train] = [sounds.filter(isHeldOut), sounds.filter((file) => !isHeldOut(file))];
     const splits = held.length === 0 || train.length === 0 ? { train: sounds } : { train, validation: held };
-    return eachSplit(splits, (of) =>
-      Promise.all(of.map(async (file) => exampleOf((await readWav(file)).samples, {}, file))),
-    );
+    return eachSplit(splits, (of) => Promise.all(of.map((file) => exampleIn(file, {}))));
   }
-  if (digits.length === 0) {
-    return eachSplit(await splitFiles(path, /\.jsonl$/), async (file) =>
-      Promise.all(
-        (await readJsonLines(file)).map(async (record, index) => {
-          const place = `${file}, example ${index + 1}`;
-          const { samples } = await readWav(resolve(dirname(file), textIn(record, ["path"], place)));
-          return exampleOf(samples, record, place);
-        }),
-      ),
-    );
-  }
-  return eachSplit(
-    {
-      train: digits.filter(({ index }) => index >= NUM_HELD_OUT),
-      validation: digits.filter(({ index }) => index < NUM_HELD_OUT),
-    },
-    (of) =>
-      Promise.all(of.map(async ({ file, record }) => exampleOf((await readWav(file)).samples, record, file))),
-  );
+  if (digits.length === 0)
+    return readExamples(path, /\.jsonl$/, async (record, place, file) => {
+      const { samples } = await readWav(resolve(dirname(file), textIn(record, ["path"], place)));
+      return exampleOf(samples, record, place);
+    });
+  const splits = {
+    train: digits.filter(({ index }) => index >= NUM_HELD_OUT),
+    validation: digits.filter(({ index }) => index < NUM_HELD_OUT),
+  };
+  return eachSplit(splits, (of) => Promise.all(of.map(({ file, record }) => exampleIn(file, record))));
 }
 
 function isHeldOut(file: string): boolean {

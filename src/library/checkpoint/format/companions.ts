@@ -39,10 +39,12 @@ async function readCompanion(path: string): Promise<Uint8Array> {
   try {
     return await readBounded(path, maxFileBytes.tokenizer);
   } catch (cause) {
-    throw new TroupeError(
-      "HUGGING_FACE_FOLDER",
-      { where: "hugging face", expected: `a readable file at ${path}`, got: fileFailure(cause) },
-      { fields: { path }, cause },
-    );
+    throw new TroupeError("HUGGING_FACE_FOLDER", {
+      where: "hugging face",
+      expected: `a readable file at ${path}`,
+      got: fileFailure(cause),
+      fields: { path },
+      cause,
+    });
   }
 }

@@ -177,16 +177,13 @@ export class JsonCursor {
 
   #refusal(expected: string, index = this.#index): TroupeError {
     const got = index < this.#text.length ? JSON.stringify(this.#text.slice(index, index + 24)) : "the end";
-    return new TroupeError(
-      "JSON_INVALID",
-      {
-        where: "json",
-        expected: `${expected} at character ${index} of ${this.#where}`,
-        got,
-        hint: "the file is damaged, or is no JSON",
-      },
-      { fields: { where: this.#where, index } },
-    );
+    return new TroupeError("JSON_INVALID", {
+      where: "json",
+      expected: `${expected} at character ${index} of ${this.#where}`,
+      got,
+      hint: "the file is damaged, or is no JSON",
+      fields: { where: this.#where, index },
+    });
   }
 }
 

@@ -246,14 +246,12 @@ function checkedState(state: Readonly<Record<string, JsonValue>>, path: string):
 
 /** The error for a manifest that contradicts itself or its folder. */
 export function damagedManifest(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_DAMAGED",
-    {
-      where: "checkpoint",
-      expected: `${expected} in ${path}`,
-      got,
-      hint: "resume from an older checkpoint, or restore the file",
-    },
-    { fields: { path, expected, got }, cause },
-  );
+  return new TroupeError("CHECKPOINT_DAMAGED", {
+    where: "checkpoint",
+    expected: `${expected} in ${path}`,
+    got,
+    hint: "resume from an older checkpoint, or restore the file",
+    fields: { path, expected, got },
+    cause,
+  });
 }

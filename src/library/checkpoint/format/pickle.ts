@@ -303,16 +303,13 @@ const opcodes: Readonly<Record<string, (reading: Unpickling) => void>> = {
 
 /** The error for a file that is not a model saved by `torch.save`. */
 export function torchFileError(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "TORCH_FILE",
-    {
-      where: "torch file",
-      expected: `${expected} in ${path}`,
-      got,
-      hint: "write only the model's state_dict() with torch.save, or as safetensors",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("TORCH_FILE", {
+    where: "torch file",
+    expected: `${expected} in ${path}`,
+    got,
+    hint: "write only the model's state_dict() with torch.save, or as safetensors",
+    fields: { path },
+  });
 }
 
 function hex(opcode: string): string {

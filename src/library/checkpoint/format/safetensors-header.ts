@@ -197,24 +197,20 @@ export function isDType(dtype: string): dtype is SafetensorsDType {
 
 /** The error for a damaged file. */
 export function corrupt(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "SAFETENSORS_INVALID",
-    {
-      where: "safetensors",
-      expected: `${expected} in ${path}`,
-      got,
-      hint: "the file is damaged or foreign: fetch or save it again",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("SAFETENSORS_INVALID", {
+    where: "safetensors",
+    expected: `${expected} in ${path}`,
+    got,
+    hint: "the file is damaged or foreign: fetch or save it again",
+    fields: { path },
+  });
 }
 
 function unwritable(name: string, expected: string): TroupeError {
-  return new TroupeError(
-    "SAFETENSORS_TENSOR",
-    { where: "safetensors", expected, got: `tensor ${JSON.stringify(name)}` },
-    {
-      fields: { tensor: name },
-    },
-  );
+  return new TroupeError("SAFETENSORS_TENSOR", {
+    where: "safetensors",
+    expected,
+    got: `tensor ${JSON.stringify(name)}`,
+    fields: { tensor: name },
+  });
 }

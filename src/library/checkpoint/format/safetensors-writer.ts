@@ -80,13 +80,10 @@ export function partsOf(content: TensorBytes): Iterable<Bytes> | AsyncIterable<B
 /** The error for a source that returns another number of bytes than its tensor has. */
 export function wrongSource(entry: TensorEntry, got: string): TroupeError {
   const expectedBytes = entry.end - entry.begin;
-  return new TroupeError(
-    "SAFETENSORS_TENSOR",
-    {
-      where: "safetensors",
-      expected: `${expectedBytes} bytes from the source of tensor ${JSON.stringify(entry.name)}, ${entry.dtype}[${entry.shape}]`,
-      got: `${got}`,
-    },
-    { fields: { tensor: entry.name, expectedBytes, got } },
-  );
+  return new TroupeError("SAFETENSORS_TENSOR", {
+    where: "safetensors",
+    expected: `${expectedBytes} bytes from the source of tensor ${JSON.stringify(entry.name)}, ${entry.dtype}[${entry.shape}]`,
+    got: `${got}`,
+    fields: { tensor: entry.name, expectedBytes, got },
+  });
 }

@@ -1,5 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
-import { type Bytes, layInto, sizeOf } from "../storage/bytes.ts";
+import { type Bytes, layInto } from "../storage/bytes.ts";
 import { oneStretch, type StoredFile } from "../storage/storage.ts";
 import { SummedReader } from "../storage/summed-file.ts";
 import {
@@ -12,7 +11,7 @@ import {
   torchFileError,
 } from "./pickle.ts";
 import { type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safetensors-header.ts";
-import type { TensorFile, TensorPart } from "./tensor-file.ts";
+import { TensorFile, type TensorPart } from "./tensor-file.ts";
 import { type ZipEntry, zipEntries } from "./zip-entries.ts";
 
 /** Dtypes of storages, by the names that `torch.save` gives them. */
@@ -66,9 +65,8 @@ type Storages = (key: string, numel: number, itemBytes: number) => ZipEntry;
  * a few known settings is refused. Tensors are named by the keys of their dictionaries, joined by dots; those in lists
  * are left out. Owns the file until `close`.
  */
-export class TorchFile implements TensorFile {
-  readonly path: string;
-  readonly tensors: ReadonlyMap<string, TensorEntry>;
+export class TorchFile extends TensorFile {
+  readonly tensors: ReadonlyMap<string, StoredTensor>;
   /** Numbers and strings of the outermost dictionary, such as Megatron-LM's `checkpoint_version`. */
   readonly values: ReadonlyMap<string, number | string>;
   /**
@@ -76,12 +74,9 @@ export class TorchFile implements TensorFile {
    * model's own.
    */
   readonly parts: ReadonlySet<string>;
-  readonly #file: StoredFile;
-  readonly #stored: ReadonlyMap<string, StoredTensor>;
 
   private constructor(file: StoredFile, root: Pickled, storages: Storages) {
-    this.path = file.path;
-    this.#file = file;
+    super(file, "torch file");
     const stored = new Map<string, StoredTensor>();
     let numEntries = 0;
     const mostEntries = Math.min(
@@ -99,7 +94,6 @@ export class TorchFile implements TensorFile {
     collect(file.path, root, [], count, (name, call) => {
       stored.set(name, tensorOf(file.path, name, call, storages));
     });
-    this.#stored = stored;
     this.tensors = stored;
     const outermost = root instanceof Map ? [...root] : [];
     const values = new Map<string, number | string>();
@@ -196,53 +190,14 @@ export class TorchFile implements TensorFile {
     });
   }
 
-  /**
-   * Returns a tensor's entry.
-   * @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name
-   */
-  entry(name: string): TensorEntry {
-    return this.#tensor(name);
-  }
-
-  /**
-   * Reads a tensor's bytes, row-major and little-endian.
-   * @param into - memory of exactly the tensor's size; new by default
-   */
-  async read(name: string, into?: Uint8Array): Promise<Uint8Array> {
-    const { dtype, shape } = this.#tensor(name);
-    const sizeBytes = tensorSizeBytes(dtype, shape) as number;
-    const bytes = into ?? new Uint8Array(sizeBytes);
-    if (bytes.length !== sizeBytes) throw this.#wrongSize(name, sizeBytes, bytes.length);
-    return this.readRange(name, 0, bytes);
-  }
-
-  /**
-   * Reads part of a tensor's bytes, as much as `into` has room for.
-   * @returns `into`
-   */
-  async readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
-    await this.readStretches(name, Float64Array.of(offsetBytes, 0, sizeOf(into)), into);
-    return into;
-  }
-
-  /**
-   * Reads parts of a tensor's bytes, each to its own place. A tensor that is not row-major is read completely.
-   * @param stretches - three numbers each, in bytes: start in the tensor, start in `into`, size
-   * @returns number of bytes read from the file
-   */
-  async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<number> {
-    const tensor = this.#tensor(name);
-    const { dtype, shape, begin, end, strides } = tensor;
-    const sizeBytes = tensorSizeBytes(dtype, shape) as number;
-    const inFile = Float64Array.from(stretches);
-    for (let i = 0; i < stretches.length; i += 3) {
-      const [first = 0, , size = 0] = stretches.subarray(i, i + 3);
-      if (first < 0 || first + size > sizeBytes) throw this.#wrongSize(name, sizeBytes, first + size);
-      inFile[i] = first + begin;
-    }
-    const what = `tensor ${JSON.stringify(name)}`;
-    if (strides === undefined) return this.#file.read(inFile, into, { what });
-    const all = gathered(await bytesAt(this.#file, begin, end - begin), tensor, strides);
+  /** A tensor that is not row-major is read completely. */
+  override async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<number> {
+    const inFile = this.inFile({ name, stretches }, this.entry(name).begin);
+    const tensor = this.tensors.get(name) as StoredTensor;
+    const { begin, end, strides } = tensor;
+    if (strides === undefined)
+      return this.file.read(inFile, into, { what: `tensor ${JSON.stringify(name)}` });
+    const all = gathered(await bytesAt(this.file, begin, end - begin), tensor, strides);
     for (let i = 0; i < stretches.length; i += 3) {
       const [first = 0, target = 0, size = 0] = stretches.subarray(i, i + 3);
       layInto(all.subarray(first, first + size), into, target);
@@ -250,50 +205,10 @@ export class TorchFile implements TensorFile {
     return end - begin;
   }
 
-  /**
-   * Reads parts of several tensors into one memory, each as with {@link readStretches}.
-   * @returns number of bytes read from the file
-   */
-  async readParts(parts: readonly TensorPart[], into: Bytes): Promise<number> {
+  override async readParts(parts: readonly TensorPart[], into: Bytes): Promise<number> {
     let numBytes = 0;
     for (const { name, stretches } of parts) numBytes += await this.readStretches(name, stretches, into);
     return numBytes;
-  }
-
-  /** Closes the file. */
-  async close(): Promise<void> {
-    await this.#file[Symbol.asyncDispose]();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  #tensor(name: string): StoredTensor {
-    const found = this.#stored.get(name);
-    if (found !== undefined) return found;
-    throw new TroupeError(
-      "SAFETENSORS_TENSOR",
-      {
-        where: "torch file",
-        expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
-        got: `${this.#stored.size} others`,
-        hint: `${[...this.#stored.keys()].slice(0, 3).join(", ")}, ...`,
-      },
-      { fields: { path: this.path, tensor: name } },
-    );
-  }
-
-  #wrongSize(name: string, expectedBytes: number, gotBytes: number): TroupeError {
-    return new TroupeError(
-      "SAFETENSORS_TENSOR",
-      {
-        where: "torch file",
-        expected: `memory for the ${expectedBytes} bytes of tensor ${JSON.stringify(name)} of ${this.path}`,
-        got: `${gotBytes} bytes`,
-      },
-      { fields: { path: this.path, tensor: name, expectedBytes, gotBytes } },
-    );
   }
 }
 

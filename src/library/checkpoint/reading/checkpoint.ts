@@ -228,16 +228,13 @@ export class Checkpoint implements AsyncDisposable {
     const file = this.#files.get(name);
     if (file !== undefined) return file;
     const host = this.manifest.files.get(name)?.host ?? "";
-    throw new TroupeError(
-      "CHECKPOINT_ELSEWHERE",
-      {
-        where: "checkpoint",
-        expected: `${name} in ${this.path}`,
-        got: `none: ${host} keeps it on a disk of its own`,
-        hint: `troupe checkpoint join ${this.path} FOLDER, a copy of that host's folder`,
-      },
-      { fields: { path: `${this.path}/${name}`, host } },
-    );
+    throw new TroupeError("CHECKPOINT_ELSEWHERE", {
+      where: "checkpoint",
+      expected: `${name} in ${this.path}`,
+      got: `none: ${host} keeps it on a disk of its own`,
+      hint: `troupe checkpoint join ${this.path} FOLDER, a copy of that host's folder`,
+      fields: { path: `${this.path}/${name}`, host },
+    });
   }
 
   #checkTarget(name: string, into: Bytes, sizeBytes = sizeOf(into)): void {
@@ -251,11 +248,12 @@ export class Checkpoint implements AsyncDisposable {
   }
 
   #wrongTensor(name: string, expected: string, got: string): TroupeError {
-    return new TroupeError(
-      "CHECKPOINT_TENSOR",
-      { where: "checkpoint", expected: `${expected} for ${JSON.stringify(name)} in ${this.path}`, got },
-      { fields: { path: this.path, tensor: name } },
-    );
+    return new TroupeError("CHECKPOINT_TENSOR", {
+      where: "checkpoint",
+      expected: `${expected} for ${JSON.stringify(name)} in ${this.path}`,
+      got,
+      fields: { path: this.path, tensor: name },
+    });
   }
 }
 

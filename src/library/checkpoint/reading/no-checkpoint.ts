@@ -14,19 +14,16 @@ export function noCheckpoint(
   wanted = "a checkpoint",
   found: readonly string[] = [],
 ): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_MISSING",
-    {
-      where: "checkpoint",
-      expected: `${wanted} in ${location}`,
-      got: found.length === 0 ? "none" : found.join(", "),
-      hint:
-        found.length > 0
-          ? undefined
-          : (elsewhere(location) ?? "give the folder of a run, or of one of its steps"),
-    },
-    { fields: { path: location } },
-  );
+  return new TroupeError("CHECKPOINT_MISSING", {
+    where: "checkpoint",
+    expected: `${wanted} in ${location}`,
+    got: found.length === 0 ? "none" : found.join(", "),
+    hint:
+      found.length > 0
+        ? undefined
+        : (elsewhere(location) ?? "give the folder of a run, or of one of its steps"),
+    fields: { path: location },
+  });
 }
 
 /** The most runs that are suggested. */

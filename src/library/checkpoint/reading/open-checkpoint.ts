@@ -96,30 +96,22 @@ async function exists(path: string): Promise<boolean> {
 }
 
 function ofAnotherRun(path: string, state: TrainerState, owner: RunRecord | undefined): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_TAKEN",
-    {
-      where: "checkpoint",
-      expected: `a checkpoint of the run ${owner?.id}, whose folder this is`,
-      got: `${path}/${manifestName} of the run ${runOf(state)?.id}`,
-      hint: "give that one's own path to use it",
-    },
-    { fields: { path: `${path}/${manifestName}`, run: runOf(state)?.id } },
-  );
+  return new TroupeError("CHECKPOINT_TAKEN", {
+    where: "checkpoint",
+    expected: `a checkpoint of the run ${owner?.id}, whose folder this is`,
+    got: `${path}/${manifestName} of the run ${runOf(state)?.id}`,
+    hint: "give that one's own path to use it",
+    fields: { path: `${path}/${manifestName}`, run: runOf(state)?.id },
+  });
 }
 
 function noneWhole(storage: CheckpointStorage, passedOver: readonly TroupeError[]): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_DAMAGED",
-    {
-      where: "checkpoint",
-      expected: `an intact checkpoint in ${storage.location}`,
-      got: `${passedOver.length} damaged, the first because ${passedOver[0]?.message}`,
-      hint: "restore one of them from a copy",
-    },
-    {
-      fields: { path: storage.location, causes: passedOver.map((error) => error.message) },
-      cause: passedOver[0],
-    },
-  );
+  return new TroupeError("CHECKPOINT_DAMAGED", {
+    where: "checkpoint",
+    expected: `an intact checkpoint in ${storage.location}`,
+    got: `${passedOver.length} damaged, the first because ${passedOver[0]?.message}`,
+    hint: "restore one of them from a copy",
+    fields: { path: storage.location, causes: passedOver.map((error) => error.message) },
+    cause: passedOver[0],
+  });
 }

@@ -122,16 +122,13 @@ export async function refuseOthersFiles(storage: CheckpointStorage): Promise<voi
   for (const name of await storage.list()) {
     if (stepOf(name) === undefined || (await hasManifest(storage, name))) continue;
     const path = `${storage.location}/${name}`;
-    throw new TroupeError(
-      "CHECKPOINT_TAKEN",
-      {
-        where: "checkpoint",
-        expected: `${path} to be a checkpoint, which --overwrite may remove`,
-        got: `one without ${manifestName}`,
-        hint: "move it away: its files may be yours",
-      },
-      { fields: { path } },
-    );
+    throw new TroupeError("CHECKPOINT_TAKEN", {
+      where: "checkpoint",
+      expected: `${path} to be a checkpoint, which --overwrite may remove`,
+      got: `one without ${manifestName}`,
+      hint: "move it away: its files may be yours",
+      fields: { path },
+    });
   }
 }
 
@@ -168,14 +165,11 @@ function recordOf(plain: JsonObject): OwnerRecord | undefined {
 
 function taken(storage: CheckpointStorage, owner: RunRecord | undefined, step: number): TroupeError {
   const whose = owner === undefined ? "a run" : `a run of ${owner.job}, begun ${owner.startedAt},`;
-  return new TroupeError(
-    "CHECKPOINT_TAKEN",
-    {
-      where: "checkpoint",
-      expected: "a folder without checkpoints for a new run",
-      got: `${storage.location} with those of ${whose} up to step ${step}`,
-      hint: `go on with it: --resume ${storage.location}; remove it: --overwrite; keep both: give another folder, or --checkpoint auto`,
-    },
-    { fields: { location: storage.location, step, run: owner?.id } },
-  );
+  return new TroupeError("CHECKPOINT_TAKEN", {
+    where: "checkpoint",
+    expected: "a folder without checkpoints for a new run",
+    got: `${storage.location} with those of ${whose} up to step ${step}`,
+    hint: `go on with it: --resume ${storage.location}; remove it: --overwrite; keep both: give another folder, or --checkpoint auto`,
+    fields: { location: storage.location, step, run: owner?.id },
+  });
 }

@@ -202,11 +202,10 @@ function textOf(value: unknown): string {
 }
 
 function wrongOption(name: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_OPTION",
-    { where: "checkpoint", expected: `${name} to be ${expected}`, got: `${got}` },
-    {
-      fields: { option: name, got },
-    },
-  );
+  return new TroupeError("CHECKPOINT_OPTION", {
+    where: "checkpoint",
+    expected: `${name} to be ${expected}`,
+    got: `${got}`,
+    fields: { option: name, got },
+  });
 }

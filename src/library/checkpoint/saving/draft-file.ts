@@ -68,14 +68,11 @@ export class DraftFile {
 
 /** The error for bytes out of order. */
 export function outOfTurn(entry: string, expected: string): TroupeError {
-  return new TroupeError(
-    "SAFETENSORS_TENSOR",
-    {
-      where: "checkpoint",
-      expected,
-      got: JSON.stringify(entry),
-      hint: "write tensors in the order of the plan",
-    },
-    { fields: { tensor: entry } },
-  );
+  return new TroupeError("SAFETENSORS_TENSOR", {
+    where: "checkpoint",
+    expected,
+    got: JSON.stringify(entry),
+    hint: "write tensors in the order of the plan",
+    fields: { tensor: entry },
+  });
 }

@@ -63,14 +63,11 @@ async function copyChecked(from: string, { storage, folder, name, sums }: Target
 }
 
 function nobodyHas(path: string, name: string, { host = "" }: FileSums): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_ELSEWHERE",
-    {
-      where: "checkpoint",
-      expected: `${name}, which ${host} has kept, in one of the folders`,
-      got: "none of them with it",
-      hint: `copy that host's ${basename(path)} here first`,
-    },
-    { fields: { path: join(path, name), host } },
-  );
+  return new TroupeError("CHECKPOINT_ELSEWHERE", {
+    where: "checkpoint",
+    expected: `${name}, which ${host} has kept, in one of the folders`,
+    got: "none of them with it",
+    hint: `copy that host's ${basename(path)} here first`,
+    fields: { path: join(path, name), host },
+  });
 }

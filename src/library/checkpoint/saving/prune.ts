@@ -83,9 +83,10 @@ export function checkRule({ last, every }: KeepRule): void {
 
 function requireCount(option: string, got: number): void {
   if (Number.isSafeInteger(got) && got >= 1) return;
-  throw new TroupeError(
-    "CHECKPOINT_OPTION",
-    { where: "checkpoint", expected: `${option} to be a whole number of at least 1`, got: `${got}` },
-    { fields: { option, got } },
-  );
+  throw new TroupeError("CHECKPOINT_OPTION", {
+    where: "checkpoint",
+    expected: `${option} to be a whole number of at least 1`,
+    got: `${got}`,
+    fields: { option, got },
+  });
 }

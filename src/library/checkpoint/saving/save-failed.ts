@@ -5,16 +5,14 @@ import { TroupeError } from "../../../errors/index.ts";
 export function saveFailed(path: string, step: number, cause: unknown): TroupeError {
   if (cause instanceof TroupeError && cause.code === "CHECKPOINT_SAVE_FAILED") return cause;
   const isPlace = cause instanceof TroupeError && placeCodes.has(cause.code);
-  return new TroupeError(
-    "CHECKPOINT_SAVE_FAILED",
-    {
-      where: "checkpoint",
-      expected: `to save ${path}`,
-      got: `"${(cause as Error).message}"`,
-      hint: isPlace ? undefined : "free space or repair the disk; earlier checkpoints are kept",
-    },
-    { fields: { path, step, errno: errnoOf(cause) }, cause },
-  );
+  return new TroupeError("CHECKPOINT_SAVE_FAILED", {
+    where: "checkpoint",
+    expected: `to save ${path}`,
+    got: `"${(cause as Error).message}"`,
+    hint: isPlace ? undefined : "free space or repair the disk; earlier checkpoints are kept",
+    fields: { path, step, errno: errnoOf(cause) },
+    cause,
+  });
 }
 
 /** Codes of errors whose own hint covers the place. */

@@ -101,16 +101,13 @@ export function locked(location: string, holder: StorageHolder | undefined): Tro
     holder === undefined
       ? "another process that has just started"
       : `${holder.what}, process ${holder.pid} on ${holder.host} since ${holder.takenAt}`;
-  return new TroupeError(
-    "CHECKPOINT_LOCKED",
-    {
-      where: "checkpoint",
-      expected: `to be the only writer into ${location}`,
-      got,
-      hint: "wait until it ends, or give another folder",
-    },
-    { fields: { location, ...holder } },
-  );
+  return new TroupeError("CHECKPOINT_LOCKED", {
+    where: "checkpoint",
+    expected: `to be the only writer into ${location}`,
+    got,
+    hint: "wait until it ends, or give another folder",
+    fields: { location, ...holder },
+  });
 }
 
 /** Reads a holder from text; undefined for other text. */

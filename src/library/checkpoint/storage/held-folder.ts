@@ -100,16 +100,13 @@ export class HeldFolder {
 
 /** The error of a writer that has lost its locked place. */
 export function moved(location: string, got: string): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_MOVED",
-    {
-      where: "checkpoint",
-      expected: `${location} to be the folder that this writer has locked`,
-      got,
-      hint: "put it back where it was, or end this run: it does not write into another's folder",
-    },
-    { fields: { location } },
-  );
+  return new TroupeError("CHECKPOINT_MOVED", {
+    where: "checkpoint",
+    expected: `${location} to be the folder that this writer has locked`,
+    got,
+    hint: "put it back where it was, or end this run: it does not write into another's folder",
+    fields: { location },
+  });
 }
 
 /** Replaces the path of a descriptor in an error by the folder's own. */

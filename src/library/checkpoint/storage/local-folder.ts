@@ -127,16 +127,14 @@ export class LocalFolder implements CheckpointStorage {
       return await this.#holdUnder(lock);
     } catch (cause) {
       if (cause instanceof TroupeError) throw cause;
-      throw new TroupeError(
-        "CHECKPOINT_DIRECTORY",
-        {
-          where: "checkpoint",
-          expected: `a folder that can be written at ${this.location}`,
-          got: `"${(cause as Error).message}"`,
-          hint: "give another",
-        },
-        { fields: { directory: this.location }, cause },
-      );
+      throw new TroupeError("CHECKPOINT_DIRECTORY", {
+        where: "checkpoint",
+        expected: `a folder that can be written at ${this.location}`,
+        got: `"${(cause as Error).message}"`,
+        hint: "give another",
+        fields: { directory: this.location },
+        cause,
+      });
     }
   }
 
@@ -329,11 +327,13 @@ async function putText(parent: string, name: string, text: string): Promise<void
 async function refuseFolder(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (!found?.isDirectory()) return;
-  throw new TroupeError(
-    "CHECKPOINT_DIRECTORY",
-    { where: "checkpoint", expected: `${path} to be a file`, got: "a folder", hint: "move it away" },
-    { fields: { path } },
-  );
+  throw new TroupeError("CHECKPOINT_DIRECTORY", {
+    where: "checkpoint",
+    expected: `${path} to be a file`,
+    got: "a folder",
+    hint: "move it away",
+    fields: { path },
+  });
 }
 
 /**
@@ -361,16 +361,13 @@ async function putInPlace(parent: string, ticket: string, name: string, voucher:
 }
 
 function notOurs(path: string, voucher: string): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_TAKEN",
-    {
-      where: "checkpoint",
-      expected: `${path} to be a checkpoint, which a new one replaces`,
-      got: `one without ${voucher}`,
-      hint: "move it away: its files may be yours",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("CHECKPOINT_TAKEN", {
+    where: "checkpoint",
+    expected: `${path} to be a checkpoint, which a new one replaces`,
+    got: `one without ${voucher}`,
+    hint: "move it away: its files may be yours",
+    fields: { path },
+  });
 }
 
 async function entriesOf(path: string): Promise<string[]> {

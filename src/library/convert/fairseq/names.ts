@@ -101,14 +101,11 @@ function zeros(dtype: LazyTensor["dtype"], shape: readonly number[]): LazyTensor
 
 function unexpected(names: readonly string[]): TroupeError {
   const shown = names.slice(0, 4).join(", ");
-  return new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: "names that FairSeq's model and Hugging Face's share",
-      got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
-      hint: "does config.json describe this model, its head among its architectures?",
-    },
-    { fields: { names } },
-  );
+  return new TroupeError("CONVERT", {
+    where: "convert",
+    expected: "names that FairSeq's model and Hugging Face's share",
+    got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
+    hint: "does config.json describe this model, its head among its architectures?",
+    fields: { names },
+  });
 }

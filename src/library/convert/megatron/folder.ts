@@ -188,11 +188,11 @@ function layoutOf(
 }
 
 function refusal(expected: string, path: string, got: string, advice: string): TroupeError {
-  return new TroupeError(
-    "CONVERT",
-    { where: "megatron", expected: `${expected} in ${path}`, got, hint: advice },
-    {
-      fields: { path },
-    },
-  );
+  return new TroupeError("CONVERT", {
+    where: "megatron",
+    expected: `${expected} in ${path}`,
+    got,
+    hint: advice,
+    fields: { path },
+  });
 }

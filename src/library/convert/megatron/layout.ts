@@ -77,16 +77,13 @@ export function joinFromMegatron(
     for (const name of tensors.keys()) {
       // The last pipeline stage has a copy of the embedding, for its output layer.
       if (known.has(`${pp} ${name}`) || name.startsWith("word_embeddings_for_head.")) continue;
-      throw new TroupeError(
-        "CONVERT",
-        {
-          where: "convert",
-          expected: "tensors of the model that config.json describes",
-          got: JSON.stringify(name),
-          hint: "is it the right config.json?",
-        },
-        { fields: { tensor: name } },
-      );
+      throw new TroupeError("CONVERT", {
+        where: "convert",
+        expected: "tensors of the model that config.json describes",
+        got: JSON.stringify(name),
+        hint: "is it the right config.json?",
+        fields: { tensor: name },
+      });
     }
   }
   return result;
@@ -167,16 +164,13 @@ function asIn(tensor: LazyTensor, copy: LazyTensor | undefined, name: string): L
       (copy ?? absent(name, "the model to convert")).read(),
     ]);
     if (Buffer.compare(bytes, others) === 0) return bytes;
-    throw new TroupeError(
-      "CONVERT",
-      {
-        where: "convert",
-        expected: `${name} to equal the other stack's, since Megatron-LM shares one`,
-        got: "other values",
-        hint: "write it as hf",
-      },
-      { fields: { tensor: name } },
-    );
+    throw new TroupeError("CONVERT", {
+      where: "convert",
+      expected: `${name} to equal the other stack's, since Megatron-LM shares one`,
+      got: "other values",
+      hint: "write it as hf",
+      fields: { tensor: name },
+    });
   };
   return { ...tensor, read };
 }
@@ -235,16 +229,13 @@ function range(length: number): number[] {
 }
 
 function absent(name: string, where: string): never {
-  throw new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: `tensor ${JSON.stringify(name)} in ${where}`,
-      got: "none",
-      hint: "does config.json describe this model?",
-    },
-    { fields: { tensor: name } },
-  );
+  throw new TroupeError("CONVERT", {
+    where: "convert",
+    expected: `tensor ${JSON.stringify(name)} in ${where}`,
+    got: "none",
+    hint: "does config.json describe this model?",
+    fields: { tensor: name },
+  });
 }
 
 function checkLayout(model: MegatronModel, { tp, pp }: MegatronLayout): void {
@@ -254,44 +245,33 @@ function checkLayout(model: MegatronModel, { tp, pp }: MegatronLayout): void {
 }
 
 function refuseStages(pp: number): never {
-  throw new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: "one pipeline stage for an encoder-decoder",
-      got: `pp ${pp}`,
-      hint: "use pp 1, with as many tp as divide the heads",
-    },
-    { fields: { pp } },
-  );
+  throw new TroupeError("CONVERT", {
+    where: "convert",
+    expected: "one pipeline stage for an encoder-decoder",
+    got: `pp ${pp}`,
+    hint: "use pp 1, with as many tp as divide the heads",
+    fields: { pp },
+  });
 }
 
 function checkRows(value: LazyTensor, { there: name }: MegatronTensor, vocabSize: number): void {
   if ((value.shape[0] ?? 0) >= vocabSize) return;
-  throw new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: `at least ${vocabSize} rows in ${name}, one per token`,
-      got: `${value.shape[0]}`,
-      hint: "does config.json describe this model?",
-    },
-    { fields: { tensor: name } },
-  );
+  throw new TroupeError("CONVERT", {
+    where: "convert",
+    expected: `at least ${vocabSize} rows in ${name}, one per token`,
+    got: `${value.shape[0]}`,
+    hint: "does config.json describe this model?",
+    fields: { tensor: name },
+  });
 }
 
 function checkDivides(what: string, size: number, axis: string, by: number): void {
   if (Number.isSafeInteger(by) && by >= 1 && size % by === 0) return;
-  throw new TroupeError(
-    "CONVERT",
-    {
-      where: "convert",
-      expected: `${axis} to divide ${what}, ${size}`,
-      got: `${by}`,
-      hint: "choose a divisor",
-    },
-    {
-      fields: { size, by },
-    },
-  );
+  throw new TroupeError("CONVERT", {
+    where: "convert",
+    expected: `${axis} to divide ${what}, ${size}`,
+    got: `${by}`,
+    hint: "choose a divisor",
+    fields: { size, by },
+  });
 }

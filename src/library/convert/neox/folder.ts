@@ -97,9 +97,11 @@ async function stepOf(path: string): Promise<{ folder: string; step: number }> {
 }
 
 function refusal(expected: string, path: string, got: string, advice: string): TroupeError {
-  return new TroupeError(
-    "CONVERT",
-    { where: "gpt-neox", expected: `${expected} in ${path}`, got, hint: advice },
-    { fields: { path } },
-  );
+  return new TroupeError("CONVERT", {
+    where: "gpt-neox",
+    expected: `${expected} in ${path}`,
+    got,
+    hint: advice,
+    fields: { path },
+  });
 }

@@ -166,14 +166,11 @@ function keepOrders(stem: string, { documents, bounds, order }: GptOrder): void 
 }
 
 function tooShort({ dataPath, length }: MegatronGptOptions): TroupeError {
-  return new TroupeError(
-    "DATA_TOO_SHORT",
-    {
-      where: "data",
-      expected: `at least ${length + 1} tokens in the training part of ${dataPath}`,
-      got: "fewer",
-      hint: "give more data, a shorter length, or another split",
-    },
-    { fields: { length } },
-  );
+  return new TroupeError("DATA_TOO_SHORT", {
+    where: "data",
+    expected: `at least ${length + 1} tokens in the training part of ${dataPath}`,
+    got: "fewer",
+    hint: "give more data, a shorter length, or another split",
+    fields: { length },
+  });
 }

@@ -11,11 +11,6 @@ export { type MegatronBertOptions, maskVocabulary, megatronBertSamples } from ".
 export { type BertSample, bertSample } from "./sentences/bert-sample.ts";
 export type { MaskVocabulary } from "./sentences/masked-tokens.ts";
 export { sentenceSamples } from "./sentences/sentence-samples.ts";
-export {
-  type MegatronT5Options,
-  megatronT5Samples,
-  type T5Vocabulary,
-  t5Vocabulary,
-} from "./sentences/t5-dataset.ts";
+export * from "./sentences/t5-dataset.ts";
 export { type T5Sample, t5Sample } from "./sentences/t5-sample.ts";
 export { type DocumentSplitRule, splitRanges } from "./split-ranges.ts";

@@ -218,9 +218,11 @@ function copyOf(bytes: Buffer, at: number, length: number): ArrayBuffer {
 }
 
 function damaged(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "DATA_INDEX",
-    { where: "indexed dataset", expected: `${expected} in ${path}`, got, hint: "write it again" },
-    { fields: { path } },
-  );
+  return new TroupeError("DATA_INDEX", {
+    where: "indexed dataset",
+    expected: `${expected} in ${path}`,
+    got,
+    hint: "write it again",
+    fields: { path },
+  });
 }

@@ -33,16 +33,13 @@ export function partsOf(
   for (let i = 0; i < dataPath.length; i += 2)
     parts.push({ weight: Number(dataPath[i]), prefix: String(dataPath[i + 1] ?? "") });
   if (parts.length > 0 && parts.every(({ weight, prefix }) => weight > 0 && prefix !== "")) return parts;
-  throw new TroupeError(
-    "DATA_OPTION",
-    {
-      where: "dataPath",
-      expected: "a prefix, or a weight above 0 and a prefix each",
-      got: dataPath.join(" "),
-      hint: "such as 0.7 data/books 0.3 data/web",
-    },
-    { fields: { dataPath: dataPath.join(" ") } },
-  );
+  throw new TroupeError("DATA_OPTION", {
+    where: "dataPath",
+    expected: "a prefix, or a weight above 0 and a prefix each",
+    got: dataPath.join(" "),
+    hint: "such as 0.7 data/books 0.3 data/web",
+    fields: { dataPath: dataPath.join(" ") },
+  });
 }
 
 /**

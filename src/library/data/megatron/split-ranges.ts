@@ -33,16 +33,13 @@ function fractionsOf(split: string, rule: DocumentSplitRule): readonly number[] 
   const weights = [...texts.map(Number), 0, 0, 0].slice(0, 3);
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   if (weights.every((weight) => weight >= 0) && total > 0) return weights.map((weight) => weight / total);
-  throw new TroupeError(
-    "DATA_OPTION",
-    {
-      where: "split",
-      expected: "up to three weights by commas, not all of them 0",
-      got: JSON.stringify(split),
-      hint: 'such as "969, 30, 1"',
-    },
-    { fields: { split } },
-  );
+  throw new TroupeError("DATA_OPTION", {
+    where: "split",
+    expected: "up to three weights by commas, not all of them 0",
+    got: JSON.stringify(split),
+    hint: 'such as "969, 30, 1"',
+    fields: { split },
+  });
 }
 
 /** Rounds each part separately, and subtracts the total error from every bound. */

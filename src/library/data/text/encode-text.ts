@@ -59,14 +59,11 @@ async function* encodeInPool(parts: AsyncIterable<string>, tokenizer: Tokenizer)
 }
 
 function tooLarge(sizeBytes: number): TroupeError {
-  return new TroupeError(
-    "DATA_TOO_LARGE",
-    {
-      where: "data",
-      expected: `at most ${constants.MAX_STRING_LENGTH} bytes of text for a tokenizer that needs all of it at once`,
-      got: `${sizeBytes}`,
-      hint: "split the text, or use a tokenizer that splits words like GPT-2's",
-    },
-    { fields: { sizeBytes } },
-  );
+  return new TroupeError("DATA_TOO_LARGE", {
+    where: "data",
+    expected: `at most ${constants.MAX_STRING_LENGTH} bytes of text for a tokenizer that needs all of it at once`,
+    got: `${sizeBytes}`,
+    hint: "split the text, or use a tokenizer that splits words like GPT-2's",
+    fields: { sizeBytes },
+  });
 }

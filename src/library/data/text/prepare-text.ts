@@ -78,16 +78,13 @@ export function checkVocabulary(
   modelVocabSize: number,
 ): void {
   if (tokens.vocabSize <= modelVocabSize) return;
-  throw new TroupeError(
-    "DATA_VOCABULARY",
-    {
-      where: "data",
-      expected: `the vocabulary of ${tokens.source} to fit the model's ${modelVocabSize} tokens`,
-      got: `${tokens.vocabSize}`,
-      hint: "raise the model's vocabulary, or use the tokenizer that the model was trained with",
-    },
-    { fields: { vocabSize: tokens.vocabSize, modelVocabSize } },
-  );
+  throw new TroupeError("DATA_VOCABULARY", {
+    where: "data",
+    expected: `the vocabulary of ${tokens.source} to fit the model's ${modelVocabSize} tokens`,
+    got: `${tokens.vocabSize}`,
+    hint: "raise the model's vocabulary, or use the tokenizer that the model was trained with",
+    fields: { vocabSize: tokens.vocabSize, modelVocabSize },
+  });
 }
 
 /** Loads the chosen tokenizer; undefined for one whose characters are the text's own. */
@@ -143,41 +140,33 @@ async function characterTokenizer(files: readonly TextFile[]): Promise<Tokenizer
 function changed(files: readonly TextFile[]): TroupeError {
   const named =
     files.length === 1 ? files[0]?.path : `${files.length} files beginning with ${files[0]?.path}`;
-  return new TroupeError(
-    "DATA_CHANGED",
-    {
-      where: "data",
-      expected: `${named} to stay as it is while it is encoded`,
-      got: "other bytes",
-      hint: "run again once it is complete",
-    },
-    { fields: { path: files[0]?.path } },
-  );
+  return new TroupeError("DATA_CHANGED", {
+    where: "data",
+    expected: `${named} to stay as it is while it is encoded`,
+    got: "other bytes",
+    hint: "run again once it is complete",
+    fields: { path: files[0]?.path },
+  });
 }
 
 function cacheUnsafe(path: string, got: string): TroupeError {
-  return new TroupeError(
-    "DATA_CACHE_FAILED",
-    {
-      where: "data",
-      expected: `a folder for encoded text at ${path} that no other user could have made or can write to`,
-      got,
-      hint: "set TROUPE_CACHE to another folder",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("DATA_CACHE_FAILED", {
+    where: "data",
+    expected: `a folder for encoded text at ${path} that no other user could have made or can write to`,
+    got,
+    hint: "set TROUPE_CACHE to another folder",
+    fields: { path },
+  });
 }
 
 function cacheFailed(tokensPath: string, cause: unknown): TroupeError {
   const { code, message } = cause as NodeJS.ErrnoException;
-  return new TroupeError(
-    "DATA_CACHE_FAILED",
-    {
-      where: "data",
-      expected: `to keep encoded text at ${tokensPath}`,
-      got: code ?? message,
-      hint: "free space there, or set TROUPE_CACHE to another folder",
-    },
-    { fields: { path: tokensPath }, cause },
-  );
+  return new TroupeError("DATA_CACHE_FAILED", {
+    where: "data",
+    expected: `to keep encoded text at ${tokensPath}`,
+    got: code ?? message,
+    hint: "free space there, or set TROUPE_CACHE to another folder",
+    fields: { path: tokensPath },
+    cause,
+  });
 }

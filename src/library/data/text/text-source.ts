@@ -38,13 +38,13 @@ export async function resolveText(source: TextSource): Promise<TextFile[]> {
   if (files.length === 0) throw missing("");
   if (files.every((file) => file.sizeBytes === 0)) {
     const named = files.length === 1 ? files[0]?.path : `${files.length} files of ${JSON.stringify(source)}`;
-    throw new TroupeError(
-      "DATA_EMPTY",
-      { where: "data", expected: `text in ${named}`, got: "0 bytes", hint: "give a file with text" },
-      {
-        fields: { source },
-      },
-    );
+    throw new TroupeError("DATA_EMPTY", {
+      where: "data",
+      expected: `text in ${named}`,
+      got: "0 bytes",
+      hint: "give a file with text",
+      fields: { source },
+    });
   }
   return files;
 }
@@ -104,19 +104,16 @@ export async function refuseBinary(files: readonly TextFile[], source: string): 
   const [first] = binary;
   if (first === undefined) return;
   const others = binary.length === 1 ? "" : ` and ${binary.length - 1} more`;
-  throw new TroupeError(
-    "DATA_UNREADABLE",
-    {
-      where: "data",
-      expected: `text in ${source}`,
-      got: `a binary file, ${first.path}${others}`,
-      hint:
-        files.length === 1
-          ? "give a file of text, in UTF-8"
-          : 'leave what is no text out by a pattern such as "texts/**/*.txt"',
-    },
-    { fields: { paths: binary.map(({ path }) => path) } },
-  );
+  throw new TroupeError("DATA_UNREADABLE", {
+    where: "data",
+    expected: `text in ${source}`,
+    got: `a binary file, ${first.path}${others}`,
+    hint:
+      files.length === 1
+        ? "give a file of text, in UTF-8"
+        : 'leave what is no text out by a pattern such as "texts/**/*.txt"',
+    fields: { paths: binary.map(({ path }) => path) },
+  });
 }
 
 async function isBinary({ path, sizeBytes }: TextFile): Promise<boolean> {
@@ -142,16 +139,14 @@ function decode(decoder: TextDecoder, path: string, bytes?: Uint8Array): string 
   try {
     return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
   } catch (cause) {
-    throw new TroupeError(
-      "DATA_UNREADABLE",
-      {
-        where: "data",
-        expected: `UTF-8 text in ${path}`,
-        got: "other bytes",
-        hint: "convert the file, or use the byte tokenizer",
-      },
-      { fields: { path }, cause },
-    );
+    throw new TroupeError("DATA_UNREADABLE", {
+      where: "data",
+      expected: `UTF-8 text in ${path}`,
+      got: "other bytes",
+      hint: "convert the file, or use the byte tokenizer",
+      fields: { path },
+      cause,
+    });
   }
 }
 
@@ -188,28 +183,23 @@ async function sizeOf(path: string): Promise<number> {
 }
 
 function missing(entry: string): TroupeError {
-  return new TroupeError(
-    "DATA_MISSING",
-    {
-      where: "data",
-      expected: `text at ${JSON.stringify(entry)}`,
-      got: "no such file",
-      hint: whichPathWasMeant(entry) ?? 'give a file, a directory or a pattern like "texts/*.txt"',
-    },
-    { fields: { source: entry } },
-  );
+  return new TroupeError("DATA_MISSING", {
+    where: "data",
+    expected: `text at ${JSON.stringify(entry)}`,
+    got: "no such file",
+    hint: whichPathWasMeant(entry) ?? 'give a file, a directory or a pattern like "texts/*.txt"',
+    fields: { source: entry },
+  });
 }
 
 function unreadable(path: string, cause: unknown): TroupeError {
   const { code, message } = cause as NodeJS.ErrnoException;
-  return new TroupeError(
-    "DATA_UNREADABLE",
-    {
-      where: "data",
-      expected: `a readable text at ${path}`,
-      got: code ?? message,
-      hint: "check that it is a file and may be read",
-    },
-    { fields: { path }, cause },
-  );
+  return new TroupeError("DATA_UNREADABLE", {
+    where: "data",
+    expected: `a readable text at ${path}`,
+    got: code ?? message,
+    hint: "check that it is a file and may be read",
+    fields: { path },
+    cause,
+  });
 }

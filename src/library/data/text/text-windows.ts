@@ -98,13 +98,12 @@ function uniform(index: number, size: number, seed: number): number {
 
 function checkOptions(length: number, seed: number, order: string, validationFraction: number): void {
   const refuse = (name: string, expected: string, got: unknown) =>
-    new TroupeError(
-      "DATA_OPTION",
-      { where: "data", expected: `${name} to be ${expected}`, got: `${got}` },
-      {
-        fields: { [name]: got },
-      },
-    );
+    new TroupeError("DATA_OPTION", {
+      where: "data",
+      expected: `${name} to be ${expected}`,
+      got: `${got}`,
+      fields: { [name]: got },
+    });
   if (!Number.isSafeInteger(length) || length < 1)
     throw refuse("length", "a whole number of tokens above 0", length);
   if (!Number.isSafeInteger(seed)) throw refuse("seed", "a whole number", seed);
@@ -121,14 +120,11 @@ function tooShort(
   { length, validationFraction = 0.1 }: WindowOptions,
 ): TroupeError {
   const numTokens = part.end - part.begin;
-  return new TroupeError(
-    "DATA_TOO_SHORT",
-    {
-      where: "data",
-      expected: `at least ${length + 1} tokens in the ${name} part of ${source}`,
-      got: `${numTokens}`,
-      hint: `give more text, a shorter window than ${length}, or another validationFraction than ${validationFraction}`,
-    },
-    { fields: { part: name, numTokens, length, validationFraction } },
-  );
+  return new TroupeError("DATA_TOO_SHORT", {
+    where: "data",
+    expected: `at least ${length + 1} tokens in the ${name} part of ${source}`,
+    got: `${numTokens}`,
+    hint: `give more text, a shorter window than ${length}, or another validationFraction than ${validationFraction}`,
+    fields: { part: name, numTokens, length, validationFraction },
+  });
 }

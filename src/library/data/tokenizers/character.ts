@@ -53,11 +53,12 @@ export class CharacterTokenizer implements Tokenizer {
     this.#tokens = new Int32Array(codePoints.reduce((a, b) => Math.max(a, b)) + 1).fill(-1);
     for (const [token, codePoint] of codePoints.entries()) {
       if (this.#tokens[codePoint] !== -1) {
-        throw new TroupeError(
-          "TOKENIZER_INVALID",
-          { where: "character tokenizer", expected: "every character once", got: `${name(codePoint)} twice` },
-          { fields: { codePoint } },
-        );
+        throw new TroupeError("TOKENIZER_INVALID", {
+          where: "character tokenizer",
+          expected: "every character once",
+          got: `${name(codePoint)} twice`,
+          fields: { codePoint },
+        });
       }
       this.#tokens[codePoint] = token;
     }
@@ -85,16 +86,13 @@ export class CharacterTokenizer implements Tokenizer {
 }
 
 function unknownCharacter(codePoint: number, context: string, vocabSize: number): TroupeError {
-  return new TroupeError(
-    "TOKENIZER_UNKNOWN_CHARACTER",
-    {
-      where: "character tokenizer",
-      expected: `the ${vocabSize} characters of the vocabulary`,
-      got: `${name(codePoint)} in ${JSON.stringify(context)}`,
-      hint: "train a new vocabulary on this text, or use the byte tokenizer",
-    },
-    { fields: { codePoint, context } },
-  );
+  return new TroupeError("TOKENIZER_UNKNOWN_CHARACTER", {
+    where: "character tokenizer",
+    expected: `the ${vocabSize} characters of the vocabulary`,
+    got: `${name(codePoint)} in ${JSON.stringify(context)}`,
+    hint: "train a new vocabulary on this text, or use the byte tokenizer",
+    fields: { codePoint, context },
+  });
 }
 
 function name(codePoint: number): string {

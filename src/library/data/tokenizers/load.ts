@@ -89,14 +89,13 @@ async function readJson(path: string): Promise<Record<string, unknown>> {
   try {
     return parseBoundedJson(text) as Record<string, unknown>;
   } catch (cause) {
-    throw new TroupeError(
-      "TOKENIZER_INVALID",
-      { where: "tokenizer", expected: `JSON in ${path}`, got: (cause as Error).message },
-      {
-        fields: { path },
-        cause,
-      },
-    );
+    throw new TroupeError("TOKENIZER_INVALID", {
+      where: "tokenizer",
+      expected: `JSON in ${path}`,
+      got: (cause as Error).message,
+      fields: { path },
+      cause,
+    });
   }
 }
 
@@ -105,18 +104,16 @@ async function readText(path: string): Promise<string> {
   try {
     return await readBoundedText(path, maxFileBytes.tokenizer);
   } catch (cause) {
-    throw new TroupeError(
-      "TOKENIZER_INVALID",
-      {
-        where: "tokenizer",
-        expected: `a readable file at ${path}`,
-        got: fileFailure(cause),
-        hint:
-          whichPathWasMeant(path) ??
-          "give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt",
-      },
-      { fields: { path }, cause },
-    );
+    throw new TroupeError("TOKENIZER_INVALID", {
+      where: "tokenizer",
+      expected: `a readable file at ${path}`,
+      got: fileFailure(cause),
+      hint:
+        whichPathWasMeant(path) ??
+        "give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt",
+      fields: { path },
+      cause,
+    });
   }
 }
 

@@ -57,9 +57,11 @@ async function readText(path: string): Promise<string> {
 }
 
 function invalid(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "TOKENIZER_INVALID",
-    { where: "tokenizer", expected: `${expected} in ${path}`, got, hint: "give BERT's vocab.txt" },
-    { fields: { path } },
-  );
+  return new TroupeError("TOKENIZER_INVALID", {
+    where: "tokenizer",
+    expected: `${expected} in ${path}`,
+    got,
+    hint: "give BERT's vocab.txt",
+    fields: { path },
+  });
 }

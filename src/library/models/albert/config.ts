@@ -1,15 +1,16 @@
-import { checkHeads, decoderSwitches, encoderFields } from "../bert/config.ts";
-import { type ConfigOf, checkField, depth, probability, readConfig, size } from "../config-fields.ts";
+import { decoderSwitches, encoderFields } from "../bert/config.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, checkHeads, readConfig } from "../config-fields.ts";
 
 const albertFields = {
   ...encoderFields,
   /** Width of the embeddings, which a matrix maps to the layers' width. */
-  embedding_size: size(128),
+  embedding_size: field.size(128),
   /** Groups of layers; all layers of a group use the same parameters. */
-  num_hidden_groups: depth(1),
+  num_hidden_groups: field.depth(1),
   /** Layers of one group. */
-  inner_group_num: depth(1),
-  classifier_dropout_prob: probability(0.1),
+  inner_group_num: field.depth(1),
+  classifier_dropout_prob: field.probability(0.1),
 } as const;
 
 /** An ALBERT by the field names of Hugging Face's config.json. */

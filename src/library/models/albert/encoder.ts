@@ -1,13 +1,4 @@
-import {
-  Dropout,
-  Identity,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  paddingMask,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { BertEmbeddings, positionsFromZero } from "../bert/encoder.ts";
 import { initOf, linear, selfAttention } from "../encoder-parts.ts";
@@ -18,14 +9,14 @@ import type { AlbertConfig } from "./config.ts";
 
 // B batch, T positions, E embedding width, D width, H heads, K head width, I inner width.
 
-class AlbertAttention extends Module {
-  readonly query: Linear;
-  readonly key: Linear;
-  readonly value: Linear;
-  readonly attention_dropout: Dropout;
-  readonly dense: Linear;
-  readonly output_dropout: Dropout;
-  readonly LayerNorm: LayerNorm;
+class AlbertAttention extends nn.Module {
+  readonly query: nn.Linear;
+  readonly key: nn.Linear;
+  readonly value: nn.Linear;
+  readonly attention_dropout: nn.Dropout;
+  readonly dense: nn.Linear;
+  readonly output_dropout: nn.Dropout;
+  readonly LayerNorm: nn.LayerNorm;
   readonly headWidth: number;
 
   constructor(config: AlbertConfig) {
@@ -35,10 +26,10 @@ class AlbertAttention extends Module {
     this.query = linear(width, width, config);
     this.key = linear(width, width, config);
     this.value = linear(width, width, config);
-    this.attention_dropout = new Dropout(config.attention_probs_dropout_prob);
+    this.attention_dropout = new nn.Dropout(config.attention_probs_dropout_prob);
     this.dense = linear(width, width, config);
-    this.output_dropout = new Dropout(config.hidden_dropout_prob);
-    this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
+    this.output_dropout = new nn.Dropout(config.hidden_dropout_prob);
+    this.LayerNorm = new nn.LayerNorm(width, config.layer_norm_eps);
   }
 
   override forward(x: Tensor, mask: Tensor | undefined): Tensor {
@@ -47,18 +38,18 @@ class AlbertAttention extends Module {
   }
 }
 
-class AlbertLayer extends Module {
-  readonly full_layer_layer_norm: LayerNorm;
+class AlbertLayer extends nn.Module {
+  readonly full_layer_layer_norm: nn.LayerNorm;
   readonly attention: AlbertAttention;
-  readonly ffn: Linear;
-  readonly ffn_output: Linear;
+  readonly ffn: nn.Linear;
+  readonly ffn_output: nn.Linear;
 
   constructor(config: AlbertConfig) {
     super();
     const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
-    this.full_layer_layer_norm = new LayerNorm(width, config.layer_norm_eps);
+    this.full_layer_layer_norm = new nn.LayerNorm(width, config.layer_norm_eps);
     this.attention = new AlbertAttention(config);
-    this.ffn = new Linear(width, inner, { init: initOf(config), biasInit: zeros, activation });
+    this.ffn = new nn.Linear(width, inner, { init: initOf(config), biasInit: nn.zeros, activation });
     this.ffn_output = linear(inner, width, config);
   }
 
@@ -71,14 +62,12 @@ class AlbertLayer extends Module {
 }
 
 /** A group of layers whose parameters are used at several places of the stack. */
-class AlbertLayerGroup extends Module {
-  readonly albert_layers: ModuleList<AlbertLayer>;
+class AlbertLayerGroup extends nn.Module {
+  readonly albert_layers: nn.ModuleList<AlbertLayer>;
 
   constructor(config: AlbertConfig) {
     super();
-    this.albert_layers = new ModuleList(
-      Array.from({ length: config.inner_group_num }, () => new AlbertLayer(config)),
-    );
+    this.albert_layers = nn.ModuleList.of(config.inner_group_num, () => new AlbertLayer(config));
   }
 
   override forward(x: Tensor, mask?: Tensor): Tensor {
@@ -88,22 +77,22 @@ class AlbertLayerGroup extends Module {
   }
 }
 
-class AlbertTransformer extends Module {
-  readonly embedding_hidden_mapping_in: Linear;
-  readonly albert_layer_groups: ModuleList<AlbertLayerGroup>;
+class AlbertTransformer extends nn.Module {
+  readonly embedding_hidden_mapping_in: nn.Linear;
+  readonly albert_layer_groups: nn.ModuleList<AlbertLayerGroup>;
   /** Marks the end of the residual stream. */
-  readonly end: Identity;
+  readonly end: nn.Identity;
   readonly #numLayers: number;
 
   constructor(config: AlbertConfig) {
     super();
     const { embedding_size, hidden_size, num_hidden_groups } = config;
     this.embedding_hidden_mapping_in = linear(embedding_size, hidden_size, config);
-    this.albert_layer_groups = new ModuleList(
+    this.albert_layer_groups = new nn.ModuleList(
       Array.from({ length: num_hidden_groups }, () => new AlbertLayerGroup(config)),
       { numCalls: config.num_hidden_layers },
     );
-    this.end = new Identity();
+    this.end = new nn.Identity();
     this.#numLayers = config.num_hidden_layers;
   }
 
@@ -122,10 +111,10 @@ class AlbertTransformer extends Module {
  * The stack without a head.
  * @see Lan et al. 2019, https://arxiv.org/abs/1909.11942
  */
-export class AlbertModel extends Module {
+export class AlbertModel extends nn.Module {
   readonly embeddings: BertEmbeddings;
   readonly encoder: AlbertTransformer;
-  readonly pooler: Linear | null;
+  readonly pooler: nn.Linear | null;
   readonly #config: AlbertConfig;
 
   constructor(config: AlbertConfig, options: { readonly pooled: boolean }) {
@@ -134,7 +123,7 @@ export class AlbertModel extends Module {
     this.embeddings = new BertEmbeddings(config, config.embedding_size);
     this.encoder = new AlbertTransformer(config);
     this.pooler = options.pooled
-      ? new Linear(width, width, { init: initOf(config), biasInit: zeros, activation: "tanh" })
+      ? new nn.Linear(width, width, { init: initOf(config), biasInit: nn.zeros, activation: "tanh" })
       : null;
     this.#config = config;
   }
@@ -147,7 +136,7 @@ export class AlbertModel extends Module {
     const { inputIds, attentionMask } = batch;
     const { vocab_size, max_position_embeddings } = this.#config;
     checkTokenIds("AlbertModel", inputIds, vocab_size, max_position_embeddings);
-    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, T]
+    const mask = attentionMask && nn.paddingMask(attentionMask); // [B, 1, 1, T]
     return this.encoder.forward(this.embeddings.forward(batch, positionsFromZero(inputIds)), mask);
   }
 

@@ -1,6 +1,6 @@
 import { LayerNorm, Linear, type Parameter, zeros } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { encoderNaming } from "../bert/state-dict-adapter.ts";
+import { encoderNaming } from "../bert/config.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { initOf } from "../encoder-parts.ts";
 import { ofFamily } from "../of-family.ts";
@@ -15,19 +15,6 @@ import {
 import { type AlbertConfig, albertConfig } from "./config.ts";
 import { AlbertModel } from "./encoder.ts";
 import { albertPlan } from "./tensor-plan.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
-
-const albert: TextEncoderFamily<AlbertConfig> = {
-  prefix: "albert",
-  architecture: "Albert",
-  configOf: (fields) => albertConfig(fields),
-  build: (config, { pooled }) => new AlbertModel(config, { pooled }),
-  dropoutOf: (config) => config.classifier_dropout_prob,
-  plan: albertPlan,
-  naming: (tied) => encoderNaming("albert.", tied),
-  configJson: (config, architecture) => configJsonOf(config, "albert", architecture),
-};
 
 /** ALBERT's output layer for masked words; its features have the width of the embeddings. */
 class AlbertPredictions extends WordHead {
@@ -46,24 +33,24 @@ class AlbertPredictions extends WordHead {
   }
 }
 
+const albert: TextEncoderFamily<AlbertConfig> = {
+  prefix: "albert",
+  architecture: "Albert",
+  configOf: (fields) => albertConfig(fields),
+  build: (config, { pooled }) => new AlbertModel(config, { pooled }),
+  words: {
+    name: "predictions",
+    decoder: "predictions.decoder",
+    build: (config, embedding) => new AlbertPredictions(config, embedding),
+  },
+  dropoutOf: (config) => config.classifier_dropout_prob,
+  plan: albertPlan,
+  naming: (tied) => encoderNaming("albert.", tied),
+  configJson: (config, architecture) => configJsonOf(config, "albert", architecture),
+};
+
 /** ALBERT for masked language modelling. */
-export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
-  readonly predictions: AlbertPredictions;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(albert, fields, "ForMaskedLM");
-    this.predictions = new AlbertPredictions(this.config, this.wordEmbedding);
-  }
-
-  protected override get words(): AlbertPredictions {
-    return this.predictions;
-  }
-
-  protected override get decoderName(): string {
-    return "predictions.decoder";
-  }
-}
+export class AlbertForMaskedLM extends ofFamily(MaskedLanguageModel<AlbertConfig>, albert) {}
 
 /** ALBERT for sequence classification. */
 export class AlbertForSequenceClassification extends ofFamily(SequenceClassifier<AlbertConfig>, albert) {}

@@ -1,41 +1,32 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  flag,
-  positive,
-  probability,
-  readConfig,
-  size,
-  tokenId,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, configJsonOf, readConfig } from "../config-fields.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
 
 const bartFields = {
-  vocab_size: size(50265),
+  vocab_size: field.size(50265),
   /** Longest row; the table of positions has two more rows at its start. */
-  max_position_embeddings: size(1024),
-  d_model: size(1024),
-  encoder_layers: depth(12),
-  encoder_ffn_dim: size(4096),
-  encoder_attention_heads: size(16),
-  decoder_layers: depth(12),
-  decoder_ffn_dim: size(4096),
-  decoder_attention_heads: size(16),
-  activation_function: activation("gelu"),
-  dropout: probability(0.1),
-  attention_dropout: probability(0),
-  activation_dropout: probability(0),
+  max_position_embeddings: field.size(1024),
+  d_model: field.size(1024),
+  encoder_layers: field.depth(12),
+  encoder_ffn_dim: field.size(4096),
+  encoder_attention_heads: field.size(16),
+  decoder_layers: field.depth(12),
+  decoder_ffn_dim: field.size(4096),
+  decoder_attention_heads: field.size(16),
+  activation_function: field.activation("gelu"),
+  dropout: field.probability(0.1),
+  attention_dropout: field.probability(0),
+  activation_dropout: field.probability(0),
   /** Probability that training skips a layer. */
-  encoder_layerdrop: probability(0),
-  decoder_layerdrop: probability(0),
-  init_std: positive(0.02),
+  encoder_layerdrop: field.probability(0),
+  decoder_layerdrop: field.probability(0),
+  init_std: field.positive(0.02),
   /** Whether words are multiplied by √d_model. */
-  scale_embedding: flag(false),
-  pad_token_id: tokenId(1),
-  decoder_start_token_id: tokenId(2),
+  scale_embedding: field.flag(false),
+  pad_token_id: field.tokenId(1),
+  decoder_start_token_id: field.tokenId(2),
   /** Whether both stacks and the output layer share one embedding; else each has its own. */
-  tie_word_embeddings: flag(true),
+  tie_word_embeddings: field.flag(true),
 } as const;
 
 /** Blenderbot 3B's defaults where they differ, as in transformers. */
@@ -83,4 +74,19 @@ export function bartConfig(given: Readonly<Record<string, unknown>> = {}): BartC
     checkField(where, field, config[field] !== null, "a token's id", config[field]);
   }
   return config;
+}
+
+/** Names of BART's parameters in files. Old files have the shared embedding once per stack. */
+export function bartNaming({ tie_word_embeddings: tied }: BartConfig): StateNaming {
+  const copies = /^(encoder|decoder)\.embed_tokens\.weight$/;
+  return { prefix: "model.", ignored: tied ? [copies, /^lm_head\.weight$/] : [] };
+}
+
+/** The config.json for such a file. */
+export function bartConfigJson(config: BartConfig): NamedState["configJson"] {
+  const architecture = { bart: "Bart", blenderbot: "Blenderbot" }[config.model_type];
+  return {
+    ...configJsonOf(config, config.model_type, `${architecture}ForConditionalGeneration`),
+    is_encoder_decoder: true,
+  };
 }

@@ -1,42 +1,16 @@
-import {
-  type Embedding,
-  Module,
-  madeOnce,
-  normal,
-  Parameter,
-  paddingMask,
-  type TensorPlan,
-  VocabularyHead,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
-import { shiftRight } from "../shift-right.ts";
+import { decoderInput, type Seq2SeqBatch } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { type BartConfig, bartConfig } from "./config.ts";
+import { type BartConfig, bartConfig, bartConfigJson, bartNaming } from "./config.ts";
 import { BartDecoder, BartEncoder, wordsOf } from "./stacks.ts";
-import { bartConfigJson, bartNaming } from "./state-dict-adapter.ts";
 import { bartPlan } from "./tensor-plan.ts";
 
-/** Rows to read, and their targets. */
-export type Seq2SeqBatch = {
-  /** [B, S], int64. */
-  readonly inputIds: Tensor;
-  /** [B, S], 0 at padding. */
-  readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64: targets; −100 is left out of the loss. */
-  readonly labels?: Tensor | undefined;
-  /** [B, T], int64: the decoder's input. Default: the labels, shifted by one. */
-  readonly decoderInputIds?: Tensor | undefined;
-  /** [B, T], 0 at the decoder's padding. */
-  readonly decoderAttentionMask?: Tensor | undefined;
-};
-
-class BartModel extends Module {
+class BartModel extends nn.Module {
   /** Unused if the stacks have their own embeddings; kept for files. */
-  readonly shared: Embedding;
+  readonly shared: nn.Embedding;
   readonly encoder: BartEncoder;
   readonly decoder: BartDecoder;
   readonly #config: BartConfig;
@@ -50,9 +24,11 @@ class BartModel extends Module {
   }
 
   override forward({ inputIds, attentionMask, decoderAttentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
-    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
-    const own = decoderAttentionMask && paddingMask(decoderAttentionMask); // [B, 1, 1, T]
-    const [source] = madeOnce(this, () => [this.encoder.forward(this.#words(this.encoder, inputIds), mask)]); // [B, S, D]
+    const mask = attentionMask && nn.paddingMask(attentionMask); // [B, 1, 1, S]
+    const own = decoderAttentionMask && nn.paddingMask(decoderAttentionMask); // [B, 1, 1, T]
+    const [source] = nn.madeOnce(this, () => [
+      this.encoder.forward(this.#words(this.encoder, inputIds), mask),
+    ]); // [B, S, D]
     const words = this.#words(this.decoder, written);
     return this.decoder.forward(words, source as Tensor, { own, source: mask }); // [B, T, D]
   }
@@ -71,22 +47,22 @@ class BartModel extends Module {
  * @see Lewis et al. 2019, https://arxiv.org/abs/1910.13461
  * @see Roller et al. 2020, https://arxiv.org/abs/2004.13637
  */
-export class BartForConditionalGeneration extends Module implements TaskModel {
+export class BartForConditionalGeneration extends nn.Module implements TaskModel {
   readonly config: BartConfig;
   /** Added to the logits; not trained. */
-  readonly final_logits_bias: Parameter;
+  readonly final_logits_bias: nn.Parameter;
   readonly model: BartModel;
-  readonly lm_head: VocabularyHead;
+  readonly lm_head: nn.VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
     super();
     this.config = bartConfig(fields);
     const { vocab_size, d_model, init_std, tie_word_embeddings } = this.config;
-    this.final_logits_bias = new Parameter([1, vocab_size], zeros);
+    this.final_logits_bias = new nn.Parameter([1, vocab_size], nn.zeros);
     this.final_logits_bias.trainable = false;
     this.model = new BartModel(this.config);
-    this.lm_head = new VocabularyHead(d_model, vocab_size, normal(0, init_std));
+    this.lm_head = new nn.VocabularyHead(d_model, vocab_size, nn.normal(0, init_std));
     if (tie_word_embeddings) this.lm_head.weight = this.model.shared.weight;
   }
 
@@ -98,7 +74,7 @@ export class BartForConditionalGeneration extends Module implements TaskModel {
     return bartConfigJson(this.config);
   }
 
-  get tensorPlan(): TensorPlan {
+  get tensorPlan(): nn.TensorPlan {
     return bartPlan(this.config);
   }
 
@@ -107,22 +83,16 @@ export class BartForConditionalGeneration extends Module implements TaskModel {
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(batch: Seq2SeqBatch): ModelOutputs {
-    const hidden = this.model.forward(batch, this.#written(batch)); // [B, T, D]
+    const { decoder_start_token_id: start, pad_token_id: padding } = this.config;
+    const written = decoderInput("BartForConditionalGeneration", batch, {
+      start: Number(start),
+      padding: Number(padding),
+      hint: "generation starts with decoder_start_token_id",
+    });
+    const hidden = this.model.forward(batch, written); // [B, T, D]
     const offsets = this.final_logits_bias.tensor.view([-1]); // [V]
     const { labels } = batch;
     if (labels === undefined) return { logits: this.lm_head.forward(hidden, { offsets }) };
     return { loss: this.lm_head.forward(hidden, { offsets, targets: labels }) };
-  }
-
-  #written({ labels, decoderInputIds }: Seq2SeqBatch): Tensor {
-    if (decoderInputIds !== undefined) return decoderInputIds;
-    const { decoder_start_token_id: start, pad_token_id: padding } = this.config;
-    if (labels !== undefined) return shiftRight(labels, Number(start), Number(padding));
-    throw new TroupeError("MODEL_INPUT", {
-      where: "BartForConditionalGeneration",
-      expected: "labels or decoderInputIds",
-      got: "neither",
-      hint: "generation starts with decoder_start_token_id",
-    });
   }
 }

@@ -1,16 +1,4 @@
-import {
-  Dropout,
-  Embedding,
-  Identity,
-  LayerDrop,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  numPast,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { arange, type Tensor } from "../../../compute/tensor/index.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import type { BartConfig } from "./config.ts";
@@ -32,34 +20,34 @@ interface BartLayerShape {
 }
 
 /** Common base of both kinds of layers: self-attention and a feed-forward half. */
-abstract class BartLayer extends Module {
+abstract class BartLayer extends nn.Module {
   readonly self_attn: ProjectedAttention;
-  readonly self_attn_layer_norm: LayerNorm;
-  readonly dropout: Dropout;
-  readonly activation_dropout: Dropout;
-  readonly fc1: Linear;
-  readonly fc2: Linear;
-  readonly final_layer_norm: LayerNorm;
-  readonly layerdrop: LayerDrop;
+  readonly self_attn_layer_norm: nn.LayerNorm;
+  readonly dropout: nn.Dropout;
+  readonly activation_dropout: nn.Dropout;
+  readonly fc1: nn.Linear;
+  readonly fc2: nn.Linear;
+  readonly final_layer_norm: nn.LayerNorm;
+  readonly layerdrop: nn.LayerDrop;
   readonly #normsFirst: boolean;
 
   constructor(config: BartConfig, { numHeads, inner, layerdrop }: BartLayerShape) {
     super();
     const { d_model: width, activation_function: activation } = config;
-    const init = normal(0, config.init_std);
+    const init = nn.normal(0, config.init_std);
     this.self_attn = new ProjectedAttention(width, numHeads, { dropout: config.attention_dropout, init });
-    this.self_attn_layer_norm = new LayerNorm(width);
-    this.dropout = new Dropout(config.dropout);
-    this.activation_dropout = new Dropout(config.activation_dropout);
-    this.fc1 = new Linear(width, inner, { init, biasInit: zeros, activation });
-    this.fc2 = new Linear(inner, width, { init, biasInit: zeros });
-    this.final_layer_norm = new LayerNorm(width);
-    this.layerdrop = new LayerDrop(layerdrop);
+    this.self_attn_layer_norm = new nn.LayerNorm(width);
+    this.dropout = new nn.Dropout(config.dropout);
+    this.activation_dropout = new nn.Dropout(config.activation_dropout);
+    this.fc1 = new nn.Linear(width, inner, { init, biasInit: nn.zeros, activation });
+    this.fc2 = new nn.Linear(inner, width, { init, biasInit: nn.zeros });
+    this.final_layer_norm = new nn.LayerNorm(width);
+    this.layerdrop = new nn.LayerDrop(layerdrop);
     this.#normsFirst = normsFirst(config);
   }
 
   /** Adds a half's output to the stream, with the norm after the sum or before the half. */
-  protected half(x: Tensor, norm: LayerNorm, compute: (x: Tensor) => Tensor): Tensor {
+  protected half(x: Tensor, norm: nn.LayerNorm, compute: (x: Tensor) => Tensor): Tensor {
     if (this.#normsFirst) return this.dropout.forward(compute(norm.forward(x))).add(x);
     return norm.forward(this.dropout.forward(compute(x)).add(x));
   }
@@ -96,7 +84,7 @@ export interface BartMasks {
 /** A layer of the decoder, with cross-attention between its halves. */
 class BartDecoderLayer extends BartLayer {
   readonly encoder_attn: ProjectedAttention;
-  readonly encoder_attn_layer_norm: LayerNorm;
+  readonly encoder_attn_layer_norm: nn.LayerNorm;
 
   constructor(config: BartConfig) {
     super(config, {
@@ -107,9 +95,9 @@ class BartDecoderLayer extends BartLayer {
     const { d_model: width, decoder_attention_heads: numHeads, attention_dropout: dropout } = config;
     this.encoder_attn = new ProjectedAttention(width, numHeads, {
       dropout,
-      init: normal(0, config.init_std),
+      init: nn.normal(0, config.init_std),
     });
-    this.encoder_attn_layer_norm = new LayerNorm(width);
+    this.encoder_attn_layer_norm = new nn.LayerNorm(width);
   }
 
   /** @param source - [B, S, D], the encoder's states */
@@ -125,17 +113,17 @@ class BartDecoderLayer extends BartLayer {
 }
 
 /** A stack with positions; a shared embedding is passed in from outside. */
-abstract class BartStack<Layer extends Module> extends Module {
+abstract class BartStack<Layer extends nn.Module> extends nn.Module {
   /** The stack's own embedding; null if it is shared. */
-  readonly embed_tokens: Embedding | null;
-  readonly embed_positions: Embedding;
-  readonly layers: ModuleList<Layer>;
-  readonly layernorm_embedding: LayerNorm | null;
+  readonly embed_tokens: nn.Embedding | null;
+  readonly embed_positions: nn.Embedding;
+  readonly layers: nn.ModuleList<Layer>;
+  readonly layernorm_embedding: nn.LayerNorm | null;
   /** After all layers, if norms come before the halves. */
-  readonly layer_norm: LayerNorm | null;
-  readonly dropout: Dropout;
+  readonly layer_norm: nn.LayerNorm | null;
+  readonly dropout: nn.Dropout;
   /** Marks the end of the residual stream. */
-  readonly end: Identity;
+  readonly end: nn.Identity;
   readonly #firstPosition: number;
 
   constructor(config: BartConfig, layers: readonly Layer[]) {
@@ -143,20 +131,20 @@ abstract class BartStack<Layer extends Module> extends Module {
     const { d_model: width, max_position_embeddings: numPositions } = config;
     this.#firstPosition = firstPositions[config.model_type];
     this.embed_tokens = config.tie_word_embeddings ? null : wordsOf(config);
-    this.embed_positions = new Embedding(
+    this.embed_positions = new nn.Embedding(
       numPositions + this.#firstPosition,
       width,
-      normal(0, config.init_std),
+      nn.normal(0, config.init_std),
     );
-    this.layers = new ModuleList(layers);
-    this.layernorm_embedding = normsFirst(config) ? null : new LayerNorm(width);
-    this.layer_norm = normsFirst(config) ? new LayerNorm(width) : null;
-    this.dropout = new Dropout(config.dropout);
-    this.end = new Identity();
+    this.layers = new nn.ModuleList(layers);
+    this.layernorm_embedding = normsFirst(config) ? null : new nn.LayerNorm(width);
+    this.layer_norm = normsFirst(config) ? new nn.LayerNorm(width) : null;
+    this.dropout = new nn.Dropout(config.dropout);
+    this.end = new nn.Identity();
   }
 
   protected begin(words: Tensor): Tensor {
-    const first = this.#firstPosition + numPast();
+    const first = this.#firstPosition + nn.numPast();
     const positions = arange(words.shape[1] ?? 0, { dtype: "int64" }).add(first); // [T]
     const placed = words.add(this.embed_positions.forward(positions));
     return this.dropout.forward(this.layernorm_embedding?.forward(placed) ?? placed);
@@ -202,6 +190,6 @@ export class BartDecoder extends BartStack<BartDecoderLayer> {
 }
 
 /** An embedding of words. */
-export function wordsOf({ vocab_size, d_model, init_std, pad_token_id }: BartConfig): Embedding {
-  return new Embedding(vocab_size, d_model, normal(0, init_std), pad_token_id ?? undefined);
+export function wordsOf({ vocab_size, d_model, init_std, pad_token_id }: BartConfig): nn.Embedding {
+  return new nn.Embedding(vocab_size, d_model, nn.normal(0, init_std), pad_token_id ?? undefined);
 }

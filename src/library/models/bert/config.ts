@@ -1,50 +1,31 @@
-import {
-  activation,
-  type ConfigOf,
-  type ConfigRules,
-  checkField,
-  depth,
-  flag,
-  labelNames,
-  oneOf,
-  positive,
-  probability,
-  probabilityOrNull,
-  readConfig,
-  size,
-  tokenId,
-} from "../config-fields.ts";
-import type { ProblemType } from "../heads/index.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, type ConfigRules, checkField, checkHeads, readConfig } from "../config-fields.ts";
+import type { StateNaming } from "../weights.ts";
 
 /** Common fields of all encoders like BERT, by Hugging Face's names, with BERT base's values. */
 export const encoderFields = {
-  vocab_size: size(30522),
-  hidden_size: size(768),
-  num_hidden_layers: depth(12),
-  num_attention_heads: size(12),
-  intermediate_size: size(3072),
-  hidden_act: activation("gelu"),
-  hidden_dropout_prob: probability(0.1),
-  attention_probs_dropout_prob: probability(0.1),
-  max_position_embeddings: size(512),
-  type_vocab_size: size(2),
-  initializer_range: positive(0.02),
-  layer_norm_eps: positive(1e-12),
-  pad_token_id: tokenId(0),
-  tie_word_embeddings: flag(true),
-  id2label: labelNames(),
-  problem_type: oneOf<ProblemType>(null, [
-    null,
-    "regression",
-    "single_label_classification",
-    "multi_label_classification",
-  ]),
+  vocab_size: field.size(30522),
+  hidden_size: field.size(768),
+  num_hidden_layers: field.depth(12),
+  num_attention_heads: field.size(12),
+  intermediate_size: field.size(3072),
+  hidden_act: field.activation("gelu"),
+  hidden_dropout_prob: field.probability(0.1),
+  attention_probs_dropout_prob: field.probability(0.1),
+  max_position_embeddings: field.size(512),
+  type_vocab_size: field.size(2),
+  initializer_range: field.positive(0.02),
+  layer_norm_eps: field.positive(1e-12),
+  pad_token_id: field.tokenId(0),
+  tie_word_embeddings: field.flag(true),
+  id2label: field.labelNames(),
+  problem_type: field.problemType(),
 } as const;
 
 const bertFields = {
   ...encoderFields,
   /** Dropout of classification heads; null: that of the hidden states. */
-  classifier_dropout: probabilityOrNull(),
+  classifier_dropout: field.probabilityOrNull(),
 } as const;
 
 /** A BERT by the field names of Hugging Face's config.json. */
@@ -75,17 +56,20 @@ export function bertConfig(
   return config;
 }
 
-/** @throws {TroupeError} `MODEL_CONFIG` unless the heads divide the width */
-export function checkHeads(
-  where: string,
-  config: { readonly hidden_size: number; readonly num_attention_heads: number },
-): void {
-  const { hidden_size: width, num_attention_heads: heads } = config;
-  checkField(
-    where,
-    "hidden_size",
-    width % heads === 0,
-    `a multiple of num_attention_heads = ${heads}`,
-    width,
-  );
+/**
+ * Names of parameters in files of BERT's families. Old files have positions as a buffer, a tied output layer, and norms as `gamma`
+ * and `beta`.
+ * @param prefix - of the encoder: "bert."
+ * @param tied - names of output layers that are the embedding
+ */
+export function encoderNaming(prefix: string, tied: readonly string[]): StateNaming {
+  return {
+    prefix,
+    ignored: [/^embeddings\.(position_ids|token_type_ids)$/, ...tied.map((name) => new RegExp(`^${name}$`))],
+    renamed: [
+      [/\.gamma$/, ".weight"],
+      [/\.beta$/, ".bias"],
+    ],
+    head: { outsidePrefix: true, names: [/^pooler\./] },
+  };
 }

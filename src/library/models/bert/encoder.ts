@@ -1,16 +1,4 @@
-import {
-  Dropout,
-  Embedding,
-  Identity,
-  LayerNorm,
-  lengthsOf,
-  Module,
-  ModuleList,
-  type PackedRow,
-  packedRow,
-  paddingMask,
-  positionsIn,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { arange, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { EncoderIntermediate, EncoderOutput, EncoderSelfAttention, initOf } from "../encoder-parts.ts";
 import { firstOf, Pooler, type Reads, readOfEach } from "../heads/index.ts";
@@ -21,14 +9,14 @@ import type { BertConfig } from "./config.ts";
 // B batch, T positions, D width, I inner width.
 
 /** @returns the positions, int64 [1, T] or [B, T], of token ids [B, T]; packed samples count from their own start */
-export type PositionsOf = (inputIds: Tensor, segments: PackedRow | undefined) => Tensor;
+export type PositionsOf = (inputIds: Tensor, segments: nn.PackedRow | undefined) => Tensor;
 
 /** Adds the embeddings of words, positions and token types. */
-export class EncoderEmbeddings extends Module {
-  readonly word_embeddings: Embedding;
-  readonly position_embeddings: Embedding;
-  readonly token_type_embeddings: Embedding;
-  readonly dropout: Dropout;
+export class EncoderEmbeddings extends nn.Module {
+  readonly word_embeddings: nn.Embedding;
+  readonly position_embeddings: nn.Embedding;
+  readonly token_type_embeddings: nn.Embedding;
+  readonly dropout: nn.Dropout;
 
   /**
    * @param width - of the embeddings
@@ -42,15 +30,15 @@ export class EncoderEmbeddings extends Module {
     super();
     const init = initOf(config);
     const padding = config.pad_token_id ?? undefined;
-    this.word_embeddings = new Embedding(config.vocab_size, width, init, padding);
-    this.position_embeddings = new Embedding(
+    this.word_embeddings = new nn.Embedding(config.vocab_size, width, init, padding);
+    this.position_embeddings = new nn.Embedding(
       config.max_position_embeddings,
       width,
       init,
       options.paddedPositions,
     );
-    this.token_type_embeddings = new Embedding(config.type_vocab_size, width, init);
-    this.dropout = new Dropout(config.hidden_dropout_prob);
+    this.token_type_embeddings = new nn.Embedding(config.type_vocab_size, width, init);
+    this.dropout = new nn.Dropout(config.hidden_dropout_prob);
   }
 
   /** @param positions - int64 [1, T] or [B, T] @returns [B, T, width] */
@@ -67,13 +55,13 @@ export class EncoderEmbeddings extends Module {
 
 /** The sum of embeddings, normalized. */
 export class BertEmbeddings extends EncoderEmbeddings {
-  readonly LayerNorm: LayerNorm;
+  readonly LayerNorm: nn.LayerNorm;
 
   /** Takes the arguments of {@link EncoderEmbeddings}. */
   constructor(...given: ConstructorParameters<typeof EncoderEmbeddings>) {
     super(...given);
     const [config, width] = given;
-    this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
+    this.LayerNorm = new nn.LayerNorm(width, config.layer_norm_eps);
   }
 
   override forward(batch: EncoderBatch, positions: Tensor): Tensor {
@@ -83,11 +71,11 @@ export class BertEmbeddings extends EncoderEmbeddings {
 
 /** The end of a half of a layer: maps to the residual stream's width, adds the stream, and normalizes. */
 class BertOutput extends EncoderOutput {
-  readonly LayerNorm: LayerNorm;
+  readonly LayerNorm: nn.LayerNorm;
 
   constructor(numInputs: number, config: BertConfig) {
     super(numInputs, config);
-    this.LayerNorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.LayerNorm = new nn.LayerNorm(config.hidden_size, config.layer_norm_eps);
   }
 
   override forward(x: Tensor, residual: Tensor): Tensor {
@@ -95,7 +83,7 @@ class BertOutput extends EncoderOutput {
   }
 }
 
-class BertAttention extends Module {
+class BertAttention extends nn.Module {
   readonly self: EncoderSelfAttention;
   readonly output: BertOutput;
 
@@ -105,13 +93,13 @@ class BertAttention extends Module {
     this.output = new BertOutput(config.hidden_size, config);
   }
 
-  override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
+  override forward(x: Tensor, mask: Tensor | nn.PackedRow | undefined): Tensor {
     return this.output.forward(this.self.forward(x, mask), this.self.answered(x, mask)); // [B, T, D]
   }
 }
 
 /** One layer: attention and feed-forward, each added to the residual stream and then normalized. */
-class BertLayer extends Module {
+class BertLayer extends nn.Module {
   readonly attention: BertAttention;
   readonly intermediate: EncoderIntermediate;
   readonly output: BertOutput;
@@ -124,32 +112,32 @@ class BertLayer extends Module {
   }
 
   /** @param mask - bool, broadcast to [B, 1, 1, T], true where a position may be attended to; or the packed samples */
-  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
+  override forward(x: Tensor, mask?: Tensor | nn.PackedRow): Tensor {
     const attended = this.attention.forward(x, mask);
     return this.output.forward(this.intermediate.forward(attended), attended); // [B, T, D]
   }
 }
 
 /** A stack of layers in a model. */
-export interface EncoderLayers extends Module {
+export interface EncoderLayers extends nn.Module {
   /** @param mask - bool, broadcast to [B, 1, 1, T] @returns [B, T, D], or the positions that are read */
-  forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor;
+  forward(x: Tensor, mask: Tensor | nn.PackedRow | undefined): Tensor;
 }
 
-class BertEncoder extends Module implements EncoderLayers {
-  readonly layer: ModuleList<BertLayer>;
+class BertEncoder extends nn.Module implements EncoderLayers {
+  readonly layer: nn.ModuleList<BertLayer>;
   /** Marks the end of the residual stream. */
-  readonly end: Identity;
+  readonly end: nn.Identity;
 
   constructor(config: BertConfig, reads: Reads) {
     super();
-    this.end = new Identity();
-    this.layer = new ModuleList(
+    this.end = new nn.Identity();
+    this.layer = new nn.ModuleList(
       readOfEach(config.num_hidden_layers, reads).map((each) => new BertLayer(config, each)),
     );
   }
 
-  override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
+  override forward(x: Tensor, mask: Tensor | nn.PackedRow | undefined): Tensor {
     let hidden = x;
     for (const layer of this.layer) hidden = layer.forward(hidden, mask);
     return this.end.forward(hidden); // [B, T, D]
@@ -174,7 +162,7 @@ export interface EncoderOptions {
  * The stack without a head.
  * @see Devlin et al. 2018, https://arxiv.org/abs/1810.04805
  */
-export class BertModel extends Module {
+export class BertModel extends nn.Module {
   readonly embeddings: EncoderEmbeddings;
   readonly encoder: EncoderLayers;
   readonly pooler: Pooler | null;
@@ -201,22 +189,22 @@ export class BertModel extends Module {
    */
   override forward(batch: EncoderBatch): Tensor {
     const { inputIds, attentionMask } = batch;
-    const segments = batch.segments && packedRow(batch.segments, inputIds);
-    const longest = segments ? Math.max(...lengthsOf(segments)) : inputIds.shape[1];
+    const segments = batch.segments && nn.packedRow(batch.segments, inputIds);
+    const longest = segments ? Math.max(...nn.lengthsOf(segments)) : inputIds.shape[1];
     checkTokenIds("BertModel", inputIds, this.#config.vocab_size, this.#maxPositions, longest);
-    const mask = segments ?? (attentionMask && paddingMask(attentionMask)); // [B, 1, 1, T]
+    const mask = segments ?? (attentionMask && nn.paddingMask(attentionMask)); // [B, 1, 1, T]
     return this.encoder.forward(this.embeddings.forward(batch, this.#positionsOf(inputIds, segments)), mask);
   }
 
   /** The first position of forward's output: [B, D]; for packed samples one row each. */
   first(hidden: Tensor, { segments, inputIds }: EncoderBatch): Tensor {
     if (this.#reads === "first") return hidden.flatten(0, 1);
-    return firstOf(hidden, segments && packedRow(segments, inputIds));
+    return firstOf(hidden, segments && nn.packedRow(segments, inputIds));
   }
 }
 
 /** 0, 1, 2, … for each row or packed sample: int64 [1, T]. */
-export function positionsFromZero(inputIds: Tensor, segments?: PackedRow): Tensor {
-  if (segments !== undefined) return positionsIn(segments);
+export function positionsFromZero(inputIds: Tensor, segments?: nn.PackedRow): Tensor {
+  if (segments !== undefined) return nn.positionsIn(segments);
   return arange(inputIds.shape[1] ?? 0, { dtype: "int64" }).unsqueeze(0);
 }

@@ -1,26 +1,19 @@
-import {
-  type ActivationName,
-  LayerNorm,
-  Linear,
-  Module,
-  type Parameter,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { initOf, linear } from "../encoder-parts.ts";
 import { type HeadConfig, WordHead } from "../text-encoder/index.ts";
 
-type WordHeadConfig = HeadConfig & { readonly hidden_act: ActivationName };
+type WordHeadConfig = HeadConfig & { readonly hidden_act: nn.ActivationName };
 
-class Transform extends Module {
-  readonly dense: Linear;
-  readonly LayerNorm: LayerNorm;
+class Transform extends nn.Module {
+  readonly dense: nn.Linear;
+  readonly LayerNorm: nn.LayerNorm;
 
   constructor(config: WordHeadConfig) {
     super();
     const { hidden_size: width, hidden_act: activation } = config;
-    this.dense = new Linear(width, width, { init: initOf(config), biasInit: zeros, activation });
-    this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
+    this.dense = new nn.Linear(width, width, { init: initOf(config), biasInit: nn.zeros, activation });
+    this.LayerNorm = new nn.LayerNorm(width, config.layer_norm_eps);
   }
 
   override forward(hidden: Tensor): Tensor {
@@ -31,7 +24,7 @@ class Transform extends Module {
 class Predictions extends WordHead {
   readonly transform: Transform;
 
-  constructor(config: WordHeadConfig, embedding: Parameter) {
+  constructor(config: WordHeadConfig, embedding: nn.Parameter) {
     super(config, config.hidden_size, embedding);
     this.transform = new Transform(config);
   }
@@ -42,11 +35,11 @@ class Predictions extends WordHead {
 }
 
 /** BERT's head for masked words. */
-export class MaskedWords extends Module {
+export class MaskedWords extends nn.Module {
   readonly predictions: Predictions;
 
   /** @param embedding - of words; the output layer is tied to it */
-  constructor(config: WordHeadConfig, embedding: Parameter) {
+  constructor(config: WordHeadConfig, embedding: nn.Parameter) {
     super();
     this.predictions = new Predictions(config, embedding);
   }
@@ -59,9 +52,9 @@ export class MaskedWords extends Module {
 
 /** Heads for masked words, and for whether the second text follows the first. */
 export class PretrainingHeads extends MaskedWords {
-  readonly seq_relationship: Linear;
+  readonly seq_relationship: nn.Linear;
 
-  constructor(config: WordHeadConfig, embedding: Parameter) {
+  constructor(config: WordHeadConfig, embedding: nn.Parameter) {
     super(config, embedding);
     this.seq_relationship = linear(config.hidden_size, 2, config);
   }

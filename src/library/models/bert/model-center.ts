@@ -1,4 +1,9 @@
-import { encoder, type ModelCenterForm, type ModelCenterTensor } from "../formats/model-center.ts";
+import {
+  attentionMaps,
+  encoder,
+  type ModelCenterForm,
+  type ModelCenterTensor,
+} from "../formats/model-center.ts";
 import { below, modules, tensors, weights } from "../formats/weight-map.ts";
 import type { BertConfig } from "./config.ts";
 
@@ -71,16 +76,12 @@ export function encoderModel(
   const layers = Array.from({ length: numLayers }, (_, index) => {
     const [there, here] = [`encoder.layers.${index}`, `${prefix}.encoder.layer.${index}`];
     return [
-      ...below(
-        `${there}.self_att.self_attention`,
-        `${here}.attention`,
-        modules({
-          project_q: "self.query",
-          project_k: "self.key",
-          project_v: "self.value",
-          attention_out: "output.dense",
-        }),
-      ),
+      ...attentionMaps(`${there}.self_att`, `${here}.attention`, [
+        "self.query",
+        "self.key",
+        "self.value",
+        "output.dense",
+      ]),
       ...modules({ [`${there}.self_att.layernorm_before_attention`]: outNorm(index - 1) }),
       ...below(
         `${there}.ffn`,

@@ -1,5 +1,6 @@
 import { crossEntropy } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
+import { configJsonOf } from "../config-fields.ts";
 import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import {
@@ -10,43 +11,34 @@ import {
   type TextEncoderFamily,
   TokenClassifier,
 } from "../text-encoder/index.ts";
-import { type BertConfig, bertConfig } from "./config.ts";
+import { type BertConfig, bertConfig, encoderNaming } from "./config.ts";
 import { BertModel } from "./encoder.ts";
 import { MaskedWords, PretrainingHeads } from "./heads.ts";
-import { encoderConfigJson, encoderNaming } from "./state-dict-adapter.ts";
 import { encoderPlan } from "./tensor-plan.ts";
+
+/** BERT's head for masked words. */
+export const bertWords: TextEncoderFamily<BertConfig>["words"] = {
+  name: "cls",
+  decoder: "cls.predictions.decoder",
+  build: (config, embedding) => new MaskedWords(config, embedding),
+};
 
 const bert: TextEncoderFamily<BertConfig> = {
   prefix: "bert",
   architecture: "Bert",
   configOf: (fields) => bertConfig(fields),
   build: (config, needs) => new BertModel(config, needs),
+  words: bertWords,
   dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
   plan: encoderPlan,
   naming: (tied) => encoderNaming("bert.", tied),
-  configJson: (config, architecture) => encoderConfigJson(config, "bert", architecture),
+  configJson: (config, architecture) => configJsonOf(config, "bert", architecture),
 };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** BERT, or a family with the same head, for masked language modelling. */
-export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
-  readonly cls: MaskedWords;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
-    super(family, fields, "ForMaskedLM");
-    this.cls = new MaskedWords(this.config, this.wordEmbedding);
-  }
-
-  protected override get words(): MaskedWords {
-    return this.cls;
-  }
-
-  protected override get decoderName(): string {
-    return "cls.predictions.decoder";
-  }
-}
+/** BERT for masked language modelling. */
+export class BertForMaskedLM extends ofFamily(MaskedLanguageModel<BertConfig>, bert) {}
 
 /** Input of BERT's pre-training. */
 export type PretrainingBatch = LabelledText & {
@@ -76,7 +68,7 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   }
 
   protected override get decoderName(): string {
-    return "cls.predictions.decoder";
+    return bertWords.decoder;
   }
 }
 

@@ -1,7 +1,6 @@
-import { mask, sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
+import { sequence, type TensorPlan, vocabulary } from "../../../compute/nn/index.ts";
 import type { Reads } from "../heads/index.ts";
-import { stackPlan } from "../stack-plan.ts";
-import { column, row } from "../uneven.ts";
+import { encoderLayerPlan, stackPlan } from "../stack-plan.ts";
 
 /** The fields of a configuration that the plan depends on. */
 export interface EncoderShape {
@@ -16,18 +15,9 @@ export interface EncoderShape {
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
 export function encoderPlan(config: EncoderShape, reads: Reads): TensorPlan {
-  const unit = config.hidden_size / config.num_attention_heads;
   const layer: TensorPlan = {
-    "attention.self.query": column({ unit }),
-    "attention.self.key": column({ unit }),
-    "attention.self.value": column({ unit }),
-    "attention.self.dropout": mask(1, config.num_attention_heads), // [B, H, T, T]
-    "attention.output.dense": row({ unit }),
-    "attention.output.dropout": sequence(),
+    ...encoderLayerPlan("attention.self", config),
     "attention.output.LayerNorm": sequence(),
-    "intermediate.dense": column(),
-    "output.dense": row(),
-    "output.dropout": sequence(),
     "output.LayerNorm": sequence(),
   };
   return {

@@ -1,52 +1,42 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  isConfigFile,
-  number,
-  positive,
-  probability,
-  readConfig,
-  size,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkHeads, isConfigFile, readConfig } from "../config-fields.ts";
 
 const towerFields = {
-  num_hidden_layers: depth(12),
-  hidden_act: activation("quick_gelu"),
-  layer_norm_eps: positive(1e-5),
-  attention_dropout: probability(0),
-  initializer_range: positive(0.02),
-  initializer_factor: positive(1),
+  num_hidden_layers: field.depth(12),
+  hidden_act: field.activation("quick_gelu"),
+  layer_norm_eps: field.positive(1e-5),
+  attention_dropout: field.probability(0),
+  initializer_range: field.positive(0.02),
+  initializer_factor: field.positive(1),
 } as const;
 
 const textFields = {
   ...towerFields,
-  vocab_size: size(49408),
-  hidden_size: size(512),
-  intermediate_size: size(2048),
-  num_attention_heads: size(8),
-  max_position_embeddings: size(77),
+  vocab_size: field.size(49408),
+  hidden_size: field.size(512),
+  intermediate_size: field.size(2048),
+  num_attention_heads: field.size(8),
+  max_position_embeddings: field.size(77),
   /** The token that ends a text; the text's vector is read at its first occurrence. 2 means the largest id, as in the first releases. */
-  eos_token_id: number(49407),
+  eos_token_id: field.number(49407),
 } as const;
 
 const visionFields = {
   ...towerFields,
-  hidden_size: size(768),
-  intermediate_size: size(3072),
-  num_attention_heads: size(12),
-  num_channels: size(3),
-  image_size: size(224),
-  patch_size: size(32),
+  hidden_size: field.size(768),
+  intermediate_size: field.size(3072),
+  num_attention_heads: field.size(12),
+  num_channels: field.size(3),
+  image_size: field.size(224),
+  patch_size: field.size(32),
 } as const;
 
 const clipFields = {
   /** Width of the vectors in which pictures and texts are compared. */
-  projection_dim: size(512),
+  projection_dim: field.size(512),
   /** Natural logarithm of the first scale of the similarities. */
-  logit_scale_init_value: number(2.6592),
-  initializer_factor: positive(1),
+  logit_scale_init_value: field.number(2.6592),
+  initializer_factor: field.positive(1),
 } as const;
 
 /** CLIP's text tower. */
@@ -85,18 +75,7 @@ export function clipConfig(given: Given = {}): ClipConfig {
     visionFields,
     (given.vision_config ?? {}) as Given,
   );
-  for (const [where, tower] of [
-    ["CLIPTextConfig", text_config],
-    ["CLIPVisionConfig", vision_config],
-  ] as const) {
-    const { hidden_size: width, num_attention_heads: heads } = tower;
-    checkField(
-      where,
-      "hidden_size",
-      width % heads === 0,
-      `a multiple of num_attention_heads = ${heads}`,
-      width,
-    );
-  }
+  checkHeads("CLIPTextConfig", text_config);
+  checkHeads("CLIPVisionConfig", vision_config);
   return { ...own, text_config, vision_config };
 }

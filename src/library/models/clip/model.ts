@@ -1,21 +1,4 @@
-import {
-  below,
-  Conv2d,
-  crossEntropy,
-  Embedding,
-  fromValues,
-  Identity,
-  type Initializer,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  Parameter,
-  paddingMask,
-  type TensorPlan,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { arange, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { firstOf } from "../heads/index.ts";
@@ -35,16 +18,16 @@ import { clipPlan } from "./tensor-plan.ts";
 
 // B pictures and texts, T positions, P patches, D width, E width of the common space.
 
-class ClipMLP extends Module {
-  readonly fc1: Linear;
-  readonly fc2: Linear;
+class ClipMLP extends nn.Module {
+  readonly fc1: nn.Linear;
+  readonly fc2: nn.Linear;
 
   constructor(config: ClipTowerConfig) {
     super();
     const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
     const std = config.initializer_factor / Math.sqrt(2 * width);
-    this.fc1 = new Linear(width, inner, { init: normal(0, std), biasInit: zeros, activation });
-    this.fc2 = new Linear(inner, width, { init: widthInit(config), biasInit: zeros });
+    this.fc1 = new nn.Linear(width, inner, { init: nn.normal(0, std), biasInit: nn.zeros, activation });
+    this.fc2 = new nn.Linear(inner, width, { init: widthInit(config), biasInit: nn.zeros });
   }
 
   override forward(x: Tensor): Tensor {
@@ -58,11 +41,11 @@ interface Carrying {
   readonly carried: Tensor | undefined;
 }
 
-class ClipEncoderLayer extends Module {
+class ClipEncoderLayer extends nn.Module {
   readonly self_attn: ProjectedAttention;
-  readonly layer_norm1: LayerNorm;
+  readonly layer_norm1: nn.LayerNorm;
   readonly mlp: ClipMLP;
-  readonly layer_norm2: LayerNorm;
+  readonly layer_norm2: nn.LayerNorm;
 
   constructor(config: ClipTowerConfig) {
     super();
@@ -71,9 +54,9 @@ class ClipEncoderLayer extends Module {
       dropout: config.attention_dropout,
       init: widthInit(config),
     });
-    this.layer_norm1 = new LayerNorm(width, layer_norm_eps);
+    this.layer_norm1 = new nn.LayerNorm(width, layer_norm_eps);
     this.mlp = new ClipMLP(config);
-    this.layer_norm2 = new LayerNorm(width, layer_norm_eps);
+    this.layer_norm2 = new nn.LayerNorm(width, layer_norm_eps);
   }
 
   /** @param carried - returned unchanged: in a pipeline, tensors for later stages pass through all layers */
@@ -84,17 +67,15 @@ class ClipEncoderLayer extends Module {
   }
 }
 
-class ClipEncoder extends Module {
+class ClipEncoder extends nn.Module {
   /** Marks the start of the residual stream. */
-  readonly start: Identity;
-  readonly layers: ModuleList<ClipEncoderLayer>;
+  readonly start: nn.Identity;
+  readonly layers: nn.ModuleList<ClipEncoderLayer>;
 
   constructor(config: ClipTowerConfig) {
     super();
-    this.start = new Identity();
-    this.layers = new ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new ClipEncoderLayer(config)),
-    );
+    this.start = new nn.Identity();
+    this.layers = nn.ModuleList.of(config.num_hidden_layers, () => new ClipEncoderLayer(config));
   }
 
   override forward(x: Tensor, seen: AttentionRequest, carried?: Tensor): Carrying {
@@ -104,15 +85,15 @@ class ClipEncoder extends Module {
   }
 }
 
-class ClipTextEmbeddings extends Module {
-  readonly token_embedding: Embedding;
-  readonly position_embedding: Embedding;
+class ClipTextEmbeddings extends nn.Module {
+  readonly token_embedding: nn.Embedding;
+  readonly position_embedding: nn.Embedding;
 
   constructor(config: ClipTextConfig) {
     super();
-    const init = normal(0, 0.02 * config.initializer_factor);
-    this.token_embedding = new Embedding(config.vocab_size, config.hidden_size, init);
-    this.position_embedding = new Embedding(config.max_position_embeddings, config.hidden_size, init);
+    const init = nn.normal(0, 0.02 * config.initializer_factor);
+    this.token_embedding = new nn.Embedding(config.vocab_size, config.hidden_size, init);
+    this.position_embedding = new nn.Embedding(config.max_position_embeddings, config.hidden_size, init);
   }
 
   override forward(inputIds: Tensor): Tensor {
@@ -121,17 +102,17 @@ class ClipTextEmbeddings extends Module {
   }
 }
 
-class ClipTextModel extends Module {
+class ClipTextModel extends nn.Module {
   readonly embeddings: ClipTextEmbeddings;
   readonly encoder: ClipEncoder;
-  readonly final_layer_norm: LayerNorm;
+  readonly final_layer_norm: nn.LayerNorm;
   readonly #config: ClipTextConfig;
 
   constructor(config: ClipTextConfig) {
     super();
     this.embeddings = new ClipTextEmbeddings(config);
     this.encoder = new ClipEncoder(config);
-    this.final_layer_norm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.final_layer_norm = new nn.LayerNorm(config.hidden_size, config.layer_norm_eps);
     this.#config = config;
   }
 
@@ -139,7 +120,7 @@ class ClipTextModel extends Module {
   override forward(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor {
     const { vocab_size, max_position_embeddings, eos_token_id: end } = this.#config;
     checkTokenIds("CLIPTextModel", inputIds, vocab_size, max_position_embeddings);
-    const mask = attentionMask && paddingMask(attentionMask);
+    const mask = attentionMask && nn.paddingMask(attentionMask);
     const { hidden } = this.encoder.forward(this.embeddings.forward(inputIds), { causal: true, mask });
     const normed = this.final_layer_norm.forward(hidden); // [B, T, D]
     const ends = end === 2 ? inputIds : inputIds.eq(end).to("int64"); // [B, T]
@@ -151,23 +132,23 @@ class ClipTextModel extends Module {
   }
 }
 
-class ClipVisionEmbeddings extends Module {
-  readonly class_embedding: Parameter;
-  readonly patch_embedding: Conv2d;
-  readonly position_embedding: Embedding;
+class ClipVisionEmbeddings extends nn.Module {
+  readonly class_embedding: nn.Parameter;
+  readonly patch_embedding: nn.Conv2d;
+  readonly position_embedding: nn.Embedding;
 
   constructor(config: ClipVisionConfig) {
     super();
     const { hidden_size: width, num_channels, image_size, patch_size, initializer_factor: factor } = config;
     const numPatches = Math.floor(image_size / patch_size) ** 2;
-    const init = normal(0, config.initializer_range * factor);
-    this.class_embedding = new Parameter([width], normal(0, factor / Math.sqrt(width)));
-    this.patch_embedding = new Conv2d(num_channels, width, patch_size, {
+    const init = nn.normal(0, config.initializer_range * factor);
+    this.class_embedding = new nn.Parameter([width], nn.normal(0, factor / Math.sqrt(width)));
+    this.patch_embedding = new nn.Conv2d(num_channels, width, patch_size, {
       stride: patch_size,
       bias: false,
       init,
     });
-    this.position_embedding = new Embedding(numPatches + 1, width, init);
+    this.position_embedding = new nn.Embedding(numPatches + 1, width, init);
   }
 
   override forward(pixels: Tensor): Tensor {
@@ -179,19 +160,19 @@ class ClipVisionEmbeddings extends Module {
   }
 }
 
-class ClipVisionModel extends Module {
+class ClipVisionModel extends nn.Module {
   readonly embeddings: ClipVisionEmbeddings;
-  readonly pre_layrnorm: LayerNorm;
+  readonly pre_layrnorm: nn.LayerNorm;
   readonly encoder: ClipEncoder;
-  readonly post_layernorm: LayerNorm;
+  readonly post_layernorm: nn.LayerNorm;
   readonly #pictures: readonly [number, number, number];
 
   constructor(config: ClipVisionConfig) {
     super();
     this.embeddings = new ClipVisionEmbeddings(config);
-    this.pre_layrnorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.pre_layrnorm = new nn.LayerNorm(config.hidden_size, config.layer_norm_eps);
     this.encoder = new ClipEncoder(config);
-    this.post_layernorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.post_layernorm = new nn.LayerNorm(config.hidden_size, config.layer_norm_eps);
     this.#pictures = [config.num_channels, config.image_size, config.image_size];
   }
 
@@ -224,14 +205,14 @@ export type PicturesWithTexts = {
  * CLIP: pictures and texts in one space, each picture nearest to its own text.
  * @see Radford et al. 2021, https://arxiv.org/abs/2103.00020
  */
-export class CLIPModel extends Module implements TaskModel {
+export class CLIPModel extends nn.Module implements TaskModel {
   readonly config: ClipConfig;
   /** Natural logarithm of the similarities' scale. */
-  readonly logit_scale: Parameter;
+  readonly logit_scale: nn.Parameter;
   readonly text_model: ClipTextModel;
   readonly vision_model: ClipVisionModel;
-  readonly visual_projection: Linear;
-  readonly text_projection: Linear;
+  readonly visual_projection: nn.Linear;
+  readonly text_projection: nn.Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
@@ -239,13 +220,13 @@ export class CLIPModel extends Module implements TaskModel {
     this.config = clipConfig(fields);
     const { text_config, vision_config, projection_dim, initializer_factor, logit_scale_init_value } =
       this.config;
-    this.logit_scale = new Parameter([], fromValues([logit_scale_init_value]));
+    this.logit_scale = new nn.Parameter([], nn.fromValues([logit_scale_init_value]));
     this.text_model = new ClipTextModel(text_config);
     this.vision_model = new ClipVisionModel(vision_config);
     const projection = (width: number) =>
-      new Linear(width, projection_dim, {
+      new nn.Linear(width, projection_dim, {
         bias: false,
-        init: normal(0, initializer_factor / Math.sqrt(width)),
+        init: nn.normal(0, initializer_factor / Math.sqrt(width)),
       });
     this.visual_projection = projection(vision_config.hidden_size);
     this.text_projection = projection(text_config.hidden_size);
@@ -268,11 +249,11 @@ export class CLIPModel extends Module implements TaskModel {
     );
   }
 
-  get tensorPlan(): TensorPlan {
+  get tensorPlan(): nn.TensorPlan {
     const { text_config, vision_config } = this.config;
     return {
-      ...below("text_model", clipPlan(text_config, "text")),
-      ...below("vision_model", clipPlan(vision_config, "vision")),
+      ...nn.below("text_model", clipPlan(text_config, "text")),
+      ...nn.below("vision_model", clipPlan(vision_config, "vision")),
     };
   }
 
@@ -299,8 +280,9 @@ export class CLIPModel extends Module implements TaskModel {
       replicas.size === 1 ? logitsPerText.transpose(0, 1) : among(imageEmbeds, textEmbeds);
     const numRows = inputIds.shape[0] ?? 0;
     const own = arange(numRows, { dtype: "int64" }).add(replicas.index * numRows);
-    const loss = crossEntropy(logitsPerText, own)
-      .add(crossEntropy(logitsPerImage.contiguous(), own))
+    const loss = nn
+      .crossEntropy(logitsPerText, own)
+      .add(nn.crossEntropy(logitsPerImage.contiguous(), own))
       .mul(0.5);
     return { loss, logitsPerImage, logitsPerText, imageEmbeds, textEmbeds };
   }
@@ -321,7 +303,7 @@ function unit(rows: Tensor): Tensor {
   return rows.div(rows.square().sum([1], true).sqrt());
 }
 
-function widthInit(config: ClipTowerConfig): Initializer {
+function widthInit(config: ClipTowerConfig): nn.Initializer {
   const { hidden_size, num_hidden_layers, initializer_factor } = config;
-  return normal(0, initializer_factor / Math.sqrt(2 * hidden_size * num_hidden_layers));
+  return nn.normal(0, initializer_factor / Math.sqrt(2 * hidden_size * num_hidden_layers));
 }

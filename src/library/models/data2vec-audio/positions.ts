@@ -35,9 +35,7 @@ export class StackedPositions extends Module {
 
   constructor(config: Data2VecAudioConfig) {
     super();
-    this.layers = new ModuleList(
-      Array.from({ length: config.num_conv_pos_embeddings }, () => new PositionalConvolution(config)),
-    );
+    this.layers = ModuleList.of(config.num_conv_pos_embeddings, () => new PositionalConvolution(config));
   }
 
   /** [B, T, D] → [B, T, D]. */

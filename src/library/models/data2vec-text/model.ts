@@ -1,7 +1,7 @@
 import { ofFamily } from "../of-family.ts";
 import type { RobertaConfig } from "../roberta/config.ts";
-import { RobertaForMaskedLM, RobertaForSequenceClassification, robertaFamily } from "../roberta/model.ts";
-import { QuestionAnswerer, TokenClassifier } from "../text-encoder/index.ts";
+import { RobertaForSequenceClassification, robertaFamily } from "../roberta/model.ts";
+import { MaskedLanguageModel, QuestionAnswerer, TokenClassifier } from "../text-encoder/index.ts";
 
 /**
  * RoBERTa's architecture with other pre-training.
@@ -14,7 +14,7 @@ export const data2vecText = robertaFamily({
 });
 
 /** data2vec's text encoder for masked language modelling. */
-export class Data2VecTextForMaskedLM extends ofFamily(RobertaForMaskedLM, data2vecText) {}
+export class Data2VecTextForMaskedLM extends ofFamily(MaskedLanguageModel<RobertaConfig>, data2vecText) {}
 
 /** data2vec's text encoder for sequence classification. */
 export class Data2VecTextForSequenceClassification extends ofFamily(

@@ -87,14 +87,11 @@ export function megatronLayer(
 /** @throws {TroupeError} `MODEL_CONFIG` unless `holds` */
 export function checkMegatron(field: string, holds: boolean, expected: string, got: unknown): void {
   if (holds) return;
-  throw new TroupeError(
-    "MODEL_CONFIG",
-    {
-      where: "megatron",
-      expected: `${field} to be ${expected}`,
-      got: JSON.stringify(got) ?? "none",
-      hint: "give the model's Hugging Face config.json",
-    },
-    { fields: { field, got } },
-  );
+  throw new TroupeError("MODEL_CONFIG", {
+    where: "megatron",
+    expected: `${field} to be ${expected}`,
+    got: JSON.stringify(got) ?? "none",
+    hint: "give the model's Hugging Face config.json",
+    fields: { field, got },
+  });
 }

@@ -1,5 +1,5 @@
 import type { ConfigField } from "../weights.ts";
-import type { WeightRow } from "./weight-map.ts";
+import { below, modules, type WeightRow, type weights } from "./weight-map.ts";
 
 /** The fields of a config.json. */
 export type Json = Readonly<Record<string, ConfigField>>;
@@ -60,6 +60,21 @@ const withBiases = { ...everywhere, norm_bias: true, att_bias: true, ffn_bias: t
 export const encoder = { ...withBiases, pos_bias_type: "none", post_layer_norm: true, tied: true };
 /** The same for its decoders. */
 export const decoder = { ...withBiases, pos_bias_type: "none", post_layer_norm: false };
+
+/**
+ * ModelCenter's attention in a half of a layer.
+ * @param there - the half: `self_att` @param here - Hugging Face's name of it
+ * @param names - Hugging Face's names of the maps of queries, keys and values, and of the output
+ */
+export function attentionMaps(
+  there: string,
+  here: string,
+  [project_q, project_k, project_v, attention_out]: readonly [string, string, string, string],
+  rows: typeof weights | typeof modules = modules,
+): ModelCenterTensor[] {
+  const maps = rows({ project_q, project_k, project_v, attention_out });
+  return below(`${there}.self_attention`, here, maps);
+}
 
 /** Fills in the inner width, which Hugging Face leaves null for four times the width. */
 export function withInnerWidth<Config extends { n_inner: number | null; n_embd: number }>(

@@ -74,11 +74,7 @@ export function checkGenerateOptions(
 
 function check(prompts: readonly (readonly number[])[], options: Settled): void {
   const refuse = (expected: string, got: unknown): never => {
-    throw new TroupeError(
-      "GENERATE_OPTION",
-      { where: "generate", expected, got: `${got}` },
-      { fields: { got } },
-    );
+    throw new TroupeError("GENERATE_OPTION", { where: "generate", expected, got: `${got}`, fields: { got } });
   };
   const { maxNewTokens, temperature, topK, topP, repetitionPenalty, seed, numBeams, lengthPenalty } = options;
   const empty = prompts.findIndex((prompt) => prompt.length === 0);

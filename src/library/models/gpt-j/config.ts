@@ -1,36 +1,26 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  flag,
-  positive,
-  probability,
-  readConfig,
-  size,
-  sizeOrNull,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, readConfig } from "../config-fields.ts";
 
 /** Sizes: D n_embd, H heads, K = D / H, R rotated features of each, I inner. Defaults are the 6B model's. */
 const gptJFields = {
-  vocab_size: size(50400),
+  vocab_size: field.size(50400),
   /** Longest context. */
-  n_positions: size(2048),
-  n_embd: size(4096),
-  n_layer: depth(28),
-  n_head: size(16),
+  n_positions: field.size(2048),
+  n_embd: field.size(4096),
+  n_layer: field.depth(28),
+  n_head: field.size(16),
   /** R. */
-  rotary_dim: size(64),
+  rotary_dim: field.size(64),
   /** I; null for 4 × n_embd. */
-  n_inner: sizeOrNull(),
-  activation_function: activation("gelu_new"),
-  resid_pdrop: probability(0),
-  embd_pdrop: probability(0),
-  attn_pdrop: probability(0),
-  layer_norm_epsilon: positive(1e-5),
-  initializer_range: positive(0.02),
+  n_inner: field.sizeOrNull(),
+  activation_function: field.activation("gelu_new"),
+  resid_pdrop: field.probability(0),
+  embd_pdrop: field.probability(0),
+  attn_pdrop: field.probability(0),
+  layer_norm_epsilon: field.positive(1e-5),
+  initializer_range: field.positive(0.02),
   /** Whether the output layer is the token embedding, with a bias of its own. */
-  tie_word_embeddings: flag(false),
+  tie_word_embeddings: field.flag(false),
 } as const;
 
 /** A GPT-J, by the field names of Hugging Face's config.json. */

@@ -1,5 +1,11 @@
-import { decoder, ignoring, type ModelCenterForm, withInnerWidth } from "../formats/model-center.ts";
-import { below, eachLayer, modules, weights } from "../formats/weight-map.ts";
+import {
+  attentionMaps,
+  decoder,
+  ignoring,
+  type ModelCenterForm,
+  withInnerWidth,
+} from "../formats/model-center.ts";
+import { eachLayer, modules, weights } from "../formats/weight-map.ts";
 import type { GPTJConfig } from "./config.ts";
 
 /** ModelCenter's GPT-J: each half of a layer has its own norm there, with equal values. */
@@ -30,16 +36,7 @@ const form: ModelCenterForm<GPTJConfig> = {
       ...eachLayer(n_layer, "encoder.layers", "transformer.h", [
         ...modules({ "self_att.layernorm_before_attention": "ln_1" }),
         ...modules({ "ffn.layernorm_before_ffn": "ln_1" }, { copy: "equal" as const }),
-        ...below(
-          "self_att.self_attention",
-          "attn",
-          weights({
-            project_q: "q_proj",
-            project_k: "k_proj",
-            project_v: "v_proj",
-            attention_out: "out_proj",
-          }),
-        ),
+        ...attentionMaps("self_att", "attn", ["q_proj", "k_proj", "v_proj", "out_proj"], weights),
         ...modules({ "ffn.ffn.w_in.w": "mlp.fc_in", "ffn.ffn.w_out": "mlp.fc_out" }),
       ]),
       ...modules({ "encoder.output_layernorm": "transformer.ln_f" }),

@@ -1,30 +1,12 @@
-import {
-  attention,
-  Dropout,
-  Embedding,
-  joinHeads,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  numPast,
-  rotaryAngles,
-  rotaryFrequencies,
-  rotate,
-  seenBy,
-  splitHeads,
-  type VocabularyHead,
-  withPast,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { configJsonOf } from "../config-fields.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import { type GPTJConfig, gptJConfig } from "./config.ts";
-import { gptJConfigJson, gptJNaming } from "./state-dict-adapter.ts";
 import { gptJStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), R rotated features of a head, I inner width, V vocabulary. H, I
@@ -34,54 +16,54 @@ import { gptJStackPlan } from "./tensor-plan.ts";
 const THETA = 10_000;
 
 /** Causal self-attention of one layer; the first features of each head are rotated by position, in pairs of neighbours. */
-class GPTJAttention extends Module {
-  readonly k_proj: Linear;
-  readonly v_proj: Linear;
-  readonly q_proj: Linear;
-  readonly out_proj: Linear;
-  readonly attn_dropout: Dropout;
-  readonly resid_dropout: Dropout;
+class GPTJAttention extends nn.Module {
+  readonly k_proj: nn.Linear;
+  readonly v_proj: nn.Linear;
+  readonly q_proj: nn.Linear;
+  readonly out_proj: nn.Linear;
+  readonly attn_dropout: nn.Dropout;
+  readonly resid_dropout: nn.Dropout;
   readonly headWidth: number;
   readonly #rotaryWidth: number;
 
   constructor(config: GPTJConfig) {
     super();
     const { n_embd: width, n_head: numHeads, initializer_range } = config;
-    const map = () => new Linear(width, width, { init: normal(0, initializer_range), bias: false });
+    const map = () => new nn.Linear(width, width, { init: nn.normal(0, initializer_range), bias: false });
     this.k_proj = map();
     this.v_proj = map();
     this.q_proj = map();
     this.out_proj = map();
-    this.attn_dropout = new Dropout(config.attn_pdrop);
-    this.resid_dropout = new Dropout(config.resid_pdrop);
+    this.attn_dropout = new nn.Dropout(config.attn_pdrop);
+    this.resid_dropout = new nn.Dropout(config.resid_pdrop);
     this.headWidth = width / numHeads;
     this.#rotaryWidth = config.rotary_dim;
   }
 
   override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
-    const heads = (map: Linear) => splitHeads(map.forward(x), this.headWidth); // [B, H, T, K]
-    const turned = (map: Linear) => rotate(evenFirst(heads(map), this.#rotaryWidth), angles);
-    const [keys, values] = withPast(this, turned(this.k_proj), heads(this.v_proj));
-    const seen = { causal: true, ...seenBy(mask), dropout: this.attn_dropout };
-    const mixed = attention(turned(this.q_proj), keys, values, seen); // [B, H, T, K]
-    return this.resid_dropout.forward(this.out_proj.forward(joinHeads(mixed))); // [B, T, D]
+    const heads = (map: nn.Linear) => nn.splitHeads(map.forward(x), this.headWidth); // [B, H, T, K]
+    const turned = (map: nn.Linear) => nn.rotate(evenFirst(heads(map), this.#rotaryWidth), angles);
+    const [keys, values] = nn.withPast(this, turned(this.k_proj), heads(this.v_proj));
+    const seen = { causal: true, ...nn.seenBy(mask), dropout: this.attn_dropout };
+    const mixed = nn.attention(turned(this.q_proj), keys, values, seen); // [B, H, T, K]
+    return this.resid_dropout.forward(this.out_proj.forward(nn.joinHeads(mixed))); // [B, T, D]
   }
 }
 
 /** The feed-forward half of a layer. */
-class GPTJMLP extends Module {
-  readonly fc_in: Linear;
-  readonly fc_out: Linear;
-  readonly dropout: Dropout;
+class GPTJMLP extends nn.Module {
+  readonly fc_in: nn.Linear;
+  readonly fc_out: nn.Linear;
+  readonly dropout: nn.Dropout;
 
   constructor(config: GPTJConfig) {
     super();
     const { n_embd: width, n_inner, activation_function: activation } = config;
     const inner = n_inner ?? 4 * width;
-    const options = { init: normal(0, config.initializer_range), biasInit: zeros };
-    this.fc_in = new Linear(width, inner, { ...options, activation });
-    this.fc_out = new Linear(inner, width, options);
-    this.dropout = new Dropout(config.resid_pdrop);
+    const options = { init: nn.normal(0, config.initializer_range), biasInit: nn.zeros };
+    this.fc_in = new nn.Linear(width, inner, { ...options, activation });
+    this.fc_out = new nn.Linear(inner, width, options);
+    this.dropout = new nn.Dropout(config.resid_pdrop);
   }
 
   override forward(x: Tensor): Tensor {
@@ -90,14 +72,14 @@ class GPTJMLP extends Module {
 }
 
 /** One layer: attention and feed-forward in parallel, after one norm. */
-class GPTJBlock extends Module {
-  readonly ln_1: LayerNorm;
+class GPTJBlock extends nn.Module {
+  readonly ln_1: nn.LayerNorm;
   readonly attn: GPTJAttention;
   readonly mlp: GPTJMLP;
 
   constructor(config: GPTJConfig) {
     super();
-    this.ln_1 = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.ln_1 = new nn.LayerNorm(config.n_embd, config.layer_norm_epsilon);
     this.attn = new GPTJAttention(config);
     this.mlp = new GPTJMLP(config);
   }
@@ -108,19 +90,19 @@ class GPTJBlock extends Module {
   }
 }
 
-class GPTJModel extends Module {
-  readonly wte: Embedding;
-  readonly drop: Dropout;
-  readonly h: ModuleList<GPTJBlock>;
-  readonly ln_f: LayerNorm;
+class GPTJModel extends nn.Module {
+  readonly wte: nn.Embedding;
+  readonly drop: nn.Dropout;
+  readonly h: nn.ModuleList<GPTJBlock>;
+  readonly ln_f: nn.LayerNorm;
   readonly #config: GPTJConfig;
 
   constructor(config: GPTJConfig) {
     super();
-    this.wte = new Embedding(config.vocab_size, config.n_embd, normal(0, config.initializer_range));
-    this.drop = new Dropout(config.embd_pdrop);
-    this.h = new ModuleList(Array.from({ length: config.n_layer }, () => new GPTJBlock(config)));
-    this.ln_f = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.wte = new nn.Embedding(config.vocab_size, config.n_embd, nn.normal(0, config.initializer_range));
+    this.drop = new nn.Dropout(config.embd_pdrop);
+    this.h = nn.ModuleList.of(config.n_layer, () => new GPTJBlock(config));
+    this.ln_f = new nn.LayerNorm(config.n_embd, config.layer_norm_epsilon);
     this.#config = config;
   }
 
@@ -129,7 +111,7 @@ class GPTJModel extends Module {
     const placed = placesIn("GPTJForCausalLM", inputIds, places);
     const { length } = placed;
     checkTokenIds("GPTJForCausalLM", inputIds, vocab_size, n_positions, length);
-    const angles = rotaryAngles(rotaryFrequencies(rotary_dim, THETA), length, numPast());
+    const angles = nn.rotaryAngles(nn.rotaryFrequencies(rotary_dim, THETA), length, nn.numPast());
     const context = rotaryContext(angles, placed);
     let x = this.drop.forward(this.wte.forward(inputIds)); // [B, T, D]
     for (const block of this.h) x = block.forward(x, context); // [B, T, D]
@@ -139,31 +121,21 @@ class GPTJModel extends Module {
 
 const gptJ: CausalFamily<GPTJConfig> = {
   prefix: "transformer",
+  configOf: gptJConfig,
+  build: (config) => new GPTJModel(config),
+  words: "wte",
+  headBias: true,
   maxPositions: ({ n_positions }) => n_positions,
   plan: gptJStackPlan,
-  naming: gptJNaming,
-  configJson: gptJConfigJson,
+  buffers: [/\.attn\.(bias|masked_bias|embed_positions)$/],
+  configJson: (config) => configJsonOf(config, "gptj", "GPTJForCausalLM"),
 };
 
 /**
  * GPT-J for causal language modelling.
  * @see Wang and Komatsuzaki 2021, "GPT-J-6B", https://github.com/kingoflolz/mesh-transformer-jax
  */
-export class GPTJForCausalLM extends CausalLanguageModel<GPTJConfig> {
-  readonly transformer: GPTJModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(gptJ, gptJConfig(fields));
-    this.transformer = new GPTJModel(this.config);
-    this.lm_head = this.headOver(this.transformer.wte, { bias: true });
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.transformer.forward(inputIds, places);
-  }
-}
+export class GPTJForCausalLM extends ofFamily(CausalLanguageModel<GPTJConfig>, gptJ) {}
 
 /**
  * Takes the first `width` features of each head and puts even ones before odd ones: pairs are then half of them apart, as `rotate`

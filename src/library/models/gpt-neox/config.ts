@@ -1,37 +1,28 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  flag,
-  positive,
-  probability,
-  readConfig,
-  size,
-  tokenId,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkHeads, configJsonOf, readConfig } from "../config-fields.ts";
 import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
+import type { ConfigField, NamedState } from "../weights.ts";
 
 /** Sizes: D hidden, H heads, K = D / H, I inner. Defaults are the 20B model's. */
 const neoxFields = {
-  vocab_size: size(50432),
-  hidden_size: size(6144),
-  num_hidden_layers: depth(44),
-  num_attention_heads: size(64),
-  intermediate_size: size(24576),
-  hidden_act: activation("gelu"),
-  max_position_embeddings: size(2048),
-  attention_dropout: probability(0),
-  hidden_dropout: probability(0),
-  initializer_range: positive(0.02),
-  layer_norm_eps: positive(1e-5),
+  vocab_size: field.size(50432),
+  hidden_size: field.size(6144),
+  num_hidden_layers: field.depth(44),
+  num_attention_heads: field.size(64),
+  intermediate_size: field.size(24576),
+  hidden_act: field.activation("gelu"),
+  max_position_embeddings: field.size(2048),
+  attention_dropout: field.probability(0),
+  hidden_dropout: field.probability(0),
+  initializer_range: field.positive(0.02),
+  layer_norm_eps: field.positive(1e-5),
   /** Whether both halves of a layer read the same stream and are added together; else one after the other. */
-  use_parallel_residual: flag(true),
+  use_parallel_residual: field.flag(true),
   /** Whether the projections of attention have biases. */
-  attention_bias: flag(true),
+  attention_bias: field.flag(true),
   /** Whether the output layer is the token embedding itself. */
-  tie_word_embeddings: flag(false),
-  pad_token_id: tokenId(null),
+  tie_word_embeddings: field.flag(false),
+  pad_token_id: field.tokenId(null),
 } as const;
 
 /** A GPT-NeoX, by the field names of Hugging Face's config.json. */
@@ -52,13 +43,7 @@ export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GP
     given,
   );
   const { hidden_size: width, num_attention_heads: heads, max_position_embeddings: maxPositions } = read;
-  checkField(
-    where,
-    "hidden_size",
-    width % heads === 0,
-    `a multiple of num_attention_heads = ${heads}`,
-    width,
-  );
+  checkHeads(where, read);
   const { rotary_pct: partial_rotary_factor, rotary_emb_base: rope_theta } = given;
   const told = { partial_rotary_factor, rope_theta, ...given };
   const rope_parameters = ropeOf(where, told, { maxPositions, headWidth: width / heads, partial: 0.25 });
@@ -68,4 +53,18 @@ export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GP
 /** Number of rotated features in a head. */
 export function rotaryWidth({ hidden_size, num_attention_heads, rope_parameters }: GPTNeoXConfig): number {
   return Math.floor((hidden_size / num_attention_heads) * (rope_parameters.partial_rotary_factor ?? 1));
+}
+
+/** The config.json for a file of the model, in the fields of transformers 4 and 5. */
+export function gptNeoXConfigJson(config: GPTNeoXConfig, suffix: string): NamedState["configJson"] {
+  const { rope_theta, partial_rotary_factor = 1, ...scaling } = config.rope_parameters;
+  const fields = {
+    ...config,
+    rope_parameters: { ...config.rope_parameters } as { readonly [name: string]: ConfigField },
+    rotary_pct: partial_rotary_factor,
+    rotary_emb_base: rope_theta,
+    rope_scaling:
+      scaling.rope_type === "default" ? null : ({ ...scaling } as { readonly [name: string]: ConfigField }),
+  };
+  return configJsonOf(fields, "gpt_neox", `GPTNeoX${suffix}`);
 }

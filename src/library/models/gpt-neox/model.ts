@@ -1,45 +1,23 @@
-import {
-  attention,
-  Dropout,
-  Embedding,
-  joinHeads,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  rotate,
-  seenBy,
-  sequence,
-  splitHeads,
-  type TensorPlan,
-  type TensorSplittable,
-  type VocabularyHead,
-  withPast,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
-import type { NamedState, StateNaming } from "../weights.ts";
-import { type GPTNeoXConfig, gptNeoXConfig, rotaryWidth } from "./config.ts";
-import { gptNeoXConfigJson, gptNeoXNaming } from "./state-dict-adapter.ts";
+import { type GPTNeoXConfig, gptNeoXConfig, gptNeoXConfigJson, rotaryWidth } from "./config.ts";
 import { gptNeoXStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, in a layer's halves, T come
 // from the tensors' shapes: tensor parallelism gives each rank some of the heads and inner features.
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Causal self-attention of one layer; the first features of each head are rotated by position. */
-class GPTNeoXAttention extends Module {
+class GPTNeoXAttention extends nn.Module {
   /** Each head's query, key and value, one after the other. */
-  readonly query_key_value: Linear;
-  readonly dense: Linear;
-  readonly attention_dropout: Dropout;
+  readonly query_key_value: nn.Linear;
+  readonly dense: nn.Linear;
+  readonly attention_dropout: nn.Dropout;
   readonly headWidth: number;
 
   constructor(config: GPTNeoXConfig) {
@@ -47,29 +25,33 @@ class GPTNeoXAttention extends Module {
     const { hidden_size: width, attention_bias: bias } = config;
     this.query_key_value = linear(config, width, 3 * width, bias);
     this.dense = linear(config, width, width, bias);
-    this.attention_dropout = new Dropout(config.attention_dropout);
+    this.attention_dropout = new nn.Dropout(config.attention_dropout);
     this.headWidth = width / config.num_attention_heads;
   }
 
   override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
-    const heads = splitHeads(this.query_key_value.forward(x), 3 * this.headWidth); // [B, H, T, 3·K]
+    const heads = nn.splitHeads(this.query_key_value.forward(x), 3 * this.headWidth); // [B, H, T, 3·K]
     const [q, k, v] = heads.chunk(3, 3) as [Tensor, Tensor, Tensor]; // [B, H, T, K] each
-    const [keys, values] = withPast(this, rotate(k, angles), v);
-    const seen = { causal: true, ...seenBy(mask), dropout: this.attention_dropout };
-    return this.dense.forward(joinHeads(attention(rotate(q, angles), keys, values, seen))); // [B, T, D]
+    const [keys, values] = nn.withPast(this, nn.rotate(k, angles), v);
+    const seen = { causal: true, ...nn.seenBy(mask), dropout: this.attention_dropout };
+    return this.dense.forward(nn.joinHeads(nn.attention(nn.rotate(q, angles), keys, values, seen))); // [B, T, D]
   }
 }
 
 /** The feed-forward half of a layer. */
-class GPTNeoXMLP extends Module {
-  readonly dense_h_to_4h: Linear;
-  readonly dense_4h_to_h: Linear;
+class GPTNeoXMLP extends nn.Module {
+  readonly dense_h_to_4h: nn.Linear;
+  readonly dense_4h_to_h: nn.Linear;
 
   constructor(config: GPTNeoXConfig) {
     super();
     const { hidden_size, intermediate_size, hidden_act: activation, initializer_range } = config;
-    const init = normal(0, initializer_range);
-    this.dense_h_to_4h = new Linear(hidden_size, intermediate_size, { init, biasInit: zeros, activation });
+    const init = nn.normal(0, initializer_range);
+    this.dense_h_to_4h = new nn.Linear(hidden_size, intermediate_size, {
+      init,
+      biasInit: nn.zeros,
+      activation,
+    });
     this.dense_4h_to_h = linear(config, intermediate_size, hidden_size, true);
   }
 
@@ -79,11 +61,11 @@ class GPTNeoXMLP extends Module {
 }
 
 /** One layer: attention and feed-forward, each after a norm, in parallel or one after the other. */
-class GPTNeoXLayer extends Module {
-  readonly input_layernorm: LayerNorm;
-  readonly post_attention_layernorm: LayerNorm;
-  readonly post_attention_dropout: Dropout;
-  readonly post_mlp_dropout: Dropout;
+class GPTNeoXLayer extends nn.Module {
+  readonly input_layernorm: nn.LayerNorm;
+  readonly post_attention_layernorm: nn.LayerNorm;
+  readonly post_attention_dropout: nn.Dropout;
+  readonly post_mlp_dropout: nn.Dropout;
   readonly attention: GPTNeoXAttention;
   readonly mlp: GPTNeoXMLP;
   readonly #isParallel: boolean;
@@ -91,10 +73,10 @@ class GPTNeoXLayer extends Module {
   constructor(config: GPTNeoXConfig) {
     super();
     const { hidden_size, layer_norm_eps, hidden_dropout } = config;
-    this.input_layernorm = new LayerNorm(hidden_size, layer_norm_eps);
-    this.post_attention_layernorm = new LayerNorm(hidden_size, layer_norm_eps);
-    this.post_attention_dropout = new Dropout(hidden_dropout);
-    this.post_mlp_dropout = new Dropout(hidden_dropout);
+    this.input_layernorm = new nn.LayerNorm(hidden_size, layer_norm_eps);
+    this.post_attention_layernorm = new nn.LayerNorm(hidden_size, layer_norm_eps);
+    this.post_attention_dropout = new nn.Dropout(hidden_dropout);
+    this.post_mlp_dropout = new nn.Dropout(hidden_dropout);
     this.attention = new GPTNeoXAttention(config);
     this.mlp = new GPTNeoXMLP(config);
     this.#isParallel = config.use_parallel_residual;
@@ -117,36 +99,21 @@ class GPTNeoXLayer extends Module {
  * GPT-NeoX's stack without an output layer.
  * @see Black et al. 2022, https://arxiv.org/abs/2204.06745; Biderman et al. 2023, "Pythia", https://arxiv.org/abs/2304.01373
  */
-class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
-  readonly config: GPTNeoXConfig;
-  readonly embed_in: Embedding;
-  readonly emb_dropout: Dropout;
-  readonly layers: ModuleList<GPTNeoXLayer>;
-  readonly final_layer_norm: LayerNorm;
+class GPTNeoXModel extends nn.Module {
+  readonly embed_in: nn.Embedding;
+  readonly emb_dropout: nn.Dropout;
+  readonly layers: nn.ModuleList<GPTNeoXLayer>;
+  readonly final_layer_norm: nn.LayerNorm;
+  readonly #config: GPTNeoXConfig;
 
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Fields = {}) {
+  constructor(config: GPTNeoXConfig) {
     super();
-    const config = gptNeoXConfig(fields);
     const { vocab_size, hidden_size, num_hidden_layers, hidden_dropout } = config;
-    this.config = config;
-    this.embed_in = new Embedding(vocab_size, hidden_size, normal(0, config.initializer_range));
-    this.emb_dropout = new Dropout(hidden_dropout);
-    this.layers = new ModuleList(Array.from({ length: num_hidden_layers }, () => new GPTNeoXLayer(config)));
-    this.final_layer_norm = new LayerNorm(hidden_size, config.layer_norm_eps);
-  }
-
-  /** Names of these parameters in Hugging Face's files. */
-  get stateNaming(): StateNaming {
-    return gptNeoXNaming(true);
-  }
-
-  get configJson(): NamedState["configJson"] {
-    return gptNeoXConfigJson(this.config, "Model");
-  }
-
-  get tensorPlan(): TensorPlan {
-    return { ...gptNeoXStackPlan(this.config), final_layer_norm: sequence({ output: "replicated" }) };
+    this.#config = config;
+    this.embed_in = new nn.Embedding(vocab_size, hidden_size, nn.normal(0, config.initializer_range));
+    this.emb_dropout = new nn.Dropout(hidden_dropout);
+    this.layers = nn.ModuleList.of(num_hidden_layers, () => new GPTNeoXLayer(config));
+    this.final_layer_norm = new nn.LayerNorm(hidden_size, config.layer_norm_eps);
   }
 
   /**
@@ -158,8 +125,8 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
   override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const placed = placesIn("GPTNeoXModel", inputIds, places);
     const { length } = placed;
-    checkTokenIds("GPTNeoXModel", inputIds, this.config.vocab_size, Number.POSITIVE_INFINITY, length); // angles are unlimited
-    const context = rotaryContext(ropeAngles(this.config, rotaryWidth(this.config), length), placed);
+    checkTokenIds("GPTNeoXModel", inputIds, this.#config.vocab_size, Number.POSITIVE_INFINITY, length); // angles are unlimited
+    const context = rotaryContext(ropeAngles(this.#config, rotaryWidth(this.#config), length), placed);
     let x = this.emb_dropout.forward(this.embed_in.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
     return this.final_layer_norm.forward(x); // [B, T, D]
@@ -168,34 +135,29 @@ class GPTNeoXModel extends Module implements NamedState, TensorSplittable {
 
 const gptNeoX: CausalFamily<GPTNeoXConfig> = {
   prefix: "gpt_neox",
+  configOf: gptNeoXConfig,
+  build: (config) => new GPTNeoXModel(config),
+  words: "embed_in",
   maxPositions: longestContext,
   plan: gptNeoXStackPlan,
-  naming: gptNeoXNaming,
-  configJson: (config) => gptNeoXConfigJson(config, "ForCausalLM"),
+  // Old files have masks and frequencies as buffers, and an output layer `embed_out`.
+  buffers: [/\.attention\.(bias|masked_bias)$/, /rotary_emb\.inv_freq$/],
+  renamed: [[/^embed_out\./, "lm_head."]],
+  configJson: gptNeoXConfigJson,
 };
 
 /** GPT-NeoX for causal language modelling. */
-export class GPTNeoXForCausalLM extends CausalLanguageModel<GPTNeoXConfig> {
-  readonly gpt_neox: GPTNeoXModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Fields = {}) {
-    super(gptNeoX, gptNeoXConfig(fields));
-    this.gpt_neox = new GPTNeoXModel(this.config);
-    this.lm_head = this.headOver(this.gpt_neox.embed_in);
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.gpt_neox.forward(inputIds, places);
-  }
-}
+export class GPTNeoXForCausalLM extends ofFamily(CausalLanguageModel<GPTNeoXConfig>, gptNeoX) {}
 
 function linear(
   { initializer_range }: GPTNeoXConfig,
   numInputs: number,
   numOutputs: number,
   bias: boolean,
-): Linear {
-  return new Linear(numInputs, numOutputs, { init: normal(0, initializer_range), bias, biasInit: zeros });
+): nn.Linear {
+  return new nn.Linear(numInputs, numOutputs, {
+    init: nn.normal(0, initializer_range),
+    bias,
+    biasInit: nn.zeros,
+  });
 }

@@ -1,20 +1,4 @@
-import {
-  Dropout,
-  Embedding,
-  ExpertMLP,
-  LayerNorm,
-  MixtureOfExperts,
-  Module,
-  ModuleList,
-  normal,
-  type PackedRow,
-  positionsHere,
-  replicated,
-  type TensorPlan,
-  type TensorSplittable,
-  VocabularyHead,
-  vocabulary,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { type Tensor, zeros } from "../../../compute/tensor/index.ts";
 import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
 import type { ExpertConfig } from "../family.ts";
@@ -39,30 +23,30 @@ export interface MixtureLoss extends Loss {
 }
 
 /** One layer: attention, and a mixture of experts instead of the feed-forward half. */
-class GPT2MoEBlock extends Module {
-  readonly ln_1: LayerNorm;
+class GPT2MoEBlock extends nn.Module {
+  readonly ln_1: nn.LayerNorm;
   readonly attn: GPT2Attention;
-  readonly ln_2: LayerNorm;
-  readonly moe: MixtureOfExperts;
-  readonly dropout: Dropout;
+  readonly ln_2: nn.LayerNorm;
+  readonly moe: nn.MixtureOfExperts;
+  readonly dropout: nn.Dropout;
 
   constructor(config: GPT2Config, experts: ExpertConfig, layerIndex: number) {
     super();
     const { n_embd, n_inner, layer_norm_epsilon, initializer_range, activation_function, n_layer } = config;
-    const init = normal(0, initializer_range);
-    this.ln_1 = new LayerNorm(n_embd, layer_norm_epsilon);
+    const init = nn.normal(0, initializer_range);
+    this.ln_1 = new nn.LayerNorm(n_embd, layer_norm_epsilon);
     this.attn = new GPT2Attention(config, layerIndex);
-    this.ln_2 = new LayerNorm(n_embd, layer_norm_epsilon);
-    this.moe = new MixtureOfExperts(
+    this.ln_2 = new nn.LayerNorm(n_embd, layer_norm_epsilon);
+    this.moe = new nn.MixtureOfExperts(
       n_embd,
-      new ExpertMLP(experts.numExperts, n_embd, n_inner ?? 4 * n_embd, {
+      new nn.ExpertMLP(experts.numExperts, n_embd, n_inner ?? 4 * n_embd, {
         activation: activation_function,
         init,
-        outInit: normal(0, initializer_range / Math.sqrt(2 * n_layer)),
+        outInit: nn.normal(0, initializer_range / Math.sqrt(2 * n_layer)),
       }),
       { ...experts.mixture, init, ...(experts.residual === true && { residual: new GPT2MLP(config) }) },
     );
-    this.dropout = new Dropout(config.resid_pdrop);
+    this.dropout = new nn.Dropout(config.resid_pdrop);
   }
 
   /**
@@ -70,7 +54,11 @@ class GPT2MoEBlock extends Module {
    * @param auxiliary - scalar: sum of earlier layers' auxiliary losses
    * @param mask - as in GPT-2's layer
    */
-  override forward(x: Tensor, auxiliary: Tensor, mask?: Tensor | PackedRow): [x: Tensor, auxiliary: Tensor] {
+  override forward(
+    x: Tensor,
+    auxiliary: Tensor,
+    mask?: Tensor | nn.PackedRow,
+  ): [x: Tensor, auxiliary: Tensor] {
     const attended = this.attn.forward(this.ln_1.forward(x), mask); // [B, T, D]
     const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
     const { output, auxiliaryLoss } = this.moe.forward(normed); // [B, T, D]
@@ -79,15 +67,15 @@ class GPT2MoEBlock extends Module {
 }
 
 /** GPT-2 with experts in every layer, for causal language modelling. */
-export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorSplittable {
+export class GPT2MoELMHeadModel extends nn.Module implements LanguageModel, nn.TensorSplittable {
   readonly config: GPT2Config;
   readonly auxiliaryWeight: number;
-  readonly wte: Embedding;
-  readonly wpe: Embedding;
-  readonly drop: Dropout;
-  readonly h: ModuleList<GPT2MoEBlock>;
-  readonly ln_f: LayerNorm;
-  readonly lm_head: VocabularyHead;
+  readonly wte: nn.Embedding;
+  readonly wpe: nn.Embedding;
+  readonly drop: nn.Dropout;
+  readonly h: nn.ModuleList<GPT2MoEBlock>;
+  readonly ln_f: nn.LayerNorm;
+  readonly lm_head: nn.VocabularyHead;
 
   /** @throws `MODEL_CONFIG` for fields out of range */
   constructor(fields: Partial<GPT2Config>, experts: ExpertConfig) {
@@ -103,28 +91,26 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
         got: `${auxiliaryWeight}`,
       });
     }
-    const init = normal(0, config.initializer_range);
+    const init = nn.normal(0, config.initializer_range);
     this.config = config;
     this.auxiliaryWeight = auxiliaryWeight;
-    this.wte = new Embedding(config.vocab_size, config.n_embd, init);
-    this.wpe = new Embedding(config.n_positions, config.n_embd, init);
-    this.drop = new Dropout(config.embd_pdrop);
-    this.h = new ModuleList(
-      Array.from({ length: config.n_layer }, (_, layer) => new GPT2MoEBlock(config, experts, layer)),
-    );
-    this.ln_f = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
-    this.lm_head = new VocabularyHead(config.n_embd, config.vocab_size, init);
+    this.wte = new nn.Embedding(config.vocab_size, config.n_embd, init);
+    this.wpe = new nn.Embedding(config.n_positions, config.n_embd, init);
+    this.drop = new nn.Dropout(config.embd_pdrop);
+    this.h = nn.ModuleList.of(config.n_layer, (layer) => new GPT2MoEBlock(config, experts, layer));
+    this.ln_f = new nn.LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.lm_head = new nn.VocabularyHead(config.n_embd, config.vocab_size, init);
     if (config.tie_word_embeddings) this.lm_head.weight = this.wte.weight;
   }
 
   /** Attention and vocabulary are split; every tensor-parallel rank has all experts, and all positions of their tokens. */
-  get tensorPlan(): TensorPlan {
+  get tensorPlan(): nn.TensorPlan {
     const stack = Object.entries(gpt2StackPlan(this.config)).filter(([name]) => !name.startsWith("h.*.mlp."));
     return {
       ...Object.fromEntries(stack),
-      "h.*.moe": replicated(),
+      "h.*.moe": nn.replicated(),
       "h.*.dropout": { kind: "sequence", input: "sequence", output: "sequence" },
-      lm_head: vocabulary(),
+      lm_head: nn.vocabulary(),
     };
   }
 
@@ -149,7 +135,7 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
     const { length, mask, positions } = placesIn("GPT2MoELMHeadModel", inputIds, request);
     checkTokenIds("GPT2MoELMHeadModel", inputIds, this.vocabSize, this.maxPositions, length);
     const targets = targetsOf("GPT2MoELMHeadModel", inputIds, request);
-    const placed = this.wpe.forward(positions ?? positionsHere(length)); // [T, D]
+    const placed = this.wpe.forward(positions ?? nn.positionsHere(length)); // [T, D]
     let x = this.drop.forward(this.wte.forward(inputIds).add(placed)); // [B, T, D]
     let auxiliaryLoss = zeros([]);
     for (const block of this.h) [x, auxiliaryLoss] = block.forward(x, auxiliaryLoss, mask);

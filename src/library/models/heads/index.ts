@@ -1,3 +1,3 @@
 export { FirstPositions, firstOf, type Reads, readOfEach } from "./first-positions.ts";
-export { type ProblemType, rowLoss, spanLoss } from "./losses.ts";
+export { rowLoss, spanLoss } from "./losses.ts";
 export { Pooler } from "./pooler.ts";

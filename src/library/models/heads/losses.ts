@@ -1,9 +1,7 @@
 import { crossEntropy } from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
-
-/** Kind of a classifier's labels, as `problem_type` in config.json; null: decided by the labels. */
-export type ProblemType = "regression" | "single_label_classification" | "multi_label_classification" | null;
+import type { ProblemType } from "../config-fields.ts";
 
 /**
  * The loss of one prediction per row: a class (cross entropy), several classes at once (binary cross entropies), or numbers (squared
@@ -25,15 +23,12 @@ export function rowLoss(logits: Tensor, labels: Tensor, problemType: ProblemType
         : "multi_label_classification");
   const perRow = problem === "single_label_classification" ? 1 : numClasses;
   if (labels.numel !== numRows * perRow) {
-    throw new TroupeError(
-      "MODEL_INPUT",
-      {
-        where: "classifier",
-        expected: `labels of [${perRow === 1 ? numRows : `${numRows}, ${perRow}`}] for a ${problem}`,
-        got: `[${labels.shape}]`,
-      },
-      { fields: { problem, shape: labels.shape } },
-    );
+    throw new TroupeError("MODEL_INPUT", {
+      where: "classifier",
+      expected: `labels of [${perRow === 1 ? numRows : `${numRows}, ${perRow}`}] for a ${problem}`,
+      got: `[${labels.shape}]`,
+      fields: { problem, shape: labels.shape },
+    });
   }
   if (problem === "single_label_classification") return crossEntropy(logits, labels.reshape([-1]));
   const numbers = labels.to("float32").reshape(logits.shape);

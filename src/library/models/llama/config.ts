@@ -1,42 +1,31 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  type Field,
-  flag,
-  positive,
-  probability,
-  readConfig,
-  size,
-  sizeOrNull,
-  tokenId,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, type Field, readConfig } from "../config-fields.ts";
 import { type RopeParameters, ropeNames, ropeOf } from "../rope-parameters.ts";
+import type { NamedState } from "../weights.ts";
 
 /** The families of this folder, by the `model_type` of their config.json. */
 export type LlamaType = "llama" | "mistral" | "qwen2";
 
 /** Common fields of the three families. Sizes: D hidden, H heads, G key/value heads, K head width, I inner. */
 const stack = {
-  vocab_size: size(32000),
-  hidden_size: size(4096),
-  intermediate_size: size(11008),
-  num_hidden_layers: depth(32),
-  num_attention_heads: size(32),
+  vocab_size: field.size(32000),
+  hidden_size: field.size(4096),
+  intermediate_size: field.size(11008),
+  num_hidden_layers: field.depth(32),
+  num_attention_heads: field.size(32),
   /** G; null for the number of heads. */
-  num_key_value_heads: sizeOrNull(),
+  num_key_value_heads: field.sizeOrNull(),
   /** K; null for hidden_size / num_attention_heads. */
-  head_dim: sizeOrNull(),
-  hidden_act: activation("silu"),
-  max_position_embeddings: size(2048),
-  initializer_range: positive(0.02),
-  rms_norm_eps: positive(1e-6),
-  attention_dropout: probability(0),
+  head_dim: field.sizeOrNull(),
+  hidden_act: field.activation("silu"),
+  max_position_embeddings: field.size(2048),
+  initializer_range: field.positive(0.02),
+  rms_norm_eps: field.positive(1e-6),
+  attention_dropout: field.probability(0),
   /** Whether the output layer is the token embedding. */
-  tie_word_embeddings: flag(false),
+  tie_word_embeddings: field.flag(false),
   /** The row of the embedding that is not trained. */
-  pad_token_id: tokenId(null),
+  pad_token_id: field.tokenId(null),
 };
 
 /** Kinds of all layers by name, or null if other fields decide. */
@@ -52,28 +41,32 @@ const layerTypes: Field<readonly string[] | null> = {
 const families = {
   llama: {
     where: "LlamaConfig",
-    fields: { ...stack, attention_bias: flag(false), mlp_bias: flag(false) },
+    fields: { ...stack, attention_bias: field.flag(false), mlp_bias: field.flag(false) },
   },
   mistral: {
     where: "MistralConfig",
     fields: {
       ...stack,
-      intermediate_size: size(14336),
-      num_key_value_heads: { ...sizeOrNull(), default: 8 },
-      max_position_embeddings: size(131072),
-      sliding_window: { ...sizeOrNull(), default: 4096 },
+      intermediate_size: field.size(14336),
+      num_key_value_heads: { ...field.sizeOrNull(), default: 8 },
+      max_position_embeddings: field.size(131072),
+      sliding_window: { ...field.sizeOrNull(), default: 4096 },
     },
   },
   qwen2: {
     where: "Qwen2Config",
     fields: {
       ...stack,
-      vocab_size: size(151936),
-      intermediate_size: size(22016),
-      max_position_embeddings: size(32768),
-      use_sliding_window: flag(false),
-      sliding_window: { ...sizeOrNull(), default: 4096 },
-      max_window_layers: { ...size(1), default: 28, holds: (given: unknown) => Number.isSafeInteger(given) },
+      vocab_size: field.size(151936),
+      intermediate_size: field.size(22016),
+      max_position_embeddings: field.size(32768),
+      use_sliding_window: field.flag(false),
+      sliding_window: { ...field.sizeOrNull(), default: 4096 },
+      max_window_layers: {
+        ...field.size(1),
+        default: 28,
+        holds: (given: unknown) => Number.isSafeInteger(given),
+      },
       layer_types: layerTypes,
     },
   },
@@ -165,4 +158,18 @@ export function windowOf(config: LlamaConfig, layer: number): number | undefined
       ? model_type !== "qwen2" || layer >= max_window_layers
       : layer_types[layer] === "sliding_attention";
   return slides ? sliding_window : undefined;
+}
+
+const prefixes: Readonly<Record<LlamaType, string>> = { llama: "Llama", mistral: "Mistral", qwen2: "Qwen2" };
+
+/** The config.json with which `transformers` reads a folder as this model, in the fields of its releases 4 and 5. */
+export function llamaConfigJson(config: LlamaConfig, suffix: string): NamedState["configJson"] {
+  const { rope_theta, ...scaling } = config.rope_parameters;
+  return {
+    architectures: [`${prefixes[config.model_type]}${suffix}`],
+    ...config,
+    rope_parameters: { ...config.rope_parameters },
+    rope_theta,
+    rope_scaling: scaling.rope_type === "default" ? null : { ...config.rope_parameters },
+  };
 }

@@ -1,4 +1,4 @@
-import { everywhere, ignoring, type ModelCenterForm } from "../formats/model-center.ts";
+import { attentionMaps, everywhere, ignoring, type ModelCenterForm } from "../formats/model-center.ts";
 import { below, eachLayer, modules, weights } from "../formats/weight-map.ts";
 import type { LlamaConfig } from "./config.ts";
 
@@ -53,16 +53,7 @@ const form: ModelCenterForm<LlamaConfig> = {
             "self_att.layernorm_before_attention": "input_layernorm",
             "ffn.layernorm_before_ffn": "post_attention_layernorm",
           }),
-          ...below(
-            "self_att.self_attention",
-            "self_attn",
-            ofAttention({
-              project_q: "q_proj",
-              project_k: "k_proj",
-              project_v: "v_proj",
-              attention_out: "o_proj",
-            }),
-          ),
+          ...attentionMaps("self_att", "self_attn", ["q_proj", "k_proj", "v_proj", "o_proj"], ofAttention),
           ...below(
             "ffn.ffn",
             "mlp",

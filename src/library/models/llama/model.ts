@@ -1,34 +1,13 @@
-import {
-  attention,
-  Dropout,
-  Embedding,
-  gated,
-  Identity,
-  joinHeads,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  RMSNorm,
-  rotate,
-  seenBy,
-  sequence,
-  splitHeads,
-  type TensorPlan,
-  type TensorSplittable,
-  type VocabularyHead,
-  withPast,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { type CausalFamily, CausalLanguageModel, causalNaming } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { longestContext, ropeAngles } from "../rope-parameters.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { biasesOf, type LlamaConfig, llamaConfig, windowOf } from "./config.ts";
-import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
+import { biasesOf, type LlamaConfig, llamaConfig, llamaConfigJson, windowOf } from "./config.ts";
 import { llamaStackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, G key/value heads, K head width, I inner width, V vocabulary. H, G, I and, in a layer's
@@ -37,12 +16,12 @@ import { llamaStackPlan } from "./tensor-plan.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Causal self-attention of one layer: grouped heads, rotary positions, and the family's window, if any. */
-export class LlamaAttention extends Module {
-  readonly q_proj: Linear;
-  readonly k_proj: Linear;
-  readonly v_proj: Linear;
-  readonly o_proj: Linear;
-  readonly dropout: Dropout;
+export class LlamaAttention extends nn.Module {
+  readonly q_proj: nn.Linear;
+  readonly k_proj: nn.Linear;
+  readonly v_proj: nn.Linear;
+  readonly o_proj: nn.Linear;
+  readonly dropout: nn.Dropout;
   readonly headWidth: number;
   readonly window: number | undefined;
 
@@ -54,27 +33,27 @@ export class LlamaAttention extends Module {
     this.k_proj = linear(config, hidden_size, num_key_value_heads * head_dim, qkv);
     this.v_proj = linear(config, hidden_size, num_key_value_heads * head_dim, qkv);
     this.o_proj = linear(config, num_attention_heads * head_dim, hidden_size, out);
-    this.dropout = new Dropout(config.attention_dropout);
+    this.dropout = new nn.Dropout(config.attention_dropout);
     this.headWidth = head_dim;
     this.window = windowOf(config, layerIndex);
   }
 
   override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
-    const q = rotate(splitHeads(this.q_proj.forward(x), this.headWidth), angles); // [B, H, T, K]
-    const k = rotate(splitHeads(this.k_proj.forward(x), this.headWidth), angles); // [B, G, T, K]
-    const v = splitHeads(this.v_proj.forward(x), this.headWidth); // [B, G, T, K]
+    const q = nn.rotate(nn.splitHeads(this.q_proj.forward(x), this.headWidth), angles); // [B, H, T, K]
+    const k = nn.rotate(nn.splitHeads(this.k_proj.forward(x), this.headWidth), angles); // [B, G, T, K]
+    const v = nn.splitHeads(this.v_proj.forward(x), this.headWidth); // [B, G, T, K]
     const { window, dropout } = this;
-    const seen = { causal: true, window, ...seenBy(mask), dropout };
-    const mixed = attention(q, ...withPast(this, k, v), seen); // [B, H, T, K]
-    return this.o_proj.forward(joinHeads(mixed)); // [B, T, D]
+    const seen = { causal: true, window, ...nn.seenBy(mask), dropout };
+    const mixed = nn.attention(q, ...nn.withPast(this, k, v), seen); // [B, H, T, K]
+    return this.o_proj.forward(nn.joinHeads(mixed)); // [B, T, D]
   }
 }
 
 /** The gated feed-forward half of a layer. */
-class LlamaMLP extends Module {
-  readonly gate_proj: Linear;
-  readonly up_proj: Linear;
-  readonly down_proj: Linear;
+class LlamaMLP extends nn.Module {
+  readonly gate_proj: nn.Linear;
+  readonly up_proj: nn.Linear;
+  readonly down_proj: nn.Linear;
   readonly activation: LlamaConfig["hidden_act"];
 
   constructor(config: LlamaConfig) {
@@ -88,24 +67,24 @@ class LlamaMLP extends Module {
   }
 
   override forward(x: Tensor): Tensor {
-    const inner = gated(this.activation, this.gate_proj.forward(x), this.up_proj.forward(x)); // [B, T, I]
+    const inner = nn.gated(this.activation, this.gate_proj.forward(x), this.up_proj.forward(x)); // [B, T, I]
     return this.down_proj.forward(inner); // [B, T, D]
   }
 }
 
 /** One layer: attention and feed-forward, each after a norm and added to the residual stream. */
-class LlamaDecoderLayer extends Module {
+class LlamaDecoderLayer extends nn.Module {
   readonly self_attn: LlamaAttention;
   readonly mlp: LlamaMLP;
-  readonly input_layernorm: RMSNorm;
-  readonly post_attention_layernorm: RMSNorm;
+  readonly input_layernorm: nn.RMSNorm;
+  readonly post_attention_layernorm: nn.RMSNorm;
 
   constructor(config: LlamaConfig, layerIndex: number) {
     super();
     this.self_attn = new LlamaAttention(config, layerIndex);
     this.mlp = new LlamaMLP(config);
-    this.input_layernorm = new RMSNorm(config.hidden_size, config.rms_norm_eps);
-    this.post_attention_layernorm = new RMSNorm(config.hidden_size, config.rms_norm_eps);
+    this.input_layernorm = new nn.RMSNorm(config.hidden_size, config.rms_norm_eps);
+    this.post_attention_layernorm = new nn.RMSNorm(config.hidden_size, config.rms_norm_eps);
   }
 
   override forward(x: Tensor, context: RotaryContext): Tensor {
@@ -120,40 +99,38 @@ class LlamaDecoderLayer extends Module {
  * @see Touvron et al. 2023, https://arxiv.org/abs/2302.13971; Jiang et al. 2023, https://arxiv.org/abs/2310.06825; Yang et
  *   al. 2024, https://arxiv.org/abs/2407.10671
  */
-export class LlamaModel extends Module implements NamedState, TensorSplittable {
+export class LlamaModel extends nn.Module implements NamedState, nn.TensorSplittable {
   readonly config: LlamaConfig;
-  readonly embed_tokens: Embedding;
+  readonly embed_tokens: nn.Embedding;
   /** Marks the start of the layers. */
-  readonly start: Identity;
-  readonly layers: ModuleList<LlamaDecoderLayer>;
-  readonly norm: RMSNorm;
+  readonly start: nn.Identity;
+  readonly layers: nn.ModuleList<LlamaDecoderLayer>;
+  readonly norm: nn.RMSNorm;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Fields = {}) {
     super();
     const config = llamaConfig(fields);
     const { vocab_size, hidden_size, num_hidden_layers, pad_token_id } = config;
-    const init = normal(0, config.initializer_range);
+    const init = nn.normal(0, config.initializer_range);
     this.config = config;
-    this.embed_tokens = new Embedding(vocab_size, hidden_size, init, pad_token_id ?? undefined);
-    this.start = new Identity();
-    this.layers = new ModuleList(
-      Array.from({ length: num_hidden_layers }, (_, layer) => new LlamaDecoderLayer(config, layer)),
-    );
-    this.norm = new RMSNorm(hidden_size, config.rms_norm_eps);
+    this.embed_tokens = new nn.Embedding(vocab_size, hidden_size, init, pad_token_id ?? undefined);
+    this.start = new nn.Identity();
+    this.layers = nn.ModuleList.of(num_hidden_layers, (layer) => new LlamaDecoderLayer(config, layer));
+    this.norm = new nn.RMSNorm(hidden_size, config.rms_norm_eps);
   }
 
   /** Names of these parameters in Hugging Face's files. */
   get stateNaming(): StateNaming {
-    return llamaNaming(true);
+    return causalNaming(llama, true);
   }
 
   get configJson(): NamedState["configJson"] {
     return llamaConfigJson(this.config, "Model");
   }
 
-  get tensorPlan(): TensorPlan {
-    return { ...llamaStackPlan(this.config), norm: sequence({ output: "replicated" }) };
+  get tensorPlan(): nn.TensorPlan {
+    return { ...llamaStackPlan(this.config), norm: nn.sequence({ output: "replicated" }) };
   }
 
   /**
@@ -176,27 +153,18 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
 
 const llama: CausalFamily<LlamaConfig> = {
   prefix: "model",
+  configOf: llamaConfig,
+  build: (config) => new LlamaModel(config),
+  words: "embed_tokens",
   maxPositions: longestContext,
   plan: llamaStackPlan,
-  naming: llamaNaming,
-  configJson: (config) => llamaConfigJson(config, "ForCausalLM"),
+  buffers: [/rotary_emb\.inv_freq$/], // of old files
+  configJson: llamaConfigJson,
 };
 
 /** LLaMA, Mistral or Qwen2 for causal language modelling. */
-export class LlamaForCausalLM extends CausalLanguageModel<LlamaConfig> {
-  readonly model: LlamaModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Fields = {}) {
-    super(llama, llamaConfig(fields));
-    this.model = new LlamaModel(this.config);
-    this.lm_head = this.headOver(this.model.embed_tokens);
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.model.forward(inputIds, places);
-  }
+export class LlamaForCausalLM extends ofFamily(CausalLanguageModel<LlamaConfig>, llama) {
+  declare readonly model: LlamaModel;
 }
 
 function linear(
@@ -204,6 +172,10 @@ function linear(
   numInputs: number,
   numOutputs: number,
   bias: boolean,
-): Linear {
-  return new Linear(numInputs, numOutputs, { init: normal(0, initializer_range), bias, biasInit: zeros });
+): nn.Linear {
+  return new nn.Linear(numInputs, numOutputs, {
+    init: nn.normal(0, initializer_range),
+    bias,
+    biasInit: nn.zeros,
+  });
 }

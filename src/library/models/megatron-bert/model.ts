@@ -1,6 +1,9 @@
-import { BertForMaskedLM, BertForPreTraining } from "../bert/model.ts";
+import { encoderNaming } from "../bert/config.ts";
+import { BertForPreTraining, bertWords } from "../bert/model.ts";
+import { configJsonOf } from "../config-fields.ts";
 import { ofFamily } from "../of-family.ts";
 import {
+  MaskedLanguageModel,
   QuestionAnswerer,
   SequenceClassifier,
   type TextEncoderFamily,
@@ -8,7 +11,6 @@ import {
 } from "../text-encoder/index.ts";
 import { type MegatronBertConfig, megatronBertConfig } from "./config.ts";
 import { megatronBertModel } from "./encoder.ts";
-import { megatronBertConfigJson, megatronBertNaming } from "./state-dict-adapter.ts";
 import { megatronBertPlan } from "./tensor-plan.ts";
 
 const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
@@ -16,14 +18,19 @@ const megatronBert: TextEncoderFamily<MegatronBertConfig> = {
   architecture: "MegatronBert",
   configOf: megatronBertConfig,
   build: megatronBertModel,
+  words: bertWords,
   dropoutOf: (config) => config.hidden_dropout_prob,
   plan: megatronBertPlan,
-  naming: megatronBertNaming,
-  configJson: megatronBertConfigJson,
+  naming: (tied) => encoderNaming("bert.", tied),
+  configJson: ({ classifier_dropout: _, ...config }, architecture) =>
+    configJsonOf(config, "megatron-bert", architecture),
 };
 
 /** Megatron's BERT for masked language modelling. */
-export class MegatronBertForMaskedLM extends ofFamily(BertForMaskedLM, megatronBert) {}
+export class MegatronBertForMaskedLM extends ofFamily(
+  MaskedLanguageModel<MegatronBertConfig>,
+  megatronBert,
+) {}
 
 /** Megatron's BERT for pre-training: masked words, and whether one text follows another. */
 export class MegatronBertForPreTraining extends ofFamily(BertForPreTraining, megatronBert) {}

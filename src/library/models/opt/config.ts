@@ -1,46 +1,35 @@
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  flag,
-  positive,
-  probability,
-  readConfig,
-  size,
-  sizeOrNull,
-  tokenId,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkHeads, readConfig } from "../config-fields.ts";
 
 /** Sizes: D hidden, H heads, I inner, E embedding. Defaults are those of the 125M model. */
 const optFields = {
-  vocab_size: size(50272),
-  hidden_size: size(768),
-  num_hidden_layers: depth(12),
-  num_attention_heads: size(12),
+  vocab_size: field.size(50272),
+  hidden_size: field.size(768),
+  num_hidden_layers: field.depth(12),
+  num_attention_heads: field.size(12),
   /** I. */
-  ffn_dim: size(3072),
-  max_position_embeddings: size(2048),
+  ffn_dim: field.size(3072),
+  max_position_embeddings: field.size(2048),
   /** E; null for D. */
-  word_embed_proj_dim: sizeOrNull(),
-  activation_function: activation("relu"),
-  dropout: probability(0.1),
-  attention_dropout: probability(0),
+  word_embed_proj_dim: field.sizeOrNull(),
+  activation_function: field.activation("relu"),
+  dropout: field.probability(0.1),
+  attention_dropout: field.probability(0),
   /** Probability that training skips a layer. */
-  layerdrop: probability(0),
-  init_std: positive(0.02),
+  layerdrop: field.probability(0),
+  init_std: field.positive(0.02),
   /** Whether norms come before the halves of a layer; else after their sums. */
-  do_layer_norm_before: flag(true),
+  do_layer_norm_before: field.flag(true),
   /** Whether the last norm is left out, as in files from before July 2022. */
-  _remove_final_layer_norm: flag(false),
+  _remove_final_layer_norm: field.flag(false),
   /** Whether the maps of a layer have biases. */
-  enable_bias: flag(true),
+  enable_bias: field.flag(true),
   /** Whether norms have weights and biases. */
-  layer_norm_elementwise_affine: flag(true),
+  layer_norm_elementwise_affine: field.flag(true),
   /** Whether the output layer is the token embedding. */
-  tie_word_embeddings: flag(true),
+  tie_word_embeddings: field.flag(true),
   /** The row of the embedding that lookups do not train. */
-  pad_token_id: tokenId(1),
+  pad_token_id: field.tokenId(1),
 } as const;
 
 /** An OPT, by the field names of Hugging Face's config.json. */
@@ -53,15 +42,8 @@ export type OPTConfig = ConfigOf<typeof optFields> & { readonly word_embed_proj_
 export function optConfig(given: Readonly<Record<string, unknown>> = {}): OPTConfig {
   const where = "OPTConfig";
   const read = readConfig({ where, modelType: "opt" }, optFields, given);
-  const { hidden_size: width, num_attention_heads: heads } = read;
-  checkField(
-    where,
-    "hidden_size",
-    width % heads === 0,
-    `a multiple of num_attention_heads = ${heads}`,
-    width,
-  );
-  return { ...read, word_embed_proj_dim: read.word_embed_proj_dim ?? width };
+  checkHeads(where, read);
+  return { ...read, word_embed_proj_dim: read.word_embed_proj_dim ?? read.hidden_size };
 }
 
 /** Whether there is a norm after all layers. */

@@ -1,5 +1,5 @@
-import { decoder, ignoring, type ModelCenterForm } from "../formats/model-center.ts";
-import { below, eachLayer, modules, weights } from "../formats/weight-map.ts";
+import { attentionMaps, decoder, ignoring, type ModelCenterForm } from "../formats/model-center.ts";
+import { eachLayer, modules, weights } from "../formats/weight-map.ts";
 import type { OPTConfig } from "./config.ts";
 
 /** ModelCenter's OPT, with norms before the halves of a layer. */
@@ -33,16 +33,7 @@ const form: ModelCenterForm<OPTConfig> = {
         position_embedding: "model.decoder.embed_positions",
       }),
       ...eachLayer(num_hidden_layers, "decoder.layers", "model.decoder.layers", [
-        ...below(
-          "self_att.self_attention",
-          "self_attn",
-          modules({
-            project_q: "q_proj",
-            project_k: "k_proj",
-            project_v: "v_proj",
-            attention_out: "out_proj",
-          }),
-        ),
+        ...attentionMaps("self_att", "self_attn", ["q_proj", "k_proj", "v_proj", "out_proj"]),
         ...modules({
           "self_att.layernorm_before_attention": "self_attn_layer_norm",
           "ffn.layernorm_before_ffn": "final_layer_norm",

@@ -1,27 +1,12 @@
-import {
-  BareLayerNorm,
-  Dropout,
-  Embedding,
-  Identity,
-  LayerDrop,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  numPast,
-  type PackedRow,
-  positionsHere,
-  type VocabularyHead,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { configJsonOf } from "../config-fields.ts";
 import type { TextPlaces } from "../language-model.ts";
+import { ofFamily } from "../of-family.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import { hasLastNorm, type OPTConfig, optConfig } from "./config.ts";
-import { optConfigJson, optNaming } from "./state-dict-adapter.ts";
 import { optStackPlan } from "./tensor-plan.ts";
 
 // B batch, T new positions, S positions so far, D width, E embedding width, I inner width, V vocabulary.
@@ -29,38 +14,41 @@ import { optStackPlan } from "./tensor-plan.ts";
 /** Rows of the table before the first position, for fairseq's special tokens; padding uses the second. */
 const FIRST_POSITION = 2;
 
-function normOf({ hidden_size: width, layer_norm_elementwise_affine }: OPTConfig): LayerNorm | BareLayerNorm {
-  return layer_norm_elementwise_affine ? new LayerNorm(width) : new BareLayerNorm();
+function normOf({
+  hidden_size: width,
+  layer_norm_elementwise_affine,
+}: OPTConfig): nn.LayerNorm | nn.BareLayerNorm {
+  return layer_norm_elementwise_affine ? new nn.LayerNorm(width) : new nn.BareLayerNorm();
 }
 
 /** One layer: attention and feed-forward, each after a norm, or with a norm after its sum. */
-class OPTDecoderLayer extends Module {
+class OPTDecoderLayer extends nn.Module {
   readonly self_attn: ProjectedAttention;
-  readonly self_attn_layer_norm: LayerNorm | BareLayerNorm;
-  readonly fc1: Linear;
-  readonly fc2: Linear;
-  readonly final_layer_norm: LayerNorm | BareLayerNorm;
-  readonly dropout: Dropout;
-  readonly layerdrop: LayerDrop;
+  readonly self_attn_layer_norm: nn.LayerNorm | nn.BareLayerNorm;
+  readonly fc1: nn.Linear;
+  readonly fc2: nn.Linear;
+  readonly final_layer_norm: nn.LayerNorm | nn.BareLayerNorm;
+  readonly dropout: nn.Dropout;
+  readonly layerdrop: nn.LayerDrop;
   readonly #normsFirst: boolean;
 
   constructor(config: OPTConfig) {
     super();
     const { hidden_size: width, ffn_dim: inner, enable_bias: bias, activation_function: activation } = config;
-    const init = normal(0, config.init_std);
+    const init = nn.normal(0, config.init_std);
     const { attention_dropout: dropout } = config;
     this.self_attn = new ProjectedAttention(width, config.num_attention_heads, { dropout, init, bias });
     this.self_attn_layer_norm = normOf(config);
-    this.fc1 = new Linear(width, inner, { init, bias, biasInit: zeros, activation });
-    this.fc2 = new Linear(inner, width, { init, bias, biasInit: zeros });
+    this.fc1 = new nn.Linear(width, inner, { init, bias, biasInit: nn.zeros, activation });
+    this.fc2 = new nn.Linear(inner, width, { init, bias, biasInit: nn.zeros });
     this.final_layer_norm = normOf(config);
-    this.dropout = new Dropout(config.dropout);
-    this.layerdrop = new LayerDrop(config.layerdrop);
+    this.dropout = new nn.Dropout(config.dropout);
+    this.layerdrop = new nn.LayerDrop(config.layerdrop);
     this.#normsFirst = config.do_layer_norm_before;
   }
 
   /** @param mask - bool [B, 1, 1, S], false at padding; or the packed texts */
-  override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
+  override forward(x: Tensor, mask: Tensor | nn.PackedRow | undefined): Tensor {
     const attend = (own: Tensor) => this.self_attn.forward(own, { causal: true, mask });
     if (!this.#normsFirst) {
       const [, attended] = this.self_attn_layer_norm.addThenNorm(this.dropout.forward(attend(x)), x);
@@ -78,32 +66,30 @@ class OPTDecoderLayer extends Module {
 }
 
 /** OPT's stack without an output layer. */
-class OPTDecoder extends Module {
-  readonly embed_tokens: Embedding;
-  readonly embed_positions: Embedding;
+class OPTDecoder extends nn.Module {
+  readonly embed_tokens: nn.Embedding;
+  readonly embed_positions: nn.Embedding;
   /** Maps embeddings to the stream's width, and back; null if the widths are equal. */
-  readonly project_in: Linear | null;
-  readonly project_out: Linear | null;
+  readonly project_in: nn.Linear | null;
+  readonly project_out: nn.Linear | null;
   /** Marks the start of the layers. */
-  readonly start: Identity;
-  readonly layers: ModuleList<OPTDecoderLayer>;
-  readonly final_layer_norm: LayerNorm | BareLayerNorm | null;
+  readonly start: nn.Identity;
+  readonly layers: nn.ModuleList<OPTDecoderLayer>;
+  readonly final_layer_norm: nn.LayerNorm | nn.BareLayerNorm | null;
   readonly #config: OPTConfig;
 
   constructor(config: OPTConfig) {
     super();
     const { vocab_size, hidden_size: width, word_embed_proj_dim: wordWidth } = config;
-    const init = normal(0, config.init_std);
+    const init = nn.normal(0, config.init_std);
     const map = (numInputs: number, numOutputs: number) =>
-      wordWidth === width ? null : new Linear(numInputs, numOutputs, { init, bias: false });
-    this.embed_tokens = new Embedding(vocab_size, wordWidth, init, config.pad_token_id ?? undefined);
-    this.embed_positions = new Embedding(config.max_position_embeddings + FIRST_POSITION, width, init);
+      wordWidth === width ? null : new nn.Linear(numInputs, numOutputs, { init, bias: false });
+    this.embed_tokens = new nn.Embedding(vocab_size, wordWidth, init, config.pad_token_id ?? undefined);
+    this.embed_positions = new nn.Embedding(config.max_position_embeddings + FIRST_POSITION, width, init);
     this.project_in = map(wordWidth, width);
     this.project_out = map(width, wordWidth);
-    this.start = new Identity();
-    this.layers = new ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new OPTDecoderLayer(config)),
-    );
+    this.start = new nn.Identity();
+    this.layers = nn.ModuleList.of(config.num_hidden_layers, () => new OPTDecoderLayer(config));
     this.final_layer_norm = hasLastNorm(config) ? normOf(config) : null;
     this.#config = config;
   }
@@ -114,7 +100,7 @@ class OPTDecoder extends Module {
     const { length, mask, positions } = placesIn("OPTForCausalLM", inputIds, places);
     checkTokenIds("OPTForCausalLM", inputIds, vocab_size, max_position_embeddings, length);
     const { attentionMask } = places;
-    const counted = attentionMask ? positionsAmong(attentionMask, length) : positionsHere(length);
+    const counted = attentionMask ? positionsAmong(attentionMask, length) : nn.positionsHere(length);
     const placed = this.embed_positions.forward((positions ?? counted).add(FIRST_POSITION)); // [T, D] or [B, T, D]
     const words = this.embed_tokens.forward(inputIds); // [B, T, E]
     let x = this.start.forward((this.project_in?.forward(words) ?? words).add(placed)); // [B, T, D]
@@ -124,7 +110,7 @@ class OPTDecoder extends Module {
   }
 }
 
-class OPTModel extends Module {
+class OPTModel extends nn.Module {
   readonly decoder: OPTDecoder;
 
   constructor(config: OPTConfig) {
@@ -139,35 +125,23 @@ class OPTModel extends Module {
 
 const opt: CausalFamily<OPTConfig> = {
   prefix: "model",
+  configOf: optConfig,
+  build: (config) => new OPTModel(config),
+  words: "decoder.embed_tokens",
   maxPositions: ({ max_position_embeddings }) => max_position_embeddings,
   plan: optStackPlan,
-  naming: optNaming,
-  configJson: optConfigJson,
+  configJson: (config) => configJsonOf(config, "opt", "OPTForCausalLM"),
 };
 
 /**
  * OPT for causal language modelling. Padding does not count in positions.
  * @see Zhang et al. 2022, https://arxiv.org/abs/2205.01068
  */
-export class OPTForCausalLM extends CausalLanguageModel<OPTConfig> {
-  readonly model: OPTModel;
-  override readonly lm_head: VocabularyHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
-  constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(opt, optConfig(fields));
-    this.model = new OPTModel(this.config);
-    this.lm_head = this.headOver(this.model.decoder.embed_tokens);
-  }
-
-  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
-    return this.model.forward(inputIds, places);
-  }
-}
+export class OPTForCausalLM extends ofFamily(CausalLanguageModel<OPTConfig>, opt) {}
 
 /** Positions without padding, from 0; −1 at padding: [B, S] → [B, T]. */
 function positionsAmong(attentionMask: Tensor, length: number): Tensor {
   const present = attentionMask.to("int64");
   const counted = present.cumsum(1).mul(present).sub(1);
-  return counted.narrow(1, numPast(), length);
+  return counted.narrow(1, nn.numPast(), length);
 }

@@ -1,8 +1,9 @@
 import { positionsIn } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
+import { encoderNaming } from "../bert/config.ts";
 import { BertModel } from "../bert/encoder.ts";
-import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
 import { encoderPlan } from "../bert/tensor-plan.ts";
+import { configJsonOf } from "../config-fields.ts";
 import { rowLoss } from "../heads/index.ts";
 import { ofFamily } from "../of-family.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
@@ -42,10 +43,15 @@ export function robertaFamily({
             ? positionsBehind(inputIds, config.pad_token_id)
             : positionsIn(segments).add(config.pad_token_id + 1),
       }),
+    words: {
+      name: "lm_head",
+      decoder: "lm_head.decoder",
+      build: (config, embedding) => new RobertaLMHead(config, embedding),
+    },
     dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
     plan: encoderPlan,
     naming: (tied) => encoderNaming(`${prefix}.`, tied),
-    configJson: (config, name) => encoderConfigJson(config, modelType, name),
+    configJson: (config, name) => configJsonOf(config, modelType, name),
   };
 }
 
@@ -64,23 +70,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const roberta = robertaFamily({ prefix: "roberta", architecture: "Roberta", modelType: "roberta" });
 
 /** RoBERTa for masked language modelling. */
-export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
-  readonly lm_head: RobertaLMHead;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
-    super(family, fields, "ForMaskedLM");
-    this.lm_head = new RobertaLMHead(this.config, this.wordEmbedding);
-  }
-
-  protected override get words(): RobertaLMHead {
-    return this.lm_head;
-  }
-
-  protected override get decoderName(): string {
-    return "lm_head.decoder";
-  }
-}
+export class RobertaForMaskedLM extends ofFamily(MaskedLanguageModel<RobertaConfig>, roberta) {}
 
 /** RoBERTa for sequence classification. */
 export class RobertaForSequenceClassification extends EncoderWithHead<RobertaConfig> {

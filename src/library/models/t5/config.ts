@@ -1,18 +1,7 @@
 import { type ActivationName, activations } from "../../../compute/nn/index.ts";
-import {
-  type ConfigOf,
-  checkField,
-  depth,
-  type Field,
-  flag,
-  oneOf,
-  positive,
-  probability,
-  readConfig,
-  size,
-  sizeOrNull,
-  tokenId,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, configJsonOf, type Field, readConfig } from "../config-fields.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
 
 /** An activation, optionally gated: multiplied by the features of another map. */
 type FeedForward = ActivationName | `gated-${ActivationName}`;
@@ -22,37 +11,37 @@ const feedForwards = (Object.keys(activations) as ActivationName[]).flatMap((nam
 ]);
 
 const fields = {
-  vocab_size: size(32128),
+  vocab_size: field.size(32128),
   /** Width D of the residual stream. */
-  d_model: size(512),
+  d_model: field.size(512),
   /** Width K of a head. */
-  d_kv: size(64),
+  d_kv: field.size(64),
   /** Width I of the feed-forward layer. */
-  d_ff: size(2048),
+  d_ff: field.size(2048),
   /** Layers of the encoder. */
-  num_layers: depth(6),
+  num_layers: field.depth(6),
   /** Layers of the decoder; null for those of the encoder. */
-  num_decoder_layers: sizeOrNull(),
-  num_heads: size(8),
-  relative_attention_num_buckets: size(32),
-  relative_attention_max_distance: size(128),
-  dropout_rate: probability(0.1),
-  layer_norm_epsilon: positive(1e-6),
+  num_decoder_layers: field.sizeOrNull(),
+  num_heads: field.size(8),
+  relative_attention_num_buckets: field.size(32),
+  relative_attention_max_distance: field.size(128),
+  dropout_rate: field.probability(0.1),
+  layer_norm_epsilon: field.positive(1e-6),
   /** Factor of the standard deviations of initial weights. */
-  initializer_factor: positive(1),
-  feed_forward_proj: oneOf<FeedForward>("relu", feedForwards),
+  initializer_factor: field.positive(1),
+  feed_forward_proj: field.oneOf<FeedForward>("relu", feedForwards),
   /** Whether the output layer is the token embedding. */
-  tie_word_embeddings: flag(true),
+  tie_word_embeddings: field.flag(true),
   /** Whether hidden states are divided by √D before the output layer; null: only if it is tied. */
   scale_decoder_outputs: {
     default: null,
     expected: "null, true or false",
     holds: (given) => given === null || typeof given === "boolean",
   } as Field<boolean | null>,
-  pad_token_id: tokenId(0),
-  eos_token_id: tokenId(1),
+  pad_token_id: field.tokenId(0),
+  eos_token_id: field.tokenId(1),
   /** First token of the decoder; null for the padding token. */
-  decoder_start_token_id: tokenId(null),
+  decoder_start_token_id: field.tokenId(null),
 };
 
 /** A T5, by the field names of Hugging Face's config.json. */
@@ -100,4 +89,18 @@ export function feedForwardOf({ feed_forward_proj: name }: T5Config): {
   if (name === "gated-gelu") return { activation: "gelu_new", isGated: true };
   const isGated = name.startsWith("gated-");
   return { activation: (isGated ? name.slice("gated-".length) : name) as ActivationName, isGated };
+}
+
+/** Names of the parameters in Hugging Face's files. Some have copies of the shared embedding, or a bias that no layer reads. */
+export function t5Naming(withoutHead: boolean): StateNaming {
+  const again = /^(encoder|decoder)\.embed_tokens\.weight$/;
+  const unread = /^decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight$/;
+  return { prefix: "", ignored: withoutHead ? [again, unread, /^lm_head\.weight$/] : [again, unread] };
+}
+
+/** The config.json with which `transformers` reads a folder as this model. */
+export function t5ConfigJson(config: T5Config, architecture: string): NamedState["configJson"] {
+  const { activation, isGated } = feedForwardOf(config);
+  const derived = { dense_act_fn: activation, is_gated_act: isGated, is_encoder_decoder: true };
+  return configJsonOf({ ...config, ...derived }, "t5", architecture);
 }

@@ -1,18 +1,4 @@
-import {
-  type ActivationName,
-  activations,
-  attention,
-  Dropout,
-  gated,
-  joinHeads,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  RelativePositionBias,
-  RMSNorm,
-  splitHeads,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { keysOf } from "../projected-attention.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
@@ -30,14 +16,14 @@ export interface T5Seen {
 }
 
 /** Self-attention or cross-attention of one layer. Scores are not divided by √K. */
-class T5Attention extends Module {
-  readonly q: Linear;
-  readonly k: Linear;
-  readonly v: Linear;
-  readonly o: Linear;
+class T5Attention extends nn.Module {
+  readonly q: nn.Linear;
+  readonly k: nn.Linear;
+  readonly v: nn.Linear;
+  readonly o: nn.Linear;
   /** Relative bias, in the first layer of a stack, for all layers. */
-  readonly relative_attention_bias: RelativePositionBias | null;
-  readonly dropout: Dropout;
+  readonly relative_attention_bias: nn.RelativePositionBias | null;
+  readonly dropout: nn.Dropout;
   readonly headWidth: number;
 
   /** @param options.bothWays - gives the layer a relative bias; whether keys after the query have their own buckets */
@@ -45,19 +31,19 @@ class T5Attention extends Module {
     super();
     const { d_model, d_kv, num_heads, initializer_factor: factor } = config;
     const inner = num_heads * d_kv;
-    const init = (numInputs: number) => normal(0, factor / Math.sqrt(numInputs));
-    this.q = new Linear(d_model, inner, { bias: false, init: init(d_model * d_kv) });
-    this.k = new Linear(d_model, inner, { bias: false, init: init(d_model) });
-    this.v = new Linear(d_model, inner, { bias: false, init: init(d_model) });
-    this.o = new Linear(inner, d_model, { bias: false, init: init(inner) });
+    const init = (numInputs: number) => nn.normal(0, factor / Math.sqrt(numInputs));
+    this.q = new nn.Linear(d_model, inner, { bias: false, init: init(d_model * d_kv) });
+    this.k = new nn.Linear(d_model, inner, { bias: false, init: init(d_model) });
+    this.v = new nn.Linear(d_model, inner, { bias: false, init: init(d_model) });
+    this.o = new nn.Linear(inner, d_model, { bias: false, init: init(inner) });
     const { relative_attention_num_buckets: numBuckets, relative_attention_max_distance: maxDistance } =
       config;
     const { bothWays } = options;
     this.relative_attention_bias =
       bothWays === undefined
         ? null
-        : new RelativePositionBias(num_heads, { numBuckets, maxDistance, bothWays }, init(d_model));
-    this.dropout = new Dropout(config.dropout_rate);
+        : new nn.RelativePositionBias(num_heads, { numBuckets, maxDistance, bothWays }, init(d_model));
+    this.dropout = new nn.Dropout(config.dropout_rate);
     this.headWidth = d_kv;
   }
 
@@ -66,26 +52,26 @@ class T5Attention extends Module {
    * @param read - [B, S, D], source of keys and values: x itself in self-attention
    */
   override forward(x: Tensor, read: Tensor, seen: T5Seen): Tensor {
-    const heads = (features: Tensor) => splitHeads(features, this.headWidth);
+    const heads = (features: Tensor) => nn.splitHeads(features, this.headWidth);
     const q = heads(this.q.forward(x));
     const keys = () => [heads(this.k.forward(read)), heads(this.v.forward(read))] as [Tensor, Tensor];
     const [k, v] = keysOf(this, keys, { causal: seen.causal === true, isOwn: read === x }); // [B, H, S, K]
-    const mixed = attention(q, k, v, { ...seen, scale: 1, dropout: this.dropout }); // [B, H, T, K]
-    return this.o.forward(joinHeads(mixed)); // [B, T, D]
+    const mixed = nn.attention(q, k, v, { ...seen, scale: 1, dropout: this.dropout }); // [B, H, T, K]
+    return this.o.forward(nn.joinHeads(mixed)); // [B, T, D]
   }
 }
 
 /** The first half of a layer: self-attention after a norm, added to the residual stream. */
-class T5LayerSelfAttention extends Module {
+class T5LayerSelfAttention extends nn.Module {
   readonly SelfAttention: T5Attention;
-  readonly layer_norm: RMSNorm;
-  readonly dropout: Dropout;
+  readonly layer_norm: nn.RMSNorm;
+  readonly dropout: nn.Dropout;
 
   constructor(config: T5Config, options: { readonly bothWays?: boolean }) {
     super();
     this.SelfAttention = new T5Attention(config, options);
-    this.layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
-    this.dropout = new Dropout(config.dropout_rate);
+    this.layer_norm = new nn.RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.dropout = new nn.Dropout(config.dropout_rate);
   }
 
   override forward(x: Tensor, seen: T5Seen): Tensor {
@@ -95,16 +81,16 @@ class T5LayerSelfAttention extends Module {
 }
 
 /** The middle of a decoder's layer: cross-attention to the encoder's states. */
-class T5LayerCrossAttention extends Module {
+class T5LayerCrossAttention extends nn.Module {
   readonly EncDecAttention: T5Attention;
-  readonly layer_norm: RMSNorm;
-  readonly dropout: Dropout;
+  readonly layer_norm: nn.RMSNorm;
+  readonly dropout: nn.Dropout;
 
   constructor(config: T5Config) {
     super();
     this.EncDecAttention = new T5Attention(config);
-    this.layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
-    this.dropout = new Dropout(config.dropout_rate);
+    this.layer_norm = new nn.RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.dropout = new nn.Dropout(config.dropout_rate);
   }
 
   /** @param states - [B, S, D], of the encoder @param mask - bool [B, 1, 1, S] */
@@ -115,61 +101,61 @@ class T5LayerCrossAttention extends Module {
 }
 
 /** The feed-forward layer: one map and an activation. */
-class T5DenseActDense extends Module {
-  readonly wi: Linear;
-  readonly wo: Linear;
-  readonly dropout: Dropout;
-  readonly activation: ActivationName;
+class T5DenseActDense extends nn.Module {
+  readonly wi: nn.Linear;
+  readonly wo: nn.Linear;
+  readonly dropout: nn.Dropout;
+  readonly activation: nn.ActivationName;
 
   constructor(config: T5Config) {
     super();
     this.wi = inward(config);
     this.wo = outward(config);
-    this.dropout = new Dropout(config.dropout_rate);
+    this.dropout = new nn.Dropout(config.dropout_rate);
     this.activation = feedForwardOf(config).activation;
   }
 
   override forward(x: Tensor): Tensor {
-    const inner = activations[this.activation](this.wi.forward(x)); // [B, T, I]
+    const inner = nn.activations[this.activation](this.wi.forward(x)); // [B, T, I]
     return this.wo.forward(this.dropout.forward(inner)); // [B, T, D]
   }
 }
 
 /** The gated feed-forward layer of T5 1.1. */
-class T5DenseGatedActDense extends Module {
-  readonly wi_0: Linear;
-  readonly wi_1: Linear;
-  readonly wo: Linear;
-  readonly dropout: Dropout;
-  readonly activation: ActivationName;
+class T5DenseGatedActDense extends nn.Module {
+  readonly wi_0: nn.Linear;
+  readonly wi_1: nn.Linear;
+  readonly wo: nn.Linear;
+  readonly dropout: nn.Dropout;
+  readonly activation: nn.ActivationName;
 
   constructor(config: T5Config) {
     super();
     this.wi_0 = inward(config);
     this.wi_1 = inward(config);
     this.wo = outward(config);
-    this.dropout = new Dropout(config.dropout_rate);
+    this.dropout = new nn.Dropout(config.dropout_rate);
     this.activation = feedForwardOf(config).activation;
   }
 
   override forward(x: Tensor): Tensor {
-    const inner = gated(this.activation, this.wi_0.forward(x), this.wi_1.forward(x)); // [B, T, I]
+    const inner = nn.gated(this.activation, this.wi_0.forward(x), this.wi_1.forward(x)); // [B, T, I]
     return this.wo.forward(this.dropout.forward(inner)); // [B, T, D]
   }
 }
 
 /** The last part of a layer: feed-forward after a norm, added to the residual stream. */
-class T5LayerFF extends Module {
+class T5LayerFF extends nn.Module {
   readonly DenseReluDense: T5DenseActDense | T5DenseGatedActDense;
-  readonly layer_norm: RMSNorm;
-  readonly dropout: Dropout;
+  readonly layer_norm: nn.RMSNorm;
+  readonly dropout: nn.Dropout;
 
   constructor(config: T5Config) {
     super();
     const { isGated } = feedForwardOf(config);
     this.DenseReluDense = isGated ? new T5DenseGatedActDense(config) : new T5DenseActDense(config);
-    this.layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
-    this.dropout = new Dropout(config.dropout_rate);
+    this.layer_norm = new nn.RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.dropout = new nn.Dropout(config.dropout_rate);
   }
 
   override forward(x: Tensor): Tensor {
@@ -186,8 +172,8 @@ export interface T5Stream {
 }
 
 /** A layer of the encoder. */
-export class T5EncoderBlock extends Module {
-  readonly layer: ModuleList<T5LayerSelfAttention | T5LayerFF>;
+export class T5EncoderBlock extends nn.Module {
+  readonly layer: nn.ModuleList<T5LayerSelfAttention | T5LayerFF>;
   readonly #attention: T5LayerSelfAttention;
   readonly #feedForward: T5LayerFF;
 
@@ -195,7 +181,7 @@ export class T5EncoderBlock extends Module {
     super();
     this.#attention = new T5LayerSelfAttention(config, layerIndex === 0 ? { bothWays: true } : {});
     this.#feedForward = new T5LayerFF(config);
-    this.layer = new ModuleList([this.#attention, this.#feedForward]);
+    this.layer = new nn.ModuleList([this.#attention, this.#feedForward]);
   }
 
   /**
@@ -209,8 +195,8 @@ export class T5EncoderBlock extends Module {
 }
 
 /** A layer of the decoder. */
-export class T5DecoderBlock extends Module {
-  readonly layer: ModuleList<T5LayerSelfAttention | T5LayerCrossAttention | T5LayerFF>;
+export class T5DecoderBlock extends nn.Module {
+  readonly layer: nn.ModuleList<T5LayerSelfAttention | T5LayerCrossAttention | T5LayerFF>;
   readonly #attention: T5LayerSelfAttention;
   readonly #crossAttention: T5LayerCrossAttention;
   readonly #feedForward: T5LayerFF;
@@ -220,7 +206,7 @@ export class T5DecoderBlock extends Module {
     this.#attention = new T5LayerSelfAttention(config, layerIndex === 0 ? { bothWays: false } : {});
     this.#crossAttention = new T5LayerCrossAttention(config);
     this.#feedForward = new T5LayerFF(config);
-    this.layer = new ModuleList([this.#attention, this.#crossAttention, this.#feedForward]);
+    this.layer = new nn.ModuleList([this.#attention, this.#crossAttention, this.#feedForward]);
   }
 
   /** The decoder's self-attention. */
@@ -257,10 +243,16 @@ function biasOf(
   return bias?.between(length, first + length, first);
 }
 
-function inward({ d_model, d_ff, initializer_factor }: T5Config): Linear {
-  return new Linear(d_model, d_ff, { bias: false, init: normal(0, initializer_factor / Math.sqrt(d_model)) });
+function inward({ d_model, d_ff, initializer_factor }: T5Config): nn.Linear {
+  return new nn.Linear(d_model, d_ff, {
+    bias: false,
+    init: nn.normal(0, initializer_factor / Math.sqrt(d_model)),
+  });
 }
 
-function outward({ d_model, d_ff, initializer_factor }: T5Config): Linear {
-  return new Linear(d_ff, d_model, { bias: false, init: normal(0, initializer_factor / Math.sqrt(d_ff)) });
+function outward({ d_model, d_ff, initializer_factor }: T5Config): nn.Linear {
+  return new nn.Linear(d_ff, d_model, {
+    bias: false,
+    init: nn.normal(0, initializer_factor / Math.sqrt(d_ff)),
+  });
 }

@@ -1,4 +1,9 @@
-import { everywhere, type ModelCenterForm, type ModelCenterTensor } from "../formats/model-center.ts";
+import {
+  attentionMaps,
+  everywhere,
+  type ModelCenterForm,
+  type ModelCenterTensor,
+} from "../formats/model-center.ts";
 import { below, eachLayer, tensors, weights } from "../formats/weight-map.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
@@ -85,10 +90,6 @@ function stack(name: "encoder" | "decoder", numLayers: number, isGated: boolean)
 function attention(there: string, here: string, kind: string): ModelCenterTensor[] {
   return [
     ...weights({ [`${there}.layernorm_before_attention`]: `${here}.layer_norm` }),
-    ...below(
-      `${there}.self_attention`,
-      `${here}.${kind}`,
-      weights({ project_q: "q", project_k: "k", project_v: "v", attention_out: "o" }),
-    ),
+    ...attentionMaps(there, `${here}.${kind}`, ["q", "k", "v", "o"], weights),
   ];
 }

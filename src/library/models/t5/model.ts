@@ -1,43 +1,29 @@
-import {
-  Dropout,
-  Embedding,
-  Module,
-  ModuleList,
-  madeOnce,
-  normal,
-  numPast,
-  paddingMask,
-  RMSNorm,
-  type TensorPlan,
-  VocabularyHead,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
-import { shiftRight } from "../shift-right.ts";
+import { decoderInput, type Seq2SeqBatch } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { type T5Config, t5Config } from "./config.ts";
+import { type T5Config, t5Config, t5ConfigJson, t5Naming } from "./config.ts";
 import { T5DecoderBlock, T5EncoderBlock, type T5Stream } from "./layers.ts";
-import { t5ConfigJson, t5Naming } from "./state-dict-adapter.ts";
 import { t5Plan } from "./tensor-plan.ts";
 
 // B batch, S positions of the encoder, T of the decoder, D width, V vocabulary.
 
 /** Common base of both stacks. */
-abstract class T5Stack<Block extends Module> extends Module {
-  readonly dropout: Dropout;
-  readonly block: ModuleList<Block>;
-  readonly final_layer_norm: RMSNorm;
+abstract class T5Stack<Block extends nn.Module> extends nn.Module {
+  readonly dropout: nn.Dropout;
+  readonly block: nn.ModuleList<Block>;
+  readonly final_layer_norm: nn.RMSNorm;
   /** After the norm; Hugging Face uses one dropout at both ends. */
-  readonly final_dropout: Dropout;
+  readonly final_dropout: nn.Dropout;
 
   constructor(config: T5Config, blocks: readonly Block[]) {
     super();
-    this.dropout = new Dropout(config.dropout_rate);
-    this.block = new ModuleList(blocks);
-    this.final_layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
-    this.final_dropout = new Dropout(config.dropout_rate);
+    this.dropout = new nn.Dropout(config.dropout_rate);
+    this.block = new nn.ModuleList(blocks);
+    this.final_layer_norm = new nn.RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.final_dropout = new nn.Dropout(config.dropout_rate);
   }
 
   protected begin(embedded: Tensor): T5Stream {
@@ -87,36 +73,22 @@ class T5Decoder extends T5Stack<T5DecoderBlock> {
     masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
   ): Tensor {
     let stream = this.begin(embedded);
-    const places = { length: embedded.shape[1] ?? 0, first: numPast() };
+    const places = { length: embedded.shape[1] ?? 0, first: nn.numPast() };
     for (const block of this.block) stream = block.forward(stream, places, states, masks);
     return this.end(stream);
   }
 }
 
-/** Input of T5: labels, decoder inputs, or both. */
-export type T5Batch = {
-  /** [B, S], int64. */
-  readonly inputIds: Tensor;
-  /** [B, S], int64 or bool: 0 at padding. Default: no padding. */
-  readonly attentionMask?: Tensor | undefined;
-  /** [B, T], int64. Default: the labels, shifted by one, after the start token. */
-  readonly decoderInputIds?: Tensor | undefined;
-  /** [B, T], int64 or bool: 0 at the decoder's padding. */
-  readonly decoderAttentionMask?: Tensor | undefined;
-  /** [B, T], int64: targets of the decoder's positions; −100 is left out of the loss. */
-  readonly labels?: Tensor | undefined;
-};
-
 /**
  * T5 for text generation from a text. Parameters have Hugging Face's names.
  * @see Raffel et al. 2020, https://arxiv.org/abs/1910.10683
  */
-export class T5ForConditionalGeneration extends Module implements TaskModel {
+export class T5ForConditionalGeneration extends nn.Module implements TaskModel {
   readonly config: T5Config;
-  readonly shared: Embedding;
+  readonly shared: nn.Embedding;
   readonly encoder: T5Encoder;
   readonly decoder: T5Decoder;
-  readonly lm_head: VocabularyHead;
+  readonly lm_head: nn.VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
@@ -124,10 +96,10 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     const config = t5Config(fields);
     const { vocab_size, d_model, initializer_factor, tie_word_embeddings } = config;
     this.config = config;
-    this.shared = new Embedding(vocab_size, d_model, normal(0, initializer_factor));
+    this.shared = new nn.Embedding(vocab_size, d_model, nn.normal(0, initializer_factor));
     this.encoder = new T5Encoder(config);
     this.decoder = new T5Decoder(config);
-    this.lm_head = new VocabularyHead(d_model, vocab_size, normal(0, initializer_factor));
+    this.lm_head = new nn.VocabularyHead(d_model, vocab_size, nn.normal(0, initializer_factor));
     if (tie_word_embeddings) this.lm_head.weight = this.shared.weight;
   }
 
@@ -140,7 +112,7 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     return t5ConfigJson(this.config, "T5ForConditionalGeneration");
   }
 
-  get tensorPlan(): TensorPlan {
+  get tensorPlan(): nn.TensorPlan {
     return t5Plan(this.config);
   }
 
@@ -148,15 +120,17 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
    * @returns `loss` (float32 scalar, mean nats per token) if the batch has labels, else `logits` [B, T, V]
    * @throws {TroupeError} `MODEL_INPUT`
    */
-  override forward(batch: T5Batch): ModelOutputs {
+  override forward(batch: Seq2SeqBatch): ModelOutputs {
     const { inputIds, attentionMask, decoderAttentionMask, labels } = batch;
-    const decoderIds = this.#decoderIds(batch);
+    const { pad_token_id: padding, decoder_start_token_id: start } = this.config;
+    const hint = "pass the decoder's first tokens";
+    const decoderIds = decoderInput("T5", batch, { start, padding: padding ?? 0, hint });
     for (const ids of [inputIds, decoderIds])
       checkTokenIds("T5", ids, this.config.vocab_size, Number.POSITIVE_INFINITY);
     const targets = labels && targetsOf("T5", decoderIds, { targets: labels });
-    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
-    const own = decoderAttentionMask && paddingMask(decoderAttentionMask); // [B, 1, 1, T]
-    const [states] = madeOnce(this, () => [this.encoder.forward(this.shared.forward(inputIds), mask)]); // [B, S, D]
+    const mask = attentionMask && nn.paddingMask(attentionMask); // [B, 1, 1, S]
+    const own = decoderAttentionMask && nn.paddingMask(decoderAttentionMask); // [B, 1, 1, T]
+    const [states] = nn.madeOnce(this, () => [this.encoder.forward(this.shared.forward(inputIds), mask)]); // [B, S, D]
     const hidden = this.decoder.forward(this.shared.forward(decoderIds), states as Tensor, {
       own,
       states: mask,
@@ -165,17 +139,5 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     const scaled = scale_decoder_outputs ? hidden.mul(1 / Math.sqrt(d_model)) : hidden;
     if (targets) return { loss: this.lm_head.forward(scaled, { targets }) };
     return { logits: this.lm_head.forward(scaled) };
-  }
-
-  #decoderIds({ decoderInputIds, labels }: T5Batch): Tensor {
-    if (decoderInputIds !== undefined) return decoderInputIds;
-    const { pad_token_id, decoder_start_token_id } = this.config;
-    if (labels !== undefined) return shiftRight(labels, decoder_start_token_id, pad_token_id ?? 0);
-    throw new TroupeError("MODEL_INPUT", {
-      where: "T5",
-      expected: "labels or decoderInputIds",
-      got: "neither",
-      hint: "pass the decoder's first tokens",
-    });
   }
 }

@@ -1,13 +1,4 @@
-import {
-  crossEntropy,
-  Dropout,
-  Linear,
-  lengthsOf,
-  normal,
-  packedRow,
-  rowsOfTheirOwn,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { ops, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { rowLoss, spanLoss } from "../heads/index.ts";
@@ -19,13 +10,13 @@ import type { HeadConfig, TextEncoderFamily } from "./text-encoder.ts";
 
 /** Classifies rows by their pooled vectors: one label, several at once, or a number. */
 export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHead<Config> {
-  readonly dropout: Dropout;
-  readonly classifier: Linear;
+  readonly dropout: nn.Dropout;
+  readonly classifier: nn.Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForSequenceClassification", { reads: "first", pooled: true });
-    this.dropout = new Dropout(this.dropoutProbability);
+    this.dropout = new nn.Dropout(this.dropoutProbability);
     this.classifier = outputs(this.config, numLabels(this.config));
   }
 
@@ -42,13 +33,13 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
 
 /** Classifies positions: names, parts of speech. */
 export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<Config> {
-  readonly dropout: Dropout;
-  readonly classifier: Linear;
+  readonly dropout: nn.Dropout;
+  readonly classifier: nn.Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForTokenClassification");
-    this.dropout = new Dropout(this.dropoutProbability);
+    this.dropout = new nn.Dropout(this.dropoutProbability);
     this.classifier = outputs(this.config, numLabels(this.config));
   }
 
@@ -58,7 +49,7 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
     const logits = this.classifier.forward(this.dropout.forward(this.encode(batch)));
-    return labels === undefined ? { logits } : { loss: crossEntropy(logits, labels) };
+    return labels === undefined ? { logits } : { loss: nn.crossEntropy(logits, labels) };
   }
 }
 
@@ -71,7 +62,7 @@ export type SpanBatch = EncoderBatch & {
 
 /** Finds the start and end of a question's answer. */
 export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead<Config> {
-  readonly qa_outputs: Linear;
+  readonly qa_outputs: nn.Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
@@ -85,12 +76,12 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
    */
   override forward({ startPositions, endPositions, ...batch }: SpanBatch): ModelOutputs {
     const logits = this.qa_outputs.forward(this.encode(batch)); // [B, T, 2]
-    const row = batch.segments && packedRow(batch.segments, batch.inputIds);
-    const own = row === undefined ? logits : rowsOfTheirOwn(logits, row, NEVER);
+    const row = batch.segments && nn.packedRow(batch.segments, batch.inputIds);
+    const own = row === undefined ? logits : nn.rowsOfTheirOwn(logits, row, NEVER);
     const [startLogits, endLogits] = own.unbind(2) as [Tensor, Tensor];
     if (startPositions === undefined || endPositions === undefined) return { startLogits, endLogits };
     if (row === undefined) return { loss: spanLoss(startLogits, endLogits, startPositions, endPositions) };
-    const ends = tensor(lengthsOf(row).slice(0, own.shape[0]), { dtype: "int64" }); // [n]
+    const ends = tensor(nn.lengthsOf(row).slice(0, own.shape[0]), { dtype: "int64" }); // [n]
     const beyond = (positions: Tensor) =>
       ops.where(positions.lt(ends), positions, ops.fullLike(positions, own.shape[1] ?? 0));
     return { loss: spanLoss(startLogits, endLogits, beyond(startPositions), beyond(endPositions)) };
@@ -100,6 +91,6 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
 /** Logit of positions that a shorter sample lacks: probability 0, but finite, so that products are not NaN. */
 const NEVER = -30000;
 
-function outputs({ hidden_size, initializer_range }: HeadConfig, count: number): Linear {
-  return new Linear(hidden_size, count, { init: normal(0, initializer_range), biasInit: zeros });
+function outputs({ hidden_size, initializer_range }: HeadConfig, count: number): nn.Linear {
+  return new nn.Linear(hidden_size, count, { init: nn.normal(0, initializer_range), biasInit: nn.zeros });
 }

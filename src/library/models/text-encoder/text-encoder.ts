@@ -1,7 +1,7 @@
-import type { Embedding, Module, TensorPlan } from "../../../compute/nn/index.ts";
+import type { Embedding, Module, Parameter, TensorPlan } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import type { LabelNames } from "../config-fields.ts";
-import type { ProblemType, Reads } from "../heads/index.ts";
+import type { LabelNames, ProblemType } from "../config-fields.ts";
+import type { Reads } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 
@@ -15,6 +15,9 @@ export interface TextEncoder extends Module {
   /** The first position of forward's output, [B, D]; for packed samples one row each. */
   first(hidden: Tensor, batch: EncoderBatch): Tensor;
 }
+
+/** A head for words: the loss if there are labels [B, T], else logits [B, T, V]. */
+export type WordPredictor = Module & { forward(hidden: Tensor, labels: Tensor | undefined): Tensor };
 
 /** An encoder's options for its head. */
 export interface HeadNeeds {
@@ -44,6 +47,15 @@ export interface TextEncoderFamily<Config extends HeadConfig = HeadConfig> {
   /** @throws {TroupeError} `MODEL_CONFIG` */
   configOf(fields: Readonly<Record<string, unknown>>): Config;
   build(config: Config, needs: HeadNeeds): TextEncoder;
+  /** The head for masked words. */
+  readonly words: {
+    /** Its name in a model: `cls`. */
+    readonly name: string;
+    /** Name of its output layer. */
+    readonly decoder: string;
+    /** @param embedding - of words; the output layer may be tied to it */
+    build(config: Config, embedding: Parameter): WordPredictor;
+  };
   /** Dropout of classification heads. */
   dropoutOf(config: Config): number;
   plan(config: Config, reads: Reads): TensorPlan;

@@ -3,7 +3,7 @@ import type { Tensor } from "../../../compute/tensor/index.ts";
 import { initOf } from "../encoder-parts.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import { EncoderWithHead } from "./encoder-with-head.ts";
-import type { HeadConfig } from "./text-encoder.ts";
+import type { HeadConfig, TextEncoderFamily, WordPredictor } from "./text-encoder.ts";
 
 /** Predicts the word at each position: features of the hidden states, and an output layer, which may be tied to the embedding. */
 export abstract class WordHead extends Module {
@@ -36,18 +36,29 @@ export abstract class WordHead extends Module {
 }
 
 /** An encoder for masked language modelling. */
-export abstract class MaskedLanguageModel<Config extends HeadConfig> extends EncoderWithHead<Config> {
-  /** The head for words. */
-  protected abstract get words(): Module & {
-    forward(hidden: Tensor, labels: Tensor | undefined): Tensor;
-  };
+export class MaskedLanguageModel<Config extends HeadConfig> extends EncoderWithHead<Config> {
+  readonly #words: WordPredictor;
+  readonly #decoder: string;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
+    super(family, fields, "ForMaskedLM");
+    const { name, decoder, build } = family.words;
+    this.#decoder = decoder;
+    this.#words = build(this.config, this.wordEmbedding);
+    Object.assign(this, { [name]: this.#words }); // modules are named by their property
+  }
+
+  protected override get decoderName(): string {
+    return this.#decoder;
+  }
 
   /**
    * @param batch - a text per row, and `labels`, int64 [B, T]: the original tokens; −100 is left out of the loss
    * @returns `loss`, mean nats per masked token, or `logits` [B, T, V]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
-    const answer = this.words.forward(this.encode(batch), labels);
+    const answer = this.#words.forward(this.encode(batch), labels);
     return labels === undefined ? { logits: answer } : { loss: answer };
   }
 }

@@ -1,34 +1,23 @@
-import {
-  below,
-  Conv2d,
-  Dropout,
-  LayerNorm,
-  type Linear,
-  Module,
-  ModuleList,
-  Parameter,
-  type TensorPlan,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
-import { numLabels } from "../config-fields.ts";
+import { configJsonOf, numLabels } from "../config-fields.ts";
 import { EncoderIntermediate, EncoderSelfAttention, initOf, linear, PlainOutput } from "../encoder-parts.ts";
 import { type Reads, readOfEach, rowLoss } from "../heads/index.ts";
 import { checkPixels } from "../pixels.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { both, type ViTConfig, vitConfig } from "./config.ts";
-import { vitConfigJson, vitNaming } from "./state-dict-adapter.ts";
+import { both, type ViTConfig, vitConfig, vitNaming } from "./config.ts";
 import { vitPlan } from "./tensor-plan.ts";
 
 // B pictures, C channels, P patches, D width, I inner width.
 
-class ViTPatchEmbeddings extends Module {
-  readonly projection: Conv2d;
+class ViTPatchEmbeddings extends nn.Module {
+  readonly projection: nn.Conv2d;
 
   constructor(config: ViTConfig) {
     super();
     const patch = both(config.patch_size);
-    this.projection = new Conv2d(config.num_channels, config.hidden_size, patch, {
+    this.projection = new nn.Conv2d(config.num_channels, config.hidden_size, patch, {
       stride: patch,
       init: initOf(config),
     });
@@ -39,21 +28,21 @@ class ViTPatchEmbeddings extends Module {
   }
 }
 
-class ViTEmbeddings extends Module {
-  readonly cls_token: Parameter;
-  readonly position_embeddings: Parameter;
+class ViTEmbeddings extends nn.Module {
+  readonly cls_token: nn.Parameter;
+  readonly position_embeddings: nn.Parameter;
   readonly patch_embeddings: ViTPatchEmbeddings;
-  readonly dropout: Dropout;
+  readonly dropout: nn.Dropout;
 
   constructor(config: ViTConfig) {
     super();
     const [image, patch] = [both(config.image_size), both(config.patch_size)];
     const numPatches = Math.floor(image[0] / patch[0]) * Math.floor(image[1] / patch[1]);
     const { hidden_size: width } = config;
-    this.cls_token = new Parameter([1, 1, width], initOf(config));
-    this.position_embeddings = new Parameter([1, numPatches + 1, width], initOf(config));
+    this.cls_token = new nn.Parameter([1, 1, width], initOf(config));
+    this.position_embeddings = new nn.Parameter([1, numPatches + 1, width], initOf(config));
     this.patch_embeddings = new ViTPatchEmbeddings(config);
-    this.dropout = new Dropout(config.hidden_dropout_prob);
+    this.dropout = new nn.Dropout(config.hidden_dropout_prob);
   }
 
   override forward(pixels: Tensor): Tensor {
@@ -65,7 +54,7 @@ class ViTEmbeddings extends Module {
   }
 }
 
-class ViTAttention extends Module {
+class ViTAttention extends nn.Module {
   readonly attention: EncoderSelfAttention;
   readonly output: PlainOutput;
 
@@ -81,12 +70,12 @@ class ViTAttention extends Module {
 }
 
 /** One layer: attention and feed-forward, each after a norm and added to the residual stream. */
-class ViTLayer extends Module {
+class ViTLayer extends nn.Module {
   readonly attention: ViTAttention;
   readonly intermediate: EncoderIntermediate;
   readonly output: PlainOutput;
-  readonly layernorm_before: LayerNorm;
-  readonly layernorm_after: LayerNorm;
+  readonly layernorm_before: nn.LayerNorm;
+  readonly layernorm_after: nn.LayerNorm;
 
   constructor(config: ViTConfig, reads: Reads) {
     super();
@@ -94,8 +83,8 @@ class ViTLayer extends Module {
     this.attention = new ViTAttention(config, reads);
     this.intermediate = new EncoderIntermediate(config);
     this.output = new PlainOutput(intermediate_size, config);
-    this.layernorm_before = new LayerNorm(hidden_size, layer_norm_eps);
-    this.layernorm_after = new LayerNorm(hidden_size, layer_norm_eps);
+    this.layernorm_before = new nn.LayerNorm(hidden_size, layer_norm_eps);
+    this.layernorm_after = new nn.LayerNorm(hidden_size, layer_norm_eps);
   }
 
   override forward(x: Tensor): Tensor {
@@ -105,12 +94,12 @@ class ViTLayer extends Module {
   }
 }
 
-class ViTEncoder extends Module {
-  readonly layer: ModuleList<ViTLayer>;
+class ViTEncoder extends nn.Module {
+  readonly layer: nn.ModuleList<ViTLayer>;
 
   constructor(config: ViTConfig) {
     super();
-    this.layer = new ModuleList(
+    this.layer = new nn.ModuleList(
       readOfEach(config.num_hidden_layers, "first").map((reads) => new ViTLayer(config, reads)),
     );
   }
@@ -126,17 +115,17 @@ class ViTEncoder extends Module {
  * The stack without a head.
  * @see Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929
  */
-class ViTModel extends Module {
+class ViTModel extends nn.Module {
   readonly embeddings: ViTEmbeddings;
   readonly encoder: ViTEncoder;
-  readonly layernorm: LayerNorm;
+  readonly layernorm: nn.LayerNorm;
   readonly #pictures: readonly [number, number, number];
 
   constructor(config: ViTConfig) {
     super();
     this.embeddings = new ViTEmbeddings(config);
     this.encoder = new ViTEncoder(config);
-    this.layernorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.layernorm = new nn.LayerNorm(config.hidden_size, config.layer_norm_eps);
     this.#pictures = [config.num_channels, ...both(config.image_size)];
   }
 
@@ -152,10 +141,10 @@ class ViTModel extends Module {
 }
 
 /** ViT for image classification. */
-export class ViTForImageClassification extends Module implements TaskModel {
+export class ViTForImageClassification extends nn.Module implements TaskModel {
   readonly config: ViTConfig;
   readonly vit: ViTModel;
-  readonly classifier: Linear;
+  readonly classifier: nn.Linear;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
@@ -170,11 +159,11 @@ export class ViTForImageClassification extends Module implements TaskModel {
   }
 
   get configJson(): NamedState["configJson"] {
-    return vitConfigJson(this.config);
+    return configJsonOf(this.config, "vit", "ViTForImageClassification");
   }
 
-  get tensorPlan(): TensorPlan {
-    return below("vit", vitPlan(this.config));
+  get tensorPlan(): nn.TensorPlan {
+    return nn.below("vit", vitPlan(this.config));
   }
 
   /**

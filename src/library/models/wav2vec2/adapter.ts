@@ -30,9 +30,7 @@ export class SpeechAdapter extends Module {
     const width = outputWidth(config);
     this.proj = width === hidden_size ? null : new Linear(hidden_size, width);
     this.proj_layer_norm = width === hidden_size ? null : new LayerNorm(width);
-    this.layers = new ModuleList(
-      Array.from({ length: num_adapter_layers }, () => new AdapterLayer(config, width)),
-    );
+    this.layers = ModuleList.of(num_adapter_layers, () => new AdapterLayer(config, width));
   }
 
   /** [B, T, D] → [B, T′, O]. */

@@ -1,96 +1,81 @@
-import { checkHeads } from "../bert/config.ts";
-import {
-  activation,
-  type ConfigOf,
-  checkField,
-  depth,
-  type Field,
-  flag,
-  labelNames,
-  oneOf,
-  positive,
-  probability,
-  readConfig,
-  size,
-  sizeOrNull,
-  sizes,
-  tokenId,
-} from "../config-fields.ts";
+import * as field from "../config-fields.ts";
+import { type ConfigOf, checkField, checkHeads, type Field, readConfig } from "../config-fields.ts";
+import type { StateNaming } from "../weights.ts";
 
 /** Common fields of wav2vec 2 and data2vec's audio model, by Hugging Face's names in config.json. */
 export const speechFields = {
-  vocab_size: size(32),
-  hidden_size: size(768),
-  num_hidden_layers: depth(12),
-  num_attention_heads: size(12),
-  intermediate_size: size(3072),
-  hidden_act: activation("gelu"),
-  hidden_dropout: probability(0.1),
-  activation_dropout: probability(0.1),
-  attention_dropout: probability(0.1),
-  feat_proj_dropout: probability(0),
-  final_dropout: probability(0.1),
+  vocab_size: field.size(32),
+  hidden_size: field.size(768),
+  num_hidden_layers: field.depth(12),
+  num_attention_heads: field.size(12),
+  intermediate_size: field.size(3072),
+  hidden_act: field.activation("gelu"),
+  hidden_dropout: field.probability(0.1),
+  activation_dropout: field.probability(0.1),
+  attention_dropout: field.probability(0.1),
+  feat_proj_dropout: field.probability(0),
+  final_dropout: field.probability(0.1),
   /** Probability that training skips a layer. */
-  layerdrop: probability(0.1),
-  initializer_range: positive(0.02),
-  layer_norm_eps: positive(1e-5),
-  feat_extract_activation: activation("gelu"),
-  conv_dim: sizes([512, 512, 512, 512, 512, 512, 512]),
-  conv_stride: sizes([5, 2, 2, 2, 2, 2, 2]),
-  conv_kernel: sizes([10, 3, 3, 3, 3, 2, 2]),
-  conv_bias: flag(false),
-  num_conv_pos_embedding_groups: size(16),
+  layerdrop: field.probability(0.1),
+  initializer_range: field.positive(0.02),
+  layer_norm_eps: field.positive(1e-5),
+  feat_extract_activation: field.activation("gelu"),
+  conv_dim: field.sizes([512, 512, 512, 512, 512, 512, 512]),
+  conv_stride: field.sizes([5, 2, 2, 2, 2, 2, 2]),
+  conv_kernel: field.sizes([10, 3, 3, 3, 3, 2, 2]),
+  conv_bias: field.flag(false),
+  num_conv_pos_embedding_groups: field.size(16),
   /** Whether training masks frames and features, as the next six fields say. */
-  apply_spec_augment: flag(true),
+  apply_spec_augment: field.flag(true),
   /** Approximate share of masked frames. */
   mask_time_prob: share(0.05),
   /** Frames in a masked span. */
-  mask_time_length: size(10),
+  mask_time_length: field.size(10),
   /** Minimum number of masked spans in a recording. */
   mask_time_min_masks: count(2),
   mask_feature_prob: share(0),
-  mask_feature_length: size(10),
+  mask_feature_length: field.size(10),
   mask_feature_min_masks: count(0),
-  ctc_loss_reduction: oneOf<"mean" | "sum">("sum", ["mean", "sum"]),
-  ctc_zero_infinity: flag(false),
+  ctc_loss_reduction: field.oneOf<"mean" | "sum">("sum", ["mean", "sum"]),
+  ctc_zero_infinity: field.flag(false),
   /** Blank of the CTC loss. */
-  pad_token_id: tokenId(0),
+  pad_token_id: field.tokenId(0),
   /** Whether convolutions after the layers reduce the number of frames. */
-  add_adapter: flag(false),
-  num_adapter_layers: depth(3),
-  adapter_kernel_size: size(3),
-  adapter_stride: size(2),
+  add_adapter: field.flag(false),
+  num_adapter_layers: field.depth(3),
+  adapter_kernel_size: field.size(3),
+  adapter_stride: field.size(2),
   /** Width after the adapter; null for the layers'. */
-  output_hidden_size: sizeOrNull(),
+  output_hidden_size: field.sizeOrNull(),
   /** Whether a classifier reads a mean of all layers' states with learned weights; else the last states. */
-  use_weighted_layer_sum: flag(false),
+  use_weighted_layer_sum: field.flag(false),
   /** Width of the projected states that a classifier averages over frames. */
-  classifier_proj_size: size(256),
-  id2label: labelNames(),
+  classifier_proj_size: field.size(256),
+  id2label: field.labelNames(),
 } as const;
 
 const wav2vec2Fields = {
   ...speechFields,
   /** Norms of convolutions: "group", of the first one over time, or "layer", of all over channels. */
-  feat_extract_norm: oneOf<"group" | "layer">("group", ["group", "layer"]),
+  feat_extract_norm: field.oneOf<"group" | "layer">("group", ["group", "layer"]),
   /** Kernel size of the positional convolution. */
-  num_conv_pos_embeddings: size(128),
+  num_conv_pos_embeddings: field.size(128),
   /** Whether norms come before the halves of a layer. */
-  do_stable_layer_norm: flag(false),
+  do_stable_layer_norm: field.flag(false),
   /** Inner width of each layer's language adapter, for layers with norms before their halves; null: no adapters. */
-  adapter_attn_dim: sizeOrNull(),
+  adapter_attn_dim: field.sizeOrNull(),
   /** The following fields are for pre-training only. Codes in a codebook; a frame's target is one code of each codebook. */
-  num_codevectors_per_group: size(320),
-  num_codevector_groups: size(2),
+  num_codevectors_per_group: field.size(320),
+  num_codevector_groups: field.size(2),
   /** Width of all of a frame's codes together. */
-  codevector_dim: size(256),
+  codevector_dim: field.size(256),
   /** Width in which states and targets are compared. */
-  proj_codevector_dim: size(256),
-  feat_quantizer_dropout: probability(0),
+  proj_codevector_dim: field.size(256),
+  feat_quantizer_dropout: field.probability(0),
   /** Divisor of the cosines. */
-  contrastive_logits_temperature: positive(0.1),
+  contrastive_logits_temperature: field.positive(0.1),
   /** Number of distractors drawn for each masked frame. */
-  num_negatives: size(100),
+  num_negatives: field.size(100),
   /** Weight of the diversity loss. */
   diversity_loss_weight: share(0.1),
 } as const;
@@ -169,5 +154,24 @@ function count(value: number): Field<number> {
     default: value,
     expected: "a whole number ≥ 0",
     holds: (given) => Number.isSafeInteger(given) && (given as number) >= 0,
+  };
+}
+
+/**
+ * Names of speech models' parameters in files; torch's older weight norm has `weight_g` and `weight_v`.
+ * @param ignored - other entries of files; default: the parts for pre-training only
+ */
+export function speechNaming(
+  prefix: string,
+  ignored: readonly RegExp[] = [/^(quantizer|project_q|project_hid)\./],
+): StateNaming {
+  return {
+    prefix,
+    ignored,
+    renamed: [
+      [/^(encoder\.pos_conv_embed\.conv)\.weight_g$/, "$1.parametrizations.weight.original0"],
+      [/^(encoder\.pos_conv_embed\.conv)\.weight_v$/, "$1.parametrizations.weight.original1"],
+    ],
+    head: { outsidePrefix: true, names: [/^masked_spec_embed$/, /^adapter\./] },
   };
 }

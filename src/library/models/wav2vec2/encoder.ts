@@ -1,17 +1,4 @@
-import {
-  Dropout,
-  Identity,
-  LayerDrop,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  Parameter,
-  paddingMask,
-  uniform,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { arange, type Tensor } from "../../../compute/tensor/index.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import { SpeechAdapter } from "./adapter.ts";
@@ -22,7 +9,7 @@ import { SpecAugment } from "./spec-augment.ts";
 // B recordings, N samples, T frames, D width.
 
 /** Computes positions of frames from the frames: [B, T, D] → [B, T, D]. */
-export type Positions = Module & { forward(x: Tensor): Tensor };
+export type Positions = nn.Module & { forward(x: Tensor): Tensor };
 
 /** Named tensors that pass through every layer, so that in a pipeline they reach the last stage. */
 export type Carried = Readonly<Record<string, Tensor>>;
@@ -50,20 +37,20 @@ export interface StackOptions {
   readonly keepsStream?: boolean;
 }
 
-class FeedForward extends Module {
-  readonly intermediate_dropout: Dropout;
-  readonly intermediate_dense: Linear;
-  readonly output_dense: Linear;
-  readonly output_dropout: Dropout;
+class FeedForward extends nn.Module {
+  readonly intermediate_dropout: nn.Dropout;
+  readonly intermediate_dense: nn.Linear;
+  readonly output_dense: nn.Linear;
+  readonly output_dropout: nn.Dropout;
 
   constructor(config: SpeechConfig) {
     super();
     const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
-    const init = normal(0, config.initializer_range);
-    this.intermediate_dropout = new Dropout(config.activation_dropout);
-    this.intermediate_dense = new Linear(width, inner, { init, biasInit: zeros, activation });
+    const init = nn.normal(0, config.initializer_range);
+    this.intermediate_dropout = new nn.Dropout(config.activation_dropout);
+    this.intermediate_dense = new nn.Linear(width, inner, { init, biasInit: nn.zeros, activation });
     this.output_dense = linear(inner, width, config);
-    this.output_dropout = new Dropout(config.hidden_dropout);
+    this.output_dropout = new nn.Dropout(config.hidden_dropout);
   }
 
   override forward(x: Tensor): Tensor {
@@ -73,16 +60,16 @@ class FeedForward extends Module {
 }
 
 /** A layer's adapter to a language: the only part that is trained for it. */
-class LanguageAdapter extends Module {
-  readonly norm: LayerNorm;
-  readonly linear_1: Linear;
-  readonly linear_2: Linear;
+class LanguageAdapter extends nn.Module {
+  readonly norm: nn.LayerNorm;
+  readonly linear_1: nn.Linear;
+  readonly linear_2: nn.Linear;
 
   constructor(width: number, inner: number, config: SpeechConfig) {
     super();
-    const init = normal(0, config.initializer_range);
-    this.norm = new LayerNorm(width);
-    this.linear_1 = new Linear(width, inner, { init, biasInit: zeros, activation: "relu" });
+    const init = nn.normal(0, config.initializer_range);
+    this.norm = new nn.LayerNorm(width);
+    this.linear_1 = new nn.Linear(width, inner, { init, biasInit: nn.zeros, activation: "relu" });
     this.linear_2 = linear(inner, width, config);
   }
 
@@ -91,14 +78,14 @@ class LanguageAdapter extends Module {
   }
 }
 
-class EncoderLayer extends Module {
+class EncoderLayer extends nn.Module {
   readonly attention: ProjectedAttention;
-  readonly dropout: Dropout;
-  readonly layer_norm: LayerNorm;
+  readonly dropout: nn.Dropout;
+  readonly layer_norm: nn.LayerNorm;
   readonly feed_forward: FeedForward;
-  readonly final_layer_norm: LayerNorm;
+  readonly final_layer_norm: nn.LayerNorm;
   readonly adapter_layer: LanguageAdapter | null;
-  readonly layerdrop: LayerDrop;
+  readonly layerdrop: nn.LayerDrop;
   readonly #normFirst: boolean;
 
   constructor(config: SpeechConfig) {
@@ -106,16 +93,16 @@ class EncoderLayer extends Module {
     const { hidden_size: width, layer_norm_eps } = config;
     this.attention = new ProjectedAttention(width, config.num_attention_heads, {
       dropout: config.attention_dropout,
-      init: normal(0, config.initializer_range),
+      init: nn.normal(0, config.initializer_range),
     });
-    this.dropout = new Dropout(config.hidden_dropout);
-    this.layer_norm = new LayerNorm(width, layer_norm_eps);
+    this.dropout = new nn.Dropout(config.hidden_dropout);
+    this.layer_norm = new nn.LayerNorm(width, layer_norm_eps);
     this.feed_forward = new FeedForward(config);
-    this.final_layer_norm = new LayerNorm(width, layer_norm_eps);
+    this.final_layer_norm = new nn.LayerNorm(width, layer_norm_eps);
     const { adapter_attn_dim: inner = null, do_stable_layer_norm } = config;
     this.adapter_layer =
       inner === null || !do_stable_layer_norm ? null : new LanguageAdapter(width, inner, config);
-    this.layerdrop = new LayerDrop(config.layerdrop);
+    this.layerdrop = new nn.LayerDrop(config.layerdrop);
     this.#normFirst = do_stable_layer_norm;
   }
 
@@ -138,24 +125,22 @@ class EncoderLayer extends Module {
   }
 }
 
-class Encoder extends Module {
+class Encoder extends nn.Module {
   readonly pos_conv_embed: Positions;
-  readonly layer_norm: LayerNorm;
-  readonly dropout: Dropout;
-  readonly layers: ModuleList<EncoderLayer>;
+  readonly layer_norm: nn.LayerNorm;
+  readonly dropout: nn.Dropout;
+  readonly layers: nn.ModuleList<EncoderLayer>;
   /** Marks the end of the residual stream. */
-  readonly end: Identity;
+  readonly end: nn.Identity;
   readonly #normFirst: boolean;
 
   constructor(config: SpeechConfig, positions: Positions) {
     super();
     this.pos_conv_embed = positions;
-    this.layer_norm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
-    this.dropout = new Dropout(config.hidden_dropout);
-    this.layers = new ModuleList(
-      Array.from({ length: config.num_hidden_layers }, () => new EncoderLayer(config)),
-    );
-    this.end = new Identity();
+    this.layer_norm = new nn.LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.dropout = new nn.Dropout(config.hidden_dropout);
+    this.layers = nn.ModuleList.of(config.num_hidden_layers, () => new EncoderLayer(config));
+    this.end = new nn.Identity();
     this.#normFirst = config.do_stable_layer_norm;
   }
 
@@ -168,7 +153,7 @@ class Encoder extends Module {
   ): CarryingStates {
     const clean = present === undefined ? frames : frames.maskedFill(present.logicalNot().unsqueeze(-1), 0);
     const placed = clean.add(this.pos_conv_embed.forward(clean)); // [B, T, D]
-    const mask = present && paddingMask(present);
+    const mask = present && nn.paddingMask(present);
     const first = this.dropout.forward(this.#normFirst ? placed : this.layer_norm.forward(placed));
     let states: CarryingStates = { hidden: first, carried, stream: keepsStream ? [] : undefined };
     for (const layer of this.layers)
@@ -183,9 +168,9 @@ class Encoder extends Module {
 }
 
 /** The stack without a head: samples to states. */
-export class SpeechModel extends Module {
+export class SpeechModel extends nn.Module {
   /** Replaces masked frames; null if frames are never masked. */
-  readonly masked_spec_embed: Parameter | null;
+  readonly masked_spec_embed: nn.Parameter | null;
   readonly feature_extractor: FeatureExtractor;
   readonly feature_projection: FeatureProjection;
   readonly spec_augment: SpecAugment;
@@ -196,7 +181,7 @@ export class SpeechModel extends Module {
   constructor(config: SpeechConfig, positions: Positions) {
     super();
     this.masked_spec_embed = hasMaskVector(config)
-      ? new Parameter([config.hidden_size], uniform(0, 1))
+      ? new nn.Parameter([config.hidden_size], nn.uniform(0, 1))
       : null;
     this.feature_extractor = new FeatureExtractor(config);
     this.feature_projection = new FeatureProjection(config);

@@ -1,16 +1,4 @@
-import {
-  activations,
-  Conv1d,
-  Dropout,
-  GroupNorm,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  normal,
-  WeightNormConv1d,
-  zeros,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { SpeechConfig, Wav2Vec2Config } from "./config.ts";
@@ -18,9 +6,9 @@ import type { SpeechConfig, Wav2Vec2Config } from "./config.ts";
 // B recordings, N samples, C channels, T frames, D width.
 
 /** A convolution over time with an optional norm. */
-class ConvLayer extends Module {
-  readonly conv: Conv1d;
-  readonly layer_norm: GroupNorm | LayerNorm | null;
+class ConvLayer extends nn.Module {
+  readonly conv: nn.Conv1d;
+  readonly layer_norm: nn.GroupNorm | nn.LayerNorm | null;
   readonly #activation: (x: Tensor) => Tensor;
 
   constructor(config: SpeechConfig, index: number) {
@@ -29,11 +17,15 @@ class ConvLayer extends Module {
     const width = conv_dim[index] ?? 0;
     const numInputs = index === 0 ? 1 : (conv_dim[index - 1] ?? 0);
     const kernel = conv_kernel[index] ?? 0;
-    const init = normal(0, Math.sqrt(2 / (numInputs * kernel))); // He et al. 2015
-    this.conv = new Conv1d(numInputs, width, kernel, { stride: conv_stride[index] ?? 1, bias, init });
+    const init = nn.normal(0, Math.sqrt(2 / (numInputs * kernel))); // He et al. 2015
+    this.conv = new nn.Conv1d(numInputs, width, kernel, { stride: conv_stride[index] ?? 1, bias, init });
     this.layer_norm =
-      feat_extract_norm === "layer" ? new LayerNorm(width) : index === 0 ? new GroupNorm(width, width) : null;
-    this.#activation = activations[config.feat_extract_activation];
+      feat_extract_norm === "layer"
+        ? new nn.LayerNorm(width)
+        : index === 0
+          ? new nn.GroupNorm(width, width)
+          : null;
+    this.#activation = nn.activations[config.feat_extract_activation];
   }
 
   /** @param x - [B, C, N] */
@@ -44,19 +36,19 @@ class ConvLayer extends Module {
   #normed(x: Tensor): Tensor {
     const { layer_norm: norm } = this;
     if (norm === null) return x;
-    if (norm instanceof GroupNorm) return norm.forward(x);
+    if (norm instanceof nn.GroupNorm) return norm.forward(x);
     // In the next convolution's layout: activations whose input and gradient have different layouts are not vectorized.
     return norm.forward(x.transpose(1, 2)).transpose(1, 2).contiguous();
   }
 }
 
 /** Converts samples to frames. */
-export class FeatureExtractor extends Module {
-  readonly conv_layers: ModuleList<ConvLayer>;
+export class FeatureExtractor extends nn.Module {
+  readonly conv_layers: nn.ModuleList<ConvLayer>;
 
   constructor(config: SpeechConfig) {
     super();
-    this.conv_layers = new ModuleList(config.conv_dim.map((_, index) => new ConvLayer(config, index)));
+    this.conv_layers = new nn.ModuleList(config.conv_dim.map((_, index) => new ConvLayer(config, index)));
   }
 
   /** @param samples - [B, N] @returns [B, T, C] */
@@ -68,17 +60,17 @@ export class FeatureExtractor extends Module {
 }
 
 /** Maps frames to the layers' width. */
-export class FeatureProjection extends Module {
-  readonly layer_norm: LayerNorm;
-  readonly projection: Linear;
-  readonly dropout: Dropout;
+export class FeatureProjection extends nn.Module {
+  readonly layer_norm: nn.LayerNorm;
+  readonly projection: nn.Linear;
+  readonly dropout: nn.Dropout;
 
   constructor(config: SpeechConfig) {
     super();
     const channels = config.conv_dim.at(-1) ?? 0;
-    this.layer_norm = new LayerNorm(channels, config.layer_norm_eps);
-    this.projection = new Linear(channels, config.hidden_size);
-    this.dropout = new Dropout(config.feat_proj_dropout);
+    this.layer_norm = new nn.LayerNorm(channels, config.layer_norm_eps);
+    this.projection = new nn.Linear(channels, config.hidden_size);
+    this.dropout = new nn.Dropout(config.feat_proj_dropout);
   }
 
   /** @returns `projected` [B, T, D], and its normalized input `normed` [B, T, C] */
@@ -89,8 +81,8 @@ export class FeatureProjection extends Module {
 }
 
 /** Positions of frames by a wide convolution. */
-export class PositionalConvolution extends Module {
-  readonly conv: WeightNormConv1d;
+export class PositionalConvolution extends nn.Module {
+  readonly conv: nn.WeightNormConv1d;
   readonly #activation: (x: Tensor) => Tensor;
 
   constructor(config: Wav2Vec2Config) {
@@ -100,13 +92,13 @@ export class PositionalConvolution extends Module {
       num_conv_pos_embeddings: kernel,
       num_conv_pos_embedding_groups: groups,
     } = config;
-    const init = normal(0, 2 * Math.sqrt(1 / (kernel * width)));
-    this.conv = new WeightNormConv1d(width, width, kernel, 2, {
+    const init = nn.normal(0, 2 * Math.sqrt(1 / (kernel * width)));
+    this.conv = new nn.WeightNormConv1d(width, width, kernel, 2, {
       padding: Math.floor(kernel / 2),
       groups,
       init,
     });
-    this.#activation = activations[config.feat_extract_activation];
+    this.#activation = nn.activations[config.feat_extract_activation];
   }
 
   /** [B, T, D] → [B, T, D]. */
@@ -146,11 +138,12 @@ export function checkSamples(
     1,
   );
   if (ndim === 2 && (shape[1] ?? 0) >= least) return;
-  throw new TroupeError(
-    "MODEL_INPUT",
-    { where, expected: `samples of [batch, at least ${least}]`, got: `[${shape}]` },
-    { fields: { shape, least } },
-  );
+  throw new TroupeError("MODEL_INPUT", {
+    where,
+    expected: `samples of [batch, at least ${least}]`,
+    got: `[${shape}]`,
+    fields: { shape, least },
+  });
 }
 
 /** Number of frames after the adapter, if any: int64 [B] → int64 [B]. */
@@ -173,6 +166,9 @@ export function linear(
   numInputs: number,
   numOutputs: number,
   config: Pick<SpeechConfig, "initializer_range">,
-): Linear {
-  return new Linear(numInputs, numOutputs, { init: normal(0, config.initializer_range), biasInit: zeros });
+): nn.Linear {
+  return new nn.Linear(numInputs, numOutputs, {
+    init: nn.normal(0, config.initializer_range),
+    biasInit: nn.zeros,
+  });
 }

@@ -91,14 +91,11 @@ export class SpecAugment extends Drawing {
 }
 
 function tooShort(axis: string, length: number, size: number): TroupeError {
-  return new TroupeError(
-    "MODEL_INPUT",
-    {
-      where: "SpecAugment",
-      expected: `at least mask_${axis === "time" ? "time" : "feature"}_length = ${length} ${axis === "time" ? "frames" : axis}`,
-      got: `${size}`,
-      hint: "longer recordings, or apply_spec_augment: false",
-    },
-    { fields: { axis, length, size } },
-  );
+  return new TroupeError("MODEL_INPUT", {
+    where: "SpecAugment",
+    expected: `at least mask_${axis === "time" ? "time" : "feature"}_length = ${length} ${axis === "time" ? "frames" : axis}`,
+    got: `${size}`,
+    hint: "longer recordings, or apply_spec_augment: false",
+    fields: { axis, length, size },
+  });
 }

@@ -4,11 +4,10 @@ import { TroupeError } from "../../../errors/index.ts";
 import { checkField } from "../config-fields.ts";
 import type { ModelOutputs } from "../task-model.ts";
 import type { StateNaming } from "../weights.ts";
-import { hasMaskVector, type Wav2Vec2Config } from "./config.ts";
+import { hasMaskVector, speechNaming, type Wav2Vec2Config } from "./config.ts";
 import { GumbelQuantizer } from "./quantizer.ts";
 import type { SpeechFamily } from "./speech-family.ts";
 import { type SpeechBatch, SpeechWithHead } from "./speech-with-head.ts";
-import { speechNaming } from "./state-dict-adapter.ts";
 
 // B recordings, T frames, K distractors of each, P width in which states and targets are compared.
 

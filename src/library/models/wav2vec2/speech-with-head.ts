@@ -2,11 +2,10 @@ import { below, Module, type TensorPlan } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import type { SpeechConfig } from "./config.ts";
+import { type SpeechConfig, speechNaming } from "./config.ts";
 import { type CarryingStates, SpeechModel, type StackOptions } from "./encoder.ts";
 import { checkSamples } from "./features.ts";
 import type { SpeechFamily } from "./speech-family.ts";
-import { speechNaming } from "./state-dict-adapter.ts";
 import { speechPlan } from "./tensor-plan.ts";
 
 /** Recordings with labels. */

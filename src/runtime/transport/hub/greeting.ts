@@ -65,16 +65,13 @@ export function refusalIn({ flags, bytes }: Frame): TroupeError | undefined {
 
 /** Makes `PEER_UNTRUSTED`: one end does not trust the certificate of the other. @param got - the reason */
 export function untrusted(got: string, cause?: Error): TroupeError {
-  return new TroupeError(
-    "PEER_UNTRUSTED",
-    {
-      where: "network",
-      expected: "certificates that the other end's CA has signed",
-      got,
-      hint: "see --tls-cert and --tls-ca of both",
-    },
-    { cause },
-  );
+  return new TroupeError("PEER_UNTRUSTED", {
+    where: "network",
+    expected: "certificates that the other end's CA has signed",
+    got,
+    hint: "see --tls-cert and --tls-ca of both",
+    cause,
+  });
 }
 
 /** Makes the error of a call whose first frame is not a greeting of a process that may call here. */

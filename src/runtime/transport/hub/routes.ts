@@ -4,7 +4,7 @@ import { reportBytes } from "../../mailbox/reported-credits.ts";
 import { frameFlag } from "../frame.ts";
 import type { CreditsEnd, CreditsPlan, Parcel, Pipe } from "../link.ts";
 import type { Signal } from "../signal.ts";
-import type { Hub, Route } from "./hub.ts";
+import type { Hub } from "./hub.ts";
 
 /** One end of a link between two processes, as the system plans it. Plain data. */
 export interface RouteEnd {
@@ -29,102 +29,73 @@ function endRoute(hub: Hub, id: number, credits: CreditsEnd): void {
   hub.closeRoute(id);
 }
 
-/** Connects a route to an actor's port and to the signal of the actor's thread. */
-export class PortRoute implements Route {
-  readonly peer: number;
-  readonly peerAddress: string;
-  readonly #hub: Hub;
-  readonly #id: number;
-  readonly #credits: CreditsEnd;
-  readonly #port: MessagePort;
-  readonly #signal: Signal;
-
-  /** Opens the route on `port`; the actor has the other end. */
-  constructor(
-    hub: Hub,
-    { id, peer, peerAddress }: RouteEnd,
-    credits: CreditsEnd,
-    port: MessagePort,
-    signal: Signal,
-  ) {
-    this.peer = peer;
-    this.peerAddress = peerAddress;
-    this.#hub = hub;
-    this.#id = id;
-    this.#credits = credits;
-    this.#port = port;
-    this.#signal = signal;
-    port.on("message", (parcel: Parcel) => this.#send(parcel));
-    port.on("close", () => endRoute(hub, id, credits));
-    hub.openRoute(id, this);
-  }
-
-  deliver(bytes: Uint8Array<ArrayBuffer>, flags: number): void {
-    this.#port.postMessage({ flags, bytes }, [bytes.buffer]);
-    this.#signal.ring((flags & frameFlag.urgent) !== 0);
-  }
-
+/** A route that ends with its actor. */
+export interface ActorRoute {
   /** Closes the route of an actor that has ended, after sending what it posted last. */
-  close(): void {
-    for (
-      let left = receiveMessageOnPort(this.#port);
-      left !== undefined;
-      left = receiveMessageOnPort(this.#port)
-    ) {
-      this.#send(left.message);
-    }
-    endRoute(this.#hub, this.#id, this.#credits);
-    this.#port.close();
-  }
-
-  #send(parcel: Parcel): void {
-    if ("bytes" in parcel) this.#hub.send(this.#id, parcel.bytes, parcel.flags);
-  }
+  close(): void;
 }
 
-/** The pipe of an actor that shares its thread with the hub. */
-export class HubPipe implements Pipe, Route {
-  readonly peer: number;
-  readonly peerAddress: string;
-  readonly #hub: Hub;
-  readonly #id: number;
-  readonly #credits: CreditsEnd;
-  readonly #signal: Signal;
-  readonly #inbound = new Queue<Parcel>();
-  #receive: ((parcel: Parcel) => void) | undefined;
+/** Opens a route on `port`, of which the actor has the other end; what arrives rings the signal of the actor's thread. */
+export function openPortRoute(
+  hub: Hub,
+  { id, peer, peerAddress }: RouteEnd,
+  credits: CreditsEnd,
+  port: MessagePort,
+  signal: Signal,
+): ActorRoute {
+  const send = (parcel: Parcel) => {
+    if ("bytes" in parcel) hub.send(id, parcel.bytes, parcel.flags);
+  };
+  port.on("message", send);
+  port.on("close", () => endRoute(hub, id, credits));
+  hub.openRoute(id, {
+    peer,
+    peerAddress,
+    deliver(bytes, flags) {
+      port.postMessage({ flags, bytes }, [bytes.buffer]);
+      signal.ring((flags & frameFlag.urgent) !== 0);
+    },
+  });
+  return {
+    close() {
+      for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port))
+        send(left.message);
+      endRoute(hub, id, credits);
+      port.close();
+    },
+  };
+}
 
-  /** Opens the route. */
-  constructor(hub: Hub, { id, peer, peerAddress }: RouteEnd, credits: CreditsEnd, signal: Signal) {
-    this.peer = peer;
-    this.peerAddress = peerAddress;
-    this.#hub = hub;
-    this.#id = id;
-    this.#credits = credits;
-    this.#signal = signal;
-    hub.openRoute(id, this);
-  }
-
-  deliver(bytes: Uint8Array<ArrayBuffer>, flags: number): void {
-    this.#signal.ring((flags & frameFlag.urgent) !== 0);
-    if (this.#receive === undefined) this.#inbound.push({ flags, bytes });
-    else this.#receive({ flags, bytes });
-  }
-
-  send(parcel: Parcel): void {
-    if ("bytes" in parcel) this.#hub.send(this.#id, parcel.bytes, parcel.flags);
-  }
-
-  listen(receive: (parcel: Parcel) => void): void {
-    this.#receive = receive;
-    for (let next = this.#inbound.shift(); next !== undefined; next = this.#inbound.shift()) receive(next);
-  }
-
-  poll(): Parcel | undefined {
-    return this.#inbound.shift();
-  }
-
-  close(): void {
-    this.#receive = undefined;
-    endRoute(this.#hub, this.#id, this.#credits);
-  }
+/** Opens a route. @returns the pipe of an actor that shares its thread with the hub */
+export function openPipe(
+  hub: Hub,
+  { id, peer, peerAddress }: RouteEnd,
+  credits: CreditsEnd,
+  signal: Signal,
+): Pipe {
+  const inbound = new Queue<Parcel>();
+  let receive: ((parcel: Parcel) => void) | undefined;
+  hub.openRoute(id, {
+    peer,
+    peerAddress,
+    deliver(bytes, flags) {
+      signal.ring((flags & frameFlag.urgent) !== 0);
+      if (receive === undefined) inbound.push({ flags, bytes });
+      else receive({ flags, bytes });
+    },
+  });
+  return {
+    send(parcel) {
+      if ("bytes" in parcel) hub.send(id, parcel.bytes, parcel.flags);
+    },
+    listen(to) {
+      receive = to;
+      for (let next = inbound.shift(); next !== undefined; next = inbound.shift()) to(next);
+    },
+    poll: () => inbound.shift(),
+    close() {
+      receive = undefined;
+      endRoute(hub, id, credits);
+    },
+  };
 }

@@ -126,14 +126,12 @@ function refuse(socket: TLSSocket): void {
 }
 
 function cannotListen(host: string, port: number, cause: Error): TroupeError {
-  return new TroupeError(
-    "NETWORK_ADDRESS",
-    {
-      where: "network",
-      expected: "an address of this host that is free",
-      got: `${host}:${port}, ${cause.message}`,
-      hint: "name an interface of this host, with a free port or none",
-    },
-    { fields: { host, port }, cause },
-  );
+  return new TroupeError("NETWORK_ADDRESS", {
+    where: "network",
+    expected: "an address of this host that is free",
+    got: `${host}:${port}, ${cause.message}`,
+    hint: "name an interface of this host, with a free port or none",
+    fields: { host, port },
+    cause,
+  });
 }

@@ -30,16 +30,13 @@ export async function pruneCheckpoints(location: string, flags: PruneFlags): Pro
   else for (const name of removed) print(`${flags.dryRun ? "would remove" : "removed"} ${name}`);
   const [first] = failed;
   if (first === undefined) return;
-  throw new TroupeError(
-    "CHECKPOINT_DIRECTORY",
-    {
-      where: "troupe checkpoint",
-      expected: `to remove ${failed.map(({ name }) => name).join(", ")}`,
-      got: `"${(first.cause as Error).message}"`,
-      hint: "check the folder's permissions",
-    },
-    { cause: first.cause },
-  );
+  throw new TroupeError("CHECKPOINT_DIRECTORY", {
+    where: "troupe checkpoint",
+    expected: `to remove ${failed.map(({ name }) => name).join(", ")}`,
+    got: `"${(first.cause as Error).message}"`,
+    hint: "check the folder's permissions",
+    cause: first.cause,
+  });
 }
 
 async function pruneAlone(storage: CheckpointStorage, rule: KeepRule): Promise<Pruned> {

@@ -26,16 +26,13 @@ export async function verifyCheckpoints(location: string, { step, json }: Verify
   const damaged = results.filter(({ damages }) => damages.length > 0);
   if (json) print(JSON.stringify({ location: storage.location, checkpoints: results }));
   if (damaged.length === 0) return;
-  throw new TroupeError(
-    "CHECKPOINT_DAMAGED",
-    {
-      where: "troupe checkpoint",
-      expected: `intact checkpoints in ${storage.location}`,
-      got: `${damaged.map(({ name }) => name).join(", ")} damaged`,
-      hint: "restore from a copy, or resume: it uses the newest intact one",
-    },
-    { fields: { path: storage.location } },
-  );
+  throw new TroupeError("CHECKPOINT_DAMAGED", {
+    where: "troupe checkpoint",
+    expected: `intact checkpoints in ${storage.location}`,
+    got: `${damaged.map(({ name }) => name).join(", ")} damaged`,
+    hint: "restore from a copy, or resume: it uses the newest intact one",
+    fields: { path: storage.location },
+  });
 }
 
 function described({ path, tensor, offsetBytes, message }: Damage): string {

@@ -28,7 +28,7 @@ export function estimateStep(
   options: PlanOptions & { readonly cluster: Cluster },
 ): Estimate {
   const { pp, chunks, accumulation } = layout;
-  const scheme = byteScheme(options.precision, options.stateTensors);
+  const scheme = byteScheme(options.precision, options.stateTensors, layout.accumulation);
   const trace = facts.trace(traceOptions(layout, options));
   const stages = shareOfStages(facts, layout).map((share) => ({
     share,

@@ -1,16 +1,10 @@
-import {
-  bindRandomness,
-  cutBlocks,
-  type Parameter,
-  type ParameterSpec,
-  Randomness,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { cutDims, type LayoutFacts, tensorDivisors, traceUse } from "../../../compute/parallel/index.ts";
 import { scope } from "../../../compute/tensor/index.ts";
 import { type ModelTrace, type PlannedModel, type TraceOptions, traceModel } from "./model-trace.ts";
 
 /** A parameter as declared, and its split by tensor parallelism. */
-export interface DeclaredParameter extends ParameterSpec {
+export interface DeclaredParameter extends nn.ParameterSpec {
   /** The dim that is split; undefined where every rank has the complete parameter. */
   readonly tpDim: number | undefined;
 }
@@ -44,11 +38,11 @@ export interface ModelFacts {
  */
 export function factsOf(planned: PlannedModel): ModelFacts {
   const model = planned.build();
-  bindRandomness(model, new Randomness(0));
-  const cut = cutBlocks(model);
+  nn.bindRandomness(model, new nn.Randomness(0));
+  const cut = nn.cutBlocks(model);
   const plan = planned.tensorPlan;
   const tpDims = cutDims(model, plan ?? {});
-  const declared = (name: string, parameter: Parameter): DeclaredParameter => {
+  const declared = (name: string, parameter: nn.Parameter): DeclaredParameter => {
     const { shape, dtype, init } = parameter;
     return { name, shape, dtype, init, tpDim: tpDims.get(parameter) };
   };

@@ -1,13 +1,5 @@
 import { openCommunicator } from "../../../compute/collectives/index.ts";
-import {
-  bindRandomness,
-  cutBlocks,
-  type Module,
-  type Parameter,
-  Randomness,
-  type TensorPlan,
-  wrapForward,
-} from "../../../compute/nn/index.ts";
+import * as nn from "../../../compute/nn/index.ts";
 import { BlockTape, mapTensors, tensorParallel } from "../../../compute/parallel/index.ts";
 import {
   type AutocastDType,
@@ -28,11 +20,11 @@ import {
 /** A model and its loss, for the planner. */
 export interface PlannedModel {
   /** Declares a new copy of the model, without memory. */
-  build(): Module;
+  build(): nn.Module;
   /** Its plan for tensor parallelism; undefined where it has none. */
-  readonly tensorPlan: TensorPlan | undefined;
+  readonly tensorPlan: nn.TensorPlan | undefined;
   /** The loss of `numSamples` samples, a scalar, whatever the model's parameters are bound to; called in a scope. */
-  loss(model: Module, numSamples: number): Tensor;
+  loss(model: nn.Module, numSamples: number): Tensor;
   /** Size of a batch of `numSamples` samples. */
   batchBytes(numSamples: number): number;
   /** A number of samples for which the loss can be computed. */
@@ -107,7 +99,7 @@ let numTraces = 0;
  */
 export function traceModel(planned: PlannedModel, options: TraceOptions): ModelTrace {
   const model = planned.build();
-  bindRandomness(model, new Randomness(0));
+  nn.bindRandomness(model, new nn.Randomness(0));
   // Tensors without memory take part in no collective, so no peers are needed.
   const group = openCommunicator({
     backend: "local",
@@ -166,19 +158,19 @@ class Recorder {
   #isInside = false;
 
   constructor(
-    model: Module,
+    model: nn.Module,
     meter: Meter,
     { dtype, autocast: cast, recompute }: TraceOptions,
     once: (run: (...args: unknown[]) => unknown) => (...args: unknown[]) => unknown,
   ) {
-    const { blocks, rest } = cutBlocks(model);
+    const { blocks, rest } = nn.cutBlocks(model);
     this.#meter = meter;
     const leaves = [rest, ...blocks.map(({ parameters }) => parameters)].map((unit) =>
       bindShapes(unit.values(), dtype),
     );
     this.#tape = new BlockTape(this.#hooks(new Set(leaves.flat())), ROOT, (unit) => leaves[unit] ?? []);
     for (const [position, { module }] of blocks.entries()) {
-      wrapForward(module, (inner, inputs) => {
+      nn.wrapForward(module, (inner, inputs) => {
         // Backward, which may run it again, casts nothing.
         const run = once((...args) =>
           autocast(cast, () => (inner as (...args: unknown[]) => unknown)(...args)),
@@ -271,7 +263,7 @@ class Recorder {
  * Binds parameters to tensors without memory.
  * @returns those that are trained
  */
-function bindShapes(parameters: Iterable<Parameter>, dtype: DType): Tensor[] {
+function bindShapes(parameters: Iterable<nn.Parameter>, dtype: DType): Tensor[] {
   const leaves: Tensor[] = [];
   for (const parameter of parameters) {
     const own = parameter.dtype === "float32" ? dtype : parameter.dtype;
@@ -283,7 +275,7 @@ function bindShapes(parameters: Iterable<Parameter>, dtype: DType): Tensor[] {
 }
 
 /** Binds a buffer, unless it is persistent: then it is bound with the state. */
-function bindBuffer(buffer: Parameter & { readonly persistent?: boolean }): void {
+function bindBuffer(buffer: nn.Parameter & { readonly persistent?: boolean }): void {
   if (buffer.persistent !== true) buffer.bind(hold(ops.troupe.placeholder(buffer.shape, buffer.dtype)));
 }
 
@@ -325,8 +317,8 @@ export function sumOfWork(one: Work, other: Work, times = 1): Work {
 }
 
 /** A model that learns to tell the next token of a text. */
-export interface TextModel extends Module {
-  readonly tensorPlan?: TensorPlan;
+export interface TextModel extends nn.Module {
+  readonly tensorPlan?: nn.TensorPlan;
   forward(batch: { readonly inputIds: Tensor; readonly labels: Tensor }): { readonly loss?: Tensor };
 }
 

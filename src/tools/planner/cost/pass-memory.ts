@@ -128,8 +128,9 @@ class GradientCourse {
   /** Calls of each block whose backward is still to come. */
   readonly #numCalls = new Map<number, number>();
   #doneNumel = 0;
-  /** Existing flat gradients: of the latest block, and of the one before it while its shard sums it. */
+  /** Existing flat gradients: of the latest block, and of the one before it while its shard sums it with other ranks'. */
   #onItsWay = 0;
+  readonly #isAlone: boolean;
   #most = 0;
 
   constructor(share: StageShare, scheme: ByteScheme, reducedBytes: number, pass: Pass) {
@@ -137,6 +138,7 @@ class GradientCourse {
     this.#scheme = scheme;
     this.#reducedBytes = reducedBytes;
     this.#pass = pass;
+    this.#isAlone = share.layouts.every(({ group }) => group.length === 1);
     this.#whole = sum(share.layouts.map(({ numel }) => numel));
     for (const block of share.chunks.flat()) this.#numCalls.set(block, (this.#numCalls.get(block) ?? 0) + 1);
   }
@@ -155,9 +157,9 @@ class GradientCourse {
     return bytes;
   }
 
-  /** When the root is reduced, last, while its own flat gradient still exists. */
+  /** When the root is reduced, last, while its own flat gradient still exists unless that is the sum. */
   get end(): number {
-    const bytes = this.#scheme.gradient * this.#rootNumel + this.rest;
+    const bytes = this.rest + (this.#isAlone ? 0 : this.#scheme.gradient * this.#rootNumel);
     this.#most = Math.max(this.#most, bytes);
     return bytes;
   }
@@ -193,8 +195,8 @@ class GradientCourse {
     this.#numCalls.set(block, rest);
     if (rest > 0) return;
     this.#doneNumel += this.#numelOf(position);
-    // A gradient that is not handed on has been added to the sums, or starts them.
-    if (!this.#pass.handsOn) this.#onItsWay = 0;
+    // A gradient that is not handed on has been added to the sums, or starts them; one that is not summed has arrived.
+    if (!this.#pass.handsOn || this.#isAlone) this.#onItsWay = 0;
   }
 
   get #rootNumel(): number {

@@ -78,7 +78,7 @@ const PRODUCTS_BYTES = 32 * 2 ** 20;
 const NUM_BATCHES = 2;
 
 function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, options: PlanOptions): RankMemory {
-  const scheme = byteScheme(options.precision, options.stateTensors);
+  const scheme = byteScheme(options.precision, options.stateTensors, layout.accumulation);
   const residence = options.residence ?? "device";
   const state = stateBytes(share.layouts, scheme, residence);
   const away = options.offloadParameters ? awayBytes(share.layouts, scheme.compute, residence, options) : 0;

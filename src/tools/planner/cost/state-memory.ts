@@ -43,7 +43,8 @@ export function stateBytes(
     if (!layout.trainable) continue;
     // A range with only padding has no optimizer state.
     optimizer += piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
-    gradients += scheme.reducedGradient * (splittingOf(layout.zero).gradients ? owned : layout.numel);
+    const gradient = layout.group.length === 1 ? scheme.ownGradient : scheme.reducedGradient;
+    gradients += gradient * (splittingOf(layout.zero).gradients ? owned : layout.numel);
   }
   return { parameters, master, optimizer, gradients };
 }

@@ -94,13 +94,13 @@ export class HappensBefore {
   #demand(holds: boolean, say: () => string): void {
     if (holds) return;
     const expected = say();
-    throw new TroupeError(
-      "SIMULATION_ORDER",
-      { where: "simulation", expected, got: "something else", hint: "the simulator is wrong" },
-      {
-        fields: { expected },
-      },
-    );
+    throw new TroupeError("SIMULATION_ORDER", {
+      where: "simulation",
+      expected,
+      got: "something else",
+      hint: "the simulator is wrong",
+      fields: { expected },
+    });
   }
 }
 

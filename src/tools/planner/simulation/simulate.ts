@@ -50,16 +50,13 @@ function checkDone(ranks: readonly SimulatedRank[]): void {
   const stuck = ranks.filter(({ step, plan }) => step < plan.program.length);
   if (stuck.length === 0) return;
   const named = stuck.slice(0, 3).map(({ rank, waitsFor }) => `rank ${rank} for ${waitsFor}`);
-  throw new TroupeError(
-    "SIMULATION_DEADLOCK",
-    {
-      where: "simulation",
-      expected: "every rank to end",
-      got: `${stuck.length} that wait for ever, ${named.join("; ")}`,
-      hint: "the simulator is wrong",
-    },
-    { fields: { numStuck: stuck.length } },
-  );
+  throw new TroupeError("SIMULATION_DEADLOCK", {
+    where: "simulation",
+    expected: "every rank to end",
+    got: `${stuck.length} that wait for ever, ${named.join("; ")}`,
+    hint: "the simulator is wrong",
+    fields: { numStuck: stuck.length },
+  });
 }
 
 /** Measures the last step but one: the first has no record for prefetching, and nothing follows the last. */

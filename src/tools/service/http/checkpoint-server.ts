@@ -107,7 +107,7 @@ function notFree(port: number, cause: Error): TroupeError {
   const expected = `to listen on port ${port}`;
   const got = `"${cause.message}"`;
   const operands = { where: "checkpoint serve", expected, got, hint: "choose another, or 0 for any" };
-  return new TroupeError("CHECKPOINT_SERVE", operands, { cause });
+  return new TroupeError("CHECKPOINT_SERVE", { ...operands, cause });
 }
 
 function wrongPlace(): TroupeError {

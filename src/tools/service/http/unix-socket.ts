@@ -52,14 +52,11 @@ function answers(path: string): Promise<boolean> {
 }
 
 function taken(path: string, got: string): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_SERVE",
-    {
-      where: "checkpoint serve",
-      expected: `a free place for a socket at ${path}`,
-      got,
-      hint: "choose another path",
-    },
-    { fields: { path } },
-  );
+  return new TroupeError("CHECKPOINT_SERVE", {
+    where: "checkpoint serve",
+    expected: `a free place for a socket at ${path}`,
+    got,
+    hint: "choose another path",
+    fields: { path },
+  });
 }

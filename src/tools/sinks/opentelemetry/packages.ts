@@ -29,15 +29,12 @@ export async function loadPackages(load: (name: string) => Promise<unknown>): Pr
     const entries = Object.entries(names).map(async ([key, name]) => [key, await load(name)] as const);
     return Object.fromEntries(await Promise.all(entries)) as unknown as Packages;
   } catch (cause) {
-    throw new TroupeError(
-      "SINK",
-      {
-        where: "opentelemetry",
-        expected: "its packages, since OTEL_EXPORTER_OTLP_ENDPOINT is set",
-        got: (cause as Error).message,
-        hint: `npm install ${Object.values(names).join(" ")}, or unset the variable`,
-      },
-      { cause },
-    );
+    throw new TroupeError("SINK", {
+      where: "opentelemetry",
+      expected: "its packages, since OTEL_EXPORTER_OTLP_ENDPOINT is set",
+      got: (cause as Error).message,
+      hint: `npm install ${Object.values(names).join(" ")}, or unset the variable`,
+      cause,
+    });
   }
 }

@@ -43,7 +43,7 @@ export async function prometheusSink(options: PrometheusOptions = {}): Promise<P
     const expected = `a free port at ${host}:${port}`;
     const got = cause.code ?? cause.message;
     const operands = { where: "prometheus", expected, got, hint: "choose another port, or 0 for any" };
-    return new TroupeError("SINK", operands, { fields: { host, port }, cause });
+    return new TroupeError("SINK", { ...operands, fields: { host, port }, cause });
   });
   return {
     url: `http://${inUrl(host)}:${listened}/metrics`,

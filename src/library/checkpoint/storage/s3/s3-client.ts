@@ -37,16 +37,13 @@ export function parseS3(location: string): S3Place {
   if (bucket !== undefined && parts.every((part) => part !== "" && part !== "." && part !== "..")) {
     return { bucket, prefix: prefix === "" ? "" : `${prefix}/` };
   }
-  throw new TroupeError(
-    "CHECKPOINT_OPTION",
-    {
-      where: "s3",
-      expected: "s3://BUCKET or s3://BUCKET/PREFIX",
-      got: JSON.stringify(location),
-      hint: "a bucket's name has lower-case letters, digits, dots and hyphens",
-    },
-    { fields: { location } },
-  );
+  throw new TroupeError("CHECKPOINT_OPTION", {
+    where: "s3",
+    expected: "s3://BUCKET or s3://BUCKET/PREFIX",
+    got: JSON.stringify(location),
+    hint: "a bucket's name has lower-case letters, digits, dots and hyphens",
+    fields: { location },
+  });
 }
 
 /**
@@ -60,16 +57,13 @@ export async function connectS3(place: S3Place, silenceMs = SILENCE_MS): Promise
   try {
     sdk = await import("@aws-sdk/client-s3");
   } catch (cause) {
-    throw new TroupeError(
-      "S3_UNAVAILABLE",
-      {
-        where: "s3",
-        expected: "the package @aws-sdk/client-s3",
-        got: `"${(cause as Error).message}"`,
-        hint: "npm install @aws-sdk/client-s3",
-      },
-      { cause },
-    );
+    throw new TroupeError("S3_UNAVAILABLE", {
+      where: "s3",
+      expected: "the package @aws-sdk/client-s3",
+      got: `"${(cause as Error).message}"`,
+      hint: "npm install @aws-sdk/client-s3",
+      cause,
+    });
   }
   // Stores with an address of their own often have no host name for each bucket.
   const ownAddress = process.env.AWS_ENDPOINT_URL_S3 ?? process.env.AWS_ENDPOINT_URL;
@@ -93,14 +87,12 @@ export function isAbsent(error: unknown): boolean {
 export function s3Failure(what: string, location: string, cause: unknown): TroupeError {
   if (cause instanceof TroupeError) return cause;
   const { name, message } = cause as Error;
-  return new TroupeError(
-    "S3_FAILED",
-    {
-      where: "s3",
-      expected: `to ${what} ${location}`,
-      got: `"${name}: ${message}"`,
-      hint: "check that the bucket exists and the credentials allow access",
-    },
-    { fields: { location, cause: name }, cause },
-  );
+  return new TroupeError("S3_FAILED", {
+    where: "s3",
+    expected: `to ${what} ${location}`,
+    got: `"${name}: ${message}"`,
+    hint: "check that the bucket exists and the credentials allow access",
+    fields: { location, cause: name },
+    cause,
+  });
 }

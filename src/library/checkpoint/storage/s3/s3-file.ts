@@ -76,16 +76,13 @@ export class S3File implements StoredFile {
   }
 
   #damaged(begin: number, end: number, what: string, expected: string, got: string): TroupeError {
-    return new TroupeError(
-      "CHECKPOINT_DAMAGED",
-      {
-        where: "checkpoint",
-        expected: `${expected} in bytes ${begin} to ${end} of ${this.path}, read for ${what}`,
-        got,
-        hint: "resume from an older checkpoint",
-      },
-      { fields: { path: this.path, what, offsetBytes: begin, endBytes: end, expected, got } },
-    );
+    return new TroupeError("CHECKPOINT_DAMAGED", {
+      where: "checkpoint",
+      expected: `${expected} in bytes ${begin} to ${end} of ${this.path}, read for ${what}`,
+      got,
+      hint: "resume from an older checkpoint",
+      fields: { path: this.path, what, offsetBytes: begin, endBytes: end, expected, got },
+    });
   }
 
   async #range(begin: number, end: number): Promise<Uint8Array> {

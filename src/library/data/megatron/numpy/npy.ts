@@ -67,9 +67,11 @@ function bytesOf(path: string): Buffer {
 }
 
 function damaged(path: string, expected: string): TroupeError {
-  return new TroupeError(
-    "DATA_INDEX",
-    { where: "npy", expected, got: path, hint: "delete the file: it will be made again" },
-    { fields: { path } },
-  );
+  return new TroupeError("DATA_INDEX", {
+    where: "npy",
+    expected,
+    got: path,
+    hint: "delete the file: it will be made again",
+    fields: { path },
+  });
 }

@@ -155,11 +155,13 @@ function openStream(path: string): ReadStream {
 }
 
 function unreadable(path: string, cause: unknown): TroupeError {
-  return new TroupeError(
-    "DATA_UNREADABLE",
-    { where: "preprocess", expected: `a readable file at ${path}`, got: fileFailure(cause) },
-    { fields: { path }, cause },
-  );
+  return new TroupeError("DATA_UNREADABLE", {
+    where: "preprocess",
+    expected: `a readable file at ${path}`,
+    got: fileFailure(cause),
+    fields: { path },
+    cause,
+  });
 }
 
 /** At most two tasks per thread are in flight: reading is never far ahead of writing. */
@@ -200,9 +202,11 @@ async function* encodeInPool(
 }
 
 function refused({ line, expected, got }: RefusedLine): TroupeError {
-  return new TroupeError(
-    "DATA_UNREADABLE",
-    { where: "preprocess", expected: `${expected} in line ${line}`, got, hint: "one JSON document a line" },
-    { fields: { line } },
-  );
+  return new TroupeError("DATA_UNREADABLE", {
+    where: "preprocess",
+    expected: `${expected} in line ${line}`,
+    got,
+    hint: "one JSON document a line",
+    fields: { line },
+  });
 }

@@ -29,16 +29,14 @@ export function readPunkt(folder: string): PunktModel {
     try {
       return readBoundedTextSync(join(folder, name), maxFileBytes.tokenizer).split("\n").filter(Boolean);
     } catch (cause) {
-      throw new TroupeError(
-        "DATA_UNREADABLE",
-        {
-          where: "preprocess",
-          expected: `NLTK's ${name} in ${folder}`,
-          got: fileFailure(cause),
-          hint: "the folder of a language in nltk_data/tokenizers/punkt_tab",
-        },
-        { fields: { path: folder }, cause },
-      );
+      throw new TroupeError("DATA_UNREADABLE", {
+        where: "preprocess",
+        expected: `NLTK's ${name} in ${folder}`,
+        got: fileFailure(cause),
+        hint: "the folder of a language in nltk_data/tokenizers/punkt_tab",
+        fields: { path: folder },
+        cause,
+      });
     }
   };
   const cases = linesOf("ortho_context.tab").map((line): [string, number] => {

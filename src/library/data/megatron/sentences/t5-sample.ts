@@ -78,14 +78,11 @@ export function t5Sample(sentences: readonly ArrayLike<number>[], options: T5Sam
 }
 
 function tooFewSentinels(numSpans: number, numSentinels: number): TroupeError {
-  return new TroupeError(
-    "DATA_OPTION",
-    {
-      where: "t5 sample",
-      expected: `a sentinel for each of ${numSpans} spans`,
-      got: `${numSentinels}`,
-      hint: "add extra ids to the vocabulary (--vocab-extra-ids)",
-    },
-    { fields: { numSpans, numSentinels } },
-  );
+  return new TroupeError("DATA_OPTION", {
+    where: "t5 sample",
+    expected: `a sentinel for each of ${numSpans} spans`,
+    got: `${numSentinels}`,
+    hint: "add extra ids to the vocabulary (--vocab-extra-ids)",
+    fields: { numSpans, numSentinels },
+  });
 }

@@ -1,6 +1,13 @@
 import * as z from "zod";
-import { bare, describeStandard, interfaceOf, type OptionFacts, objectIn, optionsOf } from "./option.ts";
-import { runtimeSchema } from "./schema.ts";
+import {
+  bare,
+  describeStandard,
+  interfaceOf,
+  type OptionFacts,
+  objectIn,
+  optionsOf,
+} from "../src/job/options/option.ts";
+import { runtimeSchema } from "../src/job/options/schema.ts";
 
 /** @returns the text of `options.generated.ts`: the interfaces that editors show, with the meaning of each option */
 export function optionTypes(): string {

@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync } from "node:fs";
-import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../src/errors/untrusted/index.ts";
 
 /** A result and everything that it depends on: plain data. */
 interface Entry {

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Runtime, type RuntimeOptions } from "../../actors/trainer/index.ts";
-import { temporaryRoot } from "../../errors/untrusted/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/actors/trainer/index.ts";
+import { temporaryRoot } from "../../src/errors/untrusted/index.ts";
 import { meanOf } from "./measure.ts";
 
 /** A strategy's losses, compared with one rank in single precision. */
@@ -33,7 +33,7 @@ export const SEEDS: readonly number[] = [1, 2, 3];
 
 const jobModule = new URL("./text-job.ts", import.meta.url);
 /** A text that every copy of the package has: the default for training. */
-export const ownText = fileURLToPath(new URL("../../../README.md", import.meta.url));
+export const ownText = fileURLToPath(new URL("../../README.md", import.meta.url));
 
 /**
  * Trains a small GPT on the letters of a text with every strategy, with three seeds each.

@@ -1,18 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Command, Option } from "commander";
-import { makeFolder } from "../../errors/untrusted/index.ts";
-import {
-  type BenchOptions,
-  dimensions,
-  htmlReport,
-  KeptResults,
-  markdownReport,
-  picturesOf,
-  runBench,
-  sizes,
-} from "../bench/index.ts";
-import { number, print, usage } from "./flags.ts";
+import { Command, Option } from "commander";
+import { makeFolder } from "../../src/errors/untrusted/index.ts";
+import { number, print, usage } from "../../src/tools/cli/flags.ts";
+import { dimensions, sizes } from "./dimensions.ts";
+import { htmlReport, picturesOf } from "./html.ts";
+import { KeptResults } from "./kept-results.ts";
+import { markdownReport } from "./report.ts";
+import { type BenchOptions, runBench } from "./run-bench.ts";
 
 interface BenchFlags {
   readonly dimension: BenchOptions["dimensions"];
@@ -28,10 +23,12 @@ interface BenchFlags {
 
 const names: BenchOptions["dimensions"] = [...dimensions.map(({ name }) => name), "convergence"];
 
-/** Adds `troupe bench`. */
-export function addBenchCommand(program: Command): void {
-  program
-    .command("bench")
+/**
+ * Measures the tables that the arguments ask for, prints the report, and writes it with its pictures.
+ * @throws {TroupeError} `USAGE`
+ */
+export async function measureTables(args: readonly string[]): Promise<void> {
+  await new Command("npm run bench -- rapidformer")
     .description(
       "measure Rapidformer's tables A to D, compare them with the planner's predictions, and compare what the strategies learn",
     )
@@ -56,7 +53,8 @@ export function addBenchCommand(program: Command): void {
       "write report.html, report.md with pictures, and report.json there; rows already measured there with the same settings are kept",
     )
     .option("--json", "print one JSON object", false)
-    .action(bench);
+    .action(bench)
+    .parseAsync([...args], { from: "user" });
 }
 
 async function bench(flags: BenchFlags): Promise<void> {

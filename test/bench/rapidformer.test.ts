@@ -2,23 +2,19 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { measureConvergence } from "../../src/tools/bench/convergence.ts";
-import {
-  type BenchResult,
-  dimensions,
-  KeptResults,
-  markdownReport,
-  runBench,
-  sizes,
-} from "../../src/tools/bench/index.ts";
-import { measureRow } from "../../src/tools/bench/measure.ts";
-import { measurePeer } from "../../src/tools/bench/peer.ts";
-import { planRow } from "../../src/tools/bench/plan-row.ts";
-import { main } from "../../src/tools/cli/main.ts";
+import { measureTables } from "../../bench/rapidformer/command.ts";
+import { measureConvergence } from "../../bench/rapidformer/convergence.ts";
+import { dimensions, sizes } from "../../bench/rapidformer/dimensions.ts";
+import { KeptResults } from "../../bench/rapidformer/kept-results.ts";
+import { measureRow } from "../../bench/rapidformer/measure.ts";
+import { measurePeer } from "../../bench/rapidformer/peer.ts";
+import { planRow } from "../../bench/rapidformer/plan-row.ts";
+import { type BenchResult, markdownReport } from "../../bench/rapidformer/report.ts";
+import { runBench } from "../../bench/rapidformer/run-bench.ts";
 
 const named = (name: string) => dimensions.find((each) => each.name === name) as (typeof dimensions)[0];
 
-describe("troupe bench", () => {
+describe("the benchmark of Rapidformer's tables", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   afterAll(() => {
     vi.restoreAllMocks();
@@ -78,7 +74,7 @@ describe("troupe bench", () => {
       "--out",
       folder,
     ];
-    expect(await main(["bench", ...words])).toBe(0);
+    await measureTables(words);
     const result = JSON.parse(out) as BenchResult;
     const [plain, plainMixed, graph, mixed] = result.tables[0]?.rows ?? [];
     for (const row of [plain, plainMixed, graph, mixed]) {
@@ -201,12 +197,6 @@ describe("troupe bench", () => {
     [["--windows", "4"], "expected --windows of at least 5, got 4"],
     [["--convergence", "-1"], "expected --convergence of at least 0, got -1"],
   ])("refuses %j before anything is measured", async (words, message) => {
-    let said = "";
-    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-      said += text;
-      return true;
-    });
-    expect(await main(["bench", ...words])).toBe(2);
-    expect(said).toContain(message);
+    await expect(measureTables(words)).rejects.toThrow(message);
   });
 });

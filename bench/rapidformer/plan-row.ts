@@ -1,4 +1,4 @@
-import { type Layout, parseZeroLevel } from "../../compute/parallel/index.ts";
+import { type Layout, parseZeroLevel } from "../../src/compute/parallel/index.ts";
 import {
   byteScheme,
   calibrated,
@@ -8,13 +8,13 @@ import {
   languageModel,
   largestMemory,
   type PlannedPrecision,
-  passingTogether,
   planMemory,
   shareOfStages,
   stateBytes,
-} from "../planner/index.ts";
+} from "../../src/tools/planner/index.ts";
 import { type BenchRow, NUM_RANKS, type Sizes, sizes } from "./dimensions.ts";
 import { modelOf } from "./job.ts";
+import { passingTogether } from "./together.ts";
 
 /** The planner's prediction for a row. */
 export interface PlannedRow {

@@ -1,6 +1,6 @@
-import { Runtime, type RuntimeOptions } from "../../actors/trainer/index.ts";
-import { memory, resetPeakMemory } from "../../compute/tensor/index.ts";
-import { TroupeError } from "../../errors/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/actors/trainer/index.ts";
+import { memory, resetPeakMemory } from "../../src/compute/tensor/index.ts";
+import { TroupeError } from "../../src/errors/index.ts";
 import { type BenchRow, type Dimension, NUM_RANKS, type Sizes } from "./dimensions.ts";
 import { type PlannedRow, planRow } from "./plan-row.ts";
 

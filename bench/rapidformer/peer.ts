@@ -3,9 +3,8 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseZeroLevel } from "../../compute/parallel/index.ts";
-import { TroupeError } from "../../errors/index.ts";
-import { temporaryRoot } from "../../errors/untrusted/index.ts";
+import { parseZeroLevel } from "../../src/compute/parallel/index.ts";
+import { temporaryRoot } from "../../src/errors/untrusted/index.ts";
 import { type BenchRow, NUM_RANKS, type Sizes, type Subject } from "./dimensions.ts";
 import { type MeasureOptions, meanOf, type PeerResult, WARMUP_STEPS } from "./measure.ts";
 import { peerScript } from "./peer-script.ts";
@@ -14,7 +13,7 @@ import { peerScript } from "./peer-script.ts";
  * Measures the same row in stock PyTorch: as many processes over gloo, one thread each, with the same sizes, samples
  * and steps.
  * @param python - an interpreter with torch
- * @throws {TroupeError} `BENCH_PEER` where it does not run
+ * @throws where it does not run
  */
 export async function measurePeer(
   python: string,
@@ -66,10 +65,8 @@ async function outputOf(python: string, child: ChildProcess): Promise<string> {
   const ended = once(child, "close").then(([code]) => (code === 0 ? "" : err.trim().split("\n").at(-1)));
   const why = await Promise.race([failed, ended]);
   if (why === "") return out;
-  throw new TroupeError("BENCH_PEER", {
-    where: "bench",
-    expected: `${python} to train with torch`,
-    got: why || "an exit without an error message",
-    hint: "--peer names a Python with PyTorch; leave it out to measure Troupe only",
-  });
+  const got = why || "an exit without an error message";
+  throw new Error(
+    `[bench] expected ${python} to train with torch, got ${got} (--peer names a Python with PyTorch)`,
+  );
 }

@@ -1,6 +1,6 @@
-import type { Layout, PipelineAction } from "../../../compute/parallel/index.ts";
-import type { PassMemory } from "./pass-memory.ts";
-import type { RankMemory } from "./plan-memory.ts";
+import type { Layout, PipelineAction } from "../../src/compute/parallel/index.ts";
+import type { PassMemory } from "../../src/tools/planner/cost/pass-memory.ts";
+import type { RankMemory } from "../../src/tools/planner/cost/plan-memory.ts";
 
 /** Relative times of passes. */
 const duration = { forward: 1, backward: 2 } as const;

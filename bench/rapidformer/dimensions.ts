@@ -1,4 +1,4 @@
-import type { RuntimeOptions } from "../../actors/trainer/index.ts";
+import type { RuntimeOptions } from "../../src/actors/trainer/index.ts";
 
 /** The model of a table. */
 export type Subject = "bert" | "gpt" | "classifier";

@@ -1,8 +1,8 @@
 // The job of the convergence runs: a small GPT on the letters of a text.
 
-import { AdamW } from "../../compute/optim/index.ts";
-import { defineJob } from "../../job/index.ts";
-import { textDataset } from "../../library/data/index.ts";
+import { AdamW } from "../../src/compute/optim/index.ts";
+import { defineJob } from "../../src/job/index.ts";
+import { textDataset } from "../../src/library/data/index.ts";
 import { modelOf } from "./job.ts";
 
 export default defineJob({

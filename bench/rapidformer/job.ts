@@ -1,17 +1,17 @@
 // The job that the tables measure: BERT or GPT on random tokens, the same in every row.
 
-import { unfused } from "../../compute/nn/index.ts";
-import { AdamW } from "../../compute/optim/index.ts";
-import { ops, type Tensor } from "../../compute/tensor/index.ts";
-import { defineJob } from "../../job/index.ts";
-import type { Dataset } from "../../library/data/index.ts";
+import { unfused } from "../../src/compute/nn/index.ts";
+import { AdamW } from "../../src/compute/optim/index.ts";
+import { ops, type Tensor } from "../../src/compute/tensor/index.ts";
+import { defineJob } from "../../src/job/index.ts";
+import type { Dataset } from "../../src/library/data/index.ts";
 import {
   BertForPreTraining,
   BertForSequenceClassification,
   GPT2LMHeadModel,
   type ModelBatch,
   type TaskModel,
-} from "../../library/models/index.ts";
+} from "../../src/library/models/index.ts";
 import { type Subject, sizes } from "./dimensions.ts";
 
 const { bert } = sizes.small;

@@ -1,0 +1,16 @@
+// Results of the kernels of norms.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe {
+
+struct Normalized {
+  at::Tensor y, mean, rstd;  // `mean` is not defined for RMS norm
+};
+
+struct NormGradients {
+  at::Tensor x, weight, bias;  // `bias` is not defined for RMS norm
+};
+
+}  // namespace troupe
