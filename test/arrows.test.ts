@@ -171,8 +171,9 @@ const within: Readonly<Record<string, typeof arrows>> = {
     "frozen-flags": [],
   },
   "actors/trainer": {
-    runtime: ["run", "interruption"],
-    run: ["settle-job", "rendezvous", "run-hosts", "translate-event"],
+    runtime: ["run", "interruption", "own-actors"],
+    run: ["settle-job", "rendezvous", "run-hosts", "translate-event", "shared-system"],
+    "own-actors": ["translate-event", "shared-system"],
     "settle-job": ["stalls"],
     "run-hosts": ["plan"],
     stalls: ["recovery"],
@@ -182,6 +183,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     interruption: [],
     rendezvous: [],
     "translate-event": [],
+    "shared-system": [],
     "option-error": [],
   },
 };

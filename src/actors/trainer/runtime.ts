@@ -11,7 +11,7 @@ import {
   type TroupeEvent,
 } from "../../job/events/index.ts";
 import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
-import type { ActorInspection } from "../../runtime/index.ts";
+import type { ActorInspection, ActorSystem } from "../../runtime/index.ts";
 import type { SavedState } from "../engine/conductor/index.ts";
 import {
   type Findings,
@@ -24,16 +24,25 @@ import type { Head, Launch } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
 import { optionError } from "./option-error.ts";
+import type { openOwnActors } from "./own-actors.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
 import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
 import type { Run } from "./run.ts";
+import type { SharedSystem } from "./shared-system.ts";
 
 /** The launch of a run over several hosts. */
 export interface Launched {
   readonly launch: Launch;
   /** Settings that all hosts must share, in words for error messages. */
   readonly about: string;
+}
+
+/** The classes and functions that a runtime loads when it is spawned: an actor's thread imports this module too, and needs none. */
+interface Loaded {
+  readonly Run: typeof Run;
+  readonly SharedSystem: typeof SharedSystem;
+  readonly openOwnActors: typeof openOwnActors;
 }
 
 /**
@@ -48,9 +57,11 @@ export interface Launched {
 export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
   readonly #printed: string;
-  readonly #Run: typeof Run;
+  readonly #loaded: Loaded;
   readonly #launched: Launched | undefined;
   readonly #hub = new EventHub();
+  readonly #system: SharedSystem;
+  #own: ActorSystem | undefined;
   #dashboard: Dashboard | undefined;
   #run: Run | undefined;
   #stopped = false;
@@ -62,13 +73,14 @@ export class Runtime implements AsyncDisposable {
   private constructor(
     settings: RuntimeSettings,
     printed: string,
-    RunClass: typeof Run,
+    loaded: Loaded,
     launched: Launched | undefined,
   ) {
     this.#settings = settings;
     this.#launched = launched;
     this.#printed = printed;
-    this.#Run = RunClass;
+    this.#loaded = loaded;
+    this.#system = new loaded.SharedSystem(settings);
   }
 
   /**
@@ -81,11 +93,16 @@ export class Runtime implements AsyncDisposable {
   static async spawn(options: RuntimeOptions = {}, launched?: Launched): Promise<Runtime> {
     // Imported lazily: an actor's thread imports this module with its job, and needs neither the run nor the schema.
     const { printScript, settle } = await import("../../job/options/index.ts");
-    const { Run } = await import("./run.ts");
+    const [{ Run }, { SharedSystem }, { openOwnActors }] = await Promise.all([
+      import("./run.ts"),
+      import("./shared-system.ts"),
+      import("./own-actors.ts"),
+    ]);
+    const loaded = { Run, SharedSystem, openOwnActors };
     const { launch } = launched ?? {};
     const settings =
       launch === undefined ? settle(options) : settle(launchedOptions(options, launch), numHostsOf(launch));
-    const runtime = new Runtime(settings, printScript(options), Run, launched);
+    const runtime = new Runtime(settings, printScript(options), loaded, launched);
     for (const sink of options.sinks ?? []) runtime.addSink(sink);
     await runtime.#openDashboard();
     return runtime;
@@ -156,6 +173,24 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
+   * The actor system that runs live in, for actors of your own: spawn, supervise and watch them. They reach the actors of a run
+   * and are reached by name from its loops, have a line on the dashboard, and live until {@link stop}.
+   *
+   * ```ts
+   * const judge = await runtime.actors.spawn<Judge>({ name: "judge", module: new URL("./judge.ts", import.meta.url) });
+   * ```
+   * @throws {TroupeError} `SYSTEM_STOPPED` after {@link stop}
+   */
+  get actors(): ActorSystem {
+    if (this.#own === undefined) {
+      if (this.#stopped) throw stopped("actors", "SYSTEM_STOPPED");
+      const { stallMs } = this.#settings.supervision;
+      this.#own = this.#loaded.openOwnActors(this.#system, stallMs, (event) => this.#hub.emit(event));
+    }
+    return this.#own;
+  }
+
+  /**
    * Trains a job to its end.
    * @param jobUrl - URL or path of a module whose default export is `defineJob({ … })`
    * @param overrides - values for the job's settings, instead of its defaults
@@ -164,13 +199,7 @@ export class Runtime implements AsyncDisposable {
    *   checkpoints are kept
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
-    if (this.#stopped)
-      throw new TroupeError("RUN_IN_PROGRESS", {
-        where: "runtime",
-        expected: "a runtime that runs",
-        got: "one that was stopped",
-        hint: "spawn another",
-      });
+    if (this.#stopped) throw stopped("runtime", "RUN_IN_PROGRESS");
     if (this.#run !== undefined || this.#beginning !== undefined) {
       throw new TroupeError("RUN_IN_PROGRESS", {
         where: "runtime",
@@ -203,8 +232,9 @@ export class Runtime implements AsyncDisposable {
         })
       : undefined;
     using head = this.#launched && (await openHead(this.#launched.launch, settings.supervision.hosts));
-    const run = new this.#Run({
+    const run = new this.#loaded.Run({
       settings,
+      system: this.#system,
       head,
       about: this.#launched?.about ?? "",
       emit: (event) => this.#hub.emit(event),
@@ -260,13 +290,13 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `RUN_OVER` if no run is in progress
    */
   resume(): void {
-    if (this.#run === undefined) throw this.#Run.missing();
+    if (this.#run === undefined) throw this.#loaded.Run.missing();
     this.#run.control.resume();
   }
 
   /** Reports what every actor is doing, read from shared memory, so that it works even while actors are stuck. */
   inspect(): readonly ActorInspection[] {
-    return this.#run?.inspect() ?? [];
+    return [...(this.#own?.inspect() ?? []), ...(this.#run?.inspect() ?? [])];
   }
 
   /**
@@ -329,8 +359,9 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Ends the run in progress, and the events. Without `save` the run ends at once: `run` fails with `RUN_STOPPED`, and what
-   * was not saved is lost. With `save` the granted steps are finished and saved, and `run` returns.
+   * Ends your own actors, the run in progress, and the events. Without `save` your actors end first, in order, then the run, at
+   * once: `run` fails with `RUN_STOPPED`, and what was not saved is lost. With `save` the granted steps are finished and saved,
+   * `run` returns, and your actors, which it may need until then, end last.
    * @throws {TroupeError} with `save`: the error that the save failed with, after the events have ended; `OPTION` for a run
    *   without a checkpoint folder, which then goes on
    */
@@ -338,15 +369,25 @@ export class Runtime implements AsyncDisposable {
     await this.#beginning;
     if (save && this.#run !== undefined) this.#requireFolder();
     try {
-      await (save ? this.#finish() : this.#run?.stop());
+      if (save) await this.#finish();
     } finally {
-      this.#stopped = true;
-      await this.#hub.close();
+      await this.#end();
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+
+  async #end(): Promise<void> {
+    const own = this.#own?.stop();
+    try {
+      await this.#run?.stop(own?.catch(() => {}));
+      await own;
+    } finally {
+      this.#stopped = true;
+      await this.#hub.close();
+    }
   }
 
   async #openDashboard(): Promise<void> {
@@ -393,7 +434,7 @@ export class Runtime implements AsyncDisposable {
 
   async #running(): Promise<Run> {
     await this.#beginning;
-    if (this.#run === undefined) throw this.#Run.missing();
+    if (this.#run === undefined) throw this.#loaded.Run.missing();
     return this.#run;
   }
 
@@ -419,4 +460,13 @@ export class Runtime implements AsyncDisposable {
 async function openHead(launch: Launch, trust: HostsOptions): Promise<Head> {
   const launching = await import("../launch/index.ts");
   return launching.Head.open(launch, trust);
+}
+
+function stopped(where: string, code: "RUN_IN_PROGRESS" | "SYSTEM_STOPPED"): TroupeError {
+  return new TroupeError(code, {
+    where,
+    expected: "a runtime that runs",
+    got: "one that was stopped",
+    hint: "spawn another",
+  });
 }

@@ -86,11 +86,11 @@ export class Registry implements Resident {
   }
 
   /**
-   * Sends a heartbeat probe to each actor that seems idle, unless it has one to answer: an actor that is stuck behind an
+   * Sends a heartbeat probe to each of these actors that seems idle, unless it has one to answer: an actor that is stuck behind an
    * `await` seems idle too. Each look of the watchdog thus wakes each idle actor once.
    */
-  probe(): void {
-    for (const record of this.actors.living) this.#probe(record);
+  probe(records: readonly ActorRecord[]): void {
+    for (const record of records) this.#probe(record);
   }
 
   #probe(record: ActorRecord): void {

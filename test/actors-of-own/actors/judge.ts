@@ -1,0 +1,33 @@
+import { type ActorRef, defineActor } from "troupe/actors";
+
+/** Marks answers; falls on demand. */
+export type Judge = {
+  mark: { in: { text: string }; out: number };
+  note: { in: { text: string } };
+  noted: { in: Record<string, never>; out: readonly string[] };
+  fall: { in: { why: string } };
+  refuse: { in: { why: string }; out: never };
+  through: { in: { other: ActorRef<Judge>; text: string }; out: number };
+  place: { in: Record<string, never>; out: { readonly pid: number; readonly incarnation: number } };
+};
+
+export default defineActor<Judge, { readonly word: string }>({
+  start(context, { word }) {
+    const notes: string[] = [];
+    return {
+      handlers: {
+        mark: ({ text }) => text.split(word).length - 1,
+        note: ({ text }) => void notes.push(text),
+        noted: () => notes,
+        fall({ why }) {
+          throw new Error(why);
+        },
+        refuse({ why }) {
+          throw new Error(why);
+        },
+        through: ({ other, text }) => other.ask("mark", { text }, { deadlineMs: 10_000 }),
+        place: () => ({ pid: process.pid, incarnation: context.incarnation }),
+      },
+    };
+  },
+});
