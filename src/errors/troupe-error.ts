@@ -138,11 +138,13 @@ export const errorTable = {
   // runtime
   ACTOR_DOWN: "the actor has stopped, has failed or never existed",
   ACTOR_EXIT: "code in an actor called process.exit",
+  ACTOR_LOST: "an actor that a job's code had asked ended before it answered",
   ACTOR_MODULE_INVALID: "the module does not export an actor",
   ACTOR_NAME_TAKEN: "a living actor already has this name",
   ACTOR_START_TIMEOUT: "an actor did not start within the deadline",
   ACTOR_STUCK: "an actor's thread did not end even when it was terminated",
   ACTOR_THREW: "an actor's handler threw an error that has no code of its own",
+  ACTOR_UNKNOWN: "no actor has this name",
   ACTOR_UNHANDLED: "an actor failed and no actor watched or supervised it",
   ASK_TIMEOUT: "no answer came within the deadline",
   BLOCKING_ON_MAIN: "an actor on the main thread called a function that blocks its thread",

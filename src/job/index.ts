@@ -26,5 +26,13 @@ export {
   weighValue,
   weighValues,
 } from "./losses.ts";
-export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext, SaveName } from "./rank-context.ts";
+export type {
+  BackwardOptions,
+  ForwardResult,
+  Loop,
+  Rank,
+  RankContext,
+  ReachedActor,
+  SaveName,
+} from "./rank-context.ts";
 export { type StepSamples, StepShares } from "./step-shares.ts";

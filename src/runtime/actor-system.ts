@@ -6,11 +6,11 @@ import type { HostsOptions } from "./hosting/hosts.ts";
 import type { DeadLetters } from "./inspection/dead-letters.ts";
 import { inspectActor } from "./inspection/inspect-actor.ts";
 import { Watchdog } from "./inspection/watchdog.ts";
-import type { ActorRef } from "./messaging/actor-ref.ts";
+import type { ActorRef, AskOptions } from "./messaging/actor-ref.ts";
 import type { OnDown } from "./messaging/watches.ts";
 import type { ActorInspection } from "./protocol/actor-status.ts";
-import type { Addressed } from "./protocol/address.ts";
-import { toFailure } from "./protocol/failure.ts";
+import { type Addressed, systemAddress } from "./protocol/address.ts";
+import { AskTimeout, toFailure } from "./protocol/failure.ts";
 import type { Protocol } from "./protocol/messages.ts";
 import type { RuntimeEvent } from "./protocol/runtime-event.ts";
 import {
@@ -146,6 +146,23 @@ export class ActorSystem {
     this.#supervisors.push(supervisor);
     await supervisor.start();
     return supervisor;
+  }
+
+  /**
+   * Finds an actor of this system, of any part, by name: the present incarnation, or, while it starts or is restarted, the next.
+   * @throws {TroupeError} `ACTOR_UNKNOWN` with the nearest name; `ASK_TIMEOUT` if it has not started by the deadline
+   */
+  async find<P>(name: string, { deadlineMs }: AskOptions): Promise<ActorRef<P>> {
+    const late = Promise.withResolvers<never>();
+    const timer = this.#launcher.clock.after(deadlineMs, () =>
+      late.reject(new AskTimeout(systemAddress, "find", deadlineMs)),
+    );
+    try {
+      const address = await Promise.race([this.#launcher.registry.find(name), late.promise]);
+      return this.#launcher.refTo<P>({ address });
+    } finally {
+      timer.cancel();
+    }
   }
 
   /**

@@ -6,6 +6,8 @@ export type Judge = {
   note: { in: { text: string } };
   noted: { in: Record<string, never>; out: readonly string[] };
   fall: { in: { why: string } };
+  /** Lets what comes next wait, and falls. */
+  endLater: { in: { why: string } };
   refuse: { in: { why: string }; out: never };
   through: { in: { other: ActorRef<Judge>; text: string }; out: number };
   place: { in: Record<string, never>; out: { readonly pid: number; readonly incarnation: number } };
@@ -22,6 +24,12 @@ export default defineActor<Judge, { readonly word: string }>({
         fall({ why }) {
           throw new Error(why);
         },
+        endLater: ({ why }) =>
+          new Promise<never>(() => {
+            setTimeout(() => {
+              throw new Error(why);
+            }, 100);
+          }),
         refuse({ why }) {
           throw new Error(why);
         },
