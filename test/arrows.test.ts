@@ -68,7 +68,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "job/options": ["compute/parallel", "job/anomalies"],
   "job/dashboard": ["job/http"],
   "job/http": ["runtime/access"],
-  job: ["runtime/module-texts", "compute/parallel", "library/data", "library/deltas"],
+  job: ["runtime", "runtime/module-texts", "compute/parallel", "library/data", "library/deltas"],
   "job/anomalies": [],
   "job/events": [],
   "library/hub": ["library/checkpoint"],
@@ -98,7 +98,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
 /** The same between the folders of a room that is entered by one index.ts; a file that lies in no folder is its own. */
 const within: Readonly<Record<string, typeof arrows>> = {
   runtime: {
-    "actor-system": ["supervision", "timeout-ladder"],
+    "actor-system": ["pool", "timeout-ladder"],
+    pool: ["supervision"],
     supervision: ["system"],
     system: ["hosting"],
     hosting: ["actor", "transport/unix", "transport/tcp"],

@@ -154,6 +154,7 @@ export const errorTable = {
   HOST_LOST: "another host is down, or the network to it is cut",
   HOST_MISSING: "some hosts of a run did not join within the deadline",
   HOST_REFUSED: "a host tried to join a run that it does not belong to, or its place there is taken",
+  MESSAGE_UNROUTED: "a message lacks the field by which its pool chooses an actor",
   MESSAGE_UNSENDABLE: "a message holds a value that cannot be copied to another actor",
   NETWORK_ADDRESS: "other hosts cannot reach a host at its address",
   OUTBOX_FULL: "a sender without credit kept sending until its outbox was full",

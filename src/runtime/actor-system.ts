@@ -8,6 +8,7 @@ import { inspectActor } from "./inspection/inspect-actor.ts";
 import { Watchdog } from "./inspection/watchdog.ts";
 import type { ActorRef, AskOptions } from "./messaging/actor-ref.ts";
 import type { OnDown } from "./messaging/watches.ts";
+import { Pool, type PoolOptions, supervisionOf } from "./pool/pool.ts";
 import type { ActorInspection } from "./protocol/actor-status.ts";
 import { type Addressed, systemAddress } from "./protocol/address.ts";
 import { AskTimeout, toFailure } from "./protocol/failure.ts";
@@ -163,6 +164,18 @@ export class ActorSystem {
     } finally {
       timer.cancel();
     }
+  }
+
+  /**
+   * Starts a pool: `size` actors of one module behind one ref, which passes each message to one of them. They are supervised
+   * one_for_one, and are named after the pool, with their index.
+   * @throws {TroupeError} `SUPERVISOR_OPTION`, or the error of the first actor that cannot start
+   */
+  async pool<P extends Protocol<P>, Init = undefined>(options: PoolOptions<Init>): Promise<Pool<P>> {
+    const { endpoint, actors } = this.#launcher.registry;
+    const kindsOf = (name: string) => actors.livingNamed(name)?.kinds;
+    const supervisor = await this.supervise(supervisionOf(options, kindsOf));
+    return new Pool<P>(endpoint.outbox, supervisor.ref<P>(options.name), supervisor);
   }
 
   /**

@@ -11,6 +11,8 @@ export type { DeadLetters } from "./inspection/dead-letters.ts";
 export { ActorRef, type AskOptions, type TellOptions } from "./messaging/actor-ref.ts";
 export type { Pending } from "./messaging/pending.ts";
 export type { OnDown } from "./messaging/watches.ts";
+export { Pool, type PoolOptions } from "./pool/pool.ts";
+export type { Route } from "./pool/route.ts";
 export type { ActorInspection, ActorState } from "./protocol/actor-status.ts";
 export type { Address, Addressed } from "./protocol/address.ts";
 export type { DeadLetter, DeadLetterReason } from "./protocol/dead-letter.ts";

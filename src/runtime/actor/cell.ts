@@ -17,7 +17,7 @@ import { type End, Lifecycle, type StopRequest } from "./lifecycle.ts";
 export interface CellOptions extends Omit<EndpointOptions, "resident"> {
   readonly systemLink: LinkEnd;
   readonly board: StatusBoard;
-  readonly concurrent: readonly string[];
+  readonly concurrent: readonly string[] | "questions";
   /** Whether this actor has a thread of its own. */
   readonly mayBlock: boolean;
   /** Called once, after the last record has been sent. */
@@ -168,14 +168,18 @@ export class Cell implements Resident {
       this.#lookForUrgent();
       if (!this.handling.isBusy) this.#callDownsOrFail();
       this.#closeIfStopping();
-      const next = this.handling.isBusy
-        ? this.mailbox.takeKind(this.#options.concurrent)
-        : this.mailbox.take();
+      const next = this.handling.isBusy ? this.mailbox.takeKind(this.#whileBusy) : this.mailbox.take();
       if (next === undefined) break;
       this.board.setQueued(this.mailbox.size);
       this.handling.handle(next);
     }
     if (this.lifecycle.isRunning && !this.handling.isBusy) this.board.enterIdle();
+  }
+
+  /** Kinds that are handled while a handler awaits. */
+  get #whileBusy(): readonly string[] {
+    const { concurrent } = this.#options;
+    return concurrent === "questions" ? [] : concurrent;
   }
 
   /** Receives control messages that were posted since the last message, so that they go first. */

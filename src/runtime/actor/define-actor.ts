@@ -23,8 +23,8 @@ export interface Behavior<P> {
 export interface ActorDefinition<P, Init> {
   /** Lanes of the kinds that are not `data`. */
   readonly lanes?: { readonly [K in Kind<P>]?: Lane };
-  /** Kinds whose handlers may run while another handler awaits. */
-  readonly concurrent?: readonly Kind<P>[];
+  /** Kinds whose handlers may run while another handler awaits; "questions" for every kind, when it is asked. */
+  readonly concurrent?: readonly Kind<P>[] | "questions";
   /** Makes the actor; `spawn` waits for its promise. */
   start(context: ActorContext<P>, init: Init): Later<Behavior<P>>;
 }

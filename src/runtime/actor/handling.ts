@@ -1,4 +1,5 @@
 import { TroupeError } from "../../errors/index.ts";
+import type { Clock } from "../clock.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Endpoint } from "../messaging/endpoint.ts";
 import type { Delivery } from "../messaging/resident.ts";
@@ -11,7 +12,7 @@ import type { Behavior } from "./define-actor.ts";
 interface KindEntry {
   /** Its number on the status board. */
   readonly index: number;
-  readonly handler: (message: unknown) => unknown;
+  readonly handler: (message: unknown, delivery: Delivery, clock: Clock) => unknown;
   readonly isConcurrent: boolean;
 }
 
@@ -21,7 +22,7 @@ export interface HandlingOptions {
   readonly board: StatusBoard;
   readonly tracer: Tracer | undefined;
   /** Kinds that may be handled while another handler awaits. */
-  readonly concurrent: readonly string[];
+  readonly concurrent: readonly string[] | "questions";
   /** The handler of a statement failed. */
   onFailure(error: unknown): void;
   /** A handler that awaited has finished. */
@@ -42,8 +43,9 @@ export class Handling {
 
   /** Registers the handlers of the actor. */
   adopt({ handlers }: Behavior<unknown>): void {
+    const { concurrent } = this.#options;
     for (const [index, [kind, handler]] of Object.entries(handlers).entries()) {
-      const isConcurrent = this.#options.concurrent.includes(kind);
+      const isConcurrent = concurrent !== "questions" && concurrent.includes(kind);
       this.#entries.set(kind, { index, handler: handler as KindEntry["handler"], isConcurrent });
     }
   }
@@ -73,7 +75,8 @@ export class Handling {
     const entry = this.#accept(delivery);
     if (entry === undefined) return;
     try {
-      this.#conclude(delivery, this.#call(delivery, entry), entry.isConcurrent);
+      const isConcurrent = entry.isConcurrent || this.#isConcurrentQuestion(delivery);
+      this.#conclude(delivery, this.#call(delivery, entry), isConcurrent);
     } catch (error) {
       this.#failed(delivery, error);
     }
@@ -111,15 +114,19 @@ export class Handling {
   }
 
   #call(delivery: Delivery, { handler }: KindEntry): unknown {
-    const { tracer } = this.#options;
+    const { tracer, endpoint } = this.#options;
     const outer = this.#current;
     this.#current = delivery;
     try {
-      if (tracer === undefined) return handler(delivery.body);
-      return tracer.run(traced(delivery), () => handler(delivery.body));
+      if (tracer === undefined) return handler(delivery.body, delivery, endpoint.clock);
+      return tracer.run(traced(delivery), () => handler(delivery.body, delivery, endpoint.clock));
     } finally {
       this.#current = outer;
     }
+  }
+
+  #isConcurrentQuestion({ type }: Delivery): boolean {
+    return this.#options.concurrent === "questions" && type === RecordType.ask;
   }
 
   /** Counts the message as taken and finds its handler; undefined if it arrived too late or its kind has none. */
