@@ -166,6 +166,7 @@ export const errorTable = {
   RECEIVE_TIMEOUT: "a blocking receive got no message of its kinds within the deadline",
   SEND_TIMEOUT: "a blocking send got no credit within the deadline",
   STOP_REQUESTED: "an actor was asked to stop while it blocked",
+  STREAM_ENDED: "a stream of answers has ended, or is not one",
   SUPERVISOR_OPTION: "an option of a supervisor is invalid, or it has no child of this name",
   SYSTEM_STOPPED: "an actor system was used after it had stopped",
   TIMEOUT_LADDER: "an outer timeout is shorter than one inside it",

@@ -8,7 +8,7 @@ export type { HostsOptions } from "./hosting/hosts.ts";
 export { makeOwnedFolder, removeOwnedFolder } from "./hosting/owned-folder.ts";
 export type { CollectiveLine } from "./inspection/collective-line.ts";
 export type { DeadLetters } from "./inspection/dead-letters.ts";
-export { ActorRef, type AskOptions, type TellOptions } from "./messaging/actor-ref.ts";
+export { ActorRef, type AskOptions, type StreamOptions, type TellOptions } from "./messaging/actor-ref.ts";
 export type { Pending } from "./messaging/pending.ts";
 export type { OnDown } from "./messaging/watches.ts";
 export { Pool, type PoolOptions } from "./pool/pool.ts";
@@ -27,7 +27,16 @@ export {
   toFailure,
 } from "./protocol/failure.ts";
 export type { Lane } from "./protocol/lane.ts";
-export type { AskKind, In, Kind, MessageShape, Out, Protocol } from "./protocol/messages.ts";
+export type {
+  AskKind,
+  In,
+  Item,
+  Kind,
+  MessageShape,
+  Out,
+  Protocol,
+  StreamKind,
+} from "./protocol/messages.ts";
 export type { RuntimeEvent } from "./protocol/runtime-event.ts";
 export type { MessagingSettings } from "./protocol/settings.ts";
 export type { ActorRole, Placement, SpawnOptions, SpawnPlace, StopOptions } from "./protocol/spawn.ts";

@@ -6,7 +6,9 @@ import type { Delivery } from "../messaging/resident.ts";
 import type { TracedMessage, Tracer } from "../messaging/tracer.ts";
 import { describe } from "../protocol/address.ts";
 import { RecordType } from "../protocol/record.ts";
+import { type StreamDemand, streamKind } from "../protocol/streams.ts";
 import type { Behavior } from "./define-actor.ts";
+import { isStream, Streams } from "./streams.ts";
 
 /** A kind of message and its handler. */
 interface KindEntry {
@@ -33,21 +35,36 @@ export interface HandlingOptions {
 export class Handling {
   readonly #options: HandlingOptions;
   readonly #entries = new Map<string, KindEntry>();
+  readonly #streams: Streams;
   #awaiting: Delivery | undefined;
   #current: Delivery | undefined;
   #numConcurrent = 0;
 
   constructor(options: HandlingOptions) {
     this.#options = options;
+    this.#streams = new Streams(options.endpoint.address);
   }
 
-  /** Registers the handlers of the actor. */
+  /** Registers the handlers of the actor, and those of streams. */
   adopt({ handlers }: Behavior<unknown>): void {
     const { concurrent } = this.#options;
-    for (const [index, [kind, handler]] of Object.entries(handlers).entries()) {
-      const isConcurrent = concurrent !== "questions" && concurrent.includes(kind);
+    const next = (demand: StreamDemand) => this.#streams.next(demand);
+    const all = {
+      ...handlers,
+      [streamKind.next]: next,
+      [streamKind.nextConcurrent]: next,
+      [streamKind.end]: ({ stream }: Pick<StreamDemand, "stream">) => this.#streams.end(stream),
+    };
+    for (const [index, [kind, handler]] of Object.entries(all).entries()) {
+      const isOwn = kind === streamKind.nextConcurrent || kind === streamKind.end;
+      const isConcurrent = isOwn || (concurrent !== "questions" && concurrent.includes(kind));
       this.#entries.set(kind, { index, handler: handler as KindEntry["handler"], isConcurrent });
     }
+  }
+
+  /** Ends the streams that an actor was reading which has ended. */
+  readerEnded(uid: number): void {
+    this.#streams.readerEnded(uid);
   }
 
   /** All kinds, in the order the status board numbers them. */
@@ -165,7 +182,13 @@ export class Handling {
   }
 
   #answer(delivery: Delivery, result: unknown): void {
-    if (delivery.type === RecordType.ask) this.#options.endpoint.outbox.answer(delivery, result);
+    if (delivery.type !== RecordType.ask) return;
+    const { outbox } = this.#options.endpoint;
+    if (typeof result !== "object" || result === null || !isStream(result)) outbox.answer(delivery, result);
+    else {
+      const isConcurrent = this.#entries.get(delivery.kind)?.isConcurrent === true;
+      outbox.answer(delivery, this.#streams.open(result, delivery.from.peer.uid, isConcurrent));
+    }
   }
 
   #failed(delivery: Delivery, error: unknown): void {

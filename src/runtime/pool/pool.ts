@@ -68,7 +68,8 @@ export function supervisionOf(
     placement: "main",
     init(): PoolInit {
       kinds ??= members.map(kindsOf).find((known) => known !== undefined);
-      return { members, kinds: kinds ?? [], route };
+      const ofActors = kinds?.filter((kind) => !kind.startsWith("$")) ?? [];
+      return { members, kinds: ofActors, route };
     },
   };
   const children = members.map((member, index): ChildSpec => {

@@ -169,6 +169,8 @@ export class Registry implements Resident {
 
   forgoDown(): void {}
 
+  onPeerEnded(): void {}
+
   wake(): void {}
 
   interrupt(): void {}
