@@ -1,7 +1,7 @@
 export type { ActorContext, Received } from "./actor/actor-context.ts";
 export { type ActorDefinition, type Behavior, defineActor, type Handlers } from "./actor/define-actor.ts";
 export { ActorSystem, type PartOptions, type SystemOptions } from "./actor-system.ts";
-export { type Clock, systemClock } from "./clock.ts";
+export { type Clock, systemClock, type Timer } from "./clock.ts";
 export { HostAgent, type HostAgentOptions, type Invitation } from "./hosting/host-agent.ts";
 export type { HostCard, HostMeans } from "./hosting/host-orders.ts";
 export type { HostsOptions } from "./hosting/hosts.ts";
@@ -11,7 +11,7 @@ export type { DeadLetters } from "./inspection/dead-letters.ts";
 export { ActorRef, type AskOptions, type StreamOptions, type TellOptions } from "./messaging/actor-ref.ts";
 export type { Pending } from "./messaging/pending.ts";
 export type { OnDown } from "./messaging/watches.ts";
-export { Pool, type PoolOptions } from "./pool/pool.ts";
+export { Pool, type PoolOptions, type PoolPlan } from "./pool/pool.ts";
 export type { Route } from "./pool/route.ts";
 export type { ActorInspection, ActorState } from "./protocol/actor-status.ts";
 export type { Address, Addressed } from "./protocol/address.ts";

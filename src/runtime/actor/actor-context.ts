@@ -1,3 +1,4 @@
+import type { Timer } from "../clock.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { ActorRef, AskOptions } from "../messaging/actor-ref.ts";
 import type { Pending } from "../messaging/pending.ts";
@@ -48,6 +49,14 @@ export interface ActorContext<P> {
    * @throws {TroupeError} `ACTOR_UNKNOWN` with the nearest name; `ASK_TIMEOUT` if it has not started by the deadline
    */
   find<Q>(name: string, options: AskOptions): Promise<ActorRef<Q>>;
+  /**
+   * Sends this actor a message once, in `ms` from now, unless it is cancelled before or the actor ends. It is handled in its turn,
+   * as any other; a thread that blocks is late.
+   * @throws {TroupeError} `DEADLINE_INVALID` for a time that is not a positive number
+   */
+  after<K extends Kind<P>>(ms: number, kind: K, message: In<P, K>): Timer;
+  /** As {@link after}, again and again. A turn that the thread is too late for is left out. */
+  every<K extends Kind<P>>(ms: number, kind: K, message: In<P, K>): Timer;
   /** Sends plain data to the system's `onEvent` by the telemetry lane. It never waits; the oldest events are dropped. */
   emit(event: unknown): void;
   /** Posts at once the messages sent in this turn, for a handler that blocks or computes for long afterwards. */

@@ -2,21 +2,29 @@ import { ActorRef, type AskOptions } from "../messaging/actor-ref.ts";
 import type { Pending } from "../messaging/pending.ts";
 import { type Address, systemAddress } from "../protocol/address.ts";
 import { ActorDown } from "../protocol/failure.ts";
-import type { Kind, Protocol } from "../protocol/messages.ts";
+import type { In, Kind, Protocol } from "../protocol/messages.ts";
 import { RecordType } from "../protocol/record.ts";
 import { defaultStartDeadlineMs } from "../protocol/settings.ts";
 import type { SpawnOptions } from "../protocol/spawn.ts";
 import type { ActorContext, Received } from "./actor-context.ts";
 import { Blocking } from "./blocking.ts";
 import type { Cell } from "./cell.ts";
+import { startTimer } from "./timers.ts";
 
 /** Makes the context of the actor in `cell`. */
 export function createContext<P>(cell: Cell): ActorContext<P> {
   const { endpoint } = cell;
   const blocking = new Blocking(cell);
   const { name, incarnation } = endpoint.address;
+  const self = new ActorRef<P>(endpoint.outbox, endpoint);
+  const timer = <K extends Kind<P>>(where: string, ms: number, kind: K, message: In<P, K>) =>
+    startTimer(`${where} ${name}.${kind}`, ms, where === "every", {
+      clock: endpoint.clock,
+      hasEnded: () => cell.lifecycle.hasEnded,
+      send: () => self.tell(kind, message),
+    });
   return {
-    self: new ActorRef<P>(endpoint.outbox, endpoint),
+    self,
     name,
     incarnation,
     board: cell.board,
@@ -40,6 +48,8 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
     },
     find: async <Q>(sought: string, options: AskOptions) =>
       (await endpoint.outbox.ask(systemAddress, "find", sought, options)) as ActorRef<Q>,
+    after: (ms, kind, message) => timer("after", ms, kind, message),
+    every: (ms, kind, message) => timer("every", ms, kind, message),
     emit: (event) => endpoint.outbox.emit(cell.system, RecordType.emit, event),
     flush: () => endpoint.connections.flush(),
     stop: (reason = "its own request") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
