@@ -217,6 +217,11 @@ export class ActorSystem {
     return await this.#launcher.registry.actors.livingNamed(name)?.worker.stack?.();
   }
 
+  /** Whether this incarnation has started and not ended. */
+  isLiving(ref: Addressed): boolean {
+    return this.#launcher.registry.actors.livingRecord(ref.address.uid)?.hasStarted === true;
+  }
+
   /** Returns the number of the host that an actor lives on; 0 for this host, and if the actor has ended. */
   hostOf(ref: Addressed): number {
     return this.#launcher.registry.actors.record(ref.address.uid)?.hostPlace ?? 0;

@@ -1,6 +1,8 @@
 import { EventEmitter, once } from "node:events";
-import { Runtime, type TroupeEvent } from "troupe";
-import { expect, onTestFinished, test } from "vitest";
+import { arange, Runtime, type TroupeEvent } from "troupe";
+import { sentTo } from "troupe/actors";
+import { attach, liveTensors, moveRef, shareRef } from "troupe/tensor";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Judge } from "./actors/judge.ts";
 
 const module = new URL("./actors/judge.ts", import.meta.url);
@@ -56,15 +58,66 @@ test("a supervised actor starts again, and one restart too many reaches the scri
   const escalated = once(news, "escalate");
   judge.tell("fall", { why: "twice" });
   expect(await escalated).toMatchObject([{ message: "once" }]);
-  const told = events.filter(({ kind }) => kind.startsWith("actor."));
-  expect(told.map(({ kind }) => kind)).toEqual([
-    "actor.started",
-    "actor.failed",
-    "actor.started",
-    "actor.restarted",
-    "actor.failed",
+  const told = () => events.filter(({ kind }) => kind.startsWith("actor."));
+  await vi.waitFor(() => expect(told()).toHaveLength(5));
+  expect(told()).toMatchObject([
+    { kind: "actor.started", actor: "judge", role: "judge" },
+    { kind: "actor.failed", cause: { message: "once" } },
+    { kind: "actor.started", incarnation: 2 },
+    { kind: "actor.restarted", cause: { message: "once" } },
+    { kind: "actor.failed", cause: { message: "twice" } },
   ]);
-  expect(told[1]).toMatchObject({ actor: "judge", role: "judge", cause: { message: "once" } });
+});
+
+test.each(["thread", "process"] as const)(
+  "tensors cross without a copy of their memory (%s)",
+  async (placement) => {
+    const { actors } = (await startRuntime()).runtime;
+    const judge = await actors.spawn<Judge, typeof init>({ name: "judge", module, placement, init });
+    const before = liveTensors();
+    const numbers = arange(1_000);
+    const lent = shareRef(numbers, sentTo(judge));
+    expect(await judge.ask("sum", { tensor: lent }, { deadlineMs })).toBe(499_500);
+    const { tensor } = await judge.ask("square", { tensor: moveRef(numbers, sentTo(judge)) }, { deadlineMs });
+    const squares = attach(tensor);
+    expect(squares.shape).toEqual([1_000]);
+    expect([...squares.toTypedArray()].slice(0, 4)).toEqual(
+      [0, 1, 4, 9].map((n) => (squares.dtype === "int64" ? BigInt(n) : n)),
+    );
+    squares.dispose();
+    expect(liveTensors()).toBe(before);
+  },
+);
+
+test("a tensor on its way to an actor that falls is released", async () => {
+  const { runtime } = await startRuntime();
+  const judge = await spawnJudge(runtime);
+  runtime.actors.watch(judge, () => {});
+  const numbers = arange(10);
+  judge.tell("endLater", { why: "on purpose" });
+  const asked = judge.ask("sum", { tensor: shareRef(numbers, sentTo(judge)) }, { deadlineMs });
+  await expect(asked).rejects.toMatchObject({ code: "ACTOR_DOWN" });
+  numbers.add_(1); // it would throw while another reads it
+  numbers.dispose();
+});
+
+test("the runtime's events come as messages, and to the next incarnation", async () => {
+  const { runtime } = await startRuntime();
+  const supervisor = await runtime.actors.supervise({
+    name: "judges",
+    strategy: "one_for_one",
+    children: [{ name: "judge", module, init: () => init }],
+  });
+  const judge = supervisor.ref<Judge>("judge");
+  runtime.tellEvents(judge, "stepped", { kinds: ["step.finished"] });
+  await runtime.run(loop, { steps: 3 });
+  expect(await judge.ask("noted", {}, { deadlineMs })).toEqual(
+    expect.arrayContaining(["step 1", "step 2", "step 3"]),
+  );
+  await runtime.run(loop, { steps: 3, fallsAfter: 1, isPatient: true });
+  const { incarnation } = await judge.ask("place", {}, { deadlineMs });
+  expect(incarnation).toBe(2);
+  expect(await judge.ask("noted", {}, { deadlineMs })).toContain("step 3");
 });
 
 test("an error shows the line of the user's file", async () => {

@@ -5,13 +5,14 @@ import {
   EventHub,
   type EventKind,
   type EventListener,
+  type EventOf,
   type EventSink,
   type EventStream,
   type EventStreamOptions,
   type TroupeEvent,
 } from "../../job/events/index.ts";
 import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
-import type { ActorInspection, ActorSystem } from "../../runtime/index.ts";
+import type { ActorInspection, ActorRef, ActorSystem } from "../../runtime/index.ts";
 import type { SavedState } from "../engine/conductor/index.ts";
 import {
   type Findings,
@@ -24,7 +25,7 @@ import type { Head, Launch } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
 import { optionError } from "./option-error.ts";
-import type { openOwnActors } from "./own-actors.ts";
+import type { KindFor, openOwnActors, tellEvents } from "./own-actors.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
 import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
@@ -43,6 +44,7 @@ interface Loaded {
   readonly Run: typeof Run;
   readonly SharedSystem: typeof SharedSystem;
   readonly openOwnActors: typeof openOwnActors;
+  readonly tellEvents: typeof tellEvents;
 }
 
 /**
@@ -93,12 +95,12 @@ export class Runtime implements AsyncDisposable {
   static async spawn(options: RuntimeOptions = {}, launched?: Launched): Promise<Runtime> {
     // Imported lazily: an actor's thread imports this module with its job, and needs neither the run nor the schema.
     const { printScript, settle } = await import("../../job/options/index.ts");
-    const [{ Run }, { SharedSystem }, { openOwnActors }] = await Promise.all([
+    const [{ Run }, { SharedSystem }, { openOwnActors, tellEvents }] = await Promise.all([
       import("./run.ts"),
       import("./shared-system.ts"),
       import("./own-actors.ts"),
     ]);
-    const loaded = { Run, SharedSystem, openOwnActors };
+    const loaded = { Run, SharedSystem, openOwnActors, tellEvents };
     const { launch } = launched ?? {};
     const settings =
       launch === undefined ? settle(options) : settle(launchedOptions(options, launch), numHostsOf(launch));
@@ -188,6 +190,24 @@ export class Runtime implements AsyncDisposable {
       this.#own = this.#loaded.openOwnActors(this.#system, stallMs, (event) => this.#hub.emit(event));
     }
     return this.#own;
+  }
+
+  /**
+   * Tells an actor of your own the events of some kinds, as they happen, through all its incarnations. A slow actor loses the
+   * oldest and delays nothing.
+   *
+   * ```ts
+   * runtime.tellEvents(judge, "stepped", { kinds: ["step.finished"] });
+   * ```
+   * @param kind - of the messages; each has an event as its body
+   * @throws {TroupeError} `OPTION`
+   */
+  tellEvents<P, E extends EventKind>(
+    to: ActorRef<P>,
+    kind: KindFor<P, EventOf<E>>,
+    options: EventStreamOptions<E> & { readonly kinds: readonly E[] },
+  ): void {
+    void this.#loaded.tellEvents(this.actors, this.events(options), to, kind);
   }
 
   /**

@@ -97,7 +97,7 @@ export class Supervisor {
    * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, if one cannot be ended
    */
   async stop(options: StopOptions = {}): Promise<void> {
-    this.#stopping = true;
+    this.#giveUp();
     this.#endPause();
     await this.#recovery;
     const stuck = await stopAll(this.#waves, { ...this.#stopOptions(), ...options });
@@ -114,7 +114,7 @@ export class Supervisor {
         if (failed !== undefined) throw failed.error;
       }
     } catch (error) {
-      this.#stopping = true;
+      this.#giveUp();
       await stopAll(this.#waves, { reason: "a sibling could not start" });
       throw error;
     }
@@ -202,7 +202,7 @@ export class Supervisor {
 
   /** @param stuck - the error that prevents a restart; undefined if there were too many restarts */
   async #escalate(stuck?: unknown): Promise<void> {
-    this.#stopping = true;
+    this.#giveUp();
     await stopAll(this.#waves, {
       ...this.#stopOptions(),
       drain: false,
@@ -214,6 +214,12 @@ export class Supervisor {
     const cause = failures[0] as Failure;
     if (this.#options.onEscalate !== undefined) this.#options.onEscalate(cause, failures);
     else this.#part.raise(cause, this.name);
+  }
+
+  /** Starts no child from here on. */
+  #giveUp(): void {
+    this.#stopping = true;
+    for (const { name } of this.#children) this.#launcher.registry.unexpect(name);
   }
 
   /** Waits for the backoff; `stop` cuts it short. */

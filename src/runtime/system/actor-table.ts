@@ -7,8 +7,8 @@ export class ActorTable {
   readonly #records = new Map<number, ActorRecord>();
   /** The newest incarnation of each name: those before it have ended. */
   readonly #byName = new Map<string, ActorRecord>();
-  /** All names there have been, and whether a supervisor restarts the newest incarnation. */
-  readonly #names = new Map<string, boolean>();
+  /** Names of the actors that a supervisor starts again. */
+  readonly #supervised = new Set<string>();
   /** Ends of the actors of which nothing runs any more. */
   readonly #ends = new Map<number, Down>();
 
@@ -16,7 +16,7 @@ export class ActorTable {
   enter(record: ActorRecord): void {
     this.#records.set(record.address.uid, record);
     this.#byName.set(record.address.name, record);
-    this.#names.set(record.address.name, record.siblings !== undefined);
+    if (record.siblings !== undefined) this.#supervised.add(record.address.name);
   }
 
   /** Removes an incarnation of which nothing runs any more, and keeps how it ended. */
@@ -56,7 +56,12 @@ export class ActorTable {
 
   /** Whether an actor of this name is starting, or its supervisor may restart it. */
   isExpected(name: string): boolean {
-    return this.livingNamed(name) !== undefined || this.#names.get(name) === true;
+    return this.livingNamed(name) !== undefined || this.#supervised.has(name);
+  }
+
+  /** Notes that no supervisor starts this actor again. */
+  unexpect(name: string): void {
+    this.#supervised.delete(name);
   }
 
   /** Names of the actors that have started and not ended. */

@@ -102,6 +102,15 @@ export class Registry implements Resident {
     return await sought.promise;
   }
 
+  /** Notes that no supervisor starts this actor again: searches for it fail. */
+  unexpect(name: string): void {
+    this.actors.unexpect(name);
+    const sought = this.#sought.get(name);
+    if (sought === undefined || this.actors.isExpected(name)) return;
+    this.#sought.delete(name);
+    sought.reject(nameUnknown(name, this.actors.names));
+  }
+
   /**
    * Sends a heartbeat probe to each of these actors that seems idle, unless it has one to answer: an actor that is stuck behind an
    * `await` seems idle too. Each look of the watchdog thus wakes each idle actor once.

@@ -1,4 +1,5 @@
 import { type ActorRef, defineActor } from "troupe/actors";
+import { attach, moveRef, type TensorRef } from "troupe/tensor";
 
 /** Marks answers; falls on demand. */
 export type Judge = {
@@ -10,6 +11,11 @@ export type Judge = {
   endLater: { in: { why: string } };
   refuse: { in: { why: string }; out: never };
   through: { in: { other: ActorRef<Judge>; text: string }; out: number };
+  /** The sum of a tensor, which it takes or reads. */
+  sum: { in: { tensor: TensorRef }; out: number };
+  /** The same of one that it makes, answered as a tensor. */
+  square: { in: { tensor: TensorRef }; out: { tensor: TensorRef } };
+  stepped: { in: { step: number; lossNats: number } };
   place: { in: Record<string, never>; out: { readonly pid: number; readonly incarnation: number } };
 };
 
@@ -34,6 +40,16 @@ export default defineActor<Judge, { readonly word: string }>({
           throw new Error(why);
         },
         through: ({ other, text }) => other.ask("mark", { text }, { deadlineMs: 10_000 }),
+        sum({ tensor }) {
+          using numbers = attach(tensor);
+          using sum = numbers.sum();
+          return sum.item();
+        },
+        square({ tensor }) {
+          using numbers = attach(tensor);
+          return { tensor: moveRef(numbers.mul(numbers)) };
+        },
+        stepped: ({ step }) => void notes.push(`step ${step}`),
         place: () => ({ pid: process.pid, incarnation: context.incarnation }),
       },
     };
