@@ -1,10 +1,13 @@
+import { preloads } from "./preloads.ts";
+
 export { Conductor } from "./conductor.ts";
+export { preloads } from "./preloads.ts";
 
 /** URLs of the actors' modules, and of the one that every thread imports first. */
 export const actorModules = {
-  preload: new URL("./preload.ts", import.meta.url),
+  preload: preloads.oneHost,
   /** In its place for processes on several hosts, which share memory on each host. */
-  preloadHosts: new URL("./preload-hosts.ts", import.meta.url),
+  preloadHosts: preloads.severalHosts,
   /** In its place for processes that share no memory. */
   preloadApart: new URL("./preload-apart.ts", import.meta.url),
   rank: new URL("./rank.ts", import.meta.url),

@@ -2,6 +2,7 @@
 
 import "../errors/node-version.ts";
 
+export { preloads } from "../actors/preloads.ts";
 export { sentTo } from "../actors/protocols/index.ts";
 export {
   type ActorContext,
