@@ -38,7 +38,14 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "tools/sinks": ["job/http", "library/checkpoint"],
   "actors/trainer": ["actors", "actors/launch", "job/dashboard", "job/options"],
   "actors/launch": ["runtime", "compute/collectives", "job/options"],
-  actors: ["actors/engine/rank", "actors/shard", "actors/engine/conductor", "actors/engine/relay"],
+  actors: [
+    "actors/preloads",
+    "actors/engine/rank",
+    "actors/shard",
+    "actors/engine/conductor",
+    "actors/engine/relay",
+  ],
+  "actors/preloads": [],
   "actors/engine/conductor": ["job", "actors/protocols", "actors/inspect", "actors/state/saving"],
   "actors/engine/relay": ["actors/protocols"],
   "actors/engine/rank": [

@@ -1,7 +1,6 @@
 import { preloads } from "./preloads.ts";
 
 export { Conductor } from "./conductor.ts";
-export { preloads } from "./preloads.ts";
 
 /** URLs of the actors' modules, and of the one that every thread imports first. */
 export const actorModules = {

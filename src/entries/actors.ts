@@ -68,5 +68,4 @@ export {
   type SupervisorOptions,
   type SystemOptions,
   type TellOptions,
-  type Timer,
 } from "../runtime/index.ts";

@@ -1,8 +1,6 @@
 import { readFileSync } from "node:fs";
 import { TroupeError } from "../errors/index.ts";
-import { type Clock, systemClock } from "./clock.ts";
 import type { Invitation } from "./hosting/host-agent.ts";
-import type { HostsOptions } from "./hosting/hosts.ts";
 import type { DeadLetters } from "./inspection/dead-letters.ts";
 import { inspectActor } from "./inspection/inspect-actor.ts";
 import { Watchdog } from "./inspection/watchdog.ts";
@@ -14,18 +12,13 @@ import { type Addressed, systemAddress } from "./protocol/address.ts";
 import { AskTimeout, toFailure } from "./protocol/failure.ts";
 import type { Protocol } from "./protocol/messages.ts";
 import type { RuntimeEvent } from "./protocol/runtime-event.ts";
-import {
-  defaultMessagingSettings,
-  defaultStallAfterMs,
-  type MessagingSettings,
-} from "./protocol/settings.ts";
+import { defaultStallAfterMs } from "./protocol/settings.ts";
 import type { SpawnOptions, StopOptions } from "./protocol/spawn.ts";
 import { Supervisor } from "./supervision/supervisor.ts";
 import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
-import { Launcher } from "./system/launcher.ts";
+import { Launcher, type LauncherOptions } from "./system/launcher.ts";
 import type { Part } from "./system/part.ts";
 import { checkTimeoutLadder } from "./timeout-ladder.ts";
-import type { Network } from "./transport/tcp/tcp-door.ts";
 
 /** Options of an {@link ActorSystem} or of a part of one. */
 export interface PartOptions {
@@ -52,16 +45,7 @@ export interface PartOptions {
 }
 
 /** Options of an {@link ActorSystem}. */
-export interface SystemOptions extends PartOptions {
-  /** Module that is imported first in the main thread and in every actor's thread; see `Preload` for its exports. */
-  readonly preload?: URL;
-  readonly messaging?: Partial<MessagingSettings>;
-  readonly clock?: Clock;
-  /** How its processes reach each other over TCP. Without it they use Unix sockets and shared memory of this machine. */
-  readonly network?: Network;
-  /** Other hosts that start processes for it; needs {@link network}. None by default. */
-  readonly hosts?: HostsOptions;
-}
+export interface SystemOptions extends PartOptions, LauncherOptions {}
 
 /** The actors of one program: starts, links, supervises, inspects and stops them. */
 export class ActorSystem {
@@ -73,15 +57,15 @@ export class ActorSystem {
   #stopped: Promise<void> | undefined;
 
   /**
-   * @param whole - given by {@link part}
+   * @param launcher - given by {@link part}
    * @throws {TroupeError} `TIMEOUT_LADDER` unless `stallAfterMs` is shorter than `messaging.sendDeadlineMs`
    */
-  constructor(options: SystemOptions, whole?: Launcher) {
+  constructor(options: SystemOptions, launcher?: Launcher) {
     this.name = options.name;
     const { stallAfterMs = defaultStallAfterMs } = options;
     const { isToProgress = ({ state }) => state !== "idle" } = options;
     const stallLimit = typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs;
-    this.#launcher = whole ?? launcherOf(options);
+    this.#launcher = launcher ?? new Launcher(options);
     const { clock, settings, registry } = this.#launcher;
     if (typeof stallAfterMs === "number") {
       checkTimeoutLadder([
@@ -306,11 +290,6 @@ export class ActorSystem {
       hint: "make a new one",
     });
   }
-}
-
-function launcherOf({ clock = systemClock, messaging, preload, network, hosts }: SystemOptions): Launcher {
-  const settings = { ...defaultMessagingSettings, ...messaging };
-  return new Launcher({ clock, settings, preload, network, hosts });
 }
 
 const kinds = ["RssAnon", "RssFile", "RssShmem"] as const;

@@ -1,7 +1,7 @@
 export type { ActorContext, Received } from "./actor/actor-context.ts";
 export { type ActorDefinition, type Behavior, defineActor, type Handlers } from "./actor/define-actor.ts";
 export { ActorSystem, type PartOptions, type SystemOptions } from "./actor-system.ts";
-export { type Clock, systemClock, type Timer } from "./clock.ts";
+export { type Clock, systemClock } from "./clock.ts";
 export { HostAgent, type HostAgentOptions, type Invitation } from "./hosting/host-agent.ts";
 export type { HostCard, HostMeans } from "./hosting/host-orders.ts";
 export type { HostsOptions } from "./hosting/hosts.ts";

@@ -9,7 +9,7 @@ import type { Siblings } from "../system/siblings.ts";
 import type { Restart } from "./restart-policy.ts";
 import type { ChildSpec, SiblingRefs } from "./supervisor-options.ts";
 
-/** What a supervisor starts its children with, and the part of the system that they belong to. */
+/** The launcher of a supervisor's children, and the part of the system that they belong to. */
 interface Places {
   readonly launcher: Launcher;
   readonly part: Part;

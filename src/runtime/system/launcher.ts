@@ -1,5 +1,5 @@
 import { Preloaded } from "../actor/preload.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, systemClock } from "../clock.ts";
 import type { Invitation } from "../hosting/host-agent.ts";
 import type { HostProcess } from "../hosting/host-process.ts";
 import type { HostsOptions } from "../hosting/hosts.ts";
@@ -12,6 +12,7 @@ import { type Failure, toFailure } from "../protocol/failure.ts";
 import { RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import {
+  defaultMessagingSettings,
   defaultStartDeadlineMs,
   defaultStopDeadlineMs,
   type MessagingSettings,
@@ -33,13 +34,16 @@ import {
 import { Part, type PartListeners } from "./part.ts";
 import { Registry } from "./registry.ts";
 
-/** Parts of a {@link Launcher}. */
+/** Options of a {@link Launcher}: those that all parts of its system share. */
 export interface LauncherOptions {
-  readonly clock: Clock;
-  readonly settings: MessagingSettings;
-  readonly preload: URL | undefined;
-  readonly network: Network | undefined;
-  readonly hosts: HostsOptions | undefined;
+  /** Module that is imported first in the main thread and in every actor's thread; see `Preload` for its exports. */
+  readonly preload?: URL;
+  readonly messaging?: Partial<MessagingSettings>;
+  readonly clock?: Clock;
+  /** How its processes reach each other over TCP. Without it they use Unix sockets and shared memory of this machine. */
+  readonly network?: Network;
+  /** Other hosts that start processes for it; needs {@link network}. None by default. */
+  readonly hosts?: HostsOptions;
 }
 
 /** Starts and stops incarnations and reports their events, each to the part of the system that it belongs to. */
@@ -58,7 +62,8 @@ export class Launcher {
   readonly #parts = new Set<Part>();
 
   constructor(options: LauncherOptions) {
-    const { clock, settings } = options;
+    const { clock = systemClock, messaging } = options;
+    const settings = { ...defaultMessagingSettings, ...messaging };
     const preloadUrl = options.preload?.href;
     this.clock = clock;
     this.settings = settings;
