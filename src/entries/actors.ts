@@ -2,7 +2,7 @@
 
 import "../errors/node-version.ts";
 
-export { preloads } from "../actors/preloads.ts";
+export { preloads } from "../actors/preload/index.ts";
 export { sentTo } from "../actors/protocols/index.ts";
 export {
   type ActorContext,

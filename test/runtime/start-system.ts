@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, onTestFinished, vi } from "vitest";
-import { actorModules } from "../../src/actors/index.ts";
+import { preloads } from "../../src/actors/preload/index.ts";
 import {
   type ActorRef,
   ActorSystem,
@@ -233,7 +233,7 @@ export function startSystem(
 
 /** A part of a system with what every thread of a training loads first; the test hears of its actors alone. */
 function partOfTraining(options: SystemOptions): ActorSystem {
-  const whole = new ActorSystem({ preload: actorModules.preload, ...options, name: "training" });
+  const whole = new ActorSystem({ preload: preloads.oneHost, ...options, name: "training" });
   onTestFinished(() => whole.stop());
   return whole.part(options);
 }

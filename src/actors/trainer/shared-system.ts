@@ -1,7 +1,7 @@
 import type { RuntimeSettings } from "../../job/options/index.ts";
 import { ActorSystem, type HostsOptions, type Network, type PartOptions } from "../../runtime/index.ts";
-import { actorModules } from "../index.ts";
 import { HEARTBEAT_MS } from "../launch/index.ts";
+import { preloads } from "../preload/index.ts";
 
 /** Largest part that a shard saves of one block, if tensors cross in messages as bytes. */
 const MAX_PART_BYTES = 2 ** 31;
@@ -13,12 +13,12 @@ const OWN_HOST: Network = {
   heartbeat: { everyMs: HEARTBEAT_MS, lostAfter: 50 },
 };
 
-const preloads = {
-  alias: actorModules.preload,
-  shared: actorModules.preload,
-  hosts: actorModules.preloadHosts,
-  gloo: actorModules.preloadApart,
-  nccl: actorModules.preloadApart,
+const preloadOf = {
+  alias: preloads.oneHost,
+  shared: preloads.oneHost,
+  hosts: preloads.severalHosts,
+  gloo: preloads.apart,
+  nccl: preloads.apart,
 };
 
 /** How actors of several hosts reach each other. */
@@ -56,7 +56,7 @@ export class SharedSystem {
     const isApart = layout.carrier !== "alias" && layout.carrier !== "shared";
     return new ActorSystem({
       ...options,
-      preload: preloads[layout.carrier],
+      preload: preloadOf[layout.carrier],
       messaging: {
         traceEvery: telemetry.traceEvery,
         ...(isApart && { maxFrameBytes: MAX_PART_BYTES }),

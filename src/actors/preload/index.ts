@@ -4,7 +4,9 @@
  */
 export const preloads = {
   /** For processes of one host, which share memory. */
-  oneHost: new URL("./preload.ts", import.meta.url),
+  oneHost: new URL("./one-host.ts", import.meta.url),
   /** For several hosts, the processes of each of which share memory. */
-  severalHosts: new URL("./preload-hosts.ts", import.meta.url),
+  severalHosts: new URL("./several-hosts.ts", import.meta.url),
+  /** For processes that share no memory: tensors cross as bytes. */
+  apart: new URL("./apart.ts", import.meta.url),
 } as const;
