@@ -120,6 +120,34 @@ test("the runtime's events come as messages, and to the next incarnation", async
   expect(await judge.ask("noted", {}, { deadlineMs })).toContain("step 3");
 });
 
+test("what an actor handles is traced with what made it do so", async () => {
+  const { runtime, events } = await startRuntime({ traceEvery: 1 });
+  const [judge, other] = [await spawnJudge(runtime), await spawnJudge(runtime, "other")];
+  const through = { other: judge, text: "good" };
+  await runtime.actors.begin("judging", () => other.ask("through", through, { deadlineMs }));
+  await runtime.run(loop, { steps: 2 });
+  const spans = () => events.filter((event) => event.kind === "message.handled");
+  await vi.waitFor(() => {
+    const first = spans().find(({ messageKind }) => messageKind === "through");
+    const second = spans().find(({ from }) => from === "other#1");
+    expect(second).toMatchObject({ actor: "judge", messageKind: "mark", parentId: first?.spanId });
+    expect(second?.traceId).toBe(first?.traceId);
+    expect(spans()).toContainEqual(
+      expect.objectContaining({ actor: "judge", messageKind: "mark", from: "rank-0#1" }),
+    );
+  });
+});
+
+test("an actor that starts is as old as its start", async () => {
+  const { runtime } = await startRuntime();
+  const endless = new URL("../runtime/actors/endless-start.ts", import.meta.url);
+  const starting = runtime.actors.spawn({ name: "endless", module: endless, startDeadlineMs: 500 });
+  const refused = expect(starting).rejects.toMatchObject({ code: "ACTOR_START_TIMEOUT" });
+  await vi.waitFor(() => expect(runtime.inspect()).toMatchObject([{ state: "starting" }]));
+  expect(runtime.inspect()[0]?.ageMs).toBeLessThan(60_000);
+  await refused;
+});
+
 test("an error shows the line of the user's file", async () => {
   const { runtime } = await startRuntime();
   const judge = await spawnJudge(runtime);
