@@ -105,6 +105,22 @@ test("DL-26 a pool that is stopped passes on what has arrived, and its ref trave
   await expect(startPool(started)).resolves.toBeDefined();
 });
 
+test("DL-26 a pool stops while its actors are started again", async () => {
+  const { system, log } = startSystem();
+  const pool = await system.pool<EchoProtocol>({
+    name: "echoes",
+    module,
+    size: 2,
+    placement,
+    backoff: { firstMs: 60_000, maxMs: 60_000 },
+  });
+  pool.tell("fail", "once");
+  await log.until((event) => event.kind === "actor.failed");
+  await pool.stop();
+  await system.stop({ deadlineMs: 2_000 });
+  expect(system.inspect()).toEqual([]);
+});
+
 test("refuses a pool without actors", async () => {
   const { system } = startSystem();
   await expect(system.pool({ name: "none", module, size: 0 })).rejects.toThrow(

@@ -1,5 +1,6 @@
 import type { ActorContext } from "../actor/actor-context.ts";
 import type { ActorRef } from "../messaging/actor-ref.ts";
+import { AskTimeout } from "../protocol/failure.ts";
 import { type Route, Router } from "./route.ts";
 
 /** The protocol of any actor. */
@@ -36,7 +37,7 @@ export class Members {
     const [member, ref] = this.#choose(message) ?? (await this.#await(message));
     member.numOpen += 1;
     try {
-      return await ref.ask(kind, message, { deadlineMs: Math.max(1, leftMs()) });
+      return await ref.ask(kind, message, { deadlineMs: leftMs() });
     } finally {
       member.numOpen -= 1;
     }
@@ -68,13 +69,11 @@ export class Members {
     }
   }
 
-  /** Keeps the ref of a member up to date through all its incarnations. */
+  /** Keeps the ref of a member up to date through all its incarnations, until none is to come. */
   async #follow(member: Member, name: string): Promise<void> {
     for (;;) {
-      const ref = await this.#context
-        .find<AnyProtocol>(name, { deadlineMs: SEARCH_MS })
-        .catch(() => undefined);
-      if (ref === undefined) continue;
+      const ref = await this.#find(name);
+      if (ref === undefined) return;
       const ended = Promise.withResolvers<void>();
       this.#context.watch(ref, () => ended.resolve());
       member.ref = ref;
@@ -82,6 +81,17 @@ export class Members {
       this.#returned = Promise.withResolvers<void>();
       await ended.promise;
       member.ref = undefined;
+    }
+  }
+
+  /** Returns a member's next incarnation; undefined if its supervisor starts no more, because the pool ends. */
+  async #find(name: string): Promise<ActorRef<AnyProtocol> | undefined> {
+    for (;;) {
+      try {
+        return await this.#context.find<AnyProtocol>(name, { deadlineMs: SEARCH_MS });
+      } catch (error) {
+        if (!(error instanceof AskTimeout)) return undefined;
+      }
     }
   }
 }
