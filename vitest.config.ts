@@ -23,6 +23,7 @@ const slow = [
   "test/runtime/last-words.test.ts",
   "test/runtime/processes.test.ts",
   "test/runtime/hosts.test.ts",
+  "test/runtime/own-actors.test.ts",
   "test/trainer/layouts/process.test.ts",
   // A program for each host, a browser, or a program for each sentence that one may end with.
   "test/launch/launch.test.ts",

@@ -34,9 +34,10 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "tools/planner": ["actors/engine/rank", "tools/sinks"],
   "tools/service": ["library/checkpoint", "runtime", "job/http"],
   "tools/sinks": ["job/http", "library/checkpoint"],
-  "actors/trainer": ["actors", "actors/launch", "job/dashboard", "job/options"],
+  "actors/trainer": ["actors", "actors/preload", "actors/launch", "job/dashboard", "job/options"],
   "actors/launch": ["runtime", "compute/collectives", "job/options"],
   actors: ["actors/engine/rank", "actors/shard", "actors/engine/conductor", "actors/engine/relay"],
+  "actors/preload": ["actors/protocols", "compute/collectives"],
   "actors/engine/conductor": ["job", "actors/protocols", "actors/inspect", "actors/state/saving"],
   "actors/engine/relay": ["actors/protocols"],
   "actors/engine/rank": [
@@ -66,7 +67,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "job/options": ["compute/parallel", "job/anomalies"],
   "job/dashboard": ["job/http"],
   "job/http": ["runtime/access"],
-  job: ["runtime/module-texts", "compute/parallel", "library/data", "library/deltas"],
+  job: ["runtime", "runtime/module-texts", "compute/parallel", "library/data", "library/deltas"],
   "job/anomalies": [],
   "job/events": [],
   "library/hub": ["library/checkpoint"],
@@ -96,7 +97,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
 /** The same between the folders of a room that is entered by one index.ts; a file that lies in no folder is its own. */
 const within: Readonly<Record<string, typeof arrows>> = {
   runtime: {
-    "actor-system": ["supervision", "timeout-ladder"],
+    "actor-system": ["pool", "timeout-ladder"],
+    pool: ["supervision"],
     supervision: ["system"],
     system: ["hosting"],
     hosting: ["actor", "transport/unix", "transport/tcp"],
@@ -170,8 +172,9 @@ const within: Readonly<Record<string, typeof arrows>> = {
     "frozen-flags": [],
   },
   "actors/trainer": {
-    runtime: ["run", "interruption"],
-    run: ["settle-job", "rendezvous", "run-hosts", "translate-event", "live"],
+    runtime: ["run", "interruption", "own-actors"],
+    run: ["settle-job", "rendezvous", "run-hosts", "translate-event", "live", "shared-system"],
+    "own-actors": ["translate-event", "shared-system"],
     "settle-job": ["stalls"],
     "run-hosts": ["plan"],
     stalls: ["recovery"],
@@ -182,6 +185,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     live: [],
     rendezvous: [],
     "translate-event": [],
+    "shared-system": [],
     "option-error": [],
   },
 };

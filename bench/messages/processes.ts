@@ -10,7 +10,7 @@ const tensorTripsPerRound = 100;
 const numDeaths = 9;
 const deadlineMs = 60_000;
 const module = new URL("./actor.ts", import.meta.url);
-const preload = new URL("../../src/actors/preload.ts", import.meta.url);
+const preload = new URL("../../src/actors/preload/one-host.ts", import.meta.url);
 const small = { step: 7, block: "layers.3", value: 1 };
 
 type Pair = readonly [ActorRef<BenchProtocol>, ActorRef<BenchProtocol>];

@@ -2,6 +2,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { actorModules } from "../../src/actors/index.ts";
+import { preloads } from "../../src/actors/preload/index.ts";
 import { Store } from "../../src/compute/collectives/index.ts";
 import { ActorSystem, type SpawnOptions } from "../../src/runtime/index.ts";
 import { ActorRef, type Sender } from "../../src/runtime/messaging/actor-ref.ts";
@@ -47,7 +48,7 @@ const PART = {
   numSamples: 12,
 };
 
-const preload = actorModules.preloadHosts;
+const preload = preloads.severalHosts;
 
 /** Measures the costs of control here; the latency between two hosts is assumed. */
 export async function measuredPrices(): Promise<ControlCosts> {

@@ -15,7 +15,7 @@ const NUM_BIRTHS = 192;
 const NUM_BEATS = 10;
 const NUM_HOSTS = (NUM_BEFORE + NUM_BIRTHS) / RANKS_PER_HOST;
 
-const preload = new URL("../../src/actors/preload-apart.ts", import.meta.url);
+const preload = new URL("../../src/actors/preload/apart.ts", import.meta.url);
 const module = new URL("../messages/actor.ts", import.meta.url);
 const system = new ActorSystem({
   name: "head",

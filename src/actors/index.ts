@@ -1,12 +1,7 @@
 export { Conductor } from "./conductor.ts";
 
-/** URLs of the actors' modules, and of the one that every thread imports first. */
+/** URLs of the actors' modules. */
 export const actorModules = {
-  preload: new URL("./preload.ts", import.meta.url),
-  /** In its place for processes on several hosts, which share memory on each host. */
-  preloadHosts: new URL("./preload-hosts.ts", import.meta.url),
-  /** In its place for processes that share no memory. */
-  preloadApart: new URL("./preload-apart.ts", import.meta.url),
   rank: new URL("./rank.ts", import.meta.url),
   offload: new URL("./offload.ts", import.meta.url),
   shard: new URL("./shard.ts", import.meta.url),

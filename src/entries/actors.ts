@@ -2,6 +2,8 @@
 
 import "../errors/node-version.ts";
 
+export { preloads } from "../actors/preload/index.ts";
+export { sentTo } from "../actors/protocols/index.ts";
 export {
   type ActorContext,
   type ActorDefinition,
@@ -35,17 +37,23 @@ export {
   type HostsOptions,
   type In,
   type Invitation,
+  type Item,
   type Lane,
   type MessageShape,
   type MessagingSettings,
   type Network,
   type OnDown,
   type Out,
+  type PartOptions,
   type Placement,
+  Pool,
+  type PoolOptions,
+  type PoolPlan,
   type Protocol,
   type Received,
   type Restart,
   type RestartReport,
+  type Route,
   type Rung,
   type RuntimeEvent,
   type SiblingRefs,
@@ -54,6 +62,8 @@ export {
   type StopOptions,
   StopRequested,
   type Strategy,
+  type StreamKind,
+  type StreamOptions,
   type Supervisor,
   type SupervisorOptions,
   type SystemOptions,

@@ -2,12 +2,26 @@ import type { Module } from "../compute/nn/index.ts";
 import type { MeshAxis } from "../compute/parallel/index.ts";
 import type { Tensor } from "../compute/tensor/index.ts";
 import type { Batch, DatasetFacts, TensorBatch, TensorsOf } from "../library/data/index.ts";
+import type { AskKind, AskOptions, In, Kind, Out } from "../runtime/index.ts";
 import type { Axis } from "./axis.ts";
 import type { JobConfig, SettingsOf } from "./job-config.ts";
 import type { Losses } from "./losses.ts";
 
 /** The result of a loop's forward: the loss, or an object with it and anything else that the loop needs of the pass. */
 export type ForwardResult = Tensor | ({ readonly loss: Losses } & Readonly<Record<string, unknown>>);
+
+/** An actor that a rank reaches by name. Calls block the rank's thread, as its other calls do. */
+export interface ReachedActor<P> {
+  /**
+   * Sends a question and waits for its answer.
+   * @throws {AskTimeout} if no answer came by the deadline
+   * @throws {TroupeError} `ACTOR_LOST` as soon as the actor has ended, and the next call reaches its next incarnation; else the
+   *   handler's error
+   */
+  ask<K extends AskKind<P>>(kind: K, message: In<P, K>, options: AskOptions): Out<P, K>;
+  /** Sends a message without waiting for an answer. */
+  tell<K extends Kind<P>>(kind: K, message: In<P, K>): void;
+}
 
 /** One of the ranks that train a model, as a loss or a loop sees it. Its own collectives are those of all ranks. */
 export interface Rank extends Axis {
@@ -17,6 +31,13 @@ export interface Rank extends Axis {
   readonly numSteps: number;
   /** Reports numbers of this micro-batch as `metrics` of the step: their mean over all micro-batches, weighted as the loss is. */
   log(metrics: Readonly<Record<string, number>>): void;
+  /**
+   * Reaches an actor that the script has started with `runtime.actors`, in whatever incarnation it is. Ranks that split a layer
+   * must get the same answers.
+   * @param name - as it was spawned
+   * @throws {TroupeError} `ACTOR_UNKNOWN` when it is first called, with the nearest name
+   */
+  actor<P>(name: string): ReachedActor<P>;
   /** Prints a line from one rank only; by default the first. */
   print(text: unknown, rank?: number): void;
 }

@@ -1,32 +1,27 @@
 import { readFileSync } from "node:fs";
 import { TroupeError } from "../errors/index.ts";
-import { type Clock, systemClock } from "./clock.ts";
 import type { Invitation } from "./hosting/host-agent.ts";
-import type { HostsOptions } from "./hosting/hosts.ts";
 import type { DeadLetters } from "./inspection/dead-letters.ts";
 import { inspectActor } from "./inspection/inspect-actor.ts";
 import { Watchdog } from "./inspection/watchdog.ts";
-import type { ActorRef } from "./messaging/actor-ref.ts";
+import type { ActorRef, AskOptions } from "./messaging/actor-ref.ts";
 import type { OnDown } from "./messaging/watches.ts";
+import { Pool, type PoolOptions, supervisionOf } from "./pool/pool.ts";
 import type { ActorInspection } from "./protocol/actor-status.ts";
-import type { Addressed } from "./protocol/address.ts";
-import { toFailure } from "./protocol/failure.ts";
+import { type Addressed, systemAddress } from "./protocol/address.ts";
+import { AskTimeout, toFailure } from "./protocol/failure.ts";
 import type { Protocol } from "./protocol/messages.ts";
 import type { RuntimeEvent } from "./protocol/runtime-event.ts";
-import {
-  defaultMessagingSettings,
-  defaultStallAfterMs,
-  type MessagingSettings,
-} from "./protocol/settings.ts";
+import { defaultStallAfterMs } from "./protocol/settings.ts";
 import type { SpawnOptions, StopOptions } from "./protocol/spawn.ts";
 import { Supervisor } from "./supervision/supervisor.ts";
 import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
-import { Launcher } from "./system/launcher.ts";
+import { Launcher, type LauncherOptions } from "./system/launcher.ts";
+import type { Part } from "./system/part.ts";
 import { checkTimeoutLadder } from "./timeout-ladder.ts";
-import type { Network } from "./transport/tcp/tcp-door.ts";
 
-/** Options of an {@link ActorSystem}. */
-export interface SystemOptions {
+/** Options of an {@link ActorSystem} or of a part of one. */
+export interface PartOptions {
   readonly name: string;
   /** Receives the events of actors and messages; its errors become process warnings. */
   readonly onEvent?: (event: RuntimeEvent) => void;
@@ -35,9 +30,6 @@ export interface SystemOptions {
    * error is thrown, which ends the process with its message and an exit code other than 0.
    */
   readonly onUnhandled?: (error: Error) => void;
-  /** Module that is imported first in the main thread and in every actor's thread; see `Preload` for its exports. */
-  readonly preload?: URL;
-  readonly messaging?: Partial<MessagingSettings>;
   /**
    * Time without progress after which `actor.stalled` is reported, in ms; a function where it changes over time. 30,000 by
    * default.
@@ -50,52 +42,63 @@ export interface SystemOptions {
   readonly callAfterMs?: () => number;
   /** Whether an actor should make progress now. By default all that are not idle should. */
   readonly isToProgress?: (actor: ActorInspection) => boolean;
-  readonly clock?: Clock;
-  /** How its processes reach each other over TCP. Without it they use Unix sockets and shared memory of this machine. */
-  readonly network?: Network;
-  /** Other hosts that start processes for it; needs {@link network}. None by default. */
-  readonly hosts?: HostsOptions;
 }
+
+/** Options of an {@link ActorSystem}. */
+export interface SystemOptions extends PartOptions, LauncherOptions {}
 
 /** The actors of one program: starts, links, supervises, inspects and stops them. */
 export class ActorSystem {
   readonly name: string;
   readonly #launcher: Launcher;
+  readonly #part: Part;
   readonly #supervisors: Supervisor[] = [];
   readonly #watchdog: Watchdog;
   #stopped: Promise<void> | undefined;
 
-  /** @throws {TroupeError} `TIMEOUT_LADDER` unless `stallAfterMs` is shorter than `messaging.sendDeadlineMs` */
-  constructor(options: SystemOptions) {
+  /**
+   * @param launcher - given by {@link part}
+   * @throws {TroupeError} `TIMEOUT_LADDER` unless `stallAfterMs` is shorter than `messaging.sendDeadlineMs`
+   */
+  constructor(options: SystemOptions, launcher?: Launcher) {
     this.name = options.name;
-    const { stallAfterMs = defaultStallAfterMs, clock = systemClock } = options;
+    const { stallAfterMs = defaultStallAfterMs } = options;
     const { isToProgress = ({ state }) => state !== "idle" } = options;
     const stallLimit = typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs;
-    const settings = { ...defaultMessagingSettings, ...options.messaging };
-    if (typeof stallAfterMs === "number")
+    this.#launcher = launcher ?? new Launcher(options);
+    const { clock, settings, registry } = this.#launcher;
+    if (typeof stallAfterMs === "number") {
       checkTimeoutLadder([
         { name: "stallAfterMs", ms: stallAfterMs },
         { name: "messaging.sendDeadlineMs", ms: settings.sendDeadlineMs },
       ]);
-    this.#launcher = new Launcher({
-      clock,
-      settings,
-      preload: options.preload,
-      network: options.network,
-      hosts: options.hosts,
-      onEvent: options.onEvent,
-      onUnhandled: options.onUnhandled,
-    });
+    }
+    this.#part = this.#launcher.open(options);
     this.#watchdog = new Watchdog({
       clock,
       stallAfterMs: stallLimit,
       callAfterMs: options.callAfterMs ?? stallLimit,
       inspect: () => this.inspect(),
       isToProgress,
-      probe: () => this.#launcher.registry.probe(),
+      probe: () => registry.probe(this.#launcher.living(this.#part)),
       onStall: (stalled) => this.#launcher.report({ kind: "actor.stalled", ...stalled }),
     });
     this.#watchdog.start();
+  }
+
+  /**
+   * Opens a part of this system: its actors reach all others of the system, but report to the part's own listeners, are
+   * inspected by it, and end when it is stopped. The system closes when its last part is stopped; this one is its first.
+   * @throws {TroupeError} `SYSTEM_STOPPED`
+   */
+  part(options: PartOptions): ActorSystem {
+    this.#refuseWhenStopped(`part ${options.name}`);
+    return new ActorSystem(options, this.#launcher);
+  }
+
+  /** Whether it has been asked to stop. */
+  get isStopped(): boolean {
+    return this.#stopped !== undefined;
   }
 
   /** Id of this system, unique on the machine; the addresses of its actors carry it. */
@@ -114,7 +117,7 @@ export class ActorSystem {
    */
   async spawn<P extends Protocol<P>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<P>> {
     this.#refuseWhenStopped(`spawn ${options.name}`);
-    return this.#launcher.refTo<P>(await this.#launcher.start(options, options.init));
+    return this.#launcher.refTo<P>(await this.#launcher.start(options, options.init, { part: this.#part }));
   }
 
   /**
@@ -123,11 +126,40 @@ export class ActorSystem {
    */
   async supervise(options: SupervisorOptions): Promise<Supervisor> {
     this.#refuseWhenStopped(`supervise ${options.name}`);
-    const supervisor = new Supervisor(this.#launcher, options);
+    const supervisor = new Supervisor(this.#launcher, this.#part, options);
     // Added now, because a stop must also find a supervisor that is still starting its children.
     this.#supervisors.push(supervisor);
     await supervisor.start();
     return supervisor;
+  }
+
+  /**
+   * Finds an actor of this system, of any part, by name: the present incarnation, or, while it starts or is restarted, the next.
+   * @throws {TroupeError} `ACTOR_UNKNOWN` with the nearest name; `ASK_TIMEOUT` if it has not started by the deadline
+   */
+  async find<P>(name: string, { deadlineMs }: AskOptions): Promise<ActorRef<P>> {
+    const late = Promise.withResolvers<never>();
+    const timer = this.#launcher.clock.after(deadlineMs, () =>
+      late.reject(new AskTimeout(systemAddress, "find", deadlineMs)),
+    );
+    try {
+      const address = await Promise.race([this.#launcher.registry.find(name), late.promise]);
+      return this.#launcher.refTo<P>({ address });
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /**
+   * Starts a pool: `size` actors of one module behind one ref, which passes each message to one of them. They are supervised
+   * one_for_one, and are named after the pool, with their index.
+   * @throws {TroupeError} `SUPERVISOR_OPTION`, or the error of the first actor that cannot start
+   */
+  async pool<P extends Protocol<P>, Init = undefined>(options: PoolOptions<Init>): Promise<Pool<P>> {
+    const { endpoint, actors } = this.#launcher.registry;
+    const kindsOf = (name: string) => actors.livingNamed(name)?.kinds;
+    const supervisor = await this.supervise(supervisionOf(options, kindsOf));
+    return new Pool<P>(endpoint.outbox, supervisor.ref<P>(options.name), supervisor);
   }
 
   /**
@@ -169,6 +201,11 @@ export class ActorSystem {
     return await this.#launcher.registry.actors.livingNamed(name)?.worker.stack?.();
   }
 
+  /** Whether this incarnation has started and not ended. */
+  isLiving(ref: Addressed): boolean {
+    return this.#launcher.registry.actors.livingRecord(ref.address.uid)?.hasStarted === true;
+  }
+
   /** Returns the number of the host that an actor lives on; 0 for this host, and if the actor has ended. */
   hostOf(ref: Addressed): number {
     return this.#launcher.registry.actors.record(ref.address.uid)?.hostPlace ?? 0;
@@ -204,9 +241,9 @@ export class ActorSystem {
   /** Returns what every living actor is doing. It reads shared memory, so that it works also while actors are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;
-    return registry.actors.living.map((record) =>
-      inspectActor(record, clock.now(), (uid) => registry.actors.nameOf(uid)),
-    );
+    return this.#launcher
+      .living(this.#part)
+      .map((record) => inspectActor(record, clock.now(), (uid) => registry.actors.nameOf(uid)));
   }
 
   /** Returns the resident memory of all its processes, in bytes, including this one and warm standbys. */
@@ -215,8 +252,8 @@ export class ActorSystem {
   }
 
   /**
-   * Stops every supervisor and actor, the youngest first, and closes the system. Other hosts are released, and receive
-   * `failure` if there is one.
+   * Stops every supervisor and actor, the youngest first, and closes the system, unless other parts of it are still open. Other
+   * hosts are released, and receive `failure` if there is one.
    * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, if one cannot be ended
    */
   stop(options: StopOptions = {}): Promise<void> {
@@ -231,18 +268,16 @@ export class ActorSystem {
 
   async #stopAll({ failure, ...options }: StopOptions): Promise<void> {
     // The failure is for other hosts only: an actor that is stopped because of it has not failed itself.
-    const { registry } = this.#launcher;
     this.#watchdog.stop();
     const errors: unknown[] = [];
     const attempt = async (stopping: Promise<void>): Promise<void> => {
       await stopping.catch((error: unknown) => errors.push(error));
     };
     for (const supervisor of this.#supervisors.toReversed()) await attempt(supervisor.stop(options));
-    this.#launcher.refuseStarts();
-    for (const record of registry.actors.running.toReversed())
+    this.#part.refuseStarts();
+    for (const record of this.#launcher.running(this.#part).toReversed())
       await attempt(this.#launcher.stop(record, options));
-    registry.endpoint.close();
-    await this.#launcher.close(failure && toFailure(failure));
+    await this.#launcher.close(this.#part, failure && toFailure(failure));
     if (errors.length > 0) throw errors[0];
   }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { Saving } from "../../src/actors/engine/conductor/saving.ts";
 import { actorModules } from "../../src/actors/index.ts";
+import { preloads } from "../../src/actors/preload/index.ts";
 import type { CheckpointerInit, CheckpointerProtocol } from "../../src/actors/protocols/checkpointer.ts";
 import type { DeclaredModel } from "../../src/actors/protocols/rank.ts";
 import type { SavePart, SnapshotProtocol } from "../../src/actors/protocols/snapshot.ts";
@@ -31,7 +32,7 @@ class Saver {
   }
 
   static async start(directory: string | undefined): Promise<Saver> {
-    const { system, log } = startSystem({ preload: actorModules.preload });
+    const { system, log } = startSystem({ preload: preloads.oneHost });
     // As the run does, which locks it too.
     if (directory !== undefined) mkdirSync(directory, { recursive: true });
     const init = (): CheckpointerInit => ({ directory, hold: undefined });

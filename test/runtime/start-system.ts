@@ -1,7 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished, vi } from "vitest";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { afterAll, onTestFinished, vi } from "vitest";
+import { preloads } from "../../src/actors/preload/index.ts";
 import {
   type ActorRef,
   ActorSystem,
@@ -24,6 +34,10 @@ import { mapWords } from "./actors/shared-words.ts";
 
 let threads: "thread" | "process" = "thread";
 let network: Network | undefined;
+/** The folder of the actors' modules, if they are a user's. */
+let ownFiles: URL | undefined;
+const actorsFolder = new URL("./actors/", import.meta.url);
+const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 
 /** From here on, where a test of this file wants an actor on a thread of its own, that thread is in a process of its own. */
 export function moveThreadsToProcesses(): void {
@@ -39,7 +53,27 @@ export function moveThreadsToHosts(): void {
   network = { host: "127.0.0.1" };
 }
 
-/** Whether it is. */
+/**
+ * From here on the actors are those of a user: files outside of Troupe that import `troupe/actors`, in a part of a system like the
+ * one that a runtime's training lives in.
+ */
+export function moveToOwnFiles(): void {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-own-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(root, join(folder, "node_modules", "troupe"));
+  for (const file of readdirSync(actorsFolder).filter((name) => name.endsWith(".ts"))) {
+    const text = readFileSync(new URL(file, actorsFolder), "utf8")
+      .replaceAll('"../../../src/runtime/index.ts"', '"troupe/actors"')
+      .replaceAll('"../../../', `"${pathToFileURL(root)}/`)
+      .replaceAll('"../../', `"${pathToFileURL(root)}/test/`);
+    writeFileSync(join(folder, file), text);
+  }
+  ownFiles = pathToFileURL(`${folder}/`);
+}
+
+/** Whether threads are. */
 export function inProcesses(): boolean {
   return threads === "process";
 }
@@ -136,7 +170,7 @@ function placedGroup(options: SupervisorOptions): SupervisorOptions {
 
 /** The module of one of the actors of these tests. */
 export function actorModule(name: string): URL {
-  return new URL(`./actors/${name}.ts`, import.meta.url);
+  return new URL(`${name}.ts`, ownFiles ?? actorsFolder);
 }
 
 /** The events of a system so far, and a way to wait for later ones. */
@@ -183,17 +217,25 @@ export function startSystem(
   options: Partial<SystemOptions> & { messaging?: Partial<MessagingSettings> } = {},
 ): { system: ActorSystem; log: EventLog } {
   const log = new EventLog();
-  const system = new PlacedSystem({
+  const all = {
     name: "test",
     ...(inProcesses() ? { preload: new URL("./actors/preload.ts", import.meta.url) } : {}),
     ...(network === undefined ? {} : { network, hosts: twoHosts() }),
     onEvent: log.enter,
-    onUnhandled: (error) => log.unhandled.push(error),
+    onUnhandled: (error: Error) => log.unhandled.push(error),
     ...options,
     messaging: { freezeMessages: true, ...options.messaging },
-  });
+  };
+  const system = ownFiles === undefined ? new PlacedSystem(all) : partOfTraining(all);
   onTestFinished(() => stopCompletely(system, options.clock));
   return { system, log };
+}
+
+/** A part of a system with what every thread of a training loads first; the test hears of its actors alone. */
+function partOfTraining(options: SystemOptions): ActorSystem {
+  const whole = new ActorSystem({ preload: preloads.oneHost, ...options, name: "training" });
+  onTestFinished(() => whole.stop());
+  return whole.part(options);
 }
 
 /** Stops the system; a fake clock is advanced whenever nothing else happens, so that deadlines pass. */

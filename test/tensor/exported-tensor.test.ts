@@ -38,7 +38,7 @@ describe("a tensor that crosses to another process", () => {
   beforeEach(async () => {
     system = new ActorSystem({
       name: "test",
-      preload: new URL("../../src/actors/preload.ts", import.meta.url),
+      preload: new URL("../../src/actors/preload/one-host.ts", import.meta.url),
       onUnhandled: () => {},
     });
     const module = new URL("../fixtures/tensor/holder.ts", import.meta.url);
@@ -133,7 +133,7 @@ describe("a tensor that crosses to another process", () => {
   it("has one way out of a program: a second system with processes is refused while the first runs", async () => {
     const second = new ActorSystem({
       name: "second",
-      preload: new URL("../../src/actors/preload.ts", import.meta.url),
+      preload: new URL("../../src/actors/preload/one-host.ts", import.meta.url),
     });
     const module = new URL("../fixtures/tensor/holder.ts", import.meta.url);
     const refused = second.spawn<HolderProtocol>({ name: "x", module, placement: "process" });
@@ -142,7 +142,7 @@ describe("a tensor that crosses to another process", () => {
     await system.stop();
     const third = new ActorSystem({
       name: "third",
-      preload: new URL("../../src/actors/preload.ts", import.meta.url),
+      preload: new URL("../../src/actors/preload/one-host.ts", import.meta.url),
     });
     const holder = await third.spawn<HolderProtocol>({ name: "x", module, placement: "process" });
     expect(await holder.ask("take", { ref: moveRef(tensor([8])) }, { deadlineMs })).toEqual([8]);

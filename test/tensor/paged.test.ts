@@ -85,7 +85,7 @@ describe("paged memory", () => {
   it("goes back to the system in every process that shares it, and is counted by the one that made it", async () => {
     const system = new ActorSystem({
       name: "test",
-      preload: new URL("../../src/actors/preload.ts", import.meta.url),
+      preload: new URL("../../src/actors/preload/one-host.ts", import.meta.url),
       onUnhandled: () => {},
     });
     try {

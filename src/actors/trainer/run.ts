@@ -8,16 +8,14 @@ import { stampOf } from "../../library/checkpoint/index.ts";
 import {
   type ActorInspection,
   type ActorRef,
-  ActorSystem,
+  type ActorSystem,
   fromFailure,
-  type Network,
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
 import { type CallLog, over, RunControl } from "../engine/conductor/index.ts";
-import { actorModules } from "../index.ts";
 import { Inspections } from "../inspect/index.ts";
-import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
+import { type Head, heartbeatOf } from "../launch/index.ts";
 import { type CheckpointerProtocol, type RunResult, recipientName } from "../protocols/index.ts";
 import type { LiveRun } from "./live/live-model.ts";
 import { planRun } from "./plan/plan-run.ts";
@@ -29,6 +27,7 @@ import { RunFolder } from "./resume/run-folder.ts";
 import type { Start } from "./resume/start.ts";
 import { RunHosts } from "./run-hosts.ts";
 import { settleJob } from "./settle-job.ts";
+import type { SharedSystem } from "./shared-system.ts";
 import { explainHang } from "./stalls/explain-hang.ts";
 import { JOB_LOADER } from "./stalls/job-loader.ts";
 import { reportingWait } from "./stalls/reported-waits.ts";
@@ -36,30 +35,14 @@ import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
 import { Stalls } from "./stalls/stalls.ts";
 import { stalledEvent, translateEvent } from "./translate-event.ts";
 
-/** Largest part that a shard saves of one block, if tensors cross in messages as bytes. */
-const MAX_PART_BYTES = 2 ** 31;
-
 /** The longest end of an actor; one whose code does not return is then ended by force. */
 const STOP_DEADLINE_MS = 1_000;
-
-/** Processes without shared memory reach each other as those of several hosts do. */
-const OWN_HOST: Network = {
-  host: "127.0.0.1",
-  // Sockets show the end of a process at once; the main threads of a busy machine may be late.
-  heartbeat: { everyMs: HEARTBEAT_MS, lostAfter: 50 },
-};
-
-const preloads = {
-  alias: actorModules.preload,
-  shared: actorModules.preload,
-  hosts: actorModules.preloadHosts,
-  gloo: actorModules.preloadApart,
-  nccl: actorModules.preloadApart,
-};
 
 /** Options of a {@link Run}. */
 export interface RunOptions {
   readonly settings: RuntimeSettings;
+  /** The system that its actors live in. */
+  readonly system: SharedSystem;
   /** The launch on several hosts that this one leads, if any. */
   readonly head: Head | undefined;
   /** Settings that all hosts must share. */
@@ -105,34 +88,27 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { supervision, telemetry, layout } = options.settings;
+    const { supervision, layout } = options.settings;
     const { head, about, emit, onSignal } = options;
     this.#halted.promise.catch(() => {});
-    const isApart = layout.carrier !== "alias" && layout.carrier !== "shared";
     this.#options = options;
     this.#stalls = new Stalls(supervision.stallMs, supervision.deadlineMs);
     this.#hosts = new RunHosts(layout.ranks, emit);
-    this.#system = new ActorSystem({
-      name: "troupe",
-      preload: preloads[layout.carrier],
-      messaging: {
-        traceEvery: telemetry.traceEvery,
-        ...(isApart && { maxFrameBytes: MAX_PART_BYTES }),
+    const hosts = head && {
+      network: {
+        host: head.address,
+        heartbeat: heartbeatOf(supervision.hostSilenceSeconds),
+        ...(head.trust.keys && { tls: head.trust.keys }),
       },
-      ...(isApart && { network: OWN_HOST }),
-      ...(head !== undefined && {
-        network: {
-          host: head.address,
-          heartbeat: heartbeatOf(supervision.hostSilenceSeconds),
-          ...(head.trust.keys && { tls: head.trust.keys }),
-        },
-        hosts: this.#hosts.options(head, about, onSignal),
-      }),
+      hosts: this.#hosts.options(head, about, onSignal),
+    };
+    const stalls = {
       stallAfterMs: () => this.#stalls.afterMs,
       callAfterMs: () => this.#stalls.callAfterMs,
-      isToProgress: (actor) => this.#stalls.isToBlame(actor),
-      onEvent: (event) => this.#hear(event),
-    });
+      isToProgress: (actor: ActorInspection) => this.#stalls.isToBlame(actor),
+    };
+    const onEvent = (event: RuntimeEvent): void => this.#hear(event);
+    this.#system = options.system.part({ name: "troupe", ...stalls, onEvent }, hosts);
   }
 
   /** Trains the job to its end, once, and reports the result. @throws {TroupeError} the first cause of a failure */
@@ -204,9 +180,13 @@ export class Run {
       );
   }
 
-  /** Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors. */
-  async stop(): Promise<void> {
+  /**
+   * Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors.
+   * @param first - awaited before they end
+   */
+  async stop(first?: Promise<void>): Promise<void> {
     this.#isStopped = true;
+    await first;
     this.#halted.reject(stopped());
     this.#ranks?.abandon(stopped());
     await this.#system.stop({ drain: false, deadlineMs: STOP_DEADLINE_MS });

@@ -5,6 +5,7 @@ import {
   EventHub,
   type EventKind,
   type EventListener,
+  type EventOf,
   type EventSink,
   type EventStream,
   type EventStreamOptions,
@@ -12,7 +13,7 @@ import {
 } from "../../job/events/index.ts";
 import type { Job } from "../../job/index.ts";
 import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
-import type { ActorInspection } from "../../runtime/index.ts";
+import type { ActorInspection, ActorRef, ActorSystem } from "../../runtime/index.ts";
 import type { SavedState } from "../engine/conductor/index.ts";
 import {
   type Findings,
@@ -26,16 +27,26 @@ import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
 import type { LiveModel } from "./live/live-model.ts";
 import { optionError } from "./option-error.ts";
+import type { KindFor, openOwnActors, tellEvents } from "./own-actors.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
 import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
 import type { LiveStart, Run } from "./run.ts";
+import type { SharedSystem } from "./shared-system.ts";
 
 /** The launch of a run over several hosts. */
 export interface Launched {
   readonly launch: Launch;
   /** Settings that all hosts must share, in words for error messages. */
   readonly about: string;
+}
+
+/** The classes and functions that a runtime loads when it is spawned: an actor's thread imports this module too, and needs none. */
+interface Loaded {
+  readonly Run: typeof Run;
+  readonly SharedSystem: typeof SharedSystem;
+  readonly openOwnActors: typeof openOwnActors;
+  readonly tellEvents: typeof tellEvents;
 }
 
 /**
@@ -50,9 +61,11 @@ export interface Launched {
 export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
   readonly #printed: string;
-  readonly #Run: typeof Run;
+  readonly #loaded: Loaded;
   readonly #launched: Launched | undefined;
   readonly #hub = new EventHub();
+  readonly #system: SharedSystem;
+  #own: ActorSystem | undefined;
   #dashboard: Dashboard | undefined;
   #run: Run | undefined;
   #stopped = false;
@@ -64,13 +77,14 @@ export class Runtime implements AsyncDisposable {
   private constructor(
     settings: RuntimeSettings,
     printed: string,
-    RunClass: typeof Run,
+    loaded: Loaded,
     launched: Launched | undefined,
   ) {
     this.#settings = settings;
     this.#launched = launched;
     this.#printed = printed;
-    this.#Run = RunClass;
+    this.#loaded = loaded;
+    this.#system = new loaded.SharedSystem(settings);
   }
 
   /**
@@ -83,11 +97,16 @@ export class Runtime implements AsyncDisposable {
   static async spawn(options: RuntimeOptions = {}, launched?: Launched): Promise<Runtime> {
     // Imported lazily: an actor's thread imports this module with its job, and needs neither the run nor the schema.
     const { printScript, settle } = await import("../../job/options/index.ts");
-    const { Run } = await import("./run.ts");
+    const [{ Run }, { SharedSystem }, { openOwnActors, tellEvents }] = await Promise.all([
+      import("./run.ts"),
+      import("./shared-system.ts"),
+      import("./own-actors.ts"),
+    ]);
+    const loaded = { Run, SharedSystem, openOwnActors, tellEvents };
     const { launch } = launched ?? {};
     const settings =
       launch === undefined ? settle(options) : settle(launchedOptions(options, launch), numHostsOf(launch));
-    const runtime = new Runtime(settings, printScript(options), Run, launched);
+    const runtime = new Runtime(settings, printScript(options), loaded, launched);
     for (const sink of options.sinks ?? []) runtime.addSink(sink);
     await runtime.#openDashboard();
     return runtime;
@@ -158,6 +177,42 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
+   * The actor system that runs live in, for actors of your own: spawn, supervise and watch them. They reach the actors of a run
+   * and are reached by name from its loops, have a line on the dashboard, and live until {@link stop}.
+   *
+   * ```ts
+   * const judge = await runtime.actors.spawn<Judge>({ name: "judge", module: new URL("./judge.ts", import.meta.url) });
+   * ```
+   * @throws {TroupeError} `SYSTEM_STOPPED` after {@link stop}
+   */
+  get actors(): ActorSystem {
+    if (this.#own === undefined) {
+      if (this.#stopped) throw stopped("actors", "SYSTEM_STOPPED");
+      const { stallMs } = this.#settings.supervision;
+      this.#own = this.#loaded.openOwnActors(this.#system, stallMs, (event) => this.#hub.emit(event));
+    }
+    return this.#own;
+  }
+
+  /**
+   * Tells an actor of your own the events of some kinds, as they happen, through all its incarnations. A slow actor loses the
+   * oldest and delays nothing.
+   *
+   * ```ts
+   * runtime.tellEvents(judge, "stepped", { kinds: ["step.finished"] });
+   * ```
+   * @param kind - of the messages; each has an event as its body
+   * @throws {TroupeError} `OPTION`
+   */
+  tellEvents<P, E extends EventKind>(
+    to: ActorRef<P>,
+    kind: KindFor<P, EventOf<E>>,
+    options: EventStreamOptions<E> & { readonly kinds: readonly E[] },
+  ): void {
+    void this.#loaded.tellEvents(this.actors, this.events(options), to, kind);
+  }
+
+  /**
    * Trains a job to its end.
    * @param jobUrl - URL or path of a module whose default export is `defineJob({ … })`
    * @param overrides - values for the job's settings, instead of its defaults
@@ -172,13 +227,7 @@ export class Runtime implements AsyncDisposable {
 
   /** @throws {TroupeError} `RUN_IN_PROGRESS` during a run and after the end */
   #refuseBusy(): void {
-    if (this.#stopped)
-      throw new TroupeError("RUN_IN_PROGRESS", {
-        where: "runtime",
-        expected: "a runtime that runs",
-        got: "one that was stopped",
-        hint: "spawn another",
-      });
+    if (this.#stopped) throw stopped("runtime", "RUN_IN_PROGRESS");
     if (this.#run !== undefined || this.#beginning !== undefined) {
       throw new TroupeError("RUN_IN_PROGRESS", {
         where: "runtime",
@@ -249,8 +298,9 @@ export class Runtime implements AsyncDisposable {
         })
       : undefined;
     using head = this.#launched && (await openHead(this.#launched.launch, settings.supervision.hosts));
-    const run = new this.#Run({
+    const run = new this.#loaded.Run({
       settings,
+      system: this.#system,
       head,
       about: this.#launched?.about ?? "",
       emit: (event) => this.#hub.emit(event),
@@ -306,13 +356,13 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `RUN_OVER` if no run is in progress
    */
   resume(): void {
-    if (this.#run === undefined) throw this.#Run.missing();
+    if (this.#run === undefined) throw this.#loaded.Run.missing();
     this.#run.control.resume();
   }
 
   /** Reports what every actor is doing, read from shared memory, so that it works even while actors are stuck. */
   inspect(): readonly ActorInspection[] {
-    return this.#run?.inspect() ?? [];
+    return [...(this.#own?.inspect() ?? []), ...(this.#run?.inspect() ?? [])];
   }
 
   /**
@@ -375,8 +425,9 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Ends the run in progress, and the events. Without `save` the run ends at once: `run` fails with `RUN_STOPPED`, and what
-   * was not saved is lost. With `save` the granted steps are finished and saved, and `run` returns.
+   * Ends your own actors, the run in progress, and the events. Without `save` your actors end first, in order, then the run, at
+   * once: `run` fails with `RUN_STOPPED`, and what was not saved is lost. With `save` the granted steps are finished and saved,
+   * `run` returns, and your actors, which it may need until then, end last.
    * @throws {TroupeError} with `save`: the error that the save failed with, after the events have ended; `OPTION` for a run
    *   without a checkpoint folder, which then goes on
    */
@@ -384,10 +435,9 @@ export class Runtime implements AsyncDisposable {
     await this.#beginning;
     if (save && this.#run !== undefined) this.#requireFolder();
     try {
-      await (save ? this.#finish() : this.#run?.stop());
+      if (save) await this.#finish();
     } finally {
-      this.#stopped = true;
-      await this.#hub.close();
+      await this.#end();
     }
   }
 
@@ -403,6 +453,17 @@ export class Runtime implements AsyncDisposable {
     const { settle } = await import("../../job/options/index.ts");
     const { checkpoint } = settle({ checkpoint: { inMemoryEverySteps: COPY_EVERY_STEPS } });
     return { ...settings, checkpoint };
+  }
+
+  async #end(): Promise<void> {
+    const own = this.#own?.stop();
+    try {
+      await this.#run?.stop(own?.catch(() => {}));
+      await own;
+    } finally {
+      this.#stopped = true;
+      await this.#hub.close();
+    }
   }
 
   async #openDashboard(): Promise<void> {
@@ -449,7 +510,7 @@ export class Runtime implements AsyncDisposable {
 
   async #running(): Promise<Run> {
     await this.#beginning;
-    if (this.#run === undefined) throw this.#Run.missing();
+    if (this.#run === undefined) throw this.#loaded.Run.missing();
     return this.#run;
   }
 
@@ -478,4 +539,13 @@ const COPY_EVERY_STEPS = 64;
 async function openHead(launch: Launch, trust: HostsOptions): Promise<Head> {
   const launching = await import("../launch/index.ts");
   return launching.Head.open(launch, trust);
+}
+
+function stopped(where: string, code: "RUN_IN_PROGRESS" | "SYSTEM_STOPPED"): TroupeError {
+  return new TroupeError(code, {
+    where,
+    expected: "a runtime that runs",
+    got: "one that was stopped",
+    hint: "spawn another",
+  });
 }

@@ -16,6 +16,9 @@ const maxActors = 4096;
 const maxCheckpoints = 12;
 const maxIncidents = 100;
 
+/** Roles of the actors that are restarted together. */
+const rankGroup: readonly string[] = ["feeder", "offload", "writer", "shard", "rank"];
+
 type Parts = Required<Pick<Frame, "run" | "checkpoints" | "incidents" | "sample" | "actors">>;
 
 const waiting: RunPart = {
@@ -126,8 +129,8 @@ export class RunView {
       this.#advance({ state: "finished", step: event.steps, endedAtMs: timeMs });
     } else if (kind === "run.failed") {
       this.#advance({ state: "failed", endedAtMs: timeMs, error: event.error.message });
-    } else if (kind === "actor.failed" && event.actor !== "checkpointer") {
-      // The loss of any other actor restarts all ranks.
+    } else if (kind === "actor.failed" && rankGroup.includes(event.role ?? "")) {
+      // The loss of any of them restarts all ranks; that of the checkpointer or of a user's actor does not.
       this.#advance({ state: "restarting" });
     }
   }

@@ -1,8 +1,10 @@
+import type { Timer } from "../clock.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { ActorRef, AskOptions } from "../messaging/actor-ref.ts";
 import type { Pending } from "../messaging/pending.ts";
 import type { OnDown } from "../messaging/watches.ts";
 import type { Addressed } from "../protocol/address.ts";
+import type { Down } from "../protocol/failure.ts";
 import type { AskKind, In, Kind, Out, Protocol } from "../protocol/messages.ts";
 import type { SpawnOptions } from "../protocol/spawn.ts";
 
@@ -33,6 +35,8 @@ export interface ActorContext<P> {
    * has already; never for an actor without a supervisor. A second call replaces the first.
    */
   watchSiblings(onDown: OnDown): void;
+  /** Returns how that actor has ended, if this one knows: it does of those that it watches or has sent to. */
+  endOf(ref: Addressed): Down | undefined;
   /** Removes all watches on that actor, even if its end is already known. */
   unwatch(ref: Addressed): void;
   /**
@@ -40,6 +44,19 @@ export interface ActorContext<P> {
    * this one watches it.
    */
   spawn<Q extends Protocol<Q>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<Q>>;
+  /**
+   * Finds an actor of this system by name: the present incarnation, or, while it starts or is restarted, the next one.
+   * @throws {TroupeError} `ACTOR_UNKNOWN` with the nearest name; `ASK_TIMEOUT` if it has not started by the deadline
+   */
+  find<Q>(name: string, options: AskOptions): Promise<ActorRef<Q>>;
+  /**
+   * Sends this actor a message once, in `ms` from now, unless it is cancelled before or the actor ends. It is handled in its turn,
+   * as any other; a thread that blocks is late.
+   * @throws {TroupeError} `DEADLINE_INVALID` for a time that is not a positive number
+   */
+  after<K extends Kind<P>>(ms: number, kind: K, message: In<P, K>): Timer;
+  /** As {@link after}, again and again. A turn that the thread is too late for is left out. */
+  every<K extends Kind<P>>(ms: number, kind: K, message: In<P, K>): Timer;
   /** Sends plain data to the system's `onEvent` by the telemetry lane. It never waits; the oldest events are dropped. */
   emit(event: unknown): void;
   /** Posts at once the messages sent in this turn, for a handler that blocks or computes for long afterwards. */
@@ -54,6 +71,8 @@ export interface ActorContext<P> {
     message: In<Q, K>,
     options: AskOptions,
   ): Pending<Out<Q, K>>;
+  /** Does as `find`, from an actor that may block; `wait` takes the ref. */
+  seek<Q>(name: string, options: AskOptions): Pending<ActorRef<Q>>;
   /**
    * Blocks this thread until the answer is there.
    * @throws {ActorDown} as soon as the other end is gone

@@ -8,6 +8,7 @@ import { type Address, systemAddress } from "../protocol/address.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
 import { type Failure, fromFailure } from "../protocol/failure.ts";
 import { type Envelope, RecordType } from "../protocol/record.ts";
+import { streamKind } from "../protocol/streams.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import type { Behavior } from "./define-actor.ts";
 import { Handling } from "./handling.ts";
@@ -17,7 +18,7 @@ import { type End, Lifecycle, type StopRequest } from "./lifecycle.ts";
 export interface CellOptions extends Omit<EndpointOptions, "resident"> {
   readonly systemLink: LinkEnd;
   readonly board: StatusBoard;
-  readonly concurrent: readonly string[];
+  readonly concurrent: readonly string[] | "questions";
   /** Whether this actor has a thread of its own. */
   readonly mayBlock: boolean;
   /** Called once, after the last record has been sent. */
@@ -40,14 +41,21 @@ export class Cell implements Resident {
   /** Kinds a blocking receive is waiting for: these do not interrupt it. */
   awaitedKinds: readonly string[] = [];
   readonly #options: CellOptions;
+  /** Kinds that are handled while a handler awaits. */
+  readonly #concurrent: readonly string[];
   /** Whether messages that arrive now are handled before it stops. */
   #isOpen = true;
   #isServing = false;
   #seenUrgent = 0;
 
   constructor(options: CellOptions) {
-    const { board } = options;
+    const { board, concurrent } = options;
     this.#options = options;
+    this.#concurrent = [
+      ...(concurrent === "questions" ? [] : concurrent),
+      streamKind.nextConcurrent,
+      streamKind.end,
+    ];
     this.board = board;
     this.endpoint = new Endpoint({ ...options, resident: this });
     this.handling = new Handling({
@@ -105,6 +113,10 @@ export class Cell implements Resident {
 
   onDown(): void {
     queueMicrotask(() => this.wake());
+  }
+
+  onPeerEnded(uid: number): void {
+    this.handling.readerEnded(uid);
   }
 
   requestLink(to: { readonly uid: number }): void {
@@ -168,9 +180,7 @@ export class Cell implements Resident {
       this.#lookForUrgent();
       if (!this.handling.isBusy) this.#callDownsOrFail();
       this.#closeIfStopping();
-      const next = this.handling.isBusy
-        ? this.mailbox.takeKind(this.#options.concurrent)
-        : this.mailbox.take();
+      const next = this.handling.isBusy ? this.mailbox.takeKind(this.#concurrent) : this.mailbox.take();
       if (next === undefined) break;
       this.board.setQueued(this.mailbox.size);
       this.handling.handle(next);

@@ -4,7 +4,12 @@ import type { ActorContext } from "./actor-context.ts";
 
 type Later<T> = T | Promise<T>;
 
-type HandlerResult<Shape> = Shape extends { readonly out: infer Answer } ? Later<Answer> : Later<void>;
+/** A stream is made by an async generator, or a plain one; it runs only as far as its reader asks. */
+type HandlerResult<Shape> = Shape extends { readonly out: infer Answer }
+  ? Later<Answer>
+  : Shape extends { readonly stream: infer Item }
+    ? Later<AsyncIterable<Item> | IterableIterator<Item>>
+    : Later<void>;
 
 /** One handler for each kind of `P`; a missing one does not compile. */
 export type Handlers<P> = { readonly [K in keyof P]: (message: In<P, K>) => HandlerResult<P[K]> };
@@ -23,8 +28,8 @@ export interface Behavior<P> {
 export interface ActorDefinition<P, Init> {
   /** Lanes of the kinds that are not `data`. */
   readonly lanes?: { readonly [K in Kind<P>]?: Lane };
-  /** Kinds whose handlers may run while another handler awaits. */
-  readonly concurrent?: readonly Kind<P>[];
+  /** Kinds whose handlers may run while another handler awaits; "questions" for every kind, when it is asked. */
+  readonly concurrent?: readonly Kind<P>[] | "questions";
   /** Makes the actor; `spawn` waits for its promise. */
   start(context: ActorContext<P>, init: Init): Later<Behavior<P>>;
 }

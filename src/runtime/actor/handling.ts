@@ -1,17 +1,20 @@
 import { TroupeError } from "../../errors/index.ts";
+import type { Clock } from "../clock.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Endpoint } from "../messaging/endpoint.ts";
 import type { Delivery } from "../messaging/resident.ts";
 import type { TracedMessage, Tracer } from "../messaging/tracer.ts";
 import { describe } from "../protocol/address.ts";
 import { RecordType } from "../protocol/record.ts";
+import { type StreamDemand, streamKind } from "../protocol/streams.ts";
 import type { Behavior } from "./define-actor.ts";
+import { isStream, Streams } from "./streams.ts";
 
 /** A kind of message and its handler. */
 interface KindEntry {
   /** Its number on the status board. */
   readonly index: number;
-  readonly handler: (message: unknown) => unknown;
+  readonly handler: (message: unknown, delivery: Delivery, clock: Clock) => unknown;
   readonly isConcurrent: boolean;
 }
 
@@ -21,7 +24,7 @@ export interface HandlingOptions {
   readonly board: StatusBoard;
   readonly tracer: Tracer | undefined;
   /** Kinds that may be handled while another handler awaits. */
-  readonly concurrent: readonly string[];
+  readonly concurrent: readonly string[] | "questions";
   /** The handler of a statement failed. */
   onFailure(error: unknown): void;
   /** A handler that awaited has finished. */
@@ -32,20 +35,36 @@ export interface HandlingOptions {
 export class Handling {
   readonly #options: HandlingOptions;
   readonly #entries = new Map<string, KindEntry>();
+  readonly #streams: Streams;
   #awaiting: Delivery | undefined;
   #current: Delivery | undefined;
   #numConcurrent = 0;
 
   constructor(options: HandlingOptions) {
     this.#options = options;
+    this.#streams = new Streams(options.endpoint.address);
   }
 
-  /** Registers the handlers of the actor. */
+  /** Registers the handlers of the actor, and those of streams. */
   adopt({ handlers }: Behavior<unknown>): void {
-    for (const [index, [kind, handler]] of Object.entries(handlers).entries()) {
-      const isConcurrent = this.#options.concurrent.includes(kind);
+    const { concurrent } = this.#options;
+    const next = (demand: StreamDemand) => this.#streams.next(demand);
+    const all = {
+      ...handlers,
+      [streamKind.next]: next,
+      [streamKind.nextConcurrent]: next,
+      [streamKind.end]: ({ stream }: Pick<StreamDemand, "stream">) => this.#streams.end(stream),
+    };
+    for (const [index, [kind, handler]] of Object.entries(all).entries()) {
+      const isOwn = kind === streamKind.nextConcurrent || kind === streamKind.end;
+      const isConcurrent = isOwn || (concurrent !== "questions" && concurrent.includes(kind));
       this.#entries.set(kind, { index, handler: handler as KindEntry["handler"], isConcurrent });
     }
+  }
+
+  /** Ends the streams that an actor was reading which has ended. */
+  readerEnded(uid: number): void {
+    this.#streams.readerEnded(uid);
   }
 
   /** All kinds, in the order the status board numbers them. */
@@ -73,7 +92,8 @@ export class Handling {
     const entry = this.#accept(delivery);
     if (entry === undefined) return;
     try {
-      this.#conclude(delivery, this.#call(delivery, entry), entry.isConcurrent);
+      const isConcurrent = entry.isConcurrent || this.#isConcurrentQuestion(delivery);
+      this.#conclude(delivery, this.#call(delivery, entry), isConcurrent);
     } catch (error) {
       this.#failed(delivery, error);
     }
@@ -111,15 +131,19 @@ export class Handling {
   }
 
   #call(delivery: Delivery, { handler }: KindEntry): unknown {
-    const { tracer } = this.#options;
+    const { tracer, endpoint } = this.#options;
     const outer = this.#current;
     this.#current = delivery;
     try {
-      if (tracer === undefined) return handler(delivery.body);
-      return tracer.run(traced(delivery), () => handler(delivery.body));
+      if (tracer === undefined) return handler(delivery.body, delivery, endpoint.clock);
+      return tracer.run(traced(delivery), () => handler(delivery.body, delivery, endpoint.clock));
     } finally {
       this.#current = outer;
     }
+  }
+
+  #isConcurrentQuestion({ type }: Delivery): boolean {
+    return this.#options.concurrent === "questions" && type === RecordType.ask;
   }
 
   /** Counts the message as taken and finds its handler; undefined if it arrived too late or its kind has none. */
@@ -158,7 +182,13 @@ export class Handling {
   }
 
   #answer(delivery: Delivery, result: unknown): void {
-    if (delivery.type === RecordType.ask) this.#options.endpoint.outbox.answer(delivery, result);
+    if (delivery.type !== RecordType.ask) return;
+    const { outbox } = this.#options.endpoint;
+    if (typeof result !== "object" || result === null || !isStream(result)) outbox.answer(delivery, result);
+    else {
+      const isConcurrent = this.#entries.get(delivery.kind)?.isConcurrent === true;
+      outbox.answer(delivery, this.#streams.open(result, delivery.from.peer.uid, isConcurrent));
+    }
   }
 
   #failed(delivery: Delivery, error: unknown): void {

@@ -185,6 +185,19 @@ export class ProcessPool {
   }
 
   /**
+   * Ends standbys, and resolves when they and those processes that have lost their last actor have ended.
+   * @param standbys - names of the processes that they stand by for
+   */
+  async left(standbys: ReadonlySet<string>, processes: ReadonlySet<string>): Promise<void> {
+    const waiting = [...standbys].flatMap((name) => this.#standbys.get(name) ?? []);
+    for (const host of waiting) void host.leave();
+    const leaving = [...this.#running.values()].filter(
+      (host) => waiting.includes(host) || (processes.has(host.name) && host.isLeaving),
+    );
+    await Promise.all(leaving.map(({ ended }) => ended));
+  }
+
+  /**
    * Ends all processes, resolves when none runs any more, and removes their shared folder.
    * @param failure - failure of the system, which other hosts receive
    */

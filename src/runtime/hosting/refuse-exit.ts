@@ -5,8 +5,12 @@ import { TroupeError } from "../../errors/index.ts";
  * @param host - the `process` object of an actor's thread
  * @returns the original `exit`
  */
-export function refuseExit(host: Pick<NodeJS.Process, "exit">): NodeJS.Process["exit"] {
+export function refuseExit(host: Pick<NodeJS.Process, "exit" | "once">): NodeJS.Process["exit"] {
   const exit = host.exit.bind(host);
+  // Node itself ends the thread by this function when an error is caught nowhere.
+  host.once("uncaughtExceptionMonitor", () => {
+    host.exit = exit;
+  });
   host.exit = (code) => {
     throw new TroupeError("ACTOR_EXIT", {
       where: "process.exit",

@@ -36,10 +36,10 @@ export class WarmStandbys {
     return thread;
   }
 
-  /** Terminates all standbys and resolves when none runs any more. */
-  async close(): Promise<void> {
-    const threads = [...this.#waiting.values()];
-    this.#waiting.clear();
+  /** Terminates the standbys of these actors and resolves when none runs any more. */
+  async close(names: readonly string[]): Promise<void> {
+    const threads = names.flatMap((name) => this.#waiting.get(name) ?? []);
+    for (const name of names) this.#waiting.delete(name);
     await Promise.all(threads.map((thread) => thread.terminate()));
   }
 }

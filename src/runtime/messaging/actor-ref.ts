@@ -1,6 +1,9 @@
 import type { Transferable } from "node:worker_threads";
+import { describeValue, TroupeError } from "../../errors/index.ts";
 import type { Address, Addressed } from "../protocol/address.ts";
-import type { AskKind, In, Kind, Out } from "../protocol/messages.ts";
+import { ActorDown } from "../protocol/failure.ts";
+import type { AskKind, In, Item, Kind, Out, StreamKind } from "../protocol/messages.ts";
+import { type OpenedStream, type StreamBatch, type StreamDemand, streamKind } from "../protocol/streams.ts";
 import type { Codec } from "../transport/codec.ts";
 
 /** Options of sending a message. */
@@ -13,6 +16,14 @@ export interface TellOptions {
 export interface AskOptions extends TellOptions {
   /** How long to wait for the answer, in ms. A question that is not taken by then is dropped unread. */
   readonly deadlineMs: number;
+}
+
+/** Options of reading a stream. */
+export interface StreamOptions extends AskOptions {
+  /** How long to wait for the next item, in ms. */
+  readonly deadlineMs: number;
+  /** Most items in one message. 16 by default. */
+  readonly window?: number;
 }
 
 /** The sending side of the actor that holds a ref. */
@@ -70,10 +81,61 @@ export class ActorRef<P> implements Addressed {
     return this.#sender.ask(this.address, kind, message, options) as Promise<Out<P, K>>;
   }
 
+  /**
+   * Asks a question that is answered by a stream, and reads its items in order. They are made as they are read: at most two
+   * windows of them are under way. Leaving the loop ends the stream.
+   *
+   * ```ts
+   * for await (const token of writer.stream("write", { prompt }, { deadlineMs: 10_000 })) print(token);
+   * ```
+   * @throws {ActorDown} as soon as the actor has ended
+   * @throws {AskTimeout} if no item came in time
+   * @throws {TroupeError} the error of the handler, after the items before it; `STREAM_ENDED` if it answers with no stream
+   */
+  async *stream<K extends StreamKind<P>>(
+    kind: K,
+    message: In<P, K>,
+    { window = 16, ...options }: StreamOptions,
+  ): AsyncGenerator<Item<P, K>, void> {
+    const sender = this.#sender;
+    const { deadlineMs } = options;
+    const opened = await sender.ask(this.address, kind, message, options);
+    const { stream, producer, next } = checkOpened(kind, opened);
+    const demand: StreamDemand = { stream, count: window };
+    const more = () => sender.ask(producer, next, demand, { deadlineMs }) as Promise<StreamBatch>;
+    let isOver = false;
+    try {
+      for (let asked = more(); !isOver; ) {
+        const { items, isDone } = await asked;
+        isOver = isDone;
+        if (!isDone) {
+          asked = more();
+          asked.catch(() => {}); // thrown where it is awaited, unless the reader leaves before
+        }
+        yield* items as Item<P, K>[];
+      }
+    } catch (error) {
+      isOver = error instanceof ActorDown;
+      throw error;
+    } finally {
+      if (!isOver) sender.tell(producer, streamKind.end, { stream }, undefined);
+    }
+  }
+
   /** Resolves when a data message would be sent at once. */
   ready(): Promise<void> {
     return this.#sender.ready(this.address);
   }
+}
+
+function checkOpened(kind: string, answer: unknown): OpenedStream {
+  if (typeof answer === "object" && answer !== null && "producer" in answer) return answer as OpenedStream;
+  throw new TroupeError("STREAM_ENDED", {
+    where: `stream ${kind}`,
+    expected: "a handler that returns an async iterable",
+    got: describeValue(answer),
+    hint: "make it an async generator, or use ask",
+  });
 }
 
 /** Returns the codec for refs in messages: the address travels, and the receiver makes its own ref from it. */

@@ -110,6 +110,7 @@ export class Endpoint {
     const numWatches = this.watches.ended(uid, down);
     this.connections.remove(uid);
     connection?.close();
+    if (connection !== undefined) this.#resident.onPeerEnded(uid);
     const numAsks = this.asks.rejectAllTo(
       uid,
       ({ target, kind }) => new ActorDown(`${describe(target)}.${kind}`, down),

@@ -20,6 +20,8 @@ export interface Resident {
   onSystemRecord(from: Connection, record: Envelope): void;
   /** A watched actor has ended: one more call of its endpoint's watches is due. */
   onDown(): void;
+  /** An actor that it had a link to has ended. */
+  onPeerEnded(uid: number): void;
   /** Packets were received: handle their messages. */
   wake(): void;
   /** Called while this thread blocks, each time it has polled its ports; throws to break off. */

@@ -1,10 +1,11 @@
 /**
- * The shape of one kind of message: `in` is the message. With `out` it is a question that is answered once, without it a
- * statement.
+ * The shape of one kind of message: `in` is the message. With `out` it is a question that is answered once, with `stream` one
+ * that is answered by any number of items, with neither a statement.
  */
 export interface MessageShape {
   readonly in: unknown;
   readonly out?: unknown;
+  readonly stream?: unknown;
 }
 
 /** The messages that an actor understands: a map from kind to shape, written as a plain type. */
@@ -21,3 +22,11 @@ export type Out<P, K extends keyof P> = P[K] extends { readonly out: infer Answe
 
 /** The kinds of `P` that are questions. */
 export type AskKind<P> = { [K in Kind<P>]: P[K] extends { readonly out: unknown } ? K : never }[Kind<P>];
+
+/** The kinds of `P` that are answered by a stream. */
+export type StreamKind<P> = {
+  [K in Kind<P>]: P[K] extends { readonly stream: unknown } ? K : never;
+}[Kind<P>];
+
+/** An item of the answer to a message of kind `K`. */
+export type Item<P, K extends keyof P> = P[K] extends { readonly stream: infer Answer } ? Answer : never;

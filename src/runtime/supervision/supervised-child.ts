@@ -4,9 +4,16 @@ import type { Down } from "../protocol/failure.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "../system/actor-record.ts";
 import type { Launcher } from "../system/launcher.ts";
+import type { Part } from "../system/part.ts";
 import type { Siblings } from "../system/siblings.ts";
 import type { Restart } from "./restart-policy.ts";
 import type { ChildSpec, SiblingRefs } from "./supervisor-options.ts";
+
+/** The launcher of a supervisor's children, and the part of the system that they belong to. */
+interface Places {
+  readonly launcher: Launcher;
+  readonly part: Part;
+}
 
 /** An actor that is restarted as needed, behind one ref. */
 export class SupervisedChild {
@@ -15,16 +22,18 @@ export class SupervisedChild {
   /** The same through all incarnations. */
   readonly ref: ActorRef<unknown>;
   readonly #launcher: Launcher;
+  readonly #part: Part;
   readonly #spec: ChildSpec;
   readonly #refs: SiblingRefs;
   readonly #onEnd: (down: Down) => void;
   readonly #target: { address: Address };
   #record: ActorRecord | undefined;
 
-  constructor(launcher: Launcher, spec: ChildSpec, refs: SiblingRefs, onEnd: (down: Down) => void) {
+  constructor({ launcher, part }: Places, spec: ChildSpec, refs: SiblingRefs, onEnd: (down: Down) => void) {
     this.name = spec.name;
     this.restart = spec.restart ?? "permanent";
     this.#launcher = launcher;
+    this.#part = part;
     this.#spec = spec;
     this.#refs = refs;
     this.#onEnd = onEnd;
@@ -39,18 +48,18 @@ export class SupervisedChild {
 
   /** Starts a warm standby for the next incarnation; returns false if there is nothing left to start. */
   prepareStandby(): boolean {
-    return this.#launcher.prepareStandby(this.#spec);
+    return this.#launcher.prepareStandby(this.#spec, this.#part);
   }
 
   /** Begins slow preparations; called some time before `start`. */
   prepare(): void {
-    this.#launcher.prepare(this.#spec);
+    this.#launcher.prepare(this.#spec, this.#part);
   }
 
   /** @param siblings - the children that are started together with it */
   async start(siblings: Siblings): Promise<void> {
     const init = await this.#spec.init?.(this.#launcher.addresses.nextIncarnation(this.name), this.#refs);
-    const record = await this.#launcher.start(this.#spec, init, { siblings });
+    const record = await this.#launcher.start(this.#spec, init, { part: this.#part, siblings });
     this.#record = record;
     this.#target.address = record.address;
     void record.ended.promise.then((down) => {

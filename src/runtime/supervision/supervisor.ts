@@ -4,6 +4,7 @@ import type { ActorRef } from "../messaging/actor-ref.ts";
 import { type Down, type Failure, toFailure } from "../protocol/failure.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { Launcher } from "../system/launcher.ts";
+import type { Part } from "../system/part.ts";
 import { Siblings } from "../system/siblings.ts";
 import { backoffMs, isToRestart, RestartWindow, restartSet } from "./restart-policy.ts";
 import { SupervisedChild } from "./supervised-child.ts";
@@ -18,6 +19,7 @@ interface Ended {
 export class Supervisor {
   readonly name: string;
   readonly #launcher: Launcher;
+  readonly #part: Part;
   readonly #options: SupervisorOptions;
   /** The children in starting order; those of one wave are started together. */
   readonly #waves: readonly (readonly SupervisedChild[])[];
@@ -29,10 +31,11 @@ export class Supervisor {
   #pause: { readonly timer: Timer; readonly resume: () => void } | undefined;
 
   /** @throws {TroupeError} `SUPERVISOR_OPTION` */
-  constructor(launcher: Launcher, options: SupervisorOptions) {
+  constructor(launcher: Launcher, part: Part, options: SupervisorOptions) {
     const { restarts, withinMs } = checkOptions(options);
     this.name = options.name;
     this.#launcher = launcher;
+    this.#part = part;
     this.#options = options;
     this.#window = new RestartWindow(restarts, withinMs);
     this.#waves = options.children.map((specs) => [specs].flat().map((spec) => this.#makeChild(spec)));
@@ -91,7 +94,7 @@ export class Supervisor {
    * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, if one cannot be ended
    */
   async stop(options: StopOptions = {}): Promise<void> {
-    this.#stopping = true;
+    this.#giveUp();
     this.#endPause();
     await this.#recovery;
     const stuck = await stopAll(this.#waves, { ...this.#stopOptions(), ...options });
@@ -108,7 +111,7 @@ export class Supervisor {
         if (failed !== undefined) throw failed.error;
       }
     } catch (error) {
-      this.#stopping = true;
+      this.#giveUp();
       await stopAll(this.#waves, { reason: "a sibling could not start" });
       throw error;
     }
@@ -126,7 +129,8 @@ export class Supervisor {
 
   #makeChild(spec: ChildSpec): SupervisedChild {
     const onEnd = (down: Down): void => this.#onEnd({ child, down });
-    const child: SupervisedChild = new SupervisedChild(this.#launcher, spec, (name) => this.ref(name), onEnd);
+    const places = { launcher: this.#launcher, part: this.#part };
+    const child: SupervisedChild = new SupervisedChild(places, spec, (name) => this.ref(name), onEnd);
     return child;
   }
 
@@ -195,7 +199,7 @@ export class Supervisor {
 
   /** @param stuck - the error that prevents a restart; undefined if there were too many restarts */
   async #escalate(stuck?: unknown): Promise<void> {
-    this.#stopping = true;
+    this.#giveUp();
     await stopAll(this.#waves, {
       ...this.#stopOptions(),
       drain: false,
@@ -206,7 +210,13 @@ export class Supervisor {
     );
     const cause = failures[0] as Failure;
     if (this.#options.onEscalate !== undefined) this.#options.onEscalate(cause, failures);
-    else this.#launcher.raise(cause, this.name);
+    else this.#part.raise(cause, this.name);
+  }
+
+  /** Starts no child from here on. */
+  #giveUp(): void {
+    this.#stopping = true;
+    for (const { name } of this.#children) this.#launcher.registry.unexpect(name);
   }
 
   /** Waits for the backoff; `stop` cuts it short. */

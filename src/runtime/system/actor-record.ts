@@ -4,10 +4,12 @@ import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
 import type { ActorRole } from "../protocol/spawn.ts";
+import type { Part } from "./part.ts";
 import type { Siblings } from "./siblings.ts";
 
-/** The supervisor or owner that is responsible for an incarnation's failure. With neither, the failure is unhandled. */
+/** The part of an incarnation, and the supervisor or owner that is responsible for its failure. With neither, the failure is unhandled. */
 export interface Answerable {
+  readonly part: Part;
   /** The children that its supervisor starts with it. The supervisor notices the failure by itself. */
   readonly siblings?: Siblings;
   /** Uid of the actor that spawned it, which it does not outlive. */
@@ -26,6 +28,8 @@ export interface ActorRecord {
   readonly hostPlace: number;
   readonly board: StatusBoard;
   readonly worker: WorkerHandle;
+  /** The part of its system that it belongs to. */
+  readonly part: Part;
   /** The children that its supervisor has started with it; undefined if it has no supervisor. */
   readonly siblings: Siblings | undefined;
   /** Uid of the actor that spawned it, which it does not outlive. */
@@ -50,7 +54,7 @@ export function recordOf(
   address: Address,
   place: LinkPlace,
   { board, worker, role }: Pick<ActorRecord, "board" | "worker" | "role">,
-  { siblings, ownerUid }: Answerable,
+  { part, siblings, ownerUid }: Answerable,
 ): ActorRecord {
   return {
     address,
@@ -60,6 +64,7 @@ export function recordOf(
     hostPlace: place.host?.place ?? 0,
     board,
     worker,
+    part,
     siblings,
     ownerUid,
     kinds: [],

@@ -7,6 +7,8 @@ export class ActorTable {
   readonly #records = new Map<number, ActorRecord>();
   /** The newest incarnation of each name: those before it have ended. */
   readonly #byName = new Map<string, ActorRecord>();
+  /** Names of the actors that a supervisor starts again. */
+  readonly #supervised = new Set<string>();
   /** Ends of the actors of which nothing runs any more. */
   readonly #ends = new Map<number, Down>();
 
@@ -14,6 +16,7 @@ export class ActorTable {
   enter(record: ActorRecord): void {
     this.#records.set(record.address.uid, record);
     this.#byName.set(record.address.name, record);
+    if (record.siblings !== undefined) this.#supervised.add(record.address.name);
   }
 
   /** Removes an incarnation of which nothing runs any more, and keeps how it ended. */
@@ -49,6 +52,21 @@ export class ActorTable {
   livingNamed(name: string): ActorRecord | undefined {
     const record = this.#byName.get(name);
     return record?.down === undefined ? record : undefined;
+  }
+
+  /** Whether an actor of this name is starting, or its supervisor may restart it. */
+  isExpected(name: string): boolean {
+    return this.livingNamed(name) !== undefined || this.#supervised.has(name);
+  }
+
+  /** Notes that no supervisor starts this actor again. */
+  unexpect(name: string): void {
+    this.#supervised.delete(name);
+  }
+
+  /** Names of the actors that have started and not ended. */
+  get names(): readonly string[] {
+    return this.living.filter(({ hasStarted }) => hasStarted).map(({ address }) => address.name);
   }
 
   /** Returns `name#incarnation` of an actor of which something still runs. */

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors/index.ts";
+import { TroupeError, whatWasMeant } from "../../errors/index.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import { type Failure, firstCause, fromFailure } from "../protocol/failure.ts";
 import type { Placement } from "../protocol/spawn.ts";
@@ -10,6 +10,17 @@ export function nameTaken(name: string, holder: Address): TroupeError {
     expected: "a name that no living actor has",
     got: `that of ${describe(holder)}`,
     hint: "stop it first, or choose another",
+    fields: { name },
+  });
+}
+
+/** Makes `ACTOR_UNKNOWN`: no actor has this name, and no supervisor starts one. */
+export function nameUnknown(name: string, names: readonly string[]): TroupeError {
+  return new TroupeError("ACTOR_UNKNOWN", {
+    where: `find ${name}`,
+    expected: "the name of a living actor",
+    got: name,
+    hint: whatWasMeant(name, names),
     fields: { name },
   });
 }

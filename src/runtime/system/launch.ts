@@ -49,6 +49,7 @@ export function launch(
   const board = processes.boardOf(address.uid, host);
   const [systemRoute, actorRoute] = processes.route(systemPlace, linkPlace);
   const systemEnd = processes.open(systemRoute, systemPlace);
+  const status = beginBoard(clock, board.bytes);
   const worker = host.start({
     address,
     moduleUrl: place.module.href,
@@ -59,7 +60,7 @@ export function launch(
     resourceLimits: place.resourceLimits,
     modules: place.modules,
   });
-  return { worker, board: new StatusBoard(clock.now, board.bytes), systemEnd };
+  return { worker, board: status, systemEnd };
 }
 
 function launchHere(
@@ -71,6 +72,7 @@ function launchHere(
 ): Launched {
   const { placement, signal } = linkPlace;
   const board = new SharedArrayBuffer(boardSizeBytes);
+  const status = beginBoard(clock, new Uint8Array(board));
   const [systemEnd, systemLink] = linkBetween(systemPlace, linkPlace, settings.freezeMessages);
   const boot = {
     address,
@@ -85,7 +87,14 @@ function launchHere(
   };
   return {
     worker: placement === "thread" ? standbys.take(boot, place) : startOnMain(boot, clock),
-    board: new StatusBoard(clock.now, new Uint8Array(board)),
+    board: status,
     systemEnd,
   };
+}
+
+/** Its thread may take long to write there itself: until then it has been starting since now. */
+function beginBoard(clock: Clock, memory: Uint8Array): StatusBoard {
+  const board = new StatusBoard(clock.now, memory);
+  board.enter("starting");
+  return board;
 }

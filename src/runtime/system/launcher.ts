@@ -1,5 +1,5 @@
 import { Preloaded } from "../actor/preload.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, systemClock } from "../clock.ts";
 import type { Invitation } from "../hosting/host-agent.ts";
 import type { HostProcess } from "../hosting/host-process.ts";
 import type { HostsOptions } from "../hosting/hosts.ts";
@@ -12,6 +12,7 @@ import { type Failure, toFailure } from "../protocol/failure.ts";
 import { RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import {
+  defaultMessagingSettings,
   defaultStartDeadlineMs,
   defaultStopDeadlineMs,
   type MessagingSettings,
@@ -29,24 +30,26 @@ import {
   processWithoutPlacement,
   startedTooLate,
   startTimeout,
-  unhandled,
 } from "./launch-errors.ts";
+import { Part, type PartListeners } from "./part.ts";
 import { Registry } from "./registry.ts";
 
-/** Parts of a {@link Launcher}. */
+/** Options of a {@link Launcher}: those that all parts of its system share. */
 export interface LauncherOptions {
-  readonly clock: Clock;
-  readonly settings: MessagingSettings;
-  readonly preload: URL | undefined;
-  readonly network: Network | undefined;
-  readonly hosts: HostsOptions | undefined;
-  readonly onEvent: ((event: RuntimeEvent) => void) | undefined;
-  readonly onUnhandled: ((error: Error) => void) | undefined;
+  /** Module that is imported first in the main thread and in every actor's thread; see `Preload` for its exports. */
+  readonly preload?: URL;
+  readonly messaging?: Partial<MessagingSettings>;
+  readonly clock?: Clock;
+  /** How its processes reach each other over TCP. Without it they use Unix sockets and shared memory of this machine. */
+  readonly network?: Network;
+  /** Other hosts that start processes for it; needs {@link network}. None by default. */
+  readonly hosts?: HostsOptions;
 }
 
-/** Starts and stops incarnations and reports their events. Supervisors work through it. */
+/** Starts and stops incarnations and reports their events, each to the part of the system that it belongs to. */
 export class Launcher {
   readonly clock: Clock;
+  readonly settings: MessagingSettings;
   readonly registry: Registry;
   readonly addresses = new Addresses();
   readonly #options: LauncherOptions;
@@ -54,14 +57,16 @@ export class Launcher {
   readonly #processes: ProcessPool;
   readonly #standbys = new WarmStandbys();
   readonly #context: LaunchContext;
-  /** Roles by name: an actor keeps its role through all incarnations. */
-  readonly #roles = new Map<string, ActorRole>();
-  #refusesStarts = false;
+  /** Roles and parts by name: an actor keeps its role through all incarnations. */
+  readonly #known = new Map<string, { readonly role: ActorRole; readonly part: Part }>();
+  readonly #parts = new Set<Part>();
 
   constructor(options: LauncherOptions) {
-    const { clock, settings } = options;
+    const { clock = systemClock, messaging } = options;
+    const settings = { ...defaultMessagingSettings, ...messaging };
     const preloadUrl = options.preload?.href;
     this.clock = clock;
+    this.settings = settings;
     this.#options = options;
     this.#preloaded = new Preloaded(preloadUrl, () => this.registry.endpoint.outbox);
     const { codecs, opener } = this.#preloaded;
@@ -81,8 +86,8 @@ export class Launcher {
       settings,
       report: (event) => this.report(event),
       onUndelivered: (message) => this.#preloaded.onUndelivered(message),
-      onUnhandled: (failure, actor) => this.raise(failure, describe(actor)),
-      spawn: (place, init, ownerUid) => this.start(place, init, { ownerUid }),
+      onUnhandled: (failure, actor) => this.#known.get(actor.name)?.part.raise(failure, describe(actor)),
+      spawn: (place, init, ownerUid) => this.#startOwned(place, init, ownerUid),
       stop: (record, options) => this.stop(record, options),
     });
     const systemPlace = this.registry.place;
@@ -94,11 +99,18 @@ export class Launcher {
     return new ActorRef<P>(this.registry.endpoint.outbox, target);
   }
 
+  /** Opens a part. The first is opened with the system. */
+  open(listeners: PartListeners): Part {
+    const part = new Part(listeners);
+    this.#parts.add(part);
+    return part;
+  }
+
   /** Begins to start the process of an actor, so that several processes start at the same time. */
-  prepare({ name, placement, process }: SpawnPlace): void {
-    if (placement !== "process") return;
-    if (this.#refusesStarts) return;
-    const prepared = this.#preloaded.load().then(() => this.#processes.host(process ?? name));
+  prepare({ name, placement, process = name }: SpawnPlace, part: Part): void {
+    if (placement !== "process" || part.refusesStarts) return;
+    part.processes.add(process);
+    const prepared = this.#preloaded.load().then(() => this.#processes.host(process));
     prepared.catch(() => {}); // reported by `start`, which comes next
   }
 
@@ -106,25 +118,19 @@ export class Launcher {
    * Starts a warm standby: a thread in the actor's process that loads the modules of its next incarnation and waits. Returns
    * false if there is nothing left to start.
    */
-  prepareStandby({
-    name,
-    module,
-    placement = "thread",
-    process,
-    standbyModules,
-    resourceLimits,
-    modules,
-  }: SpawnPlace): boolean {
-    if (standbyModules === undefined || placement === "main" || this.#refusesStarts) return false;
-    const { preload } = this.#options;
-    const moduleUrls = [preload, module, ...standbyModules].flatMap((url) => url?.href ?? []);
+  prepareStandby(place: SpawnPlace, part: Part): boolean {
+    const { name, module, placement = "thread", process = name, standbyModules } = place;
+    if (standbyModules === undefined || placement === "main" || part.refusesStarts) return false;
+    part.standbys.set(name, process);
+    const { resourceLimits, modules } = place;
+    const moduleUrls = [this.#options.preload, module, ...standbyModules].flatMap((url) => url?.href ?? []);
     const warmup = { name, moduleUrls, resourceLimits, modules };
     if (placement === "thread") return this.#standbys.prepareStandby(warmup);
-    return this.#processes.prepareStandby(process ?? name, warmup);
+    return this.#processes.prepareStandby(process, warmup);
   }
 
   /** Starts one incarnation and resolves once its `start` has resolved. */
-  async start(place: SpawnPlace, init: unknown, answerable: Answerable = {}): Promise<ActorRecord> {
+  async start(place: SpawnPlace, init: unknown, answerable: Answerable): Promise<ActorRecord> {
     await this.#preloaded.load();
     const { name, placement = "thread", startDeadlineMs = defaultStartDeadlineMs } = place;
     this.#refuseTakenName(name);
@@ -133,11 +139,13 @@ export class Launcher {
     let host: HostProcess | undefined;
     if (placement === "process") {
       // The process may begin to leave while this waits, when its last actor ends: then get a new one.
-      do host = await this.#processes.host(place.process ?? name);
+      const process = place.process ?? name;
+      answerable.part.processes.add(process);
+      do host = await this.#processes.host(process);
       while (host.isLeaving);
     }
     this.#refuseTakenName(name); // another may have taken it meanwhile
-    if (this.#refusesStarts) throw startedTooLate(name);
+    if (answerable.part.refusesStarts) throw startedTooLate(name);
     const record = this.#launch(place, init, { placement, signal: new Signal(), host }, answerable);
     await this.#untilStarted(record, startDeadlineMs);
     return record;
@@ -167,11 +175,6 @@ export class Launcher {
     }
   }
 
-  /** Refuses all further starts, because the system is about to close. */
-  refuseStarts(): void {
-    this.#refusesStarts = true;
-  }
-
   /** Ids of the processes that it has started. */
   get pids(): readonly number[] {
     return this.#processes.pids;
@@ -193,28 +196,40 @@ export class Launcher {
     return this.#processes.hostsMissing;
   }
 
-  /** Ends all processes and warm standbys. No actor may live in them any more. */
-  async close(failure?: Failure): Promise<void> {
-    await Promise.all([this.#processes.close(failure), this.#standbys.close()]);
+  /** The actors of a part of which something still runs, in the order they were started. */
+  running(part: Part): readonly ActorRecord[] {
+    return this.registry.actors.running.filter((record) => record.part === part);
   }
 
-  /** Passes an event to the listener, with the role of its actor. Errors of the listener become process warnings. */
+  /** The actors of a part that have not ended, in the order they were started. */
+  living(part: Part): readonly ActorRecord[] {
+    return this.registry.actors.living.filter((record) => record.part === part);
+  }
+
+  /** Closes a part whose actors have ended: its warm standbys and processes end, and with the last part the system. */
+  async close(part: Part, failure?: Failure): Promise<void> {
+    const { standbys, processes } = part;
+    await this.#standbys.close([...standbys.keys()]);
+    await this.#processes.left(new Set(standbys.values()), processes);
+    this.#parts.delete(part);
+    if (this.#parts.size > 0) return;
+    this.registry.endpoint.close();
+    await this.#processes.close(failure);
+  }
+
+  /** Passes an event to the part of its actor, with the actor's role. */
   report(event: RuntimeEvent): void {
-    try {
-      this.#options.onEvent?.("actor" in event ? { ...event, ...this.#roles.get(event.actor) } : event);
-    } catch (error) {
-      process.emitWarning(error instanceof Error ? error : String(error));
-    }
+    const known = this.#known.get("actor" in event ? event.actor : nameIn(event.to));
+    const sender = "from" in event ? this.#known.get(nameIn(event.from)) : undefined;
+    const [first] = this.#parts;
+    const part = known?.part ?? sender?.part ?? first;
+    part?.hear("actor" in event ? { ...event, ...known?.role } : event);
   }
 
-  /** Reports an unhandled failure; without `onUnhandled` it ends the process. */
-  raise(failure: Failure, actor: string): void {
-    const error = unhandled(failure, actor);
-    if (this.#options.onUnhandled !== undefined) this.#options.onUnhandled(error);
-    else
-      queueMicrotask(() => {
-        throw error;
-      });
+  async #startOwned(place: SpawnPlace, init: unknown, ownerUid: number): Promise<ActorRecord> {
+    const owner = this.registry.actors.livingRecord(ownerUid);
+    if (owner === undefined) throw startedTooLate(place.name);
+    return await this.start(place, init, { part: owner.part, ownerUid });
   }
 
   #refuseTakenName(name: string): void {
@@ -226,7 +241,7 @@ export class Launcher {
     const address = this.addresses.next(place.name);
     const launched = launch(this.#context, place, address, this.#preloaded.codecs.encode(init), linkPlace);
     const role = roleOf(place);
-    this.#roles.set(place.name, role);
+    this.#known.set(place.name, { role, part: answerable.part });
     const record = recordOf(address, linkPlace, { ...launched, role }, answerable);
     this.registry.enter(record, launched.systemEnd);
     return record;
@@ -248,6 +263,11 @@ export class Launcher {
     this.registry.deathWatch.stopped(record, true);
     await record.worker.terminate();
   }
+}
+
+/** Returns the name in `name#incarnation`. */
+function nameIn(actor: string): string {
+  return actor.slice(0, actor.lastIndexOf("#"));
 }
 
 function roleOf({ role, index }: SpawnPlace): ActorRole {

@@ -3,13 +3,14 @@ import type { Clock } from "../clock.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 import type { ProcessPool } from "../hosting/process-pool.ts";
 import { DeadLetters } from "../inspection/dead-letters.ts";
+import { ActorRef } from "../messaging/actor-ref.ts";
 import type { Connection } from "../messaging/connection.ts";
 import { Endpoint } from "../messaging/endpoint.ts";
 import type { Delivery, Resident } from "../messaging/resident.ts";
 import { makeTracer, type Tracer } from "../messaging/tracer.ts";
 import { type Address, describe, systemAddress } from "../protocol/address.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
-import { type Failure, toFailure } from "../protocol/failure.ts";
+import type { Failure } from "../protocol/failure.ts";
 import { type Envelope, type Outgoing, RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent, Span } from "../protocol/runtime-event.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
@@ -22,6 +23,7 @@ import type { ActorRecord } from "./actor-record.ts";
 import { ActorTable } from "./actor-table.ts";
 import { DeathWatch } from "./death-watch.ts";
 import { Joiner } from "./joiner.ts";
+import { nameUnknown } from "./launch-errors.ts";
 
 /** Parts of a {@link Registry}. */
 export interface RegistryOptions {
@@ -51,6 +53,8 @@ export class Registry implements Resident {
   readonly #options: RegistryOptions;
   readonly #tracer: Tracer | undefined;
   readonly #joiner: Joiner;
+  /** Searches for actors that are about to start, by name. */
+  readonly #sought = new Map<string, PromiseWithResolvers<Address>>();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
@@ -86,11 +90,33 @@ export class Registry implements Resident {
   }
 
   /**
-   * Sends a heartbeat probe to each actor that seems idle, unless it has one to answer: an actor that is stuck behind an
+   * Resolves with the address of the actor of this name; if it is starting or its supervisor restarts it, once it has started.
+   * @throws {TroupeError} `ACTOR_UNKNOWN` with the nearest name
+   */
+  async find(name: string): Promise<Address> {
+    const record = this.actors.livingNamed(name);
+    if (record?.hasStarted === true) return record.address;
+    if (!this.actors.isExpected(name)) throw nameUnknown(name, this.actors.names);
+    const sought = this.#sought.get(name) ?? Promise.withResolvers<Address>();
+    this.#sought.set(name, sought);
+    return await sought.promise;
+  }
+
+  /** Notes that no supervisor starts this actor again: searches for it fail. */
+  unexpect(name: string): void {
+    this.actors.unexpect(name);
+    const sought = this.#sought.get(name);
+    if (sought === undefined || this.actors.isExpected(name)) return;
+    this.#sought.delete(name);
+    sought.reject(nameUnknown(name, this.actors.names));
+  }
+
+  /**
+   * Sends a heartbeat probe to each of these actors that seems idle, unless it has one to answer: an actor that is stuck behind an
    * `await` seems idle too. Each look of the watchdog thus wakes each idle actor once.
    */
-  probe(): void {
-    for (const record of this.actors.living) this.#probe(record);
+  probe(records: readonly ActorRecord[]): void {
+    for (const record of records) this.#probe(record);
   }
 
   #probe(record: ActorRecord): void {
@@ -112,6 +138,7 @@ export class Registry implements Resident {
   onMessage(delivery: Delivery): void {
     this.endpoint.take(delivery);
     if (delivery.type === RecordType.ask && delivery.kind === "spawn") void this.#spawnFor(delivery);
+    else if (delivery.type === RecordType.ask && delivery.kind === "find") void this.#findFor(delivery);
     else if (delivery.type === RecordType.emit) this.#emitted(delivery);
     else if (delivery.type === RecordType.span) this.#traced(delivery);
     else refuseKind(this.endpoint, delivery);
@@ -151,6 +178,8 @@ export class Registry implements Resident {
 
   forgoDown(): void {}
 
+  onPeerEnded(): void {}
+
   wake(): void {}
 
   interrupt(): void {}
@@ -161,6 +190,8 @@ export class Registry implements Resident {
     record.hasStarted = true;
     this.#options.report({ kind: "actor.started", actor: address.name, incarnation: address.incarnation });
     record.started.resolve();
+    this.#sought.get(address.name)?.resolve(address);
+    this.#sought.delete(address.name);
   }
 
   #exited(record: ActorRecord, error: Error | undefined): void {
@@ -199,7 +230,16 @@ export class Registry implements Resident {
       );
       this.endpoint.outbox.answer(delivery, record.address);
     } catch (error) {
-      this.endpoint.outbox.answerFailure(delivery, toFailure(error));
+      this.endpoint.outbox.answerFailure(delivery, error);
+    }
+  }
+  async #findFor(delivery: Delivery): Promise<void> {
+    const { outbox } = this.endpoint;
+    try {
+      const address = await this.find(delivery.body as string);
+      outbox.answer(delivery, new ActorRef(outbox, { address }));
+    } catch (error) {
+      outbox.answerFailure(delivery, error);
     }
   }
 }

@@ -1,9 +1,10 @@
 import { inspect } from "node:util";
 import type { MeshAxis } from "../../../compute/parallel/index.ts";
-import type { Axis, Rank } from "../../../job/index.ts";
+import type { Axis, Rank, ReachedActor } from "../../../job/index.ts";
 import { writeNow } from "./direct-output.ts";
 import { GroupAxis } from "./group-axis.ts";
 import type { RankGroups } from "./rank-groups.ts";
+import { type ReachedActors, reachNone } from "./reached-actors.ts";
 import type { StepMetrics } from "./step-metrics.ts";
 
 /** A rank of the mesh, for a user's code. */
@@ -11,16 +12,25 @@ export class MeshRank extends GroupAxis implements Rank {
   readonly axes: Readonly<Record<MeshAxis, Axis>>;
   readonly #metrics: StepMetrics;
   readonly #clock: { readonly step: number };
+  readonly #reached: ReachedActors | undefined;
 
   /**
    * @param rank - of the world
    * @param metrics - receives logged metrics
    * @param clock - the step under way
+   * @param reached - actors that it reaches by name; left out where no run is under way
    */
-  constructor(groups: RankGroups, rank: number, metrics: StepMetrics, clock: { readonly step: number }) {
+  constructor(
+    groups: RankGroups,
+    rank: number,
+    metrics: StepMetrics,
+    clock: { readonly step: number },
+    reached?: ReachedActors,
+  ) {
     super(groups, "world", rank);
     this.#metrics = metrics;
     this.#clock = clock;
+    this.#reached = reached;
     const along = (axis: MeshAxis) => new GroupAxis(groups, axis, rank);
     this.axes = {
       dp: along("dp"),
@@ -39,6 +49,11 @@ export class MeshRank extends GroupAxis implements Rank {
 
   log(metrics: Readonly<Record<string, number>>): void {
     this.#metrics.add(metrics);
+  }
+
+  actor<P>(name: string): ReachedActor<P> {
+    const reached = this.#reached ?? reachNone(name);
+    return reached.named(name) as unknown as ReachedActor<P>;
   }
 
   print(text: unknown, rank = 0): void {

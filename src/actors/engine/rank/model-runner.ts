@@ -24,6 +24,7 @@ import {
 import { BatchSource } from "./batch-source.ts";
 import { planShard } from "./plan-shard.ts";
 import { RankModel } from "./rank-model.ts";
+import { ReachedActors } from "./reached-actors.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink } from "./stage-link.ts";
 
@@ -63,7 +64,8 @@ export class ModelRunner {
     const device = devices[rank] as Device;
     const dealing = { ...plan.training, replica: this.place.dp };
     this.batches = new BatchSource(context, feeder, dealing, { ...reader, deadlineMs, device });
-    this.model = new RankModel(job, plan, rank, this.batches, context.board.collective.memory);
+    const { memory } = context.board.collective;
+    this.model = new RankModel(job, plan, rank, this.batches, memory, new ReachedActors(context));
     const position = { mesh, rank, numChunks };
     const carrier = this.model.groups.stages;
     const onWaited = (beginMs: number) => this.report("wait", undefined, beginMs);

@@ -74,7 +74,7 @@ export class RankLoop extends MeshRank implements RankContext {
 
   constructor(runner: ModelRunner) {
     const { groups, metrics, randomness } = runner.model;
-    super(groups, runner.rank, metrics, randomness);
+    super(groups, runner.rank, metrics, randomness, runner.model.reached);
     this.#runner = runner;
     this.#readings = new ModelReadings(runner);
     this.#numSteps = runner.plan.initial.step;

@@ -11,6 +11,7 @@ import { HeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
 import { MeshRank } from "./mesh-rank.ts";
 import { RankGroups } from "./rank-groups.ts";
+import type { ReachedActors } from "./reached-actors.ts";
 import { StepMetrics } from "./step-metrics.ts";
 import { StepTraining } from "./step-training.ts";
 
@@ -21,6 +22,8 @@ export class RankModel implements Disposable {
   readonly optimizers: readonly OptimizerSpec[];
   readonly rates: LearningRates;
   readonly groups: RankGroups;
+  /** Actors that its code reaches by name. */
+  readonly reached: ReachedActors;
   /** Metrics that its code logs in a step. */
   readonly metrics = new StepMetrics();
   readonly blocks: BlockPlan;
@@ -38,7 +41,15 @@ export class RankModel implements Disposable {
    * @param status - memory of the rank's collective status, for others to read
    * @throws {TroupeError} for parts that cannot be spread as planned
    */
-  constructor(job: Job, plan: RankPlan, rank: number, batches: BatchSource, status: Uint8Array) {
+  constructor(
+    job: Job,
+    plan: RankPlan,
+    rank: number,
+    batches: BatchSource,
+    status: Uint8Array,
+    reached: ReachedActors,
+  ) {
+    this.reached = reached;
     this.#job = job;
     this.#plan = plan;
     const { config, facts } = plan.job;
@@ -55,7 +66,7 @@ export class RankModel implements Disposable {
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;
     const trial = () => this.#trialLoss(batches);
-    this.#self = new MeshRank(this.groups, rank, this.metrics, this.randomness);
+    this.#self = new MeshRank(this.groups, rank, this.metrics, this.randomness, reached);
     this.blocks = spreadModel(this.module, tensorPlan, this.groups, trial, {
       ...plan.layout,
       recompute,

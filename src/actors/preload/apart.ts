@@ -1,9 +1,9 @@
-import { setHostAddress } from "../compute/collectives/index.ts";
-import { type PackedTensor, packRef, type TensorRef, unpackRef } from "../compute/tensor/index.ts";
-import type { ProcessSupport } from "../runtime/index.ts";
-import { isTensorRef, processes as ofOneHost } from "./preload.ts";
+import { setHostAddress } from "../../compute/collectives/index.ts";
+import { type PackedTensor, packRef, type TensorRef, unpackRef } from "../../compute/tensor/index.ts";
+import type { ProcessSupport } from "../../runtime/index.ts";
+import { isTensorRef, processes as ofOneHost } from "./one-host.ts";
 
-export { onUndelivered, order } from "./preload.ts";
+export { onUndelivered, order } from "./one-host.ts";
 
 // A member's address then has no number for each other member to connect by: the rank will do. Gloo reads this from the process
 // itself.

@@ -10,9 +10,9 @@ import {
   releaseRefsOf,
   streamOrder,
   type TensorRef,
-} from "../compute/tensor/index.ts";
-import type { MessageOrder, ProcessSupport } from "../runtime/index.ts";
-import { recipientName } from "./protocols/index.ts";
+} from "../../compute/tensor/index.ts";
+import type { MessageOrder, ProcessSupport } from "../../runtime/index.ts";
+import { recipientName } from "../protocols/index.ts";
 
 // Imported first on the main thread, which never unloads it, and then in every actor's thread: if only workers loaded the
 // addon, Node would unload it with the last of them while native threads still run.

@@ -6,12 +6,12 @@ import {
   packRef,
   type TensorRef,
   unpackRef,
-} from "../compute/tensor/index.ts";
-import type { ProcessSupport } from "../runtime/index.ts";
-import { isTensorRef, processes as ofOneHost } from "./preload.ts";
-import { processes as apart } from "./preload-apart.ts";
+} from "../../compute/tensor/index.ts";
+import type { ProcessSupport } from "../../runtime/index.ts";
+import { processes as apart } from "./apart.ts";
+import { isTensorRef, processes as ofOneHost } from "./one-host.ts";
 
-export { onUndelivered, order } from "./preload.ts";
+export { onUndelivered, order } from "./one-host.ts";
 
 /**
  * Process support for actors on several hosts: processes of one host share memory, and a tensor stays in it if its sender knows
