@@ -1,63 +1,40 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { Command, Option } from "commander";
 import { makeFolder } from "../../src/errors/untrusted/index.ts";
-import { number, print, usage } from "../../src/tools/cli/flags.ts";
+import { print, usage } from "../../src/tools/cli/flags.ts";
 import { dimensions, sizes } from "./dimensions.ts";
 import { htmlReport, picturesOf } from "./html.ts";
 import { KeptResults } from "./kept-results.ts";
 import { markdownReport } from "./report.ts";
 import { type BenchOptions, runBench } from "./run-bench.ts";
 
-interface BenchFlags {
-  readonly dimension: BenchOptions["dimensions"];
-  readonly size: BenchOptions["size"];
-  readonly windows: number;
-  readonly windowSteps: number;
-  readonly convergence: number;
-  readonly text?: string;
-  readonly peer?: string;
-  readonly out?: string;
-  readonly json: boolean;
+/** The flags of `npm run bench -- rapidformer`, with its defaults. */
+export interface BenchFlags {
+  readonly dimension?: readonly string[] | undefined;
+  readonly size?: string;
+  readonly windows?: number;
+  readonly windowSteps?: number;
+  readonly convergence?: number;
+  readonly text?: string | undefined;
+  readonly peer?: string | undefined;
+  readonly out?: string | undefined;
+  readonly json?: boolean;
 }
 
-const names: BenchOptions["dimensions"] = [...dimensions.map(({ name }) => name), "convergence"];
+export const names: BenchOptions["dimensions"] = [...dimensions.map(({ name }) => name), "convergence"];
 
 /**
- * Measures the tables that the arguments ask for, prints the report, and writes it with its pictures.
+ * Measures the tables that the flags ask for, prints the report, and writes it with its pictures.
  * @throws {TroupeError} `USAGE`
  */
-export async function measureTables(args: readonly string[]): Promise<void> {
-  await new Command("npm run bench -- rapidformer")
-    .description(
-      "measure Rapidformer's tables A to D, compare them with the planner's predictions, and compare what the strategies learn",
-    )
-    .addOption(
-      new Option("--dimension <name...>", "tables, and what strategies learn").choices(names).default(names),
-    )
-    .addOption(
-      new Option("--size <name>", "of the models: small takes minutes on two cores")
-        .choices(Object.keys(sizes))
-        .default("small"),
-    )
-    .option("--windows <n>", "measured windows of each row, at least 5", number, 5)
-    .option("--window-steps <n>", "steps in a window", number, 2)
-    .option("--convergence <steps>", "steps of each convergence run; 0: none", number, 60)
-    .option("--text <file>", "text for the convergence runs (default: the package's README)")
-    .option(
-      "--peer <python>",
-      "Python with PyTorch, to measure the same rows in it: gloo, a thread for each rank",
-    )
-    .option(
-      "--out <folder>",
-      "write report.html, report.md with pictures, and report.json there; rows already measured there with the same settings are kept",
-    )
-    .option("--json", "print one JSON object", false)
-    .action(bench)
-    .parseAsync([...args], { from: "user" });
-}
-
-async function bench(flags: BenchFlags): Promise<void> {
+export async function measureTables(given: BenchFlags): Promise<void> {
+  const flags = { size: "small", windows: 5, windowSteps: 2, convergence: 60, ...given };
+  const isSize = (name: string): name is BenchOptions["size"] => Object.hasOwn(sizes, name);
+  if (!isSize(flags.size)) throw usage(`--size ${Object.keys(sizes).join(" or ")}`, flags.size, "see --help");
+  const asked = flags.dimension ?? names;
+  const chosen = names.filter((name) => asked.includes(name));
+  const unknown = asked.find((name) => !chosen.some((one) => one === name));
+  if (unknown !== undefined) throw usage(`--dimension ${names.join(", ")}`, unknown, "see --help");
   const whole = (name: string, value: number, least: number) => {
     if (!Number.isSafeInteger(value) || value < least)
       throw usage(`${name} of at least ${least}`, `${value}`, "a whole number");
@@ -69,7 +46,7 @@ async function bench(flags: BenchFlags): Promise<void> {
   // Makes the folder first: a folder that cannot be written is reported before the work, not after.
   if (folder !== undefined) makeFolder(folder);
   const result = await runBench({
-    dimensions: flags.dimension,
+    dimensions: chosen,
     size: flags.size,
     windows: flags.windows,
     stepsOfWindow: flags.windowSteps,

@@ -63,18 +63,7 @@ describe("the benchmark of Rapidformer's tables", () => {
       return true;
     });
     vi.spyOn(process.stderr, "write").mockImplementation(() => true);
-    const words = [
-      "--dimension",
-      "graph",
-      "--convergence",
-      "0",
-      "--window-steps",
-      "1",
-      "--json",
-      "--out",
-      folder,
-    ];
-    await measureTables(words);
+    await measureTables({ dimension: ["graph"], convergence: 0, windowSteps: 1, json: true, out: folder });
     const result = JSON.parse(out) as BenchResult;
     const [plain, plainMixed, graph, mixed] = result.tables[0]?.rows ?? [];
     for (const row of [plain, plainMixed, graph, mixed]) {
@@ -194,9 +183,11 @@ describe("the benchmark of Rapidformer's tables", () => {
   });
 
   it.each([
-    [["--windows", "4"], "expected --windows of at least 5, got 4"],
-    [["--convergence", "-1"], "expected --convergence of at least 0, got -1"],
-  ])("refuses %j before anything is measured", async (words, message) => {
-    await expect(measureTables(words)).rejects.toThrow(message);
+    [{ windows: 4 }, "expected --windows of at least 5, got 4"],
+    [{ convergence: -1 }, "expected --convergence of at least 0, got -1"],
+    [{ dimension: ["graph", "weather"] }, "expected --dimension precision,"],
+    [{ size: "huge" }, "got huge"],
+  ])("refuses %j before anything is measured", async (flags, message) => {
+    await expect(measureTables(flags)).rejects.toThrow(message);
   });
 });

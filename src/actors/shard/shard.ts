@@ -162,8 +162,9 @@ export class Shard {
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#completed(block).until(step);
     // A host that runs a complete step ahead of its device keeps the last step's gradients beside the next one's activations:
-    // a step ends once its updates are made on the device.
-    if (this.#statistics.isLate && block >= this.#plan.layouts.length / 2) await this.#ended.until(step);
+    // the last layer waits until the device has made the step's updates. The layers before it are its work meanwhile.
+    const isLastLayer = block > 0 && block === this.#plan.layouts.length - 1;
+    if (this.#statistics.isLate && isLastLayer) await this.#ended.until(step);
     const layout = this.#layoutOf(block);
     if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
