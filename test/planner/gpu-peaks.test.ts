@@ -10,9 +10,9 @@ const large = { layers: 24, dim: 2048, heads: 16 };
 
 // Peaks that `npm run bench -- gpu` measured on an H100 (bench/notes/gpu.md): the most bytes of tensors at once.
 it.each<[string, URL, Readonly<Record<string, number>>, number, number]>([
-  ["GPT-2 124M", gptJob, { seq: 1_024 }, 16, 8_080_719_852],
-  ["BERT base", bertJob, {}, 32, 7_312_417_000],
-  ["GPT of 1.3 billion", gptJob, { seq: 1_024, ...large }, 8, 32_663_564_876],
+  ["GPT-2 124M", gptJob, { seq: 1_024 }, 16, 8_086_033_164],
+  ["BERT base", bertJob, {}, 32, 7_362_846_664],
+  ["GPT of 1.3 billion", gptJob, { seq: 1_024, ...large }, 8, 32_666_221_100],
 ])("planMemory of a GPU is within 1 in 100 of what one had: %s", async (_, url, config, batch, measured) => {
   const job = await loadJob(String(url));
   using planned = await plannedJob(job, configure(job, { ...config, batch }), () => [batch]);
