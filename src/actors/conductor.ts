@@ -648,11 +648,11 @@ export class Conductor {
       throw error;
     }
     this.#reviewedSteps.reach(step);
-    this.#tellUneven(step, done.ranks);
+    this.#warnOfUneven(step, done.ranks);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
   }
 
-  #tellUneven(step: number, ranks: readonly RankStepped[]): void {
+  #warnOfUneven(step: number, ranks: readonly RankStepped[]): void {
     const { control, emit } = this.#options;
     const numCounted = ranks.flatMap((rank) => rank.numCounted ?? []);
     if (control.isUnevenReported || new Set(numCounted).size < 2) return;
@@ -660,18 +660,18 @@ export class Conductor {
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
-  /** @param told - called with the loss of each split */
-  async #evaluate(step: number, told = (_split: string, _loss: EvaluatedLoss) => {}): Promise<void> {
+  /** @param onLoss - called with the loss of each split */
+  async #evaluate(step: number, onLoss = (_split: string, _loss: EvaluatedLoss) => {}): Promise<void> {
     const splits = Map.groupBy(this.#options.schedule.evaluation, ({ split }) => split);
     for (const [split, batches] of splits)
-      await this.#evaluateSplit(step, split, batches, (loss) => told(split, loss));
+      await this.#evaluateSplit(step, split, batches, (loss) => onLoss(split, loss));
   }
 
   async #evaluateSplit(
     step: number,
     split: string,
     batches: readonly BatchRequest[],
-    told: (loss: EvaluatedLoss) => void,
+    onLoss: (loss: EvaluatedLoss) => void,
   ): Promise<void> {
     const evaluation = new Evaluation();
     const orders = evaluationOrders(batches, this.#group.ranks.length);
@@ -691,7 +691,7 @@ export class Conductor {
         this.#report.restartClock(atMs);
         if (!isLast) return;
         this.#reportEvaluation(step, split, evaluation.loss, metrics);
-        told(evaluation.loss);
+        onLoss(evaluation.loss);
       });
     }
   }

@@ -90,11 +90,11 @@ export class CallLog {
     // A script may await a later call alone: that one has the same error.
     promise.catch(() => {});
     const number = ++this.#numCalls;
-    const settle = <T>(told: (given: T) => void) => {
+    const settle = <T>(deliver: (given: T) => void) => {
       return (given: T) => {
         if (!this.#open.delete(number)) return;
         if (kind !== "accumulate" && kind !== "step") this.#forget((call) => call.number === number);
-        told(given);
+        deliver(given);
       };
     };
     const settled = { answer: settle(resolve), refuse: settle(reject) };

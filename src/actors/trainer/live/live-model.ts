@@ -46,7 +46,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
   #accumulated: number | undefined;
   #isClosed = false;
   /** Calls that were made and rejected. */
-  readonly #failed: Told<unknown>[] = [];
+  readonly #failed: WatchedPromise<unknown>[] = [];
 
   /** @see Runtime.open */
   constructor(run: LiveRun) {
@@ -63,7 +63,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
     batch: BatchOf<ProgramsOf<J>[N]>,
     ...[args]: ArgsOf<ProgramsOf<J>[N]>
   ): Promise<{ readonly rows: RowsOf<ProgramsOf<J>[N]> }> {
-    return this.#tell(() => {
+    return this.#made(() => {
       const call = this.#programCall("call", program, batch, args);
       return this.#run.calls.add("call", call).then((rows) => ({ rows: rows as RowsOf<ProgramsOf<J>[N]> }));
     });
@@ -80,7 +80,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
     batch: BatchOf<ProgramsOf<J>[N]>,
     ...[args]: ArgsOf<ProgramsOf<J>[N]>
   ): Promise<Accumulated> {
-    return this.#tell(() => this.#accumulate(this.#programCall("accumulate", program, batch, args)));
+    return this.#made(() => this.#accumulate(this.#programCall("accumulate", program, batch, args)));
   }
 
   #accumulate(call: ProgramCall): Promise<Accumulated> {
@@ -111,7 +111,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * @param options.lr - the rate of every optimizer, before the factors of its groups. Default: the job's schedule
    */
   step({ lr }: { readonly lr?: number } = {}): Promise<SteppedModel> {
-    return this.#tell(() => {
+    return this.#made(() => {
       const { calls } = this.#run;
       if (!calls.isClosed && this.#accumulated === undefined)
         throw refuse(
@@ -139,7 +139,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
     prompts: readonly (readonly number[])[],
     { samples = 1, ...options }: Omit<GenerateOptions, "firstRow"> & { readonly samples?: number },
   ): Promise<readonly (readonly number[])[]> {
-    return this.#tell(() => {
+    return this.#made(() => {
       if (!(Number.isSafeInteger(samples) && samples >= 1))
         throw refuse("generate", "samples to be a whole number of at least 1", samples);
       checkGenerateOptions(prompts, options);
@@ -150,7 +150,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
 
   /** Computes the loss of the held-out splits that the job names, by split, and reports `evaluation.finished`. */
   evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>> {
-    return this.#tell(() => {
+    return this.#made(() => {
       if (!this.#run.canEvaluate)
         throw refuse("evaluate", "a job with evaluateEverySteps, and a split to evaluate", "none");
       return this.#run.calls.add("evaluate", undefined);
@@ -164,7 +164,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * @throws {TroupeError} `OPTION` where the runtime keeps no copies in memory, from which they are read
    */
   parameters(pattern = "*"): Promise<Readonly<Record<string, Tensor>>> {
-    return this.#tell(() => {
+    return this.#made(() => {
       if (!this.#run.isCopied)
         throw new TroupeError("OPTION", {
           where: "parameters",
@@ -183,7 +183,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * @throws {TroupeError} `OPTION` without a checkpoint folder; the error that the save failed with
    */
   save(named?: StateName): Promise<SavedState> {
-    return this.#tell(() => {
+    return this.#made(() => {
       if (!this.#run.isSaved)
         throw new TroupeError("OPTION", {
           where: "save",
@@ -207,28 +207,28 @@ export class LiveModel<J = Job> implements AsyncDisposable {
 
   /** Closes the model. Throws the error that ended the run only if neither {@link close} nor an awaited call has thrown it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const isTold = this.#isClosed;
+    const wasClosed = this.#isClosed;
     await this.close().catch((error: unknown) => {
-      if (!isTold && !this.#failed.some(({ isAwaited }) => isAwaited)) throw error;
+      if (!wasClosed && !this.#failed.some(({ isAwaited }) => isAwaited)) throw error;
     });
   }
 
   /** Gives the script the result of a call. A call that is refused throws wherever it is made; the end of a run does not. */
-  #tell<T>(call: () => Promise<T>): Promise<T> {
+  #made<T>(call: () => Promise<T>): Promise<T> {
     let made: Promise<T>;
     try {
       made = call();
     } catch (error) {
       return Promise.reject(error);
     }
-    const told: Told<T> = new Told((resolve, reject) => {
+    const result: WatchedPromise<T> = new WatchedPromise((resolve, reject) => {
       made.then(resolve, (error: unknown) => {
-        this.#failed.push(told);
+        this.#failed.push(result);
         reject(error);
       });
     });
-    told.ignore();
-    return told;
+    result.ignore();
+    return result;
   }
 
   #programCall(where: string, program: string, batch: Batch | SampleRange, args: unknown): ProgramCall {
@@ -259,7 +259,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
 }
 
 /** A promise that knows whether it is awaited. */
-class Told<T> extends Promise<T> {
+class WatchedPromise<T> extends Promise<T> {
   isAwaited = false;
 
   static override get [Symbol.species](): PromiseConstructor {
