@@ -38,7 +38,13 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "actors/launch": ["runtime", "compute/collectives", "job/options"],
   actors: ["actors/engine/rank", "actors/shard", "actors/engine/conductor", "actors/engine/relay"],
   "actors/preload": ["actors/protocols", "compute/collectives"],
-  "actors/engine/conductor": ["job", "actors/protocols", "actors/inspect", "actors/state/saving"],
+  "actors/engine/conductor": [
+    "job",
+    "actors/protocols",
+    "actors/inspect",
+    "actors/state/saving",
+    "actors/engine/relay",
+  ],
   "actors/engine/relay": ["actors/protocols"],
   "actors/engine/rank": [
     "job",

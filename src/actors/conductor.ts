@@ -1,48 +1,41 @@
 import type { GroupPlan } from "../compute/collectives/index.ts";
-import { MASTER, type Piece, StepCounter } from "../compute/parallel/index.ts";
-import { attach, hold, scope, shareRef, type TensorRef } from "../compute/tensor/index.ts";
+import { StepCounter } from "../compute/parallel/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
-import { LOSS } from "../job/index.ts";
 import type { TrainerState } from "../library/checkpoint/index.ts";
-import { attachBatch, mapBatch, type Rows, type Scores } from "../library/data/index.ts";
+import type { Scores } from "../library/data/index.ts";
 import { type ActorRef, AskTimeout } from "../runtime/index.ts";
 import {
   AgreedLosses,
   AgreedTraining,
   AnomalyReview,
-  accumulatedIn,
   type BegunSave,
   type BestStates,
   type CallLog,
-  type CallOfProgram,
-  type CallReader,
+  type CallOrders,
   checkAlike,
   type EvaluatedLoss,
   Evaluation,
   evaluationOrders,
-  type LiveCall,
   Pipeline,
   type RunControl,
   type RunListener,
-  requestsOf,
   type SaveReasons,
   type SaveRequest,
   Saving,
+  ScriptedCalls,
   type StepDone,
   StepReport,
   sliceWriters,
 } from "./engine/conductor/index.ts";
 import { Broadcast } from "./engine/relay/index.ts";
-import { type InspectionRequest, type Inspections, matchesName } from "./inspect/index.ts";
+import type { InspectionRequest, Inspections } from "./inspect/index.ts";
 import {
   type BatchRequest,
   type CheckpointerProtocol,
   type DeclaredModel,
   type Joined,
   type LoopLeft,
-  type ProgramOrder,
-  type RankAccumulated,
   type RankGroup,
   type RankPlan,
   type RankProtocol,
@@ -52,9 +45,6 @@ import {
   type SliceWriter,
   type SnapshotProtocol,
   type StepOrder,
-  sentTo,
-  splitOf,
-  type UpdateOrder,
 } from "./protocols/index.ts";
 
 /** The parts and settings that a conductor works with. */
@@ -78,14 +68,6 @@ export interface ConductorOptions {
   readonly residentBytes: () => number;
   /** Runs `body` as the start of a trace, if one is due. */
   readonly begin: <T>(kind: string, body: () => T) => T;
-}
-
-/** A step that a script accumulates. */
-interface OpenStep {
-  readonly message: StepOrder;
-  readonly requests: readonly InspectionRequest[];
-  /** Micro-batches of each replica. */
-  numAccumulated: number;
 }
 
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
@@ -128,8 +110,6 @@ export class Conductor {
   #granted = 0;
   /** Whether a review has ended this generation, with all its actors well. */
   #isReviewed = false;
-  /** The step that a script accumulates, if it has begun. */
-  #open: OpenStep | undefined;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
 
@@ -242,13 +222,14 @@ export class Conductor {
   async #makeCalls(calls: CallLog): Promise<number> {
     const { plan, control } = this.#options;
     const reader = calls.read(plan.initial.step);
+    const scripted = new ScriptedCalls(this.#orders, reader);
     this.#report.restartClock();
     this.#granted = plan.initial.step;
     while (!control.isStopping) {
       if (control.isPaused) await this.#pause(this.#granted);
       const changed = Promise.race([calls.changed, control.changed()]);
       const call = reader.take();
-      if (call !== undefined) await this.#makeCall(call, reader);
+      if (call !== undefined) await scripted.make(call);
       else if (calls.isClosed) break;
       else {
         await this.#saveAsked(this.#granted);
@@ -261,137 +242,38 @@ export class Conductor {
     return this.#granted;
   }
 
-  async #makeCall(call: LiveCall, reader: CallReader): Promise<void> {
-    const step = this.#granted;
-    if (call.kind === "accumulate") return this.#accumulate(call, reader);
-    if (call.kind === "step")
-      return this.#update(call, (update, own) => this.#all.ask("ranks", "update", update, own));
-    if (call.kind === "call") {
-      const { number, in: called } = call;
-      const order = { ...this.#put(call), step };
-      const read = this.#all.ask("ranks", "call", order).then(() => {
-        const of = { step, split: splitOf(number), numSamples: called.numSamples };
-        return this.#group.feeder.ask("rows", of, this.#deadline);
-      });
-      return this.#pipeline.add(read, ({ rows }) => {
-        this.#group.feeder.tell("drop", { call: number });
-        call.answer(attachBatch(rows, "cpu") as Rows);
-      });
-    }
-    if (call.kind === "generate") {
-      const order = { ...call.in, step, call: call.number };
-      return this.#pipeline.add(this.#all.ask("ranks", "generate", order), (answers) =>
-        call.answer(answers.flatMap(({ texts }) => texts)),
-      );
-    }
-    await this.#pipeline.drain();
-    if (call.kind === "evaluate") {
-      const losses: Record<string, EvaluatedLoss> = {};
-      await this.#evaluate(step, (split, loss) => {
-        losses[split] = loss;
-      });
-      await this.#pipeline.drain();
-      return call.answer(losses);
-    }
-    if (call.kind === "parameters") return call.answer(await this.#parameters(step, call.in.pattern));
-    const save = await this.#saveNow([], step, { isAsked: true, isPresent: true, named: call.in.named });
-    const saved = await save?.outcome;
-    if (saved?.kind === "saved") call.answer(saved.state);
-    else if (saved?.kind === "failed") call.refuse(saved.error);
-  }
-
-  /** Reads the masters of the state after `step` updates from its copy in memory, which is made now unless it is there. */
-  async #parameters(step: number, pattern: string): Promise<Rows> {
-    const checkpointer = this.#options.checkpointer as ActorRef<CheckpointerProtocol>;
-    const { state } = await checkpointer.ask("kept", {}, this.#deadline);
-    if (state?.step !== step)
-      await (await this.#saveNow([], step, { isRead: true, isPresent: true }))?.outcome;
-    const entries = (this.#saving?.entriesAt(step) ?? []).filter(
-      ({ kind, parameter }) => kind === MASTER && matchesName(parameter, pattern),
-    );
-    const wanted = entries.map(({ kind, parameter: name, shape }) => {
-      const numel = shape.reduce((product, size) => product * size, 1);
-      const parameter = { name, shape, numel, offset: 0 } as Piece["parameter"];
-      return { kind, pieces: [{ parameter, parameterBegin: 0, rangeBegin: 0, numel }] };
-    });
-    const { values } = await checkpointer.ask("restore", { step, wanted, owner: "" }, this.#deadline);
-    const read = entries.map(({ parameter, shape }, index) => {
-      const kept = hold(() => attach(values[index]?.[0] as TensorRef));
-      const value = hold(() => scope(() => kept.clone().view(shape)));
-      kept.dispose();
-      return [parameter, value] as const;
-    });
-    return Object.fromEntries(read);
-  }
-
-  /** Grants an accumulation, and the step that follows it if the script has called it already. */
-  async #accumulate(call: Extract<LiveCall, { kind: "accumulate" }>, reader: CallReader): Promise<void> {
-    const open = this.#open ?? { ...this.#orderOf(this.#granted), numAccumulated: 0 };
-    this.#open = open;
-    const numBefore = open.numAccumulated;
-    const { requests, ...order } = this.#put(call);
-    open.numAccumulated += requests.length / this.#options.plan.layout.mesh.dp;
-    const answer = (ranks: readonly RankAccumulated[]) => {
-      this.#group.feeder.tell("drop", { call: call.number });
-      call.answer(accumulatedIn(ranks, numBefore));
+  /** The parts of this conductor that a script's calls use. */
+  get #orders(): CallOrders {
+    const conductor = this;
+    return {
+      plan: this.#options.plan,
+      group: this.#group,
+      all: this.#all,
+      pipeline: this.#pipeline,
+      checkpointer: this.#options.checkpointer,
+      ...this.#deadline,
+      get step() {
+        return conductor.#granted;
+      },
+      orderOf: (step) => this.#orderOf(step),
+      entriesAt: (step) => this.#saving?.entriesAt(step) ?? [],
+      saveNow: (step, reasons) => this.#saveNow([], step, reasons),
+      evaluate: (step, onLoss) => this.#evaluate(step, onLoss),
+      update: async (requests, ask, onUpdated) => {
+        const step = this.#granted;
+        const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, false));
+        this.#granted = step + 1;
+        const own = save?.receivers?.map((snapshotTo) => ({ snapshotTo }));
+        await this.#pipeline.add(
+          this.#make(step, requests, () => ask(own)),
+          (done) => {
+            if (done === undefined) return;
+            this.#reportStep(step + 1, done);
+            onUpdated(done, this.#lossNats);
+          },
+        );
+      },
     };
-    const { next } = reader;
-    if (next?.kind === "step") reader.take();
-    const after = reader.next;
-    const ahead = after?.kind === "accumulate" ? requestsOf(after, this.#options.plan) : [];
-    const message = { ...order, requests, begin: open.message, ahead };
-    if (next?.kind !== "step")
-      return this.#pipeline.add(this.#all.ask("ranks", "accumulate", message), answer);
-    await this.#update(next, async (update, own) => {
-      const owned = own?.map((each) => ({ update: { ...update, ...each } }));
-      const stepped = await this.#all.ask("ranks", "accumulate", { ...message, update }, owned);
-      answer(stepped);
-      return stepped as RankStepped[];
-    });
-  }
-
-  /** @param ask - orders the update of all ranks */
-  async #update(
-    call: Extract<LiveCall, { kind: "step" }>,
-    ask: (update: UpdateOrder, own: readonly Partial<UpdateOrder>[] | undefined) => Promise<RankStepped[]>,
-  ): Promise<void> {
-    const step = this.#granted;
-    const { requests } = this.#open as OpenStep;
-    this.#open = undefined;
-    const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, false));
-    this.#granted = step + 1;
-    const own = save?.receivers?.map((snapshotTo) => ({ snapshotTo }));
-    const { learningRate } = call.in;
-    const made = this.#make(step, requests, () => ask({ learningRate }, own));
-    await this.#pipeline.add(made, (done) => {
-      if (done === undefined) return;
-      this.#reportStep(step + 1, done);
-      const [rank, shard] = [done.ranks[0], done.shards[0]];
-      call.answer({
-        step: step + 1,
-        lossNats: this.#lossNats,
-        learningRate: rank?.learningRate ?? Number.NaN,
-        gradientNorm: shard?.gradientNorm ?? Number.NaN,
-        skipped: shard?.skipped ?? false,
-      });
-    });
-  }
-
-  /** Gives the feeder the batch of a call. */
-  #put(call: CallOfProgram): ProgramOrder {
-    const { feeder } = this.#group;
-    const { program, args, batch } = call.in;
-    const requests = requestsOf(call, this.#options.plan);
-    feeder.tell("put", {
-      call: call.number,
-      batch:
-        "range" in batch
-          ? batch
-          : { tensors: mapBatch(batch.samples, (tensor) => shareRef(tensor, sentTo(feeder))) },
-      isCounted: program === LOSS,
-      requests,
-    });
-    return { program, args, requests };
   }
 
   /** The last step of the run, as far as is known. */

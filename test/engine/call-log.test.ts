@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CallLog, type CallReader } from "../../src/actors/engine/conductor/index.ts";
+import { CallLog, type CallReader } from "../../src/actors/engine/conductor/call-log.ts";
 
 /** Adds `count` steps, each of one accumulation. */
 function addSteps(log: CallLog, count: number): void {

@@ -89,7 +89,7 @@ export type FeederProtocol = {
   fingerprint: { in: Record<string, never>; out: KnownData };
   next: { in: BatchOrder; out: DealtBatch };
   /**
-   * The batch of a live model's call, which `next` then serves as a split named {@link splitOf}. Requests for it wait for it.
+   * The batch of a live model's call, which `next` then serves as a split named `splitOf`. Requests for it wait for it.
    * `isCounted`: whether the job weighs it and the dataset counts its tokens.
    */
   put: {

@@ -6,17 +6,16 @@ export {
   type Accumulated,
   type CallKinds,
   CallLog,
-  type CallReader,
   type LiveCall,
   type ProgramCall,
   type SteppedModel,
 } from "./call-log.ts";
-export { accumulatedIn, type CallOfProgram, requestsOf } from "./call-orders.ts";
 export { checkAlike } from "./check-alike.ts";
 export { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 export { Pipeline } from "./pipeline.ts";
 export { over, RunControl, type SavedState, type SaveRequest } from "./run-control.ts";
 export type { RunListener } from "./run-listener.ts";
 export { type BegunSave, type SaveReasons, Saving } from "./saving.ts";
+export { type CallOrders, ScriptedCalls } from "./scripted-calls.ts";
 export { sliceWriters } from "./slice-writers.ts";
 export { type StepDone, StepReport } from "./step-report.ts";

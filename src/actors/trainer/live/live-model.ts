@@ -110,8 +110,9 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    * Makes one update by the mean gradient of all that was accumulated since the last.
    * @param options.lr - the rate of every optimizer, before the factors of its groups. Default: the job's schedule
    */
-  step({ lr }: { readonly lr?: number } = {}): Promise<SteppedModel> {
+  step(options: { readonly lr?: number } = {}): Promise<SteppedModel> {
     return this.#made(() => {
+      const { lr } = options;
       const { calls } = this.#run;
       if (!calls.isClosed && this.#accumulated === undefined)
         throw refuse(
