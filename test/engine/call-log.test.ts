@@ -41,6 +41,15 @@ describe("the calls of a live model", () => {
     expect(takeAll(reader)).toEqual(["step 0", "accumulate 1", "step 1", "accumulate 2", "step 2"]);
   });
 
+  it("stay while ranks are restarted, though a later state is saved before they read", () => {
+    const log = new CallLog();
+    addSteps(log, 3);
+    takeAll(log.read(0));
+    log.restart();
+    log.keep(3);
+    expect(takeAll(log.read(1))).toEqual(["accumulate 1", "step 1", "accumulate 2", "step 2"]);
+  });
+
   it("that read alone are not made again once they are answered", async () => {
     const log = new CallLog();
     const reader = log.read(0);

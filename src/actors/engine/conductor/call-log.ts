@@ -120,6 +120,11 @@ export class CallLog {
     return this.#reader;
   }
 
+  /** The ranks will be restarted from a state that is still to be chosen: until {@link read} no step's calls are forgotten. */
+  restart(): void {
+    this.#reader = undefined;
+  }
+
   /** A state is kept: the calls before it are forgotten, once the present reader has taken them. */
   keep(step: number): void {
     // Ranks that have ended may have saved it, after others went back to an older state.

@@ -122,6 +122,7 @@ async function leadGenerations(
       return await Promise.race([conductor.lead(), overtaken(ranks, generation)]);
     } catch (error) {
       conductor.end();
+      options.calls?.restart();
       at = await recovery.after(error, generation, at);
       emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
     }
