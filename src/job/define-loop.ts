@@ -59,8 +59,10 @@ const KINDS: Readonly<Record<string, string>> = {
  * @throws {TroupeError} `JOB_INVALID`
  */
 export function checkReturned(returned: unknown): void {
-  if (typeof returned === "object" && returned !== null && "then" in returned)
-    throw notSynchronous("a promise");
+  if (typeof returned !== "object" || returned === null || !("then" in returned)) return;
+  // It may go on, and reject: the loop is refused already.
+  Promise.resolve(returned).catch(() => {});
+  throw notSynchronous("a promise");
 }
 
 function notSynchronous(got: string): TroupeError {

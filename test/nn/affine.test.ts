@@ -71,6 +71,16 @@ describe("an affine map", () => {
     });
   });
 
+  test("refuses an activation that there is not, with the nearest name", () => {
+    const activation = "geluu" as "gelu";
+    expect(() => new Linear(6, 5, { activation })).toThrow(
+      /^\[Linear\] expected activation .* got "?geluu"? \(did you mean gelu\?\)$/,
+    );
+    expect(() => new Linear(6, 5, { activation: "constructor" as "gelu" })).toThrow(
+      /^\[Linear\] expected activation/,
+    );
+  });
+
   test("is joined with others on a GPU, unless one of them is wrapped", () => {
     const maps = [new Linear(6, 5), new Linear(6, 5)];
     const jointly = vi.spyOn(Linear, "jointly").mockReturnValue([]);

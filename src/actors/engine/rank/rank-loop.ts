@@ -375,6 +375,8 @@ export class RankLoop extends MeshRank implements RankContext {
 
   /** Blocks until the next step is granted; answers other requests meanwhile. @returns undefined if none follows */
   #next(): number | undefined {
+    // A loop that returned a promise is refused, and may still go on.
+    if (this.#hasFailed !== undefined) throw this.#hasFailed.error;
     this.#answerOwed();
     for (;;) {
       if (this.#end !== undefined) return undefined;

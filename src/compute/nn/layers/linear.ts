@@ -1,3 +1,4 @@
+import { describeValue, TroupeError, whatWasMeant } from "../../../errors/index.ts";
 import { isOnGpu, ops, type Tensor } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 import { type Initializer, uniform, zeros } from "../module/initializer.ts";
@@ -53,6 +54,13 @@ export abstract class Affine extends Module {
 
   constructor(activation: ActivationName | undefined) {
     super();
+    if (activation !== undefined && !Object.hasOwn(activations, activation))
+      throw new TroupeError("MODULE_ARGUMENT", {
+        where: this.constructor.name,
+        expected: "activation to be the name of one",
+        got: describeValue(activation),
+        hint: whatWasMeant(String(activation), Object.keys(activations)),
+      });
     this.activation = activation;
   }
 
