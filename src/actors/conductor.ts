@@ -186,6 +186,8 @@ export class Conductor {
     checkAlike(models);
     await this.#all.ask("ranks", "prepare", {});
     await this.#all.tell("ranks", "train", { isLive: this.#options.calls !== undefined });
+    // `train` goes by the hosts' relays; `wanted`, which goes straight to the rank, would overtake it.
+    await this.#all.ask("ranks", "ready", {});
     return models;
   }
 

@@ -34,6 +34,7 @@ export default defineActor<RankProtocol, RankInit>({
         },
         prepare: () => declared().prepare(),
         train: ({ isLive }) => loop?.run(isLive),
+        ready: refuse,
         step: refuse,
         accumulate: refuse,
         update: refuse,

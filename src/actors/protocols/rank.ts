@@ -59,6 +59,8 @@ export type RankProtocol = StageLinkProtocol & {
    * other.
    */
   train: { in: { readonly isLive: boolean } };
+  /** Answered by the loop before the job's code runs. Orders that take another way than `train` are sent after it. */
+  ready: { in: Record<string, never>; out: Record<string, never> };
   /** One optimizer step; parameters of step s have seen s updates. */
   step: { in: StepOrder; out: RankStepped | LoopLeft };
   /**

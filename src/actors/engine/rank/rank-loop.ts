@@ -86,6 +86,7 @@ export class RankLoop extends MeshRank implements RankContext {
    */
   run(isLive: boolean): void {
     try {
+      this.#receive(["ready"]).reply({});
       checkReturned(isLive ? this.#makeCalls() : this.#loop());
       this.#leave();
     } catch (error) {
@@ -439,7 +440,9 @@ export class RankLoop extends MeshRank implements RankContext {
     if (wantsStop) this.#endsAt = this.#receive(["verdict"]).message.step;
   }
 
-  #receive<K extends Order["kind"] | "wanted" | "heard">(kinds: readonly K[]): Received<RankProtocol, K> {
+  #receive<K extends Order["kind"] | "ready" | "wanted" | "heard">(
+    kinds: readonly K[],
+  ): Received<RankProtocol, K> {
     return this.#runner.context.receive(kinds, { deadlineMs: Number.POSITIVE_INFINITY });
   }
 
