@@ -1,21 +1,20 @@
 // From an empty folder to a trained job by prebuilt packages, on a machine without compiler, cmake and Python.
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import {
   chmodSync,
   chownSync,
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -47,8 +46,10 @@ if (wheel === undefined)
 describe.skipIf(libtorch === undefined)("seconds to the first step", () => {
   const product = new InstalledPackage();
   const registry = new Registry();
+  /** The suite's own folder for temporary files is closed to other users. */
+  const open = mkdtempSync("/tmp/troupe-test-");
   /** Where programs are that each machine with Node has. */
-  const programs = join(product.folder, "bin");
+  const programs = join(open, "bin");
   let home: string;
   let project: string;
 
@@ -67,15 +68,16 @@ describe.skipIf(libtorch === undefined)("seconds to the first step", () => {
       writeFileSync(join(programs, tool), `#!/bin/sh\nexec node "${script}" "$@"\n`, { mode: 0o755 });
     }
     symlinkSync("/bin/sh", join(programs, "sh"));
-    chmodSync(product.folder, 0o755);
+    chmodSync(open, 0o755);
   }, 300_000);
   afterAll(() => {
     registry.close();
     product.remove();
+    rmSync(open, { recursive: true });
   });
 
   beforeEach(() => {
-    home = mkdtempSync(join(tmpdir(), "troupe-home-"));
+    home = mkdtempSync(join(open, "home-"));
     project = join(home, "project");
     mkdirSync(project);
     writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }\n');
@@ -236,7 +238,7 @@ function which(program: string): string {
 
 function bytesOf(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .map((path) => statSync(join(folder, path)))
+    .map((path) => lstatSync(join(folder, path)))
     .filter((stats) => stats.isFile())
     .reduce((sum, { size }) => sum + size, 0);
 }
