@@ -36,15 +36,16 @@ const LINK = "libtorch";
 
 /**
  * Chooses, looking at files alone.
+ * @param {ReturnType<typeof prebuiltAddons>} [addons]
+ * @param {Record<string, string | undefined>} [env]
  * @returns {Choice}
  */
-export function chooseAddon() {
-  const { fitting, others } = prebuiltAddons();
+export function chooseAddon({ fitting, others } = prebuiltAddons(), env = process.env) {
   if (fitting.length === 0) {
     const why = others.length === 0 ? "no prebuilt addon is installed" : others.join("; ");
     return { way: "compile", why };
   }
-  const looks = [...lookForLibtorch()];
+  const looks = [...lookForLibtorch(env)];
   const found = looks.flatMap(({ libtorch }) => (libtorch === undefined ? [] : [libtorch]));
   for (const libtorch of found) {
     const prebuilt = fitting.find((each) => fits(each.info, libtorch));
@@ -56,7 +57,7 @@ export function chooseAddon() {
   );
   const unfit =
     versions.length === 0 ? "no libtorch is here" : `no prebuilt addon for ${versions.join(", ")}`;
-  if (process.env[ownVariable]) return { way: "compile", why: unfit };
+  if (env[ownVariable]) return { way: "compile", why: unfit };
   if (hasGpu() && found.some(({ cuda }) => cuda))
     return { way: "compile", why: `${unfit}, and here is a GPU` };
   const wheel = wheelOfThisMachine();
