@@ -332,7 +332,8 @@ class Journey {
   #takenWhenEdited(): string[] {
     const args = [troupe, ...this.#args, "--resume", this.#folder];
     const { status, stderr } = spawnSync(process.execPath, args, { env: this.#env, encoding: "utf8" });
-    const isRefused = status === exitCodes.failed && /data\.text|-text\.txt/.test(stderr);
+    const isRefused =
+      (status === exitCodes.failed || status === exitCodes.usage) && /data\.text|-text\.txt/.test(stderr);
     return isRefused
       ? []
       : [`edited data was taken, or refused without its name (${status}): ${stderr.slice(-300)}`];
