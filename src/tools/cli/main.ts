@@ -12,6 +12,7 @@ import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
 import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
 import { addRunCommand } from "./run.ts";
+import { addServeCommand } from "./serve.ts";
 
 /**
  * Exit codes of the command line. `interrupted`: a signal has ended the run and its state is saved (EX_TEMPFAIL of
@@ -21,7 +22,7 @@ export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as co
 
 /**
  * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
- * `troupe generate FOLDER`, `troupe preprocess`, `troupe doctor`.
+ * `troupe generate FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
  * @returns the exit code, once everything that it started has ended
  */
@@ -41,6 +42,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addCheckpointCommand(program);
   addDashboardCommand(program);
   addGenerateCommand(program);
+  addServeCommand(program);
   addPreprocessCommand(program);
   addDoctorCommand(program);
   try {
