@@ -3,13 +3,7 @@ import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { TroupeError } from "../../errors/index.ts";
 import { makeFolder } from "../../errors/untrusted/index.ts";
-import {
-  openStorage,
-  saveHuggingFaceFolder,
-  type TensorSource,
-  writeCheckpoint,
-  writeSafetensors,
-} from "../checkpoint/index.ts";
+import * as checkpoints from "../checkpoint/index.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fairseqModel } from "./fairseq/model.ts";
 import { toFairseq } from "./fairseq/names.ts";
@@ -85,14 +79,14 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
   const { to, maxFileBytes, megatron = {}, optimizer = false } = options;
   if (to === "safetensors") {
     const tensors = optimizer ? [...source.tensors, ...source.optimizer] : [...source.tensors];
-    await writeSafetensors(path, tensors.map(asSource));
+    await checkpoints.writeSafetensors(path, tensors.map(asSource));
     return;
   }
   const config = source.config ?? options.config;
   if (config === undefined) throw withoutConfig(source);
   if (to === "fairseq") {
     const renamed = await toFairseq(source.tensors, await fairseqModel(config));
-    await writeSafetensors(path, [...renamed].map(asSource));
+    await checkpoints.writeSafetensors(path, [...renamed].map(asSource));
     return;
   }
   await mkdir(path);
@@ -100,7 +94,7 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
   else if (to === "modelcenter") await writeModelCenter(path, source, config);
   else {
     const weights = [...source.tensors].map(asSource);
-    await saveHuggingFaceFolder(
+    await checkpoints.saveHuggingFaceFolder(
       path,
       { config, generationConfig: source.generationConfig, companions: source.companions, weights },
       maxFileBytes === undefined ? {} : { maxFileBytes },
@@ -113,7 +107,7 @@ async function writeTroupe(
   source: ConvertSource,
   { config, maxFileBytes }: ConvertOptions,
 ): Promise<void> {
-  const storage = await openStorage(target);
+  const storage = await checkpoints.openStorage(target);
   await using _lock = await storage.lock("troupe checkpoint convert");
   const begun = { step: source.step, seed: 0, samplesConsumed: 0, job: null, tokenizer: null };
   const content = {
@@ -125,7 +119,7 @@ async function writeTroupe(
     optimizer: [...source.optimizer].map(asSource),
   };
   if ((await storage.list()).length > 0) throw taken(target);
-  await writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
+  await checkpoints.writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
 }
 
 /** Writes to a temporary path beside `target`, and moves the complete result there. */
@@ -148,7 +142,7 @@ async function isTaken(path: string): Promise<boolean> {
   return found !== undefined && !(found.isDirectory() && (await readdir(path)).length === 0);
 }
 
-function asSource([name, tensor]: [string, LazyTensor]): TensorSource {
+function asSource([name, tensor]: [string, LazyTensor]): checkpoints.TensorSource {
   return { name, ...tensor };
 }
 

@@ -4,16 +4,7 @@ import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import { TroupeError } from "../../errors/index.ts";
 import { openRegularSync, ownValue } from "../../errors/untrusted/index.ts";
-import {
-  loadGpt2Tokenizer,
-  loadTokenizer,
-  loadWordPiece,
-  type PunktModel,
-  preprocess,
-  readPunkt,
-  type Tokenizer,
-  t5Vocabulary,
-} from "../../library/data/index.ts";
+import * as data from "../../library/data/index.ts";
 import { number, print } from "./flags.ts";
 
 interface PreprocessFlags {
@@ -108,7 +99,7 @@ export function addPreprocessCommand(program: Command): void {
       const began = performance.now();
       let told = 0;
       const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
-      const done = await preprocess({
+      const done = await data.preprocess({
         input: flags.input,
         keys: flags.jsonKeys,
         outputPrefix: flags.outputPrefix,
@@ -141,7 +132,7 @@ export function addPreprocessCommand(program: Command): void {
 const PLAIN_LOOP_MS = 2000;
 
 /** Tokens per second of a plain loop: read a line, parse its JSON, tokenize. */
-async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: Tokenizer): Promise<number> {
+async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: data.Tokenizer): Promise<number> {
   const file = createReadStream(input, { fd: openRegularSync(input) });
   const beganMs = performance.now();
   let [tokens, ms] = [0, 0];
@@ -156,26 +147,26 @@ async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: Tokeni
   return Math.round((1000 * tokens) / Math.max(1, ms));
 }
 
-async function tokenizerOf(flags: PreprocessFlags): Promise<Tokenizer> {
+async function tokenizerOf(flags: PreprocessFlags): Promise<data.Tokenizer> {
   const { tokenizer, tokenizerType, mergeFile } = flags;
   const vocabFile = flags.vocabFile ?? flags.vocab;
-  if (tokenizer !== undefined) return loadTokenizer(tokenizer);
+  if (tokenizer !== undefined) return data.loadTokenizer(tokenizer);
   if (tokenizerType === undefined)
     throw misused(`--tokenizer-type ${kinds.join(", ")}, or --tokenizer PATH`, "neither");
   if (vocabFile === undefined) throw misused(`--vocab-file with --tokenizer-type ${tokenizerType}`, "none");
   if (tokenizerType === "GPT2BPETokenizer") {
     if (mergeFile === undefined) throw misused(`--merge-file with --tokenizer-type ${tokenizerType}`, "none");
-    return loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
+    return data.loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
   }
   // As in Megatron: words have at most 200 characters, and [MASK] in a text is plain text.
-  return loadWordPiece(vocabFile, {
+  return data.loadWordPiece(vocabFile, {
     lowercase: tokenizerType === "BertWordPieceLowerCase",
     maxCharacters: 200,
   });
 }
 
 /** The token that ends a document: GPT-2's <|endoftext|> or BERT's separator. */
-function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags): number {
+function endOfDocument(tokenizer: data.Tokenizer, { tokenizerType }: PreprocessFlags): number {
   const { spec } = tokenizer;
   const json = spec.kind === "hugging-face" ? spec.tokenizer : {};
   const vocab = (json.model as { vocab?: Record<string, number> } | undefined)?.vocab ?? {};
@@ -188,10 +179,10 @@ function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags)
 }
 
 /** Punkt's folder for all languages, or its model of one. */
-function sentencesOf({ lang, punkt }: PreprocessFlags): string | PunktModel {
+function sentencesOf({ lang, punkt }: PreprocessFlags): string | data.PunktModel {
   if (punkt === undefined) return languageOf(lang);
   const ofLanguage = join(punkt, lang);
-  return readPunkt(existsSync(ofLanguage) ? ofLanguage : punkt);
+  return data.readPunkt(existsSync(ofLanguage) ? ofLanguage : punkt);
 }
 
 function languageOf(name: string): string {
@@ -201,9 +192,12 @@ function languageOf(name: string): string {
 }
 
 /** The vocabulary size as Megatron counts it: for BERT with [BOS] and [EOS], which its tokenizer adds. */
-function megatronSize(tokenizer: Tokenizer, { tokenizerType, tokenizer: path }: PreprocessFlags): number {
+function megatronSize(
+  tokenizer: data.Tokenizer,
+  { tokenizerType, tokenizer: path }: PreprocessFlags,
+): number {
   const isBert = path === undefined && tokenizerType !== "GPT2BPETokenizer";
-  return isBert ? t5Vocabulary(tokenizer, 0).size : tokenizer.vocabSize;
+  return isBert ? data.t5Vocabulary(tokenizer, 0).size : tokenizer.vocabSize;
 }
 
 /** The vocabulary size with Megatron's padding, so that ranks can split it evenly. */
