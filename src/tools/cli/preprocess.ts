@@ -46,14 +46,12 @@ const languages: Readonly<Record<string, string>> = {
 
 /** Adds `troupe preprocess`, with the flags of Megatron's `preprocess_data.py`. */
 export function addPreprocessCommand(program: Command): void {
+  // biome-ignore format: a table, with a row on each line
   program
     .command("preprocess")
     .description("tokenize a corpus of JSON lines into Megatron's indexed datasets, on all cores")
     .requiredOption("--input <file>", "JSON lines, one document in each")
-    .requiredOption(
-      "--output-prefix <prefix>",
-      "write PREFIX_KEY_document, or PREFIX_KEY_sentence with --split-sentences",
-    )
+    .requiredOption("--output-prefix <prefix>", "write PREFIX_KEY_document, or PREFIX_KEY_sentence with --split-sentences")
     .option("--json-keys <key...>", "text fields of a document; each becomes a dataset", ["text"])
     .addOption(new Option("--tokenizer-type <type>", "kind of tokenizer").choices(kinds))
     .option("--tokenizer <path>", "a tokenizer.json or a Hugging Face folder, instead of a type")
@@ -64,69 +62,54 @@ export function addPreprocessCommand(program: Command): void {
     .option("--split-sentences", "make each sentence a sequence, split by Unicode's rules or by Punkt", false)
     .option("--keep-newlines", "keep the white space after a sentence with it, as Megatron does", false)
     .option("--lang <language>", "language of the sentences", "english")
-    .option(
-      "--punkt <folder>",
-      "find sentences as Megatron does, with NLTK's Punkt model: nltk_data/tokenizers/punkt_tab",
-    )
-    .addOption(
-      new Option("--dataset-impl <format>", "format of the datasets")
-        .choices(["mmap", "lazy", "cached"])
-        .default("mmap"),
-    )
+    .option("--punkt <folder>", "find sentences as Megatron does, with NLTK's Punkt model: nltk_data/tokenizers/punkt_tab")
+    .addOption(new Option("--dataset-impl <format>", "format of the datasets").choices(["mmap", "lazy", "cached"]).default("mmap"))
     .option("--workers <n>", "threads (default: one for each core)", number)
     .option("--plain-loop", "also measure a plain loop over the lines on one thread, for two seconds", false)
     .option("--log-interval <documents>", "documents between progress lines", number, 10_000)
-    .option(
-      "--make-vocab-size-divisible-by <n>",
-      "pad the reported vocabulary size to a multiple of this",
-      number,
-      128,
-    )
-    .option(
-      "--tensor-model-parallel-size <n>",
-      "tensor-parallel ranks; the padding takes them into account",
-      number,
-      1,
-    )
-    .action(async (flags: PreprocessFlags) => {
-      for (const name of ["punkt", "keepNewlines"] as const) {
-        if (!flags[name] || flags.splitSentences) continue;
-        const flag = name === "punkt" ? "--punkt" : "--keep-newlines";
-        throw misused(`${flag} with --split-sentences`, `${flag} alone`);
-      }
-      const tokenizer = await tokenizerOf(flags);
-      const vocabSize = megatronSize(tokenizer, flags);
-      const began = performance.now();
-      let told = 0;
-      const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
-      const done = await data.preprocess({
-        input: flags.input,
-        keys: flags.jsonKeys,
-        outputPrefix: flags.outputPrefix,
-        tokenizer,
-        vocabSize,
-        format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
-        ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
-        ...(flags.splitSentences && { sentencesOf: sentencesOf(flags), keepNewlines: flags.keepNewlines }),
-        ...(flags.workers !== undefined && { workers: flags.workers }),
-        onProgress: ({ documents, bytes }) => {
-          if (documents < told + flags.logInterval) return;
-          told = documents;
-          process.stderr.write(
-            `${documents} documents, ${rate(documents)} a second, ${(rate(bytes) / 1e6).toFixed(2)} MB/s\n`,
-          );
-        },
-      });
-      const { documents, tokens, prefixes } = done;
-      const tokensPerSecond = rate(tokens);
-      print(`${documents} documents, ${tokens} tokens, ${tokensPerSecond} a second`);
-      if (flags.plainLoop) {
-        const plain = await plainRate(flags, tokenizer);
-        print(`a plain loop: ${plain} a second, ${(tokensPerSecond / plain).toFixed(2)} x`);
-      }
-      print(`vocabulary: ${vocabSize}, padded to ${paddedSize(vocabSize, flags)}`);
-      for (const prefix of prefixes) print(prefix);
-    });
+    .option("--make-vocab-size-divisible-by <n>", "pad the reported vocabulary size to a multiple of this", number, 128)
+    .option("--tensor-model-parallel-size <n>", "tensor-parallel ranks; the padding takes them into account", number, 1)
+    .action(run);
+}
+
+async function run(flags: PreprocessFlags): Promise<void> {
+  for (const name of ["punkt", "keepNewlines"] as const) {
+    if (!flags[name] || flags.splitSentences) continue;
+    const flag = name === "punkt" ? "--punkt" : "--keep-newlines";
+    throw misused(`${flag} with --split-sentences`, `${flag} alone`);
+  }
+  const tokenizer = await tokenizerOf(flags);
+  const vocabSize = megatronSize(tokenizer, flags);
+  const began = performance.now();
+  let told = 0;
+  const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
+  const done = await data.preprocess({
+    input: flags.input,
+    keys: flags.jsonKeys,
+    outputPrefix: flags.outputPrefix,
+    tokenizer,
+    vocabSize,
+    format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
+    ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
+    ...(flags.splitSentences && { sentencesOf: sentencesOf(flags), keepNewlines: flags.keepNewlines }),
+    ...(flags.workers !== undefined && { workers: flags.workers }),
+    onProgress: ({ documents, bytes }) => {
+      if (documents < told + flags.logInterval) return;
+      told = documents;
+      process.stderr.write(
+        `${documents} documents, ${rate(documents)} a second, ${(rate(bytes) / 1e6).toFixed(2)} MB/s\n`,
+      );
+    },
+  });
+  const { documents, tokens, prefixes } = done;
+  const tokensPerSecond = rate(tokens);
+  print(`${documents} documents, ${tokens} tokens, ${tokensPerSecond} a second`);
+  if (flags.plainLoop) {
+    const plain = await plainRate(flags, tokenizer);
+    print(`a plain loop: ${plain} a second, ${(tokensPerSecond / plain).toFixed(2)} x`);
+  }
+  print(`vocabulary: ${vocabSize}, padded to ${paddedSize(vocabSize, flags)}`);
+  for (const prefix of prefixes) print(prefix);
 }
 
 const PLAIN_LOOP_MS = 2000;
