@@ -1217,7 +1217,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/actors/shard/group/shard-groups.ts",
     from: "if (this.#early === undefined) take();",
     to: "if (this.#rank >= 0) take();",
-    caughtBy: [by("test/engine/shard-groups.test.ts", "waits for that, and is taken")],
+    caughtBy: [by("test/shard/shard-groups.test.ts", "waits for that, and is taken")],
   },
   {
     name: "a batch with many that count weighs as one with few in evaluation",
@@ -1405,7 +1405,7 @@ export const mutations: readonly Mutation[] = [
     to: "at[last] ??= isRecord(value) ? structuredClone(value) : value;",
     caughtBy: [
       by(
-        "test/config/sources.test.ts",
+        "test/options/sources.test.ts",
         "flags override the environment, which overrides the file, which overrides the defaults",
       ),
     ],
