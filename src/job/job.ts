@@ -182,10 +182,7 @@ type LossProgram<M extends Module, B> = {
   readonly loss: (model: M, batch: B, args: undefined, rank: Rank) => Losses;
 };
 
-/**
- * Declares a job's model, without memory, and applies its delta.
- * @throws {TroupeError} `DELTA_TARGET`
- */
+/** Declares a job's model, without memory, and applies its delta. @throws {TroupeError} `DELTA_TARGET` */
 export function modelOf(job: Job, config: JobConfig, facts: data.DatasetFacts): Module {
   const model = job.model(config, facts);
   checkGiven(job.model, "model", () => checkModel(model));
@@ -263,10 +260,7 @@ export function schedulesOf(
   });
 }
 
-/**
- * Checks a job's schedule, and that it gives the first step's rate.
- * @throws {TroupeError} `OPTIMIZER_OPTION`
- */
+/** Checks a job's schedule, and that it gives the first step's rate. @throws {TroupeError} `OPTIMIZER_OPTION` */
 function checkSchedule(given: unknown): optim.Schedule {
   const schedule = given as optim.Schedule | null | undefined;
   if (typeof schedule?.lrAt !== "function")

@@ -6,10 +6,7 @@ import type { ModuleTexts } from "../../runtime/module-texts.ts";
 /** A batch and what its losses count for. */
 export interface DealtBatch {
   readonly tensors: data.BatchRefs;
-  /**
-   * Counts that the batch's losses are means over; for a batch of a training step, its share in the step (see
-   * `sharesOf`).
-   */
+  /** Counts that the batch's losses are means over; for a batch of a training step, its share in the step (see `sharesOf`). */
   readonly weight: LossWeights;
   /** Where the dataset counts tokens. */
   readonly numTokens?: number | undefined;

@@ -45,8 +45,7 @@ export class Rendezvous implements AsyncDisposable {
   }
 
   /**
-   * Aborts the groups of a generation whose `actor` has ended or is about to, so that ranks in this process stop
-   * waiting for it.
+   * Aborts the groups of a generation whose `actor` has ended or is about to, so that ranks in this process stop waiting for it.
    */
   ended(actor: string, generation: number): void {
     for (const name of groupNamesOf(this.groups, this.#mesh, generation))

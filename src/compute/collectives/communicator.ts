@@ -88,16 +88,14 @@ export class Communicator implements Disposable {
   }
 
   /**
-   * Concatenates the ranks' inputs along dim 0, in rank order, on every rank. Dim 0 of `output` is `size` times that of
-   * `input`.
+   * Concatenates the ranks' inputs along dim 0, in rank order, on every rank. Dim 0 of `output` is `size` times that of `input`.
    */
   allGather(output: Tensor, input: Tensor): Work {
     return this.#issue("allGather", output, input);
   }
 
   /**
-   * Reduces all inputs and gives each rank its share of dim 0, in rank order. Dim 0 of `input` is `size` times that of
-   * `output`.
+   * Reduces all inputs and gives each rank its share of dim 0, in rank order. Dim 0 of `input` is `size` times that of `output`.
    */
   reduceScatter(output: Tensor, input: Tensor, op: ReduceOp = "sum"): Work {
     return this.#issue("reduceScatter", output, input, reductionCode(op));
@@ -161,8 +159,7 @@ export class Communicator implements Disposable {
   }
 
   /**
-   * Leaves the group. Ranks that still need this one get `COLLECTIVE_ABORTED`. Idempotent; also done at the end of the
-   * thread.
+   * Leaves the group. Ranks that still need this one get `COLLECTIVE_ABORTED`. Idempotent; also done at the end of the thread.
    */
   close(): void {
     native().closeCommunicator(this.number);

@@ -15,10 +15,7 @@ function namesDevice(text: string): boolean {
   return text === "cpu" || NAMED.test(text);
 }
 
-/**
- * Parses the name of a device; a missing number is 0.
- * @throws {TroupeError} `DEVICE_UNAVAILABLE` for any other text
- */
+/** Parses the name of a device; a missing number is 0. @throws {TroupeError} `DEVICE_UNAVAILABLE` for any other text */
 export function parseDevice(text: string): Device {
   if (!namesDevice(text))
     throw new TroupeError("DEVICE_UNAVAILABLE", {

@@ -94,10 +94,7 @@ export class HuggingFaceFolder {
     return new HuggingFaceFolder(path, { config }, fileOf, opening.move());
   }
 
-  /**
-   * Reads the files that other programs need besides the weights.
-   * @throws {TroupeError} `HUGGING_FACE_FOLDER`
-   */
+  /** Reads the files that other programs need besides the weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
   companions(): Promise<Companions> {
     return readCompanions(this.path);
   }
@@ -117,10 +114,7 @@ export class HuggingFaceFolder {
     return this.#fileOf.has(name);
   }
 
-  /**
-   * Returns a tensor's dtype and shape.
-   * @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name
-   */
+  /** Returns a tensor's dtype and shape. @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name */
   entry(name: string): TensorFacts {
     return this.#file(name).entry(name);
   }
@@ -248,10 +242,7 @@ interface WeightForm {
 const safetensors: WeightForm = { weights: weightsName, index: indexName, open: SafetensorsFile.open };
 const torch: WeightForm = { weights: torchWeightsName, index: torchIndexName, open: TorchFile.open };
 
-/**
- * Reads the texts of a model's folder, with or without weights.
- * @throws {TroupeError} `HUGGING_FACE_FOLDER`
- */
+/** Reads the texts of a model's folder, with or without weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
 export async function readTexts(path: string): Promise<ModelTexts> {
   return { ...(await configsOf(path)), companions: await readCompanions(path) };
 }
@@ -279,18 +270,12 @@ async function openNamed(path: string, open: WeightForm["open"], options: OpenOp
   return open(path, options);
 }
 
-/**
- * Fields for numbers of layers and for widths: each layer has a weight of its own, and each width is a dim of some
- * weight.
- */
+/** Fields for numbers of layers and for widths: each layer has a weight of its own, and each width is a dim of some weight. */
 const [layerFields, widthFields] = [
   /^(n_layers?|num_layers|num_hidden_layers|num_decoder_layers|encoder_layers|decoder_layers)$/,
   /^(vocab_size|hidden_size|n_embd|d_model|intermediate_size|n_inner|d_ff|ffn_dim|encoder_ffn_dim|decoder_ffn_dim)$/,
 ];
-/**
- * Models up to this size are not compared here: declaring them is cheap, and their weights are compared when they are
- * read.
- */
+/** Models up to this size are not compared here: declaring them is cheap, and their weights are compared when they are read. */
 const [FREE_LAYERS, FREE_WIDTH] = [256, 1 << 20];
 
 /**

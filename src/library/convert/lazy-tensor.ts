@@ -25,10 +25,7 @@ export function transposed(tensor: LazyTensor): LazyTensor {
   return { dtype: tensor.dtype, shape: [columns, rows], read };
 }
 
-/**
- * Concatenates tensors along one dim.
- * @throws {TroupeError} `CONVERT` if they differ in dtype or in another dim
- */
+/** Concatenates tensors along one dim. @throws {TroupeError} `CONVERT` if they differ in dtype or in another dim */
 export function joined(parts: readonly LazyTensor[], dim: 0 | 1, where: string): LazyTensor {
   const [first] = parts as [LazyTensor];
   if (parts.length === 1) return first;

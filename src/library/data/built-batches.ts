@@ -69,10 +69,7 @@ export class BuiltBatches {
     return this.#at(request).batch;
   }
 
-  /**
-   * Returns refs to a batch for one reader, to attach and to read only.
-   * @throws errors of {@link batch}
-   */
+  /** Returns refs to a batch for one reader, to attach and to read only. @throws errors of {@link batch} */
   async take(request: SampleRange, { owner, numReaders }: BatchReader): Promise<BatchRefs> {
     const built = this.#at(request);
     built.numTaken += 1;

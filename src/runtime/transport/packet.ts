@@ -71,10 +71,7 @@ export class PacketWriter {
   }
 }
 
-/**
- * Checks that an unpacked value is a packet, before anything in it is used.
- * @throws {TroupeError} `FRAME_INVALID`
- */
+/** Checks that an unpacked value is a packet, before anything in it is used. @throws {TroupeError} `FRAME_INVALID` */
 export function checkPacket(unpacked: unknown): Packet {
   if (!Array.isArray(unpacked)) throw noPacket("an array", typeof unpacked);
   for (let offset = 0; offset < unpacked.length; ) {

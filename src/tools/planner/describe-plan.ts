@@ -78,10 +78,7 @@ export function describeSimulation(
   ].join("\n");
 }
 
-/**
- * Returns a table of layouts that fit, in their order.
- * @param tokens - per sample, if the model has tokens
- */
+/** Returns a table of layouts that fit, in their order. @param tokens - per sample, if the model has tokens */
 export function describeSuggestions(suggestions: readonly Suggestion[], tokens: number | undefined): string {
   const header = ["step", tokens === undefined ? "samples/s" : "tokens/s", "peak", "recompute", "layout"];
   const rows = suggestions.map(({ layout, recompute, memory, estimate }) => [

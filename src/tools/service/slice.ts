@@ -15,10 +15,7 @@ export function overlap(a: Box, b: Box): boolean {
   });
 }
 
-/**
- * Refuses a box that is not within its tensor.
- * @throws {TroupeError} `CHECKPOINT_SLICE`
- */
+/** Refuses a box that is not within its tensor. @throws {TroupeError} `CHECKPOINT_SLICE` */
 export function checkSlice(name: string, shape: readonly number[], slice: Box): void {
   const { offset, shape: extent } = slice;
   if ([...offset, ...extent].every(isCount) && liesIn(slice, shape)) return;

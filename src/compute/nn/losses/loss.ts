@@ -94,8 +94,7 @@ export function linearCrossEntropy(
 }
 
 /**
- * Turns labels that equal the inputs into targets for the next position: shifted left by one, with the last position
- * ignored.
+ * Turns labels that equal the inputs into targets for the next position: shifted left by one, with the last position ignored.
  * @param labels - [B, T], int64
  * @returns [B, T], int64
  */

@@ -96,9 +96,7 @@ export class BlockState {
     return piecesIn(this.layout, this.#range);
   }
 
-  /**
-   * Gives the state its memory: float32, flat, one tensor for each of {@link layouts}; ownership passes.
-   */
+  /** Gives the state its memory: float32, flat, one tensor for each of {@link layouts}; ownership passes. */
   bind(tensors: readonly Tensor[]): void {
     this.#bound = tensors;
   }

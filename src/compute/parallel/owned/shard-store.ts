@@ -17,9 +17,7 @@ import { ownedRange } from "./owned-range.ts";
 
 interface HeldBlock {
   readonly layout: FlatBlock;
-  /**
-   * Gathered parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes.
-   */
+  /** Gathered parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes. */
   readonly full: Tensor;
   /** Its ranges, if ranks send each other theirs. */
   readonly gathered: Gathered | undefined;

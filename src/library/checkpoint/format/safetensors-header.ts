@@ -38,10 +38,7 @@ const maxNumTensors = 1_000_000;
 const maxRank = 16;
 const dtypeOrder = Object.keys(dtypeBits);
 
-/**
- * Size of a tensor in bytes.
- * @returns undefined when it exceeds 2^53 - 1 or is not an integer
- */
+/** Size of a tensor in bytes. @returns undefined when it exceeds 2^53 - 1 or is not an integer */
 export function tensorSizeBytes(dtype: SafetensorsDType, shape: readonly number[]): number | undefined {
   let numElements = 1;
   for (const size of shape) {

@@ -70,8 +70,7 @@ export class TorchFile extends TensorFile {
   /** Numbers and strings of the outermost dictionary, such as Megatron-LM's `checkpoint_version`. */
   readonly values: ReadonlyMap<string, number | string>;
   /**
-   * Keys of the outermost dictionary whose values are dictionaries: "model" in a training program's file; none in a
-   * model's own.
+   * Keys of the outermost dictionary whose values are dictionaries: "model" in a training program's file; none in a model's own.
    */
   readonly parts: ReadonlySet<string>;
 
@@ -109,8 +108,7 @@ export class TorchFile extends TensorFile {
 
   /**
    * Opens a file and reads its pickle; tensors are read on demand.
-   * @throws {TroupeError} `TORCH_FILE` for a file that is damaged, foreign, or would have to run code; the file
-   * system's errors
+   * @throws {TroupeError} `TORCH_FILE` for a file that is damaged, foreign, or would have to run code; the file system's errors
    */
   static async open(path: string): Promise<TorchFile> {
     const file = await SummedReader.open(path);
@@ -155,8 +153,7 @@ export class TorchFile extends TensorFile {
   }
 
   /**
-   * Reads the format before 1.6: five pickles, then each storage after its number of elements, in the order of the last
-   * pickle.
+   * Reads the format before 1.6: five pickles, then each storage after its number of elements, in the order of the last pickle.
    */
   static async #readLegacy(file: StoredFile): Promise<TorchFile> {
     const { path, sizeBytes } = file;
@@ -301,10 +298,7 @@ function isRowMajor(shape: readonly number[], strides: readonly number[]): boole
   return true;
 }
 
-/**
- * Copies a tensor's elements in row-major order.
- * @param bytes - from its first element to its last
- */
+/** Copies a tensor's elements in row-major order. @param bytes - from its first element to its last */
 function gathered(bytes: Uint8Array, { dtype, shape }: TensorEntry, strides: readonly number[]): Uint8Array {
   const item = tensorSizeBytes(dtype, [1]) as number;
   const result = new Uint8Array(tensorSizeBytes(dtype, shape) as number);

@@ -24,9 +24,8 @@ interface FilePart extends TensorPart {
 }
 
 /**
- * A checkpoint open for reading, as logical tensors, however slices and files store them. Its manifest, the sizes of
- * its files and their headers have been checked; the bytes of tensors are checked as they are read. Owns its files
- * until it is disposed.
+ * A checkpoint open for reading, as logical tensors, however slices and files store them. Its manifest, the sizes of its files
+ * and their headers have been checked; the bytes of tensors are checked as they are read. Owns its files until it is disposed.
  */
 export class Checkpoint implements AsyncDisposable {
   /** Its folder. */
@@ -99,10 +98,7 @@ export class Checkpoint implements AsyncDisposable {
     return this.manifest.tensors.has(name);
   }
 
-  /**
-   * Returns the manifest's entry for a tensor.
-   * @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none
-   */
+  /** Returns the manifest's entry for a tensor. @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none */
   entry(name: string): LogicalTensor {
     const tensor = this.manifest.tensors.get(name);
     if (tensor !== undefined) return tensor;
@@ -156,8 +152,7 @@ export class Checkpoint implements AsyncDisposable {
   }
 
   /**
-   * Reads parts of several tensors into one memory, each as with {@link readStretches}; nearby parts of a file are read
-   * together.
+   * Reads parts of several tensors into one memory, each as with {@link readStretches}; nearby parts of a file are read together.
    */
   async readParts(parts: readonly TensorPart[], into: Bytes): Promise<void> {
     await this.#readFiles(

@@ -29,10 +29,7 @@ export interface FolderContents extends ModelTexts, AsyncDisposable {
   readonly elsewhere: ReadonlySet<string>;
 }
 
-/**
- * Opens every file of a checkpoint.
- * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file
- */
+/** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
 export async function openContents(folder: StoredFolder): Promise<FolderContents> {
   const { manifest, manifestBytes } = await readManifest(folder);
   checkName(folder, manifest);

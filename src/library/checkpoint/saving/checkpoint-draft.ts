@@ -116,9 +116,8 @@ export class CheckpointDraft implements AsyncDisposable {
   }
 
   /**
-   * Writes the next bytes of a tensor. In each group, weights and optimizer, complete tensors follow each other in the
-   * plan's order (wider dtypes first). Call it again only after the promise is fulfilled; then the memory may be
-   * reused.
+   * Writes the next bytes of a tensor. In each group, weights and optimizer, complete tensors follow each other in the plan's
+   * order (wider dtypes first). Call it again only after the promise is fulfilled; then the memory may be reused.
    * @param entry - the tensor's name; for a part, its name in {@link order}
    * @throws {TroupeError} `SAFETENSORS_TENSOR` out of order; `CHECKPOINT_SAVE_FAILED` with the first cause
    */

@@ -5,8 +5,7 @@ import { readParquet } from "./parquet.ts";
 import { exampleError, unreadable } from "./refusal.ts";
 
 /**
- * Reads the examples of a file as records, by its extension: `.parquet`, `.jsonl`, or a table whose first line names
- * the columns.
+ * Reads the examples of a file as records, by its extension: `.parquet`, `.jsonl`, or a table whose first line names the columns.
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readRecords(path: string): Promise<readonly JsonRecord[]> {

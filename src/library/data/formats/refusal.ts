@@ -1,9 +1,6 @@
 import { fileFailure, TroupeError } from "../../../errors/index.ts";
 
-/**
- * The error for an invalid example.
- * @param place - file and line, or another name of the example
- */
+/** The error for an invalid example. @param place - file and line, or another name of the example */
 export function exampleError(place: string, expected: string, got: unknown): TroupeError {
   return new TroupeError("DATA_EXAMPLE", {
     where: "data",

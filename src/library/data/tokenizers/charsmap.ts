@@ -24,10 +24,7 @@ export class Charsmap {
     this.#replacements = bytes.subarray(LENGTH_BYTES + numUnits * UNIT_BYTES);
   }
 
-  /**
-   * Returns the replacement of the first characters of `text`, as few of them as the table has; undefined where it has
-   * none.
-   */
+  /** Returns the replacement of the first characters of `text`, as few of them as the table has; undefined where it has none. */
   replacementOf(text: string): string | undefined {
     const [root = 0] = this.#units;
     let place = offsetOf(root);

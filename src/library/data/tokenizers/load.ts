@@ -12,10 +12,7 @@ const endOfText = "<|endoftext|>";
 
 const bertSpecials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
-/**
- * Creates the tokenizer that `spec` describes.
- * @throws {TroupeError} `TOKENIZER_INVALID` for an invalid spec
- */
+/** Creates the tokenizer that `spec` describes. @throws {TroupeError} `TOKENIZER_INVALID` for an invalid spec */
 export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
   switch (spec.kind) {
     case "byte":

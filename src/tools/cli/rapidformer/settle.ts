@@ -315,8 +315,7 @@ function isIndexed(typed: TypedFlags): boolean {
 }
 
 /**
- * Translates the variables of Rapidformer's scripts into those that this package's launchers read, for one command per
- * host.
+ * Translates the variables of Rapidformer's scripts into those that this package's launchers read, for one command per host.
  * @throws {TroupeError} `USAGE`
  */
 export function launchVariables(environment: Environment): Readonly<Record<string, string>> {

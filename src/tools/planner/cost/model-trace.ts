@@ -259,10 +259,7 @@ class Recorder {
   }
 }
 
-/**
- * Binds parameters to tensors without memory.
- * @returns those that are trained
- */
+/** Binds parameters to tensors without memory. @returns those that are trained */
 function bindShapes(parameters: Iterable<nn.Parameter>, dtype: DType): Tensor[] {
   const leaves: Tensor[] = [];
   for (const parameter of parameters) {

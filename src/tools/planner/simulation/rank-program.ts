@@ -121,10 +121,7 @@ class StageWalk {
     place > 0 ? across("send") : root("embedding");
   }
 
-  /**
-   * Counts a backward of a block.
-   * @returns whether it was the step's last
-   */
+  /** Counts a backward of a block. @returns whether it was the step's last */
   #isLast(block: number): boolean {
     const { layout, share } = this.#shape;
     const all = layout.accumulation * share.chunks.flat().filter((called) => called === block).length;

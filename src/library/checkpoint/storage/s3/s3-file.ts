@@ -32,10 +32,7 @@ export class S3File implements StoredFile {
     this.#etag = etag;
   }
 
-  /**
-   * Opens an object.
-   * @throws {TroupeError} `S3_FAILED` where it does not exist or cannot be read
-   */
+  /** Opens an object. @throws {TroupeError} `S3_FAILED` where it does not exist or cannot be read */
   static async open(connection: S3Connection, key: string): Promise<S3File> {
     const { client, sdk, bucket } = connection;
     try {

@@ -149,10 +149,7 @@ export class S3Sink implements FileSink {
   }
 }
 
-/**
- * Writes a small object with a checksum that the store verifies.
- * @throws {TroupeError} `S3_FAILED`
- */
+/** Writes a small object with a checksum that the store verifies. @throws {TroupeError} `S3_FAILED` */
 export async function putObject(
   { client, sdk, bucket }: S3Connection,
   key: string,

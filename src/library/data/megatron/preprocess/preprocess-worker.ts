@@ -65,8 +65,7 @@ function partsOf(text: string): readonly string[] {
 }
 
 /**
- * The rule makes an empty line a sentence of its own; here it is dropped, or belongs to the sentence before if newlines
- * are kept.
+ * The rule makes an empty line a sentence of its own; here it is dropped, or belongs to the sentence before if newlines are kept.
  */
 function unicodeSentences(text: string, rule: Intl.Segmenter): string[] {
   const sentences: string[] = [];
