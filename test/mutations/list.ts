@@ -656,8 +656,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a folder is emptied before its run is known to work",
     file: "src/actors/trainer/resume/run-folder.ts",
-    from: "await (overwrite ? refuseOthersFiles(storage) : takeEmpty(storage, record));",
-    to: "await (overwrite ? takeOver : takeEmpty)(storage, record);",
+    from: "await (overwrite ? checkpoints.refuseOthersFiles(storage) : checkpoints.takeEmpty(storage, record));",
+    to: "await (overwrite ? checkpoints.takeOver : checkpoints.takeEmpty)(storage, record);",
     caughtBy: [
       by(
         "test/trainer/resume/run-folder.test.ts",
@@ -913,8 +913,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a run goes on without its optimizer's state",
     file: "src/actors/state/initial/stored-values.ts",
-    from: 'if (initial.kind === "weights" && kind !== MASTER) continue;',
-    to: "if (kind !== MASTER) continue;",
+    from: 'if (initial.kind === "weights" && kind !== parallel.MASTER) continue;',
+    to: "if (kind !== parallel.MASTER) continue;",
     caughtBy: [
       by(
         optimizers,
@@ -1091,8 +1091,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a constant of bool is saved as another type",
     file: "src/actors/state/saving/write-parts.ts",
-    from: "dtype: toSafetensorsDType(dtype), shape",
-    to: 'dtype: toSafetensorsDType(dtype === "bool" ? "uint8" : dtype), shape',
+    from: "dtype: checkpoints.toSafetensorsDType(dtype), shape",
+    to: 'dtype: checkpoints.toSafetensorsDType(dtype === "bool" ? "uint8" : dtype), shape',
     caughtBy: [
       by(
         constants,
