@@ -54,10 +54,7 @@ export class SharedSystem {
     return new ActorSystem({
       ...options,
       preload: preloadOf[layout.carrier],
-      messaging: {
-        traceEvery: telemetry.traceEvery,
-        ...(isApart && { maxFrameBytes: MAX_PART_BYTES }),
-      },
+      messaging: { traceEvery: telemetry.traceEvery, ...(isApart && { maxFrameBytes: MAX_PART_BYTES }) },
       ...(isApart && { network: OWN_HOST }),
       ...hosts,
     });

@@ -85,11 +85,7 @@ export function probability(value: number): Field<number> {
 /** A dropout probability, or null to use another field's. */
 export function probabilityOrNull(): Field<number | null> {
   const { holds } = probability(0);
-  return {
-    default: null,
-    expected: "null or in [0, 1)",
-    holds: (given) => given === null || holds(given),
-  };
+  return { default: null, expected: "null or in [0, 1)", holds: (given) => given === null || holds(given) };
 }
 
 /** A number above 0. */

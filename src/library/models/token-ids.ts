@@ -20,10 +20,7 @@ export function checkTokenIds(
   if (shape.length !== 2 || dtype !== "int64") {
     throw inputError(
       { where, expected: "token ids of int64 [batch, positions]", got: `${dtype} [${shape}]` },
-      {
-        shape,
-        dtype,
-      },
+      { shape, dtype },
     );
   }
   if (length < 1 || length > maxPositions) {

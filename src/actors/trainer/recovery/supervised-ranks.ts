@@ -159,13 +159,7 @@ function membersOf(
     ...(warmStandby && { standbyModules: moduleUrls.map((url) => new URL(url)) }),
   });
   return [
-    {
-      name: "feeder",
-      role: "feeder",
-      module: actorModules.feeder,
-      ...loading(jobUrl),
-      init: feeder,
-    },
+    { name: "feeder", role: "feeder", module: actorModules.feeder, ...loading(jobUrl), init: feeder },
     (offload.optimizer === undefined ? [] : places).map((rank) => ({
       name: `offload-${rank}`,
       role: "offload",

@@ -57,12 +57,7 @@ export async function weigh(
     const run = runOf(checkpoint.state);
     const at = savedAt(checkpoint.state);
     const foreign = isForeign(checkpoint.state, owner);
-    return {
-      sizeBytes: checkpoint.sizeBytes,
-      ...(run && { run }),
-      ...(at && { savedAt: at }),
-      foreign,
-    };
+    return { sizeBytes: checkpoint.sizeBytes, ...(run && { run }), ...(at && { savedAt: at }), foreign };
   } catch (error) {
     if (!(error instanceof TroupeError)) throw error;
     return { sizeBytes: 0, foreign: false, damage: error };

@@ -41,12 +41,7 @@ export async function writeCheckpoint(
   const storage = typeof place === "string" ? await openStorage(place) : place;
   await using draft = await CheckpointDraft.begin(
     storage,
-    {
-      ...texts,
-      step: state.step,
-      weights: weights.toSorted(byName),
-      optimizer: optimizer.toSorted(byName),
-    },
+    { ...texts, step: state.step, weights: weights.toSorted(byName), optimizer: optimizer.toSorted(byName) },
     options,
   );
   try {
