@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { TroupeError } from "../../errors/index.ts";
+import type { TroupeError } from "../../errors/index.ts";
 import { makeFolder } from "../../errors/untrusted/index.ts";
 import * as checkpoints from "../checkpoint/index.ts";
+import { convertError } from "./convert-error.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fairseqModel } from "./fairseq/model.ts";
 import { toFairseq } from "./fairseq/names.ts";
@@ -66,13 +67,7 @@ function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: C
       : []),
   ];
   if (unused.length === 0) return;
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `no more than ${path} needs`,
-    got: unused.join(" and "),
-    hint: "leave it out",
-    fields: { path },
-  });
+  throw convertError(`no more than ${path} needs`, unused.join(" and "), "leave it out", { path });
 }
 
 async function write(path: string, source: ConvertSource, options: ConvertOptions): Promise<void> {
@@ -147,24 +142,16 @@ function asSource([name, tensor]: [string, LazyTensor]): checkpoints.TensorSourc
 }
 
 function taken(path: string): TroupeError {
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `nothing at ${path}`,
-    got: "something",
-    hint: "choose another place; nothing is overwritten",
-    fields: { path },
-  });
+  const hint = "choose another place; nothing is overwritten";
+  return convertError(`nothing at ${path}`, "something", hint, { path });
 }
 
 function withoutConfig({ kind, path }: ConvertSource): TroupeError {
   const isOwn = kind === "troupe";
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
-    got: isOwn ? "an empty one, for its class has no configJson" : "none",
-    hint: isOwn
-      ? "--to safetensors writes its tensors, --config gives it one"
-      : "give the model's with --config",
-    fields: { path },
-  });
+  return convertError(
+    `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
+    isOwn ? "an empty one, for its class has no configJson" : "none",
+    isOwn ? "--to safetensors writes its tensors, --config gives it one" : "give the model's with --config",
+    { path },
+  );
 }

@@ -1,8 +1,9 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { fileFailure, type TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import * as checkpoints from "../checkpoint/index.ts";
 import { findConfig } from "./beside-config.ts";
+import { convertError } from "./convert-error.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fairseqModel } from "./fairseq/model.ts";
 import { fromFairseq, looksLikeFairseq } from "./fairseq/names.ts";
@@ -125,11 +126,10 @@ function modelIn(file: checkpoints.SafetensorsFile | checkpoints.TorchFile): Map
 }
 
 function unknownSource(path: string, got: string): TroupeError {
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `a checkpoint, a Hugging Face folder, one of Megatron-LM, GPT-NeoX or ModelCenter, or a file of safetensors or torch.save at ${path}`,
+  return convertError(
+    `a checkpoint, a Hugging Face folder, one of Megatron-LM, GPT-NeoX or ModelCenter, or a file of safetensors or torch.save at ${path}`,
     got,
-    hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
-    fields: { path },
-  });
+    whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
+    { path },
+  );
 }

@@ -51,15 +51,9 @@ export interface ServiceSettings {
 /** @throws {TroupeError} `OPTION` naming the option */
 export function settle(options: CheckpointServiceOptions): ServiceSettings {
   const unknown = unknownNames(options, NAMES);
-  if (unknown !== undefined) {
-    throw new TroupeError("OPTION", {
-      where: "checkpoint service",
-      expected: unknown.expected,
-      got: unknown.got,
-      hint: unknown.hint,
-      fields: { option: unknown.got },
-    });
-  }
+  const where = "checkpoint service";
+  if (unknown !== undefined)
+    throw new TroupeError("OPTION", { where, ...unknown, fields: { option: unknown.got } });
   const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
   const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
   const location = dir ?? storage;
@@ -72,13 +66,10 @@ export function settle(options: CheckpointServiceOptions): ServiceSettings {
   }
   if (whenBusy !== "wait" && whenBusy !== "skip") throw wrongOption("whenBusy", "wait or skip", whenBusy);
   if (!(saveDeadlineMs > 0)) throw wrongOption("saveDeadlineMs", "positive", saveDeadlineMs);
-  if (keepEvery !== undefined && keepLast === undefined) {
+  if (keepEvery !== undefined && keepLast === undefined)
     throw wrongOption("keepEvery", "given together with keepLast", keepEvery);
-  }
   const keep =
-    keepLast === undefined
-      ? undefined
-      : { last: keepLast, ...(keepEvery === undefined ? {} : { every: keepEvery }) };
+    keepLast === undefined ? undefined : { last: keepLast, ...(keepEvery && { every: keepEvery }) };
   return { location, keep, stagingBytes, whenBusy, verify, saveDeadlineMs };
 }
 

@@ -1,5 +1,6 @@
 import { numelOf } from "../../../compute/tensor/index.ts";
-import { type Call, drained, Refused } from "../../../job/http.ts";
+import { ownValue } from "../../../errors/untrusted/index.ts";
+import { type Call, drained, eventText, Refused, SentEvents } from "../../../job/http.ts";
 import { type JsonObject, tensorSizeBytes } from "../../../library/checkpoint/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { checkSlice, fullBox } from "../slice.ts";
@@ -7,7 +8,6 @@ import type { TensorGroup } from "../staged-save.ts";
 import type { Content } from "./content.ts";
 import type { OpenSaves } from "./open-saves.ts";
 import { replyJson } from "./reply.ts";
-import { streamEvents } from "./server-sent-events.ts";
 import { partsOf, plainFacts, summaryOf } from "./stored-tensor.ts";
 import { factsIn, headersOf, sliceIn } from "./tensor-headers.ts";
 
@@ -37,7 +37,7 @@ const routes: readonly Route[] = [
     path: /^\/checkpoints\/(\d{1,15})\/(tensors|optimizer)\/([^/]+)$/,
     methods: { PUT: putTensor, GET: getTensor, HEAD: getTensor },
   },
-  { path: /^\/events$/, methods: { GET: events } },
+  { path: /^\/events$/, methods: { GET: streamEvents } },
 ];
 
 /** Methods of any path. */
@@ -50,13 +50,10 @@ export function route(call: ServiceCall): Promise<void> {
   for (const { path: pattern, methods } of routes) {
     const match = pattern.exec(call.path);
     if (match === null) continue;
-    const handler = Object.hasOwn(methods, call.request.method ?? "")
-      ? methods[call.request.method ?? ""]
-      : undefined;
+    const handler = ownValue(methods, call.request.method ?? "");
     if (handler !== undefined) return handler(call, ...match.slice(1).map(decoded));
-    throw new Refused(405, `expected ${Object.keys(methods).join(" or ")}`, {
-      allow: Object.keys(methods).join(", "),
-    });
+    const served = Object.keys(methods);
+    throw new Refused(405, `expected ${served.join(" or ")}`, { allow: served.join(", ") });
   }
   throw new Refused(404, "no such path: see docs/guide/serve-checkpoints.md");
 }
@@ -135,8 +132,29 @@ async function getTensor({ request, response, service }: ServiceCall, ...path: s
   response.end();
 }
 
-async function events(call: ServiceCall): Promise<void> {
-  await streamEvents(call.response, call.service.events());
+/**
+ * Writes events as they occur, each as `event: KIND` and `data: JSON`, until the client disconnects or they end. A slow client
+ * loses events and gets their number as `events.dropped`.
+ */
+async function streamEvents({ response, service }: ServiceCall): Promise<void> {
+  const events = service.events();
+  const sent = new SentEvents(response);
+  response.once("close", () => void events.return());
+  let numTold = 0;
+  try {
+    for (;;) {
+      const { value, done } = await events.next();
+      if (done === true || response.destroyed) break;
+      const numDropped = events.numDropped - numTold;
+      numTold += numDropped;
+      const { kind, timeMs, schemaVersion } = value;
+      const lack = { kind: "events.dropped", numDropped, timeMs, schemaVersion };
+      sent.send((numDropped > 0 ? eventText(lack.kind, lack) : "") + eventText(kind, value));
+      if (sent.isBehind) await drained(response);
+    }
+  } finally {
+    response.end();
+  }
 }
 
 function named([step = "", group = "", name = ""]: readonly string[]): [number, TensorGroup, string] {
