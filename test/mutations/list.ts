@@ -1033,8 +1033,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the second moment is corrected as if the run had just begun",
     file: "src/compute/optim/adam.ts",
-    from: "        step.updateIndex,\n",
-    to: '        kind === "bmtrain-adam" ? 1 : step.updateIndex,\n',
+    from: "eps, step.updateIndex, step.gradientScale",
+    to: 'eps, kind === "bmtrain-adam" ? 1 : step.updateIndex, step.gradientScale',
     caughtBy: [
       by(
         bmtrainOptim,

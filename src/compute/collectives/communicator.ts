@@ -6,15 +6,9 @@ import { finished, PendingWork, type Work } from "./work.ts";
 export type Backend = "local" | "gloo" | "nccl";
 
 /** `Kind` of `native/comm/operation.h`. */
+// biome-ignore format: a list
 const kinds = {
-  allReduce: 0,
-  allGather: 1,
-  reduceScatter: 2,
-  broadcast: 3,
-  reduce: 4,
-  allToAll: 5,
-  barrier: 6,
-  send: 7,
+  allReduce: 0, allGather: 1, reduceScatter: 2, broadcast: 3, reduce: 4, allToAll: 5, barrier: 6, send: 7,
   recv: 8,
 } as const;
 

@@ -135,21 +135,11 @@ export const adam: OptimizerKind<AdamSpec> = {
     const kinds = ["exp_avg", "exp_avg_sq"];
     return fusedRule(spec, kinds, (stretch, { ends, learningRates, weightDecays }, step) => {
       const isHeld = step.updateIndex <= holdSteps;
+      // biome-ignore format: the arguments of a kernel
       kernels[kind](
-        stretch.master,
-        stateTensor(stretch, "exp_avg"),
-        stateTensor(stretch, "exp_avg_sq"),
-        stretch.gradient,
-        stretch.lowPrecision,
-        ends,
-        isHeld ? learningRates.map(() => 0) : learningRates,
-        weightDecays,
-        betas[0],
-        betas[1],
-        eps,
-        step.updateIndex,
-        step.gradientScale,
-        step.scale,
+        stretch.master, stateTensor(stretch, "exp_avg"), stateTensor(stretch, "exp_avg_sq"),
+        stretch.gradient, stretch.lowPrecision, ends, isHeld ? learningRates.map(() => 0) : learningRates,
+        weightDecays, betas[0], betas[1], eps, step.updateIndex, step.gradientScale, step.scale,
       );
     });
   },

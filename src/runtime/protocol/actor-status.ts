@@ -2,14 +2,9 @@ import type { UserCall } from "../../errors/index.ts";
 import type { ActorRole } from "./spawn.ts";
 
 /** The states of an actor, as the runtime sees it. */
+// biome-ignore format: a list
 export const actorStates = [
-  "starting",
-  "idle",
-  "handling",
-  "waiting",
-  "stopping",
-  "stopped",
-  "failed",
+  "starting", "idle", "handling", "waiting", "stopping", "stopped", "failed",
 ] as const;
 
 /** One of {@link actorStates}. */

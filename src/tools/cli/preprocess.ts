@@ -32,16 +32,10 @@ interface PreprocessFlags {
 const kinds = ["BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer"] as const;
 
 /** NLTK's names of languages, for `--lang`. */
+// biome-ignore format: a list
 const languages: Readonly<Record<string, string>> = {
-  english: "en",
-  german: "de",
-  french: "fr",
-  spanish: "es",
-  italian: "it",
-  portuguese: "pt",
-  dutch: "nl",
-  chinese: "zh",
-  japanese: "ja",
+  english: "en", german: "de", french: "fr", spanish: "es", italian: "it", portuguese: "pt", dutch: "nl",
+  chinese: "zh", japanese: "ja",
 };
 
 /** Adds `troupe preprocess`, with the flags of Megatron's `preprocess_data.py`. */

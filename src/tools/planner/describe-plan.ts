@@ -5,14 +5,9 @@ import type { Simulation } from "./simulation/simulate.ts";
 import type { Suggestion } from "./suggest.ts";
 import { table } from "./table.ts";
 
+// biome-ignore format: a list
 const KINDS = [
-  "parameters",
-  "master",
-  "optimizer",
-  "gradients",
-  "activations",
-  "gathered",
-  "workspace",
+  "parameters", "master", "optimizer", "gradients", "activations", "gathered", "workspace",
 ] as const;
 
 /** Writes a layout for people: `tp 2 · pp 4 · dp 4, ZeRO 1, 256 samples in 16 micro-batches`. */

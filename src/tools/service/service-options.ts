@@ -24,15 +24,10 @@ export interface CheckpointServiceOptions {
   readonly saveDeadlineMs?: number;
 }
 
+// biome-ignore format: a list
 const NAMES: NamesOf<CheckpointServiceOptions> = {
-  dir: true,
-  storage: true,
-  keepLast: true,
-  keepEvery: true,
-  stagingBytes: true,
-  whenBusy: true,
-  verify: true,
-  saveDeadlineMs: true,
+  dir: true, storage: true, keepLast: true, keepEvery: true, stagingBytes: true, whenBusy: true,
+  verify: true, saveDeadlineMs: true,
 };
 
 const defaultStagingBytes = 4 * 2 ** 30;

@@ -15,16 +15,11 @@ import { TensorFile, type TensorPart } from "./tensor-file.ts";
 import { type ZipEntry, zipEntries } from "./zip-entries.ts";
 
 /** Dtypes of storages, by the names that `torch.save` gives them. */
+// biome-ignore format: a list
 const storageDTypes: Readonly<Record<string, SafetensorsDType>> = {
-  "torch.DoubleStorage": "F64",
-  "torch.FloatStorage": "F32",
-  "torch.HalfStorage": "F16",
-  "torch.BFloat16Storage": "BF16",
-  "torch.LongStorage": "I64",
-  "torch.IntStorage": "I32",
-  "torch.ShortStorage": "I16",
-  "torch.CharStorage": "I8",
-  "torch.ByteStorage": "U8",
+  "torch.DoubleStorage": "F64", "torch.FloatStorage": "F32", "torch.HalfStorage": "F16",
+  "torch.BFloat16Storage": "BF16", "torch.LongStorage": "I64", "torch.IntStorage": "I32",
+  "torch.ShortStorage": "I16", "torch.CharStorage": "I8", "torch.ByteStorage": "U8",
   "torch.BoolStorage": "BOOL",
 };
 
