@@ -223,6 +223,4 @@ export function abortGroup(name: string, reason: string): number {
   return native().abortGroup(name, reason);
 }
 
-function workOf(number: number): Work {
-  return number === 0 ? finished : new PendingWork(number);
-}
+const workOf = (number: number): Work => (number === 0 ? finished : new PendingWork(number));

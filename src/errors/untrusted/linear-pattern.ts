@@ -553,14 +553,10 @@ function holds(set: CharacterSet | undefined, code: number | undefined): boolean
 }
 
 /** Number of UTF-16 units of the character at a place. */
-function widthAt(text: string, place: number): number {
-  return (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
-}
+const widthAt = (text: string, place: number): number => ((text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1);
 
 function widthBefore(text: string, place: number): number {
   return place >= 2 && (text.codePointAt(place - 2) ?? 0) > 0xffff ? 2 : 1;
 }
 
-function isWordAt(text: string, place: number): boolean {
-  return /^\w$/.test(text.charAt(place));
-}
+const isWordAt = (text: string, place: number): boolean => /^\w$/.test(text.charAt(place));

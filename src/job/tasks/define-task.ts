@@ -68,9 +68,7 @@ export function taskDataset<S, B extends data.Batch>(
   });
 }
 
-function countPresent({ attentionMask }: data.Batch): number {
-  return (attentionMask as Tensor).sum().item();
-}
+const countPresent = ({ attentionMask }: data.Batch): number => (attentionMask as Tensor).sum().item();
 
 function numRowsOf(predicted: data.Rows): number {
   const [first] = Object.values(predicted);

@@ -200,9 +200,7 @@ export async function saveHuggingFaceFolder(
     await replaceDurably(join(path, name), (file) => file.append(bytes));
 }
 
-function textOf(value: JsonObject): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
-}
+const textOf = (value: JsonObject): string => `${JSON.stringify(value, null, 2)}\n`;
 
 function replaceText(path: string, text: string): Promise<unknown> {
   return replaceDurably(path, (file) => file.append(Buffer.from(text)));

@@ -137,9 +137,7 @@ async function isTaken(path: string): Promise<boolean> {
   return found !== undefined && !(found.isDirectory() && (await readdir(path)).length === 0);
 }
 
-function asSource([name, tensor]: [string, LazyTensor]): checkpoints.TensorSource {
-  return { name, ...tensor };
-}
+const asSource = ([name, tensor]: [string, LazyTensor]): checkpoints.TensorSource => ({ name, ...tensor });
 
 function taken(path: string): TroupeError {
   const hint = "choose another place; nothing is overwritten";

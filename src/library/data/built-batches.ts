@@ -125,9 +125,7 @@ function checkBatch(value: unknown, place: string): asserts value is Batch {
   }
 }
 
-function mayHoldTensors(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
-}
+const mayHoldTensors = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -88,6 +88,4 @@ async function untilClosed({ stdout, stderr }: ChildProcess): Promise<void> {
 }
 
 /** Returns the flags of this process, without those of a script on the command line. */
-function flags(): readonly string[] {
-  return workerFlags(process.execArgv).execArgv ?? process.execArgv;
-}
+const flags = (): readonly string[] => workerFlags(process.execArgv).execArgv ?? process.execArgv;

@@ -270,9 +270,7 @@ function stoppedMeanwhile(name: string): TroupeError {
   });
 }
 
-function keptStopping({ actor }: Down): Failure {
-  return toFailure(new Error(`${actor} stopped by itself`));
-}
+const keptStopping = ({ actor }: Down): Failure => toFailure(new Error(`${actor} stopped by itself`));
 
 function failedToStart(child: SupervisedChild, error: unknown): Down {
   return { actor: child.name, incarnation: child.incarnation, reason: "failed", cause: toFailure(error) };

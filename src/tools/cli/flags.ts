@@ -50,9 +50,7 @@ export function printsFullErrors(command: Command): boolean {
   return rootOf(command).getOptionValue(FULL_ERRORS) === true;
 }
 
-function rootOf(command: Command): Command {
-  return command.parent === null ? command : rootOf(command.parent);
-}
+const rootOf = (command: Command): Command => (command.parent === null ? command : rootOf(command.parent));
 
 let unprinted: NodeJS.ErrnoException | undefined;
 

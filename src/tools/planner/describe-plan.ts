@@ -128,9 +128,7 @@ function describeShares(parts: Readonly<Record<string, number>>, total: number):
     .join(", ");
 }
 
-function percent(share: number): string {
-  return `${(share * 100).toPrecision(share < 0.1 ? 2 : 3)} %`;
-}
+const percent = (share: number): string => `${(share * 100).toPrecision(share < 0.1 ? 2 : 3)} %`;
 
 /** Merges the lines of stages with equal values. */
 function mergeEqual(rows: readonly (readonly string[])[]): string[][] {

@@ -91,6 +91,4 @@ function runsOf(shape: readonly number[], { offset, shape: extent }: Box) {
   return { numRuns: numelOf(extent.slice(0, inner)), runElements, runBegin };
 }
 
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
-}
+const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;

@@ -154,9 +154,7 @@ export class StagedSave {
   }
 }
 
-function describe({ group, dtype, shape }: TensorFacts): string {
-  return `${dtype}[${shape}] of the ${group}`;
-}
+const describe = ({ group, dtype, shape }: TensorFacts): string => `${dtype}[${shape}] of the ${group}`;
 
 function checkName(name: string): void {
   const fits =

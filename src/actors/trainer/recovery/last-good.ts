@@ -151,9 +151,7 @@ export class LastGood {
   }
 }
 
-function idOf(resumed: Resumed | undefined): string | undefined {
-  return resumed && runOf(resumed.state)?.id;
-}
+const idOf = (resumed: Resumed | undefined): string | undefined => resumed && runOf(resumed.state)?.id;
 
 /**
  * Like {@link startFromCheckpoint}, for one run's checkpoints only: the folder may have been moved, and another run's

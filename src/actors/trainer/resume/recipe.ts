@@ -113,9 +113,7 @@ function ratesDigest(schedule: optim.Schedule): string {
   return createHash("sha256").update(rates).digest("hex").slice(0, 16);
 }
 
-function isScalar(value: unknown): boolean {
-  return ["number", "string", "boolean"].includes(typeof value);
-}
+const isScalar = (value: unknown): boolean => ["number", "string", "boolean"].includes(typeof value);
 
 /** The value as it will be read again: values that JSON lacks become texts. */
 function plainJson(value: unknown): unknown {

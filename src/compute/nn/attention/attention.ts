@@ -147,9 +147,7 @@ function penalty(hidden: Tensor, dtype: DType): Tensor {
     .maskedFill(hidden, dtype === "float16" ? -32752 : -1e38);
 }
 
-function scaleOf(q: Tensor): number {
-  return 1 / Math.sqrt(q.shape.at(-1) ?? 1);
-}
+const scaleOf = (q: Tensor): number => 1 / Math.sqrt(q.shape.at(-1) ?? 1);
 
 function checkShapes(
   q: Tensor,

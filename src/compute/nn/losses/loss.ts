@@ -220,17 +220,13 @@ function wholeGroups(classes: Tensor): Tensor {
 }
 
 /** Sums losses to a float64 scalar on their device; nothing is read back. */
-function sumOf(losses: Tensor): Tensor {
-  return losses.to("float64").sum();
-}
+const sumOf = (losses: Tensor): Tensor => losses.to("float64").sum();
 
 /**
  * Replaces an infinite factor by 0. If no row counts, the factor is 1 / 0; then the loss is NaN and the gradients are 0, as
  * in libtorch.
  */
-function finite(factor: Tensor): Tensor {
-  return factor.maskedFill(factor.isfinite().logicalNot(), 0);
-}
+const finite = (factor: Tensor): Tensor => factor.maskedFill(factor.isfinite().logicalNot(), 0);
 
 /** Multiplies by a factor. Gradients use the finite factor; an infinite one makes the value NaN. */
 function timesFactor(sum: Tensor, factor: Tensor | undefined): Tensor {

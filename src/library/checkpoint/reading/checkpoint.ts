@@ -272,6 +272,4 @@ function partsIn(slices: readonly Slice[], boxes: readonly PlacedBox[], itemByte
   });
 }
 
-function sizeOfItem(dtype: LogicalTensor["dtype"]): number {
-  return (tensorSizeBytes(dtype, [8]) ?? 0) / 8;
-}
+const sizeOfItem = (dtype: LogicalTensor["dtype"]): number => (tensorSizeBytes(dtype, [8]) ?? 0) / 8;

@@ -121,9 +121,7 @@ async function readBytes(folder: StoredFolder, name: string, sums: FileSums): Pr
   return bytes;
 }
 
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer).toString();
-}
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer).toString();
 
 /** Checks that the manifest's slices are entries of their files, with that dtype and shape. */
 function checkEntries(

@@ -196,9 +196,7 @@ export class CheckpointDraft implements AsyncDisposable {
   }
 }
 
-function textOf(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
-}
+const textOf = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 function wrongOption(name: string, expected: string, got: unknown): TroupeError {
   return new TroupeError("CHECKPOINT_OPTION", {

@@ -212,9 +212,7 @@ function nameOnStage(tensor: MegatronTensor, model: MegatronModel, layout: Megat
 }
 
 /** Some folders omit the prefix before GPT-2's stack. */
-function withoutPrefix(name: string): string {
-  return name.replace(/^transformer\./, "");
-}
+const withoutPrefix = (name: string): string => name.replace(/^transformer\./, "");
 
 function inverse(order: readonly number[]): number[] {
   const places = new Array<number>(order.length);
@@ -224,9 +222,7 @@ function inverse(order: readonly number[]): number[] {
   return places;
 }
 
-function range(length: number): number[] {
-  return Array.from({ length }, (_, index) => index);
-}
+const range = (length: number): number[] => Array.from({ length }, (_, index) => index);
 
 function absent(name: string, where: string): never {
   throw convertError(`tensor ${JSON.stringify(name)} in ${where}`, "none", otherModel, { tensor: name });

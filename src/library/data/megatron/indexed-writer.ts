@@ -106,9 +106,7 @@ export class IndexedWriter implements Disposable {
   }
 }
 
-function words(values: readonly number[]): Buffer {
-  return Buffer.from(BigInt64Array.from(values, BigInt).buffer);
-}
+const words = (values: readonly number[]): Buffer => Buffer.from(BigInt64Array.from(values, BigInt).buffer);
 
 function tokenBytes(tokens: ArrayLike<number>, dtype: IndexedDType): Uint8Array {
   if (dtype === "int64") return Buffer.from(BigInt64Array.from(Array.from(tokens), BigInt).buffer);

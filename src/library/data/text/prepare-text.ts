@@ -40,9 +40,7 @@ export interface PreparedText {
 }
 
 /** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
-function defaultCacheDir(): string {
-  return process.env.TROUPE_CACHE ?? userCache();
-}
+const defaultCacheDir = (): string => process.env.TROUPE_CACHE ?? userCache();
 
 /**
  * Encodes a text once: the tokens are stored in the cache folder under a name derived from the text's bytes and the tokenizer, so

@@ -54,14 +54,8 @@ const [LENGTH_BYTES, UNIT_BYTES] = [4, 4];
 const MAX_REPLACEMENT_BYTES = 256;
 const VALUE_BITS = 0x7fffffff;
 
-function labelOf(unit: number): number {
-  return (unit & 0x800000ff) >>> 0;
-}
+const labelOf = (unit: number): number => (unit & 0x800000ff) >>> 0;
 
-function offsetOf(unit: number): number {
-  return (unit >>> 10) << ((unit & 0x200) >>> 6);
-}
+const offsetOf = (unit: number): number => (unit >>> 10) << ((unit & 0x200) >>> 6);
 
-function endsKey(unit: number): boolean {
-  return (unit & 0x100) !== 0;
-}
+const endsKey = (unit: number): boolean => (unit & 0x100) !== 0;

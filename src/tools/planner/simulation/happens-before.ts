@@ -105,8 +105,6 @@ export class HappensBefore {
 }
 
 /** One number for a rank's block: a run has millions of events, and string keys would take most of its time. */
-function placeOf(rank: number, block: number): number {
-  return rank * MAX_BLOCKS + block;
-}
+const placeOf = (rank: number, block: number): number => rank * MAX_BLOCKS + block;
 
 const MAX_BLOCKS = 2 ** 16;

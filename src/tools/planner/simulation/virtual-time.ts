@@ -62,6 +62,4 @@ export class VirtualTime {
   }
 }
 
-function isBefore(a: Event, b: Event): boolean {
-  return a.atS < b.atS || (a.atS === b.atS && a.order < b.order);
-}
+const isBefore = (a: Event, b: Event): boolean => a.atS < b.atS || (a.atS === b.atS && a.order < b.order);
