@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
-import { readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
-import { maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
+import { isThere, maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { adapterConfigName, adapterTorchName, adapterWeightsName } from "./format/adapter-folder.ts";
 import { type Companions, readCompanions } from "./format/companions.ts";
 import { isFileName } from "./format/manifest.ts";
@@ -60,13 +60,13 @@ export class HuggingFaceFolder {
    * `SafetensorsFile.open` and `TorchFile.open`
    */
   static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
-    if (await exists(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
+    if (await isThere(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
     const texts = await configsOf(path);
     await using opening = new AsyncDisposableStack();
     const fileOf = new Map<string, TensorFile>();
     const form = formOf(path) ?? safetensors;
     const single = join(path, form.weights);
-    if (await exists(single)) {
+    if (await isThere(single)) {
       const file = opening.use(await form.open(single, options));
       for (const name of file.tensors.keys()) fileOf.set(name, file);
     } else {
@@ -84,7 +84,7 @@ export class HuggingFaceFolder {
     const config = await readJson(join(path, adapterConfigName));
     await using opening = new AsyncDisposableStack();
     const pickle = join(path, adapterTorchName);
-    const isOld = !(await exists(join(path, adapterWeightsName))) && (await exists(pickle));
+    const isOld = !(await isThere(join(path, adapterWeightsName))) && (await isThere(pickle));
     const file = opening.use(
       isOld
         ? await TorchFile.open(pickle)
@@ -248,7 +248,7 @@ export async function readTexts(path: string): Promise<ModelTexts> {
 async function configsOf(path: string): Promise<ModelTexts> {
   const config = await readJson(join(path, configName));
   const generation = join(path, generationConfigName);
-  return { config, generationConfig: (await exists(generation)) ? await readJson(generation) : undefined };
+  return { config, generationConfig: (await isThere(generation)) ? await readJson(generation) : undefined };
 }
 
 /** The formats of weights; if a folder has both, the first is read. */
@@ -264,7 +264,7 @@ function formOf(path: string): WeightForm | undefined {
 }
 
 async function openNamed(path: string, open: WeightForm["open"], options: OpenOptions): Promise<TensorFile> {
-  if (!(await exists(path))) throw contradiction(path, "the file that the index names", "none");
+  if (!(await isThere(path))) throw contradiction(path, "the file that the index names", "none");
   return open(path, options);
 }
 
@@ -315,13 +315,6 @@ async function readJson(path: string, maxBytes: number = maxFileBytes.config): P
     throw contradiction(path, "a readable file", fileFailure(cause), cause);
   });
   return parseJsonObject(text, path);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Suggests a step's folder: a run's folder has a model folder for each saved step. */

@@ -1,7 +1,12 @@
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileFailure, TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
-import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
+import {
+  fileStatus,
+  isThere,
+  maxFileBytes,
+  parseBoundedJson,
+  readBoundedText,
+} from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import { CharacterTokenizer } from "./character.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
@@ -37,15 +42,15 @@ export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
  * @throws {TroupeError} `TOKENIZER_INVALID` where there is none of these
  */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
-  if (!(await isDirectory(path))) return new HuggingFaceTokenizer(await readJson(path));
-  if (await exists(join(path, "tokenizer.json"))) return loadTokenizer(join(path, "tokenizer.json"));
-  if (await exists(join(path, "vocab.txt"))) return loadBertTokenizer(path);
+  if (!fileStatus(path)?.isDirectory()) return new HuggingFaceTokenizer(await readJson(path));
+  if (await isThere(join(path, "tokenizer.json"))) return loadTokenizer(join(path, "tokenizer.json"));
+  if (await isThere(join(path, "vocab.txt"))) return loadBertTokenizer(path);
   return loadGpt2Tokenizer({ vocabPath: join(path, "vocab.json"), mergesPath: join(path, "merges.txt") });
 }
 
 async function loadBertTokenizer(folder: string): Promise<Tokenizer> {
   const settings = join(folder, "tokenizer_config.json");
-  const { do_lower_case: lowercase = true } = (await exists(settings)) ? await readJson(settings) : {};
+  const { do_lower_case: lowercase = true } = (await isThere(settings)) ? await readJson(settings) : {};
   return loadWordPiece(join(folder, "vocab.txt"), { lowercase: lowercase === true, specials: bertSpecials });
 }
 
@@ -112,20 +117,6 @@ async function readText(path: string): Promise<string> {
       cause,
     });
   }
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Tokens are the 256 byte values of the UTF-8 text: needs no vocabulary and knows every file. */
