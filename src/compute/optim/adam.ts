@@ -146,11 +146,8 @@ export const adam: OptimizerKind<AdamSpec> = {
   reference(spec, update) {
     const { value, gradient, weightDecay } = update;
     const lr = update.step <= (spec.holdSteps ?? 0) ? 0 : update.lr;
-    if (spec.kind === "adam") {
-      value.sub_(adamDirection(update, gradient.add(value, weightDecay), spec), lr);
-    } else {
-      value.mul_(1 - lr * weightDecay).sub_(adamDirection(update, gradient, spec), lr);
-    }
+    if (spec.kind === "adam") value.sub_(adamDirection(update, gradient.add(value, weightDecay), spec), lr);
+    else value.mul_(1 - lr * weightDecay).sub_(adamDirection(update, gradient, spec), lr);
   },
 };
 

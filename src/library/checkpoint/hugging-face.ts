@@ -183,9 +183,8 @@ export async function saveHuggingFaceFolder(
   await makeDirectoryDurably(path);
   const cut = numberedFiles("model", model.weights, maxFileBytes);
   const files = cut.length > 0 ? cut : [{ name: weightsName, tensors: [] }];
-  for (const { name, tensors } of files) {
+  for (const { name, tensors } of files)
     await replaceDurably(join(path, name), (file) => appendSafetensors(file, tensors));
-  }
   if (files.length > 1) await replaceText(join(path, indexName), indexOf(files));
   // Readers would take weights of an earlier save under other names for this model's.
   const names = new Set([...files.map(({ name }) => name), ...(files.length > 1 ? [indexName] : [])]);
@@ -216,13 +215,12 @@ export function filesOf({ weight_map: weightMap }: JsonObject, path: string): Ma
   const namesOf = new Map<string, string[]>();
   for (const [name, fileName] of Object.entries(weightMap)) {
     // A name from a foreign file must not lead out of the folder.
-    if (typeof fileName !== "string" || !isFileName(fileName)) {
+    if (typeof fileName !== "string" || !isFileName(fileName))
       throw contradiction(
         path,
         `a plain file name for tensor ${JSON.stringify(name)}`,
         JSON.stringify(fileName),
       );
-    }
     const names = namesOf.get(fileName);
     if (names === undefined) namesOf.set(fileName, [name]);
     else names.push(name);

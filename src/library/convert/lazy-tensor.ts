@@ -16,9 +16,8 @@ export function transposed(tensor: LazyTensor): LazyTensor {
     const from = elements(tensor.dtype, await tensor.read());
     const to = elements(tensor.dtype, new Uint8Array(from.byteLength));
     for (let row = 0; row < rows; row++) {
-      for (let column = 0; column < columns; column++) {
+      for (let column = 0; column < columns; column++)
         to[column * rows + row] = from[row * columns + column] as never;
-      }
     }
     return new Uint8Array(to.buffer);
   };
@@ -112,9 +111,8 @@ function copyRuns(
 function elements(dtype: SafetensorsDType, bytes: Uint8Array) {
   const arrays = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
   const array = arrays[tensorSizeBytes(dtype, [1]) as keyof typeof arrays];
-  if (array === undefined) {
+  if (array === undefined)
     throw convertError("a dtype of at least one byte", dtype, "leave that tensor unchanged", { dtype });
-  }
   const aligned = bytes.byteOffset % array.BYTES_PER_ELEMENT === 0 ? bytes : bytes.slice();
   return new array(
     aligned.buffer as ArrayBuffer,

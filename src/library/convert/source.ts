@@ -36,9 +36,8 @@ export async function openSource(path: string, hints: SourceHints = {}): Promise
   });
   if (found.isFile()) return fromFile(path, hints);
   const entries = await readdir(path);
-  if (entries.includes("manifest.json") || entries.some((entry) => /^step-\d{6,}$/.test(entry))) {
+  if (entries.includes("manifest.json") || entries.some((entry) => /^step-\d{6,}$/.test(entry)))
     return fromCheckpoint(await checkpoints.openCheckpoint(path));
-  }
   if (looksLikeMegatron(entries)) return openMegatron(path, hints);
   if (looksLikeNeoX(entries)) return openNeoX(path, hints.config);
   if (checkpoints.hasWeights(path)) return fromHuggingFace(path);

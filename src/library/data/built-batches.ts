@@ -108,9 +108,8 @@ function keyOf({ split, position, numSamples }: SampleRange): string {
 
 function checkBatch(value: unknown, place: string): asserts value is Batch {
   const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
-  if (!isRecord || value instanceof Tensor) {
+  if (!isRecord || value instanceof Tensor)
     throw batchError(`${place} to return a record of named tensors`, describeValue(value));
-  }
   for (const [name, item] of Object.entries(value)) {
     if (item instanceof Tensor || !mayHoldTensors(item)) continue;
     if (Array.isArray(item)) {

@@ -224,9 +224,8 @@ export function readConfig<F extends Fields>(
     `"${modelType}"`,
     named.model_type,
   );
-  for (const name of unsupported) {
+  for (const name of unsupported)
     checkField(where, name, !named[name], "absent or false: this library lacks it", named[name]);
-  }
   const config: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
     const value = named[name] === undefined ? field.default : named[name];

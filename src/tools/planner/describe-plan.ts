@@ -135,11 +135,9 @@ function mergeEqual(rows: readonly (readonly string[])[]): string[][] {
   const merged: string[][] = [];
   for (const [stage = "", ...cells] of rows) {
     const last = merged.at(-1);
-    if (last !== undefined && last.slice(1).join() === cells.join()) {
+    if (last !== undefined && last.slice(1).join() === cells.join())
       last[0] = `${last[0]?.split("–")[0]}–${stage}`;
-    } else {
-      merged.push([stage, ...cells]);
-    }
+    else merged.push([stage, ...cells]);
   }
   return merged;
 }

@@ -52,9 +52,8 @@ export function settle(options: CheckpointServiceOptions): ServiceSettings {
   const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
   const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
   const location = dir ?? storage;
-  if (location === undefined || (dir !== undefined && storage !== undefined)) {
+  if (location === undefined || (dir !== undefined && storage !== undefined))
     throw wrongOption("dir or storage", "exactly one of them", dir === undefined ? "none" : "both");
-  }
   for (const [name, count] of Object.entries({ keepLast, keepEvery, stagingBytes })) {
     if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1))
       throw wrongOption(name, "at least 1", count);

@@ -46,9 +46,8 @@ export class LastGood {
 
   /** Notes a save; `path` is undefined where the state is in memory only. */
   note({ step, path }: { readonly step: number; readonly path: string | undefined }): void {
-    if (path !== undefined) {
+    if (path !== undefined)
       this.#saved = [...this.#saved.filter((older) => older.step < step), { step, path }];
-    }
     this.#memoryIsLost = false;
   }
 

@@ -60,14 +60,13 @@ export async function startFromCheckpoint(
 ): Promise<Start> {
   await using checkpoint = await checkpoints.openCheckpoint(path, { except });
   const { state } = checkpoint;
-  if (seed !== undefined && seed !== state.seed) {
+  if (seed !== undefined && seed !== state.seed)
     throw optionError(
       "seed",
       `${state.seed}, that of the checkpoint ${checkpoint.path}`,
       seed,
       "leave --seed out",
     );
-  }
   return {
     seed: state.seed,
     resumed: {
@@ -92,14 +91,13 @@ export async function startFromWeights(
   model: Module,
   seed: number,
 ): Promise<Start & { readonly initial: Beginning }> {
-  if (!("stateNaming" in model)) {
+  if (!("stateNaming" in model))
     throw optionError(
       "pretrained",
       "used with a model that has Hugging Face names",
       folder,
       "see stateNaming",
     );
-  }
   await using opened = await checkpoints.HuggingFaceFolder.open(folder);
   const named = new Map(opened.names.map((name) => [name, opened.entry(name)]));
   const { matched, fresh, dropped } = pretrained(model as NamedState, named);

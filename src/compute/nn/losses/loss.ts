@@ -156,7 +156,7 @@ function sharedCrossEntropy(
         bias: bias?.requiresGrad ? zeros(bias.shape) : undefined, // [V'], float32
       };
       const total = zeros([], { dtype: "float64" });
-      for (let first = 0; first < targets.numel; first += chunkRows) {
+      for (let first = 0; first < targets.numel; first += chunkRows)
         scope(() => {
           const chunk = hidden.narrow(0, first, Math.min(chunkRows, targets.numel - first)); // [R, D]
           const products = ops.linear(chunk, classes, offsets); // [R, V″]
@@ -172,7 +172,6 @@ function sharedCrossEntropy(
           }
           total.add_(sumOf(losses));
         });
-      }
       const made = [gradients.hidden, gradients.weight.to(weight.dtype)];
       if (bias && gradients.bias) made.push(gradients.bias.to(bias.dtype));
       return isLate

@@ -183,9 +183,8 @@ function* candidates(facts: LayoutFacts, asked: Layout): Generator<Layout> {
             for (const accumulation of interleaved
               ? multiplesNear(asked.accumulation, pp)
               : near(asked.accumulation, 2 * sound(asked.accumulation))) {
-              for (const batchSize of multiplesNear(asked.batchSize, dp * accumulation)) {
+              for (const batchSize of multiplesNear(asked.batchSize, dp * accumulation))
                 yield { ...asked, zero, tp, pp, ep, chunks, ranks, accumulation, batchSize };
-              }
             }
           }
         }

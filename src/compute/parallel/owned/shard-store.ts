@@ -98,11 +98,9 @@ export class ShardStore {
       return;
     }
     const slices = layout.group.map((_, member) => sliceOf(layout, member));
-    if (splittingOf(layout.zero).gradients) {
+    if (splittingOf(layout.zero).gradients)
       await group.reduceScatter(key, gradient, slices, () => renewGradient(held, layout.sliceNumel));
-    } else {
-      await group.allReduce(key, gradient, slices, () => renewGradient(held, layout.numel));
-    }
+    else await group.allReduce(key, gradient, slices, () => renewGradient(held, layout.numel));
   }
 
   /**

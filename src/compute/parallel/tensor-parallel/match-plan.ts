@@ -48,9 +48,8 @@ export function matchPlan(model: nn.Module, plan: nn.TensorPlan): Match[] {
     const found = rules.filter(({ names }) => names(name));
     const [first, second] = found;
     if (first === undefined) continue;
-    if (second !== undefined) {
+    if (second !== undefined)
       throw planError(`one rule for ${name}`, `"${first.pattern}" and "${second.pattern}"`);
-    }
     used.add(first.pattern);
     checkKind(name, module, first.rule);
     checkUneven(name, first.rule);

@@ -58,9 +58,9 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
       break;
     }
     case "vocabulary":
-      if (match.module instanceof nn.VocabularyHead) {
+      if (match.module instanceof nn.VocabularyHead)
         wrapHead(match.module, match.rule.input ?? between, region);
-      } else wrapEmbedding(match.module, group);
+      else wrapEmbedding(match.module, group);
       break;
     case "features":
       break; // its lookup is split by itself

@@ -128,9 +128,8 @@ function parseEntry(cursor: JsonCursor, name: string, path: string): TensorEntry
     else cursor.refuse('"dtype", "shape" and "data_offsets" only');
   });
   const [begin, end] = offsets ?? [];
-  if (dtype === undefined || shape === undefined || begin === undefined || end === undefined) {
+  if (dtype === undefined || shape === undefined || begin === undefined || end === undefined)
     throw corrupt(path, `dtype, shape and two data_offsets for tensor ${JSON.stringify(name)}`, "fewer");
-  }
   if (!isDType(dtype)) {
     const known = dtypeOrder.join(", ");
     throw corrupt(

@@ -120,9 +120,8 @@ export class Checkpoint implements AsyncDisposable {
   async read<T extends Bytes>(name: string, into: T, box?: Box): Promise<T> {
     const { shape } = this.entry(name);
     const wanted = box ?? { offset: shape.map(() => 0), shape };
-    if (!liesIn(wanted, shape)) {
+    if (!liesIn(wanted, shape))
       throw this.#wrongTensor(name, `a box within [${shape}]`, `[${wanted.shape}] at [${wanted.offset}]`);
-    }
     if (!isBytes(into)) throw this.#wrongTensor(name, "a Tensor or a Uint8Array to read into", nameOf(into));
     this.#checkTarget(name, into, numelOf(wanted.shape) * sizeOfItem(this.entry(name).dtype));
     await this.#readBoxes(name, [{ ...wanted, at: 0 }], into);
@@ -170,13 +169,12 @@ export class Checkpoint implements AsyncDisposable {
   async #readBoxes(name: string, boxes: readonly PlacedBox[], into: Bytes): Promise<void> {
     const { dtype, shape, slices } = this.entry(name);
     const itemBytes = sizeOfItem(dtype);
-    if (!Number.isInteger(itemBytes) && boxes.some((box) => numelOf(box.shape) < numelOf(shape))) {
+    if (!Number.isInteger(itemBytes) && boxes.some((box) => numelOf(box.shape) < numelOf(shape)))
       throw this.#wrongTensor(
         name,
         `the complete tensor, as an element of ${dtype} is not a multiple of a byte`,
         "a part",
       );
-    }
     await this.#readFiles(partsIn(slices, boxes, itemBytes), into);
   }
 
@@ -262,11 +260,10 @@ function nameOf(value: unknown): string {
 function partsIn(slices: readonly Slice[], boxes: readonly PlacedBox[], itemBytes: number): FilePart[] {
   return slices.flatMap((slice) => {
     const stretches: number[] = [];
-    for (const box of boxes) {
+    for (const box of boxes)
       eachCommonStretch(slice, box, (inSlice, inBox, count) => {
         stretches.push(inSlice * itemBytes, box.at + inBox * itemBytes, count * itemBytes);
       });
-    }
     const { file, entry: name } = slice;
     return stretches.length === 0 ? [] : [{ file, name, stretches: Float64Array.from(stretches) }];
   });

@@ -80,9 +80,8 @@ async function readManifest(
   const path = `${folder.path}/${manifestName}`;
   try {
     await using file = await folder.openFile(manifestName);
-    if (file.sizeBytes > maxManifestBytes) {
+    if (file.sizeBytes > maxManifestBytes)
       throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(file.sizeBytes));
-    }
     const bytes = new Uint8Array(file.sizeBytes);
     await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
     return { manifest: parseManifest(bytes, path), manifestBytes: bytes.length };
@@ -113,9 +112,8 @@ async function openTensors(folder: StoredFolder, name: string, sums: FileSums): 
 
 async function readBytes(folder: StoredFolder, name: string, sums: FileSums): Promise<Uint8Array> {
   await using file = await folder.openFile(name);
-  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes) {
+  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes)
     throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
-  }
   const bytes = new Uint8Array(file.sizeBytes);
   await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
   return bytes;

@@ -87,9 +87,8 @@ export class CheckpointDraft implements AsyncDisposable {
   ): Promise<CheckpointDraft> {
     const { maxFileBytes = defaultMaxFileBytes, chunkBytes = CHUNK_BYTES } = options;
     if (!(maxFileBytes >= 1)) throw wrongOption("maxFileBytes", "at least 1", maxFileBytes);
-    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
+    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > maxChunkBytes)
       throw wrongOption("chunkBytes", `a whole number from 1 to ${maxChunkBytes}`, chunkBytes);
-    }
     if (options.keep !== undefined) checkRule(options.keep);
     const files = new TensorFiles(plan, [weightsStem(plan), "optimizer"], { maxFileBytes, chunkBytes });
     const name = stepFolder(plan.step);

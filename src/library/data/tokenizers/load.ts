@@ -67,13 +67,12 @@ export async function loadGpt2Tokenizer(files: {
   const lines = (await readText(files.mergesPath)).split("\n");
   const merges = lines.filter((line, index) => line !== "" && !(index === 0 && line.startsWith("#version")));
   const malformed = merges.find((line) => line.split(" ").length !== 2);
-  if (malformed !== undefined) {
+  if (malformed !== undefined)
     throw new TroupeError("TOKENIZER_INVALID", {
       where: "tokenizer",
       expected: `two symbols a line in ${files.mergesPath}`,
       got: JSON.stringify(malformed.slice(0, 80)),
     });
-  }
   const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
   return new HuggingFaceTokenizer({
     version: "1.0",

@@ -60,12 +60,10 @@ export function bartConfig(given: Readonly<Record<string, unknown>> = {}): BartC
   const read = readConfig({ where, modelType: type }, bartFields, { ...defaults, ...given });
   const config = { ...read, model_type: type };
   const { d_model: width } = config;
-  for (const field of ["encoder_attention_heads", "decoder_attention_heads"] as const) {
+  for (const field of ["encoder_attention_heads", "decoder_attention_heads"] as const)
     checkField(where, field, width % config[field] === 0, `a divisor of d_model = ${width}`, config[field]);
-  }
-  for (const field of ["pad_token_id", "decoder_start_token_id"] as const) {
+  for (const field of ["pad_token_id", "decoder_start_token_id"] as const)
     checkField(where, field, config[field] !== null, "a token's id", config[field]);
-  }
   return config;
 }
 

@@ -40,9 +40,8 @@ export class S3Sink implements FileSink {
 
   async append(bytes: Bytes): Promise<void> {
     const sizeBytes = sizeOf(bytes);
-    for (let begin = 0; begin < sizeBytes; begin += partBytes) {
+    for (let begin = 0; begin < sizeBytes; begin += partBytes)
       await this.#take(portionOf(bytes, begin, Math.min(sizeBytes, begin + partBytes)));
-    }
   }
 
   async finish(): Promise<FileSums> {
