@@ -113,9 +113,7 @@ function isTrusted(socket: TLSSocket): boolean {
   return socket.authorized && !socket.isSessionReused() && hasCertificate(socket);
 }
 
-function hasCertificate(socket: TLSSocket): boolean {
-  return Object.keys(socket.getPeerCertificate()).length > 0;
-}
+const hasCertificate = (socket: TLSSocket): boolean => Object.keys(socket.getPeerCertificate()).length > 0;
 
 /** Sends a caller the reason why its certificate is not trusted, and reads nothing from it. */
 function refuse(socket: TLSSocket): void {

@@ -107,8 +107,8 @@ async function getTensor({ request, response, service }: ServiceCall, ...path: s
   response.end();
 }
 
-async function events(call: ServiceCall): Promise<void> {
-  await streamEvents(call.response, call.service.events());
+async function events({ response, service }: ServiceCall): Promise<void> {
+  await streamEvents(response, service.events());
 }
 
 function named([step = "", group = "", name = ""]: readonly string[]): [number, TensorGroup, string] {

@@ -1,3 +1,4 @@
+import { ownValue } from "../../../errors/untrusted/index.ts";
 import { Refused } from "../../../job/http.ts";
 import type { LocalCall } from "./local-server.ts";
 
@@ -21,8 +22,7 @@ export function route<C extends LocalCall>(routes: Routes<C>, call: C, page: str
   for (const { path: pattern, methods } of routes) {
     const match = pattern.exec(call.path);
     if (match === null) continue;
-    const method = call.request.method ?? "";
-    const handler = Object.hasOwn(methods, method) ? methods[method] : undefined;
+    const handler = ownValue(methods, call.request.method ?? "");
     if (handler !== undefined) return handler(call, ...match.slice(1).map(decoded));
     const allowed = Object.keys(methods);
     throw new Refused(405, `expected ${allowed.join(" or ")}`, { allow: allowed.join(", ") });
