@@ -11,7 +11,7 @@ import {
   valueField,
   versionEvent,
 } from "../../src/tools/sinks/tensorboard/summary.ts";
-import { bytesField, floatField, message } from "../../src/tools/sinks/tensorboard/wire.ts";
+import { bytesField, floatField, message } from "../../src/library/protobuf.ts";
 import { stamped } from "../events/samples.ts";
 import { recordsOf, scalarsOf } from "./tensorboard-file.ts";
 

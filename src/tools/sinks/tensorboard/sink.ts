@@ -22,7 +22,7 @@ import {
   valueField,
   versionEvent,
 } from "./summary.ts";
-import type { Bytes } from "./wire.ts";
+import type { Bytes } from "../../../library/protobuf.ts";
 
 /**
  * Writes files for TensorBoard: scalars of steps, evaluations, memory and saves, histograms of weights and gradients,
