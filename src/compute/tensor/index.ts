@@ -30,6 +30,14 @@ export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
 export { type Binding, bindThread } from "./processors.ts";
 export * from "./ref.ts";
+export {
+  type ForeignTensor,
+  type TracedArgument,
+  type TracedCall,
+  type TracedTensor,
+  type TraceObserver,
+  traceOperators,
+} from "./operator-trace.ts";
 export { hold, keep, liveTensors, OpenScope, scope, scopeUnlessAsync } from "./scope.ts";
 export * from "./summary/buckets.ts";
 export * from "./summary/statistics.ts";
