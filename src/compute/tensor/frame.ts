@@ -14,7 +14,9 @@ export let call = (operator: number): number => {
  * Makes {@link call} go through `around`, which gets the operator's number and runs it by `run`.
  * @returns a function that ends this
  */
-export function aroundCalls(around: (operator: number, run: (operator: number) => number) => number): () => void {
+export function aroundCalls(
+  around: (operator: number, run: (operator: number) => number) => number,
+): () => void {
   const before = call;
   const run = native().call;
   call = (operator) => around(operator, run);

@@ -26,10 +26,6 @@ export * from "./memory/scratch-file.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
 export { loadNative, type Metered, type NativeInfo, native } from "./native.ts";
 export * from "./numel.ts";
-export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
-export * as ops from "./ops.ts";
-export { type Binding, bindThread } from "./processors.ts";
-export * from "./ref.ts";
 export {
   type ForeignTensor,
   type TracedArgument,
@@ -38,6 +34,10 @@ export {
   type TraceObserver,
   traceOperators,
 } from "./operator-trace.ts";
+export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
+export * as ops from "./ops.ts";
+export { type Binding, bindThread } from "./processors.ts";
+export * from "./ref.ts";
 export { hold, keep, liveTensors, OpenScope, scope, scopeUnlessAsync } from "./scope.ts";
 export * from "./summary/buckets.ts";
 export * from "./summary/statistics.ts";

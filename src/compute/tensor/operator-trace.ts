@@ -123,7 +123,8 @@ const parsed = new Map<number, Schema>();
 function schemaAt(index: number): Schema {
   const known = parsed.get(index);
   if (known !== undefined) return known;
-  const [, operator = "", inside = "", returns = ""] = /^([\w:.]+)\((.*)\) -> (.*)$/.exec(schemas[index] ?? "") ?? [];
+  const [, operator = "", inside = "", returns = ""] =
+    /^([\w:.]+)\((.*)\) -> (.*)$/.exec(schemas[index] ?? "") ?? [];
   const schema = {
     operator,
     arguments: inside

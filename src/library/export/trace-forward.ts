@@ -116,7 +116,8 @@ function bindPlaceholders(model: nn.Module, dtype: DType): () => void {
   const state = new Set([...model.namedState().values(), ...model.namedBuffers().values()]);
   const before = [...state].map((parameter) => ({ parameter, tensor: parameter.unbind() }));
   for (const parameter of state) {
-    const own = parameter.dtype === "float32" && !(parameter instanceof nn.ModuleBuffer) ? dtype : parameter.dtype;
+    const own =
+      parameter.dtype === "float32" && !(parameter instanceof nn.ModuleBuffer) ? dtype : parameter.dtype;
     parameter.bind(hold(ops.troupe.placeholder(parameter.shape, own)));
   }
   return () => {
@@ -131,7 +132,9 @@ function symbolsOf(
   { inputs, sums = {} }: ForwardSpec,
   units: Readonly<Record<string, number>>,
 ): Map<string, SizeSymbol> {
-  const named = new Set(Object.values(inputs).flatMap(({ shape }) => shape.filter((size) => typeof size === "string")));
+  const named = new Set(
+    Object.values(inputs).flatMap(({ shape }) => shape.filter((size) => typeof size === "string")),
+  );
   const symbols = new Map<string, SizeSymbol>();
   for (const name of named) {
     if (name in sums) continue;
@@ -143,7 +146,10 @@ function symbolsOf(
   }
   for (const [name, [one, other]] of Object.entries(sums)) {
     const [a, b] = [symbols.get(one), symbols.get(other)];
-    symbols.set(name, { name, values: (a?.values ?? []).map((value, trace) => value + (b?.values[trace] ?? 0)) });
+    symbols.set(name, {
+      name,
+      values: (a?.values ?? []).map((value, trace) => value + (b?.values[trace] ?? 0)),
+    });
   }
   return symbols;
 }
@@ -247,7 +253,12 @@ function joinTraces(traces: readonly Trace[], symbols: SizeSymbol[]): RecordedFo
     if (kind !== "constant") return { kind, name, tensor };
     const values = source.values as TypedArray;
     const isFixed = versions.every((version) => version.values?.join() === values.join());
-    if (!isFixed) throw exportError("numbers that are the same for all sizes", `${tensor.dtype} [${tensor.shape.length} dims] made from sizes`, "");
+    if (!isFixed)
+      throw exportError(
+        "numbers that are the same for all sizes",
+        `${tensor.dtype} [${tensor.shape.length} dims] made from sizes`,
+        "",
+      );
     return { kind, values, tensor };
   });
   const calls = first.calls.map((call, index): GraphCall => {
@@ -256,14 +267,24 @@ function joinTraces(traces: readonly Trace[], symbols: SizeSymbol[]): RecordedFo
     const all = versions as readonly TracedCall[];
     const given = Object.entries(call.arguments).map(([name]): [string, GraphArgument] => [
       name,
-      joinArguments(all.map((version) => version.arguments[name]), known, tensors, () => unfit(call, name)),
+      joinArguments(
+        all.map((version) => version.arguments[name]),
+        known,
+        tensors,
+        () => unfit(call, name),
+      ),
     ]);
-    const results = call.results.map((_, place) => join(all.map((version) => version.results[place] as TracedTensor)));
+    const results = call.results.map((_, place) =>
+      join(all.map((version) => version.results[place] as TracedTensor)),
+    );
     return { operator: call.operator, arguments: Object.fromEntries(given), results, module: call.module };
   });
   const longer = traces.find((trace) => trace.calls.length !== first.calls.length);
   if (longer !== undefined) throw branching(undefined, [longer.calls[first.calls.length]]);
-  const outputs = first.outputs.map(({ name, tensor }) => ({ name, tensor: tensors.get(tensor.id) as GraphTensor }));
+  const outputs = first.outputs.map(({ name, tensor }) => ({
+    name,
+    tensor: tensors.get(tensor.id) as GraphTensor,
+  }));
   return { sources, calls, outputs, derived };
 }
 
@@ -285,7 +306,12 @@ function joinArguments(
     if (lists.some((list) => list.length !== first.length)) throw refuse();
     return first.map(
       (_, place) =>
-        joinArguments(lists.map((list) => list[place]), symbols, tensors, refuse) as Size | GraphTensor | undefined,
+        joinArguments(
+          lists.map((list) => list[place]),
+          symbols,
+          tensors,
+          refuse,
+        ) as Size | GraphTensor | undefined,
     );
   }
   return tensors.get((first as TracedTensor).id);

@@ -39,13 +39,21 @@ export function attention(
   const lowest = graph.scalar(dtype === "float16" ? -65504 : -3.4028234663852886e38, dtype);
   // Not added: a query that sees no key gets the mean of all values.
   const seen =
-    visible.length === 0 ? scores : graph.node("Where", [visible.reduce((a, b) => graph.node("And", [a, b])), scores, lowest]);
+    visible.length === 0
+      ? scores
+      : graph.node("Where", [visible.reduce((a, b) => graph.node("And", [a, b])), scores, lowest]);
   const weights = graph.node("Softmax", [seen], { axis: { int: -1 } });
   return graph.node("MatMul", [weights, forEachHead(graph, v, q)]);
 }
 
 /** bool [T, S], true for the keys that a query sees. */
-function nearby(graph: GraphBuilder, numQueries: Size, numKeys: Size, causal: boolean, window: number): string {
+function nearby(
+  graph: GraphBuilder,
+  numQueries: Size,
+  numKeys: Size,
+  causal: boolean,
+  window: number,
+): string {
   const first = graph.node("Sub", [graph.sizeScalar(numKeys), graph.sizeScalar(numQueries)]);
   const places = graph.unsqueeze(graph.node("Add", [graph.range(numQueries), first]), 1); // [T, 1]
   const keys = graph.unsqueeze(graph.range(numKeys), 0); // [1, S]
@@ -65,11 +73,20 @@ function forEachHead(graph: GraphBuilder, kept: GraphTensor, q: GraphTensor): st
   if (typeof groups !== "number" || typeof heads !== "number" || groups === heads) return graph.value(kept);
   const alone = graph.unsqueeze(graph.value(kept), 2); // [B, G, 1, S, K]
   const repeated = graph.node("Expand", [alone, graph.constant([1, 1, heads / groups, 1, 1], "int64")]);
-  return graph.reshape(repeated, [batch, groups, heads / groups, length, width], [batch, heads, length, width]);
+  return graph.reshape(
+    repeated,
+    [batch, groups, heads / groups, length, width],
+    [batch, heads, length, width],
+  );
 }
 
 /** Rotates feature i < R/2 with feature i + R/2, in float32. @param x - [B, H, T, K] @param cosines - [T, R/2] */
-export function rotary(graph: GraphBuilder, x: GraphTensor, cosines: GraphTensor, sines: GraphTensor): string {
+export function rotary(
+  graph: GraphBuilder,
+  x: GraphTensor,
+  cosines: GraphTensor,
+  sines: GraphTensor,
+): string {
   const half = cosines.shape[1] as number;
   const width = x.shape[3] as number;
   const wide = graph.as(x, "float32");

@@ -39,7 +39,10 @@ export function buildGraph(
     } else {
       const { values } = source;
       const shape = tensor.shape as number[];
-      graph.set(tensor, graph.add(`constant_${tensor.id}`, tensor.dtype, shape, async () => bytesOf(values)));
+      graph.set(
+        tensor,
+        graph.add(`constant_${tensor.id}`, tensor.dtype, shape, async () => bytesOf(values)),
+      );
     }
   }
   const derived = Map.groupBy(forward.derived, ([, { id }]) => id);
@@ -52,13 +55,20 @@ export function buildGraph(
     }
   }
   const outputs = forward.outputs.map(({ name, tensor }) => {
-    graph.nodes.push({ operator: "Identity", inputs: [graph.value(tensor)], outputs: [name], attributes: {} });
+    graph.nodes.push({
+      operator: "Identity",
+      inputs: [graph.value(tensor)],
+      outputs: [name],
+      attributes: {},
+    });
     return { name, dtype: tensor.dtype, shape: shapeNames(tensor.shape) };
   });
   const inputs = forward.sources
     .filter((source) => source.kind === "input")
     .map(({ name, tensor }) => ({ name, dtype: tensor.dtype, shape: shapeNames(tensor.shape) }));
-  return { nodes: graph.nodes, initializers: [...graph.initializers.values()], inputs, outputs };
+  const read = new Set(graph.nodes.flatMap((node) => node.inputs));
+  const initializers = [...graph.initializers.values()].filter(({ name }) => read.has(name));
+  return { nodes: graph.nodes, initializers, inputs, outputs };
 }
 
 /** The calls that outputs depend on. */
@@ -73,7 +83,9 @@ function neededCalls({ calls, outputs }: RecordedForward): GraphCall[] {
 }
 
 function tensorsOf({ arguments: given }: GraphCall): GraphTensor[] {
-  return Object.values(given).flatMap((argument) => [argument].flat() as GraphArgument[]).filter(isTensor);
+  return Object.values(given)
+    .flatMap((argument) => [argument].flat() as GraphArgument[])
+    .filter(isTensor);
 }
 
 function isTensor(argument: GraphArgument): argument is GraphTensor {

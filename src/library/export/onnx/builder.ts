@@ -1,8 +1,7 @@
 import { type DType, itemBytes, numelOf } from "../../../compute/tensor/index.ts";
 import { isSameSize, type Size, type SizeSymbol, textOfSize } from "../sizes.ts";
 import type { GraphTensor } from "../trace-forward.ts";
-import { type Attribute, bytesOfNumbers, type Initializer, type OnnxNode } from "./types.ts";
-import { typeCode } from "./types.ts";
+import { type Attribute, bytesOfNumbers, type Initializer, type OnnxNode, typeCode } from "./types.ts";
 
 /** Makes the nodes of a graph. Equal nodes are made once. */
 export class GraphBuilder {
@@ -57,7 +56,9 @@ export class GraphBuilder {
     const before = this.#made.get(key);
     if (before !== undefined) return before;
     const name = `${operator}_${this.nodes.length}`;
-    const outputs = Array.from({ length: numOutputs }, (_, place) => (place === 0 ? name : `${name}_${place}`));
+    const outputs = Array.from({ length: numOutputs }, (_, place) =>
+      place === 0 ? name : `${name}_${place}`,
+    );
     this.nodes.push({ operator, inputs, outputs, attributes });
     this.#made.set(key, outputs);
     return outputs;
@@ -98,7 +99,9 @@ export class GraphBuilder {
     if (typeof size === "number") return this.constant([size], "int64");
     const { terms, offset, divisor } = size;
     const products = terms.map(({ factor, symbols }) => {
-      const product = symbols.map((symbol) => this.#symbol(symbol)).reduce((a, b) => this.node("Mul", [a, b]));
+      const product = symbols
+        .map((symbol) => this.#symbol(symbol))
+        .reduce((a, b) => this.node("Mul", [a, b]));
       return factor === 1 ? product : this.node("Mul", [product, this.constant([factor], "int64")]);
     });
     const sum = products.reduce((a, b) => this.node("Add", [a, b]));
@@ -116,7 +119,11 @@ export class GraphBuilder {
   /** Sizes as int64 [n]. */
   sizes(sizes: readonly Size[]): string {
     if (sizes.every((size) => typeof size === "number")) return this.constant(sizes as number[], "int64");
-    return this.node("Concat", sizes.map((size) => this.size(size)), { axis: { int: 0 } });
+    return this.node(
+      "Concat",
+      sizes.map((size) => this.size(size)),
+      { axis: { int: 0 } },
+    );
   }
 
   /** Reshapes a value. @param from - its shape */
@@ -148,7 +155,13 @@ export class GraphBuilder {
   /** Cuts a value along a dim. */
   slice(value: string, dim: number, begin: Size, end: Size, step = 1): string {
     const axes = this.constant([dim], "int64");
-    return this.node("Slice", [value, this.size(begin), this.size(end), axes, this.constant([step], "int64")]);
+    return this.node("Slice", [
+      value,
+      this.size(begin),
+      this.size(end),
+      axes,
+      this.constant([step], "int64"),
+    ]);
   }
 
   transpose(value: string, order: readonly number[]): string {

@@ -39,14 +39,21 @@ export async function writeOnnx(
   model: Module,
   spec: ForwardSpec,
   reader: ParameterReader,
-  { opset = oldest, type = "fp32", maxFileBytes, units = {} }: OnnxOptions & { units?: Readonly<Record<string, number>> } = {},
+  {
+    opset = oldest,
+    type = "fp32",
+    maxFileBytes,
+    units = {},
+  }: OnnxOptions & { units?: Readonly<Record<string, number>> } = {},
 ): Promise<string[]> {
   if (!Number.isInteger(opset) || opset < oldest || opset > newest)
     throw exportError(`an opset from ${oldest} to ${newest}`, `${opset}`);
-  const dtype = type === "fp16" ? "float16" : "float32";
-  const recorded = recordForward(model, spec, { dtype, units });
+  const recorded = recordForward(model, spec, { dtype: dtypeOf(type), units });
   const graph = buildGraph(recorded, reader, { opset, quantizes: type === "int8" });
-  return writeModel(path, graph, { opset, ...(maxFileBytes !== undefined && { maxMessageBytes: maxFileBytes }) });
+  return writeModel(path, graph, {
+    opset,
+    ...(maxFileBytes !== undefined && { maxMessageBytes: maxFileBytes }),
+  });
 }
 
 /** Writes all graphs of a family's model into a folder. @returns the files written */
@@ -58,9 +65,14 @@ export async function writeOnnxParts(
   options: OnnxOptions,
 ): Promise<string[]> {
   const files: string[] = [];
-  for (const { file, spec, units = {} } of partsOf(model, task)) {
+  const dtype = dtypeOf(options.type);
+  for (const { file, spec, units = {} } of partsOf(model, task, dtype)) {
     const path = `${folder}/${file}${onnxTypes[options.type ?? "fp32"]}.onnx`;
     files.push(...(await writeOnnx(path, model, spec, reader, { ...options, units })));
   }
   return files;
+}
+
+function dtypeOf(type: OnnxOptions["type"]): "float16" | "float32" {
+  return type === "fp16" ? "float16" : "float32";
 }

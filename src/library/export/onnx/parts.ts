@@ -1,5 +1,5 @@
 import { GivenPast, type Module } from "../../../compute/nn/index.ts";
-import { ops, type Tensor } from "../../../compute/tensor/index.ts";
+import { type DType, ops, type Tensor } from "../../../compute/tensor/index.ts";
 import type { ModelBatch, Task, TaskModel } from "../../models/index.ts";
 import { exportError } from "../export-error.ts";
 import { type ExportInput, type ForwardSpec, recordForward } from "../trace-forward.ts";
@@ -21,9 +21,10 @@ const SAMPLES = 2000;
 
 /**
  * The graphs of a model of a family.
+ * @param dtype - in which it computes; keys, values and states pass between calls in it, other inputs and outputs are float32
  * @throws {TroupeError} `EXPORT` for a task without use outside of training
  */
-export function partsOf(model: TaskModel, task: Task): Part[] {
+export function partsOf(model: TaskModel, task: Task, dtype: "float32" | "float16"): Part[] {
   switch (task) {
     case "pretraining":
     case "masked_lm":
@@ -32,9 +33,9 @@ export function partsOf(model: TaskModel, task: Task): Part[] {
     case "question_answering":
       return [textPart(model)];
     case "causal_lm":
-      return [causalPart(model)];
+      return [causalPart(model, dtype)];
     case "seq2seq_lm":
-      return seq2seqParts(model);
+      return seq2seqParts(model, dtype);
     case "image_classification":
       return [imagePart(model)];
     case "image_text":
@@ -43,7 +44,12 @@ export function partsOf(model: TaskModel, task: Task): Part[] {
     case "audio_classification":
       return [audioPart(model)];
     case "speech_pretraining":
-      throw exportError("a task with outputs that programs use", task, undefined, "tune the model for another one first");
+      throw exportError(
+        "a task with outputs that programs use",
+        task,
+        undefined,
+        "tune the model for another one first",
+      );
   }
 }
 
@@ -69,7 +75,10 @@ function textPart(model: TaskModel): Part {
 /** Names in the style of Python; the loss has no use. */
 function outputsOf({ loss: _, ...outputs }: Readonly<Record<string, Tensor>>): Record<string, Tensor> {
   return Object.fromEntries(
-    Object.entries(outputs).map(([name, tensor]) => [name.replaceAll(/[A-Z]/g, (c) => `_${c.toLowerCase()}`), tensor]),
+    Object.entries(outputs).map(([name, tensor]) => [
+      name.replaceAll(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
+      tensor.to("float32"),
+    ]),
   );
 }
 
@@ -86,11 +95,12 @@ function keptBy(model: Module, spec: ForwardSpec): { readonly heads: number; rea
 function pastInputs(
   kept: readonly { readonly heads: number; readonly width: number }[],
   infix: string,
+  dtype: DType,
 ): Record<string, ExportInput> {
   const entries = kept.flatMap(({ heads, width }, layer) =>
     ["key", "value"].map((half): [string, ExportInput] => [
       `past_key_values.${layer}.${infix}${half}`,
-      { shape: ["batch_size", heads, "past_sequence_length", width] },
+      { shape: ["batch_size", heads, "past_sequence_length", width], dtype },
     ]),
   );
   return Object.fromEntries(entries);
@@ -114,9 +124,12 @@ function keysOf({ made }: GivenPast): Record<string, Tensor> {
   return Object.fromEntries(made.map(([keys], layer) => [`${layer}`, keys]));
 }
 
-function causalPart(model: TaskModel): Part {
+function causalPart(model: TaskModel, dtype: DType): Part {
   const forward = (given: Inputs, past: GivenPast) => {
-    const { input_ids: inputIds, attention_mask: attentionMask } = given as { input_ids: Tensor; attention_mask: Tensor };
+    const { input_ids: inputIds, attention_mask: attentionMask } = given as {
+      input_ids: Tensor;
+      attention_mask: Tensor;
+    };
     return past.pass(inputIds.shape[1] ?? 0, () => model.forward({ inputIds, attentionMask }));
   };
   const given = (past: Past, inputs: Inputs) => new GivenPast(past, (inputs.attention_mask as Tensor).ne(0));
@@ -135,19 +148,19 @@ function causalPart(model: TaskModel): Part {
       inputs: {
         input_ids: text,
         attention_mask: ids("batch_size", "total_sequence_length"),
-        ...pastInputs(kept, ""),
+        ...pastInputs(kept, "", dtype),
       },
       sums: { total_sequence_length: ["past_sequence_length", "sequence_length"] },
       run: (inputs) => {
         const past = given(pastOf(inputs, kept.length, ""), inputs);
         const { logits } = forward(inputs, past) as { logits: Tensor };
-        return { logits, ...presentOf(past, "") };
+        return { ...outputsOf({ logits }), ...presentOf(past, "") };
       },
     },
   };
 }
 
-function seq2seqParts(model: TaskModel): Part[] {
+function seq2seqParts(model: TaskModel, dtype: DType): Part[] {
   const source = ids("batch_size", "encoder_sequence_length");
   const encode = (given: Inputs) => {
     const inputIds = given.input_ids as Tensor;
@@ -175,8 +188,8 @@ function seq2seqParts(model: TaskModel): Part[] {
         inputs: {
           encoder_attention_mask: source,
           input_ids: written,
-          encoder_hidden_states: { shape: ["batch_size", "encoder_sequence_length", width] },
-          ...pastInputs(kept, "decoder."),
+          encoder_hidden_states: { shape: ["batch_size", "encoder_sequence_length", width], dtype },
+          ...pastInputs(kept, "decoder.", dtype),
         },
         run: (given) => {
           const decoderInputIds = given.input_ids as Tensor;
@@ -189,7 +202,7 @@ function seq2seqParts(model: TaskModel): Part[] {
             decoderInputIds,
           };
           const { logits } = past.pass(1, () => model.forward(batch)) as { logits: Tensor };
-          return { logits, ...presentOf(past, "decoder.") };
+          return { ...outputsOf({ logits }), ...presentOf(past, "decoder.") };
         },
       },
     },

@@ -4,8 +4,8 @@ import { isSameSize, type Size } from "../sizes.ts";
 import type { GraphArgument, GraphCall, GraphTensor } from "../trace-forward.ts";
 import { attention, rotary } from "./attention.ts";
 import type { GraphBuilder } from "./builder.ts";
-import type { Weights } from "./weights.ts";
 import { unknownOperator } from "./types.ts";
+import type { Weights } from "./weights.ts";
 
 /** A call of an operator that is translated: reads its arguments and makes nodes. */
 export class Translation {
@@ -111,7 +111,11 @@ function operands(of: Translation, dtype: DType | undefined, names = ["self", "o
   const fraction = typeof given === "number" && !Number.isInteger(given);
   const type =
     dtype ??
-    (isTensor ? commonType(self.dtype, given.dtype) : fraction && !floats.includes(self.dtype) ? "float32" : self.dtype);
+    (isTensor
+      ? commonType(self.dtype, given.dtype)
+      : fraction && !floats.includes(self.dtype)
+        ? "float32"
+        : self.dtype);
   const other = isTensor ? of.graph.as(given, type) : of.graph.sizeScalar(given, type);
   return [of.graph.as(self, type), other];
 }
@@ -138,7 +142,8 @@ const sum =
     const [self = "", other = ""] = operands(of, of.result.dtype);
     const alpha = of.has("alpha") ? of.number("alpha") : 1;
     const [left, scaled] = isReversed ? [other, self] : [self, other];
-    const right = alpha === 1 ? scaled : of.graph.node("Mul", [scaled, of.graph.scalar(alpha, of.result.dtype)]);
+    const right =
+      alpha === 1 ? scaled : of.graph.node("Mul", [scaled, of.graph.scalar(alpha, of.result.dtype)]);
     return of.graph.node(operator, [left, right]);
   };
 
@@ -152,7 +157,8 @@ const reduced =
   };
 
 /** Gives a value the result's shape. */
-const reshaped: Translate = (of) => of.graph.reshape(of.value("self"), of.tensor("self").shape, of.result.shape);
+const reshaped: Translate = (of) =>
+  of.graph.reshape(of.value("self"), of.tensor("self").shape, of.result.shape);
 
 const same: Translate = (of) => of.value("self");
 
@@ -216,12 +222,16 @@ const convolution =
       return values.length === rank ? values : Array<number>(rank).fill(values[0] ?? 0);
     };
     const padding = each("padding");
-    return of.graph.node("Conv", [of.value("input"), of.value("weight"), of.optional("bias")].filter((x) => x !== undefined), {
-      strides: { ints: each("stride") },
-      pads: { ints: [...padding, ...padding] },
-      dilations: { ints: each("dilation") },
-      group: { int: of.number("groups") },
-    });
+    return of.graph.node(
+      "Conv",
+      [of.value("input"), of.value("weight"), of.optional("bias")].filter((x) => x !== undefined),
+      {
+        strides: { ints: each("stride") },
+        pads: { ints: [...padding, ...padding] },
+        dilations: { ints: each("dilation") },
+        group: { int: of.number("groups") },
+      },
+    );
   };
 
 const pooling =
@@ -259,7 +269,12 @@ const split: Translate = (of) => {
   const self = of.tensor("self");
   const dim = of.dim("dim", self.shape.length);
   const parts = of.call.results.map(({ shape }) => shape[dim] as Size);
-  return of.graph.nodeOf("Split", [of.value("self"), of.graph.sizes(parts)], { axis: { int: dim } }, parts.length);
+  return of.graph.nodeOf(
+    "Split",
+    [of.value("self"), of.graph.sizes(parts)],
+    { axis: { int: dim } },
+    parts.length,
+  );
 };
 
 const permuted = (of: Translation, order: readonly number[]) => of.graph.transpose(of.value("self"), order);
@@ -354,7 +369,10 @@ const extreme =
     const self = of.tensor("self");
     const dim = of.dim("dim", self.shape.length);
     const keeps = of.number("keepdim") !== 0;
-    const found = of.graph.node(index, [of.value("self")], { axis: { int: dim }, keepdims: { int: keeps ? 1 : 0 } });
+    const found = of.graph.node(index, [of.value("self")], {
+      axis: { int: dim },
+      keepdims: { int: keeps ? 1 : 0 },
+    });
     return [of.graph.reduce(values, of.value("self"), [dim], keeps), found];
   };
 
@@ -367,7 +385,10 @@ const indexOf =
       const flat = of.graph.node("Reshape", [of.value("self"), of.graph.constant([-1], "int64")]);
       return of.graph.node(operator, [flat], { axis: { int: 0 }, keepdims: { int: 0 } });
     }
-    return of.graph.node(operator, [of.value("self")], { axis: { int: of.dim("dim", self.shape.length) }, keepdims });
+    return of.graph.node(operator, [of.value("self")], {
+      axis: { int: of.dim("dim", self.shape.length) },
+      keepdims,
+    });
   };
 
 const groupNorm: Translate = (of) => {
@@ -378,7 +399,9 @@ const groupNorm: Translate = (of) => {
   const one = (value: number) => graph.constant(Array<number>(numGroups).fill(value), dtype);
   const shape = graph.constant([0, numGroups, -1], "int64");
   const flat = graph.node("Reshape", [of.value("input"), shape]);
-  const normed = graph.node("InstanceNormalization", [flat, one(1), one(0)], { epsilon: { float: of.number("eps") } });
+  const normed = graph.node("InstanceNormalization", [flat, one(1), one(0)], {
+    epsilon: { float: of.number("eps") },
+  });
   const shaped = graph.node("Reshape", [normed, graph.node("Shape", [of.value("input")])]);
   const perChannel = [-1, ...Array<number>(input.shape.length - 2).fill(1)];
   const wide = (name: string) =>
@@ -405,9 +428,14 @@ const padded: Translate = (of) => {
     before[rank - 1 - pair] = pads[2 * pair] ?? 0;
     after[rank - 1 - pair] = pads[2 * pair + 1] ?? 0;
   }
-  if (of.has("mode") && of.text("mode") !== "constant") throw unknownOperator(`pad by ${of.text("mode")}`, of.call.module);
+  if (of.has("mode") && of.text("mode") !== "constant")
+    throw unknownOperator(`pad by ${of.text("mode")}`, of.call.module);
   const value = of.has("value") ? of.number("value") : 0;
-  return graph.node("Pad", [of.value("self"), graph.constant([...before, ...after], "int64"), graph.scalar(value, self.dtype)]);
+  return graph.node("Pad", [
+    of.value("self"),
+    graph.constant([...before, ...after], "int64"),
+    graph.scalar(value, self.dtype),
+  ]);
 };
 
 const scaledDotProduct: Translate = (of) => {
@@ -467,7 +495,11 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::log_sigmoid": (of) =>
     of.graph.node("Neg", [of.graph.node("Softplus", [of.graph.node("Neg", [of.value("self")])])]),
   "aten::relu6": (of) =>
-    of.graph.node("Clip", [of.value("self"), of.graph.scalar(0, of.result.dtype), of.graph.scalar(6, of.result.dtype)]),
+    of.graph.node("Clip", [
+      of.value("self"),
+      of.graph.scalar(0, of.result.dtype),
+      of.graph.scalar(6, of.result.dtype),
+    ]),
   "aten::softplus": unary("Softplus"),
   "aten::gelu": (of) => gelu(of.graph, of.value("self"), of.result.dtype, of.text("approximate")),
   "aten::silu": (of) => silu(of.graph, of.value("self")),
@@ -489,8 +521,10 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::div.Scalar": binary("Div"),
   "aten::maximum": binary("Max"),
   "aten::minimum": binary("Min"),
-  "aten::pow.Tensor_Tensor": (of) => of.graph.node("Pow", operands(of, of.result.dtype, ["self", "exponent"])),
-  "aten::pow.Tensor_Scalar": (of) => of.graph.node("Pow", operands(of, of.result.dtype, ["self", "exponent"])),
+  "aten::pow.Tensor_Tensor": (of) =>
+    of.graph.node("Pow", operands(of, of.result.dtype, ["self", "exponent"])),
+  "aten::pow.Tensor_Scalar": (of) =>
+    of.graph.node("Pow", operands(of, of.result.dtype, ["self", "exponent"])),
   "aten::floor_divide.Scalar": (of) => floorDivided(of),
   "aten::floor_divide": (of) => floorDivided(of),
   "aten::remainder.Scalar": binary("Mod"),
@@ -521,7 +555,12 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::amin": reduced("ReduceMin"),
   "aten::logsumexp": reduced("ReduceLogSumExp"),
   "aten::prod.dim_int": (of) =>
-    of.graph.reduce("ReduceProd", of.graph.as(of.tensor("self"), of.result.dtype), [of.number("dim")], of.number("keepdim") !== 0),
+    of.graph.reduce(
+      "ReduceProd",
+      of.graph.as(of.tensor("self"), of.result.dtype),
+      [of.number("dim")],
+      of.number("keepdim") !== 0,
+    ),
   "aten::max.dim": extreme("ReduceMax", "ArgMax"),
   "aten::min.dim": extreme("ReduceMin", "ArgMin"),
   "aten::argmax": indexOf("ArgMax"),
@@ -537,15 +576,20 @@ const translations: Readonly<Record<string, Translate>> = {
       of.graph.scalar(of.dim("dim", of.result.shape.length), "int64"),
     ]),
   "aten::softmax.int": (of) =>
-    of.graph.node("Softmax", [of.graph.as(of.tensor("self"), of.result.dtype)], { axis: { int: of.number("dim") } }),
+    of.graph.node("Softmax", [of.graph.as(of.tensor("self"), of.result.dtype)], {
+      axis: { int: of.number("dim") },
+    }),
   "aten::log_softmax.int": (of) =>
-    of.graph.node("LogSoftmax", [of.graph.as(of.tensor("self"), of.result.dtype)], { axis: { int: of.number("dim") } }),
+    of.graph.node("LogSoftmax", [of.graph.as(of.tensor("self"), of.result.dtype)], {
+      axis: { int: of.number("dim") },
+    }),
   "aten::matmul": matmul("self", "other"),
   "aten::mm": matmul("self", "mat2"),
   "aten::bmm": matmul("self", "mat2"),
   "aten::addmm": (of) => {
     const [beta, alpha] = [of.number("beta"), of.number("alpha")];
-    if (beta !== 1 || alpha !== 1) throw unknownOperator(`addmm with beta ${beta} and alpha ${alpha}`, of.call.module);
+    if (beta !== 1 || alpha !== 1)
+      throw unknownOperator(`addmm with beta ${beta} and alpha ${alpha}`, of.call.module);
     const product = of.weights.product(of.value("mat1"), of.tensor("mat2"), false);
     return of.graph.node("Add", [product, of.value("self")]);
   },
@@ -570,7 +614,9 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::index_select": (of) =>
     of.graph.node("Gather", [of.value("self"), of.value("index")], { axis: { int: of.number("dim") } }),
   "aten::gather": (of) =>
-    of.graph.node("GatherElements", [of.value("self"), of.value("index")], { axis: { int: of.number("dim") } }),
+    of.graph.node("GatherElements", [of.value("self"), of.value("index")], {
+      axis: { int: of.number("dim") },
+    }),
   "aten::select.int": (of) =>
     of.graph.node("Gather", [of.value("self"), of.graph.sizeScalar(of.size("index"))], {
       axis: { int: of.dim("dim", of.tensor("self").shape.length) },
@@ -579,11 +625,17 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::slice.Tensor": sliced,
   "aten::unfold": unfolded,
   "aten::flip": (of) =>
-    of.numbers("dims").reduce((value, dim) => of.graph.slice(value, dim, -1, -Number.MAX_SAFE_INTEGER, -1), of.value("self")),
+    of
+      .numbers("dims")
+      .reduce((value, dim) => of.graph.slice(value, dim, -1, -Number.MAX_SAFE_INTEGER, -1), of.value("self")),
   "aten::tril": (of) =>
-    of.graph.node("Trilu", [of.value("self"), of.graph.sizeScalar(of.size("diagonal"))], { upper: { int: 0 } }),
+    of.graph.node("Trilu", [of.value("self"), of.graph.sizeScalar(of.size("diagonal"))], {
+      upper: { int: 0 },
+    }),
   "aten::triu": (of) =>
-    of.graph.node("Trilu", [of.value("self"), of.graph.sizeScalar(of.size("diagonal"))], { upper: { int: 1 } }),
+    of.graph.node("Trilu", [of.value("self"), of.graph.sizeScalar(of.size("diagonal"))], {
+      upper: { int: 1 },
+    }),
   "aten::view": reshaped,
   "aten::view_as": reshaped,
   "aten::reshape": reshaped,
@@ -639,7 +691,8 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::clone": same,
   "aten::detach": same,
   "aten::alias": same,
-  "aten::copy": (of) => of.graph.expand(of.graph.as(of.tensor("src"), of.result.dtype), of.tensor("src").shape, of.result.shape),
+  "aten::copy": (of) =>
+    of.graph.expand(of.graph.as(of.tensor("src"), of.result.dtype), of.tensor("src").shape, of.result.shape),
   "aten::zeros": filled(() => 0),
   "aten::ones": filled(() => 1),
   "aten::full": filled((of) => of.size("fill_value")),
@@ -699,7 +752,8 @@ export function isInPlace(operator: string): boolean {
  */
 export function translate(graph: GraphBuilder, weights: Weights, call: GraphCall): readonly string[] {
   const name = isInPlace(call.operator) ? call.operator.replace(/_(?=\.|$)/, "") : call.operator;
-  const known = translations[name] ?? (isInPlace(call.operator) ? translations[inPlaceTwin(name)] : undefined);
+  const known =
+    translations[name] ?? (isInPlace(call.operator) ? translations[inPlaceTwin(name)] : undefined);
   if (known === undefined) throw unknownOperator(call.operator, call.module);
   const made = known(new Translation(graph, weights, call));
   return typeof made === "string" ? [made] : made;

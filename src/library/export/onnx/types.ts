@@ -1,4 +1,11 @@
-import { type DType, noGrad, scope, type Tensor, type TypedArray, tensor } from "../../../compute/tensor/index.ts";
+import {
+  type DType,
+  noGrad,
+  scope,
+  type Tensor,
+  type TypedArray,
+  tensor,
+} from "../../../compute/tensor/index.ts";
 import { exportError } from "../export-error.ts";
 
 /** ONNX's numbers of element types (`TensorProto.DataType`). */
@@ -64,9 +71,16 @@ export interface OnnxGraph {
 
 /** Returns the bytes of numbers as elements of a dtype. */
 export function bytesOfNumbers(values: readonly number[] | TypedArray, dtype: DType): Uint8Array {
-  if (dtype === "int64") return bytesOf(BigInt64Array.from(values as readonly number[], (value) => BigInt(value)));
+  if (dtype === "int64")
+    return bytesOf(BigInt64Array.from(values as readonly number[], (value) => BigInt(value)));
   return scope(() =>
-    noGrad(() => bytesOf(tensor(Float64Array.from(values as readonly number[], Number)).to(dtype).toTypedArray())),
+    noGrad(() =>
+      bytesOf(
+        tensor(Float64Array.from(values as readonly number[], Number))
+          .to(dtype)
+          .toTypedArray(),
+      ),
+    ),
   );
 }
 

@@ -55,8 +55,11 @@ export class Weights {
     }
     if (this.#quantizes && w.shape.length === 2) return this.#quantizedProduct(x, held, isTransposed);
     if (!isTransposed) return graph.node("MatMul", [x, this.plain(w) as string]);
-    if (this.#plain.has(held.name)) return graph.node("MatMul", [x, graph.transpose(this.plain(w) as string, [1, 0])]);
-    const turned = this.#add(`${held.name}.t`, w.dtype, shapeOf(held).toReversed(), held, (values) => values.t());
+    if (this.#plain.has(held.name))
+      return graph.node("MatMul", [x, graph.transpose(this.plain(w) as string, [1, 0])]);
+    const turned = this.#add(`${held.name}.t`, w.dtype, shapeOf(held).toReversed(), held, (values) =>
+      values.t(),
+    );
     return graph.node("MatMul", [x, turned]);
   }
 
@@ -87,13 +90,22 @@ export class Weights {
   #quantized(held: HeldParameter, outputs: 0 | 1): { readonly values: string; readonly scales: string } {
     const { name, tensor } = held;
     const suffix = outputs === 0 ? "rows" : "columns";
-    const scaleOf = (values: Tensor) => values.abs().amax([1 - outputs], true).div(LARGEST).clampMin(1e-30);
+    const scaleOf = (values: Tensor) =>
+      values
+        .abs()
+        .amax([1 - outputs], true)
+        .div(LARGEST)
+        .clampMin(1e-30);
     return {
       values: this.#add(`${name}.${suffix}`, "uint8", shapeOf(held), held, (values) =>
         values.div(scaleOf(values)).round().add(ZERO_POINT).clamp(0, 255),
       ),
-      scales: this.#add(`${name}.${suffix}.scale`, tensor.dtype, [shapeOf(held)[outputs] ?? 0], held, (values) =>
-        scaleOf(values).view([-1]),
+      scales: this.#add(
+        `${name}.${suffix}.scale`,
+        tensor.dtype,
+        [shapeOf(held)[outputs] ?? 0],
+        held,
+        (values) => scaleOf(values).view([-1]),
       ),
     };
   }

@@ -1,8 +1,15 @@
 import { open } from "node:fs/promises";
 import { basename } from "node:path";
-import { exportError } from "../export-error.ts";
 import { type Bytes, bytesField, bytesHeader, floatField, message, varintField } from "../../protobuf.ts";
-import { type Attribute, type Initializer, type OnnxGraph, type OnnxNode, type OnnxValue, typeCode } from "./types.ts";
+import { exportError } from "../export-error.ts";
+import {
+  type Attribute,
+  type Initializer,
+  type OnnxGraph,
+  type OnnxNode,
+  type OnnxValue,
+  typeCode,
+} from "./types.ts";
 
 /** A protobuf message has at most 2 GiB: larger weights are in a file of their own. */
 const MAX_MESSAGE_BYTES = 2 ** 31 - 2 ** 20;
@@ -24,7 +31,10 @@ function irVersion(opset: number): number {
 export async function writeModel(
   path: string,
   graph: OnnxGraph,
-  { opset, maxMessageBytes = MAX_MESSAGE_BYTES }: { readonly opset: number; readonly maxMessageBytes?: number },
+  {
+    opset,
+    maxMessageBytes = MAX_MESSAGE_BYTES,
+  }: { readonly opset: number; readonly maxMessageBytes?: number },
 ): Promise<string[]> {
   const totalBytes = graph.initializers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const isApart = totalBytes > maxMessageBytes;
@@ -40,7 +50,9 @@ export async function writeModel(
   ];
   const sizeOf = (fields: readonly Bytes[]) => fields.reduce((sum, field) => sum + field.length, 0);
   const graphBytes =
-    sizeOf(before) + sizeOf(after) + parts.reduce((sum, { header, dataBytes }) => sum + header.length + dataBytes, 0);
+    sizeOf(before) +
+    sizeOf(after) +
+    parts.reduce((sum, { header, dataBytes }) => sum + header.length + dataBytes, 0);
   const head = message(
     varintField(1, irVersion(opset)),
     bytesField(2, "troupe"),
@@ -121,7 +133,9 @@ function nodeMessage({ operator, inputs, outputs, attributes }: OnnxNode): Bytes
     ...outputs.map((output) => bytesField(2, output)),
     bytesField(3, outputs[0] ?? ""),
     bytesField(4, operator),
-    ...Object.entries(attributes).map(([name, attribute]) => bytesField(5, attributeMessage(name, attribute))),
+    ...Object.entries(attributes).map(([name, attribute]) =>
+      bytesField(5, attributeMessage(name, attribute)),
+    ),
   );
 }
 
