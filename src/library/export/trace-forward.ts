@@ -106,9 +106,18 @@ export function recordForward(
       );
       return joinTraces(traces, [...symbols.values()]);
     });
+  } catch (error) {
+    throw readingValues(error, nn.failedModule(error, model)) ?? error;
   } finally {
     unbind();
   }
+}
+
+/** The error for libtorch's about values of a tensor without memory; undefined for other errors. */
+function readingValues(error: unknown, module: string | undefined): Error | undefined {
+  if (!(error instanceof Error && /Meta tensors|on meta/.test(error.message))) return undefined;
+  const hint = "what depends on values cannot be recorded: compute with tensors, such as ops.where";
+  return exportError("a forward that reads no numbers from tensors", "one that does", module ?? "", hint);
 }
 
 /** Binds state to tensors without memory. @returns a function that binds the former memory again */

@@ -21,8 +21,8 @@ export function buildGraph(
   reader: ParameterReader,
   { opset, quantizes }: GraphOptions,
 ): OnnxGraph {
+  refuseWrittenViews(forward.calls);
   const calls = neededCalls(forward);
-  refuseWrittenViews(calls);
   const graph = new GraphBuilder(opset, (tensor) => {
     const value = weights.plain(tensor);
     if (value === undefined) throw new Error(`tensor ${tensor.id} has no value`); // an error of ours

@@ -699,6 +699,8 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::zeros_like": filled(() => 0),
   "aten::ones_like": filled(() => 1),
   "aten::full_like": filled((of) => of.size("fill_value")),
+  "aten::zero": filled(() => 0),
+  "aten::fill.Scalar": filled((of) => of.size("value")),
   "aten::scalar_tensor": filled((of) => of.size("s")),
   "aten::arange.start_step": arange,
   "troupe::layer_norm": (of) => layerNorm(of, of.value("x"), -1),
@@ -752,14 +754,8 @@ export function isInPlace(operator: string): boolean {
  */
 export function translate(graph: GraphBuilder, weights: Weights, call: GraphCall): readonly string[] {
   const name = isInPlace(call.operator) ? call.operator.replace(/_(?=\.|$)/, "") : call.operator;
-  const known =
-    translations[name] ?? (isInPlace(call.operator) ? translations[inPlaceTwin(name)] : undefined);
+  const known = translations[name];
   if (known === undefined) throw unknownOperator(call.operator, call.module);
   const made = known(new Translation(graph, weights, call));
   return typeof made === "string" ? [made] : made;
-}
-
-/** `fill.Scalar`, `zero` and others have no twin of their own name. */
-function inPlaceTwin(name: string): string {
-  return { "aten::fill.Scalar": "aten::full_like", "aten::zero": "aten::zeros_like" }[name] ?? name;
 }
