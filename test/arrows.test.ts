@@ -33,7 +33,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     "job/rapidformer",
   ],
   "tools/planner": ["actors/engine/rank", "tools/sinks"],
-  "tools/service": ["library/checkpoint", "runtime", "job/http"],
+  "tools/service": ["actors/trainer", "job/http"],
   "tools/sinks": ["job/http", "library/checkpoint", "library/protobuf"],
   "actors/trainer": ["actors", "actors/preload", "actors/launch", "job/dashboard", "job/options"],
   "actors/launch": ["runtime", "compute/collectives", "job/options"],

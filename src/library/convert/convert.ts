@@ -1,12 +1,7 @@
 import { mkdir } from "node:fs/promises";
-import { TroupeError } from "../../errors/index.ts";
-import {
-  openStorage,
-  saveHuggingFaceFolder,
-  type TensorSource,
-  writeCheckpoint,
-  writeSafetensors,
-} from "../checkpoint/index.ts";
+import type { TroupeError } from "../../errors/index.ts";
+import * as checkpoints from "../checkpoint/index.ts";
+import { convertError } from "./convert-error.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fairseqModel } from "./fairseq/model.ts";
 import { toFairseq } from "./fairseq/names.ts";
@@ -70,27 +65,21 @@ function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: C
       : []),
   ];
   if (unused.length === 0) return;
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `no more than ${path} needs`,
-    got: unused.join(" and "),
-    hint: "leave it out",
-    fields: { path },
-  });
+  throw convertError(`no more than ${path} needs`, unused.join(" and "), "leave it out", { path });
 }
 
 async function write(path: string, source: ConvertSource, options: ConvertOptions): Promise<void> {
   const { to, maxFileBytes, megatron = {}, optimizer = false } = options;
   if (to === "safetensors") {
     const tensors = optimizer ? [...source.tensors, ...source.optimizer] : [...source.tensors];
-    await writeSafetensors(path, tensors.map(asSource));
+    await checkpoints.writeSafetensors(path, tensors.map(asSource));
     return;
   }
   const config = source.config ?? options.config;
   if (config === undefined) throw withoutConfig(source);
   if (to === "fairseq") {
     const renamed = await toFairseq(source.tensors, await fairseqModel(config));
-    await writeSafetensors(path, [...renamed].map(asSource));
+    await checkpoints.writeSafetensors(path, [...renamed].map(asSource));
     return;
   }
   await mkdir(path);
@@ -98,7 +87,7 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
   else if (to === "modelcenter") await writeModelCenter(path, source, config);
   else {
     const weights = [...source.tensors].map(asSource);
-    await saveHuggingFaceFolder(
+    await checkpoints.saveHuggingFaceFolder(
       path,
       { config, generationConfig: source.generationConfig, companions: source.companions, weights },
       maxFileBytes === undefined ? {} : { maxFileBytes },
@@ -111,7 +100,7 @@ async function writeTroupe(
   source: ConvertSource,
   { config, maxFileBytes }: ConvertOptions,
 ): Promise<void> {
-  const storage = await openStorage(target);
+  const storage = await checkpoints.openStorage(target);
   await using _lock = await storage.lock("troupe checkpoint convert");
   const begun = { step: source.step, seed: 0, samplesConsumed: 0, job: null, tokenizer: null };
   const content = {
@@ -123,22 +112,17 @@ async function writeTroupe(
     optimizer: [...source.optimizer].map(asSource),
   };
   if ((await storage.list()).length > 0) throw taken("convert", target);
-  await writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
+  await checkpoints.writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
 }
 
-function asSource([name, tensor]: [string, LazyTensor]): TensorSource {
-  return { name, ...tensor };
-}
+const asSource = ([name, tensor]: [string, LazyTensor]): checkpoints.TensorSource => ({ name, ...tensor });
 
 function withoutConfig({ kind, path }: ConvertSource): TroupeError {
   const isOwn = kind === "troupe";
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
-    got: isOwn ? "an empty one, for its class has no configJson" : "none",
-    hint: isOwn
-      ? "--to safetensors writes its tensors, --config gives it one"
-      : "give the model's with --config",
-    fields: { path },
-  });
+  return convertError(
+    `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
+    isOwn ? "an empty one, for its class has no configJson" : "none",
+    isOwn ? "--to safetensors writes its tensors, --config gives it one" : "give the model's with --config",
+    { path },
+  );
 }
