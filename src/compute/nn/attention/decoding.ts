@@ -113,7 +113,7 @@ export class Decoding implements Disposable {
 export class GivenPast extends Decoding {
   /** Keys and values of each self-attention with those of this pass, in the order of calls; [B, G, S, K] each. */
   readonly made: (readonly [keys: Tensor, values: Tensor])[] = [];
-  /** What {@link madeOnce} made or was given first: an encoder's output. */
+  /** The first result of {@link madeOnce}, made or given: an encoder's output. */
   encoded: readonly Tensor[] | undefined;
   readonly #given: readonly (readonly [keys: Tensor, values: Tensor])[];
   readonly #numPast: number;
