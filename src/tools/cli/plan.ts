@@ -25,23 +25,13 @@ import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
-/** Options that a plan shares with a run, with the same names and defaults. */
-const { tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel, device, precision } =
-  runtimeSchema.shape;
 const MAX_PLANNED_RANKS = 1 << 16;
-const sharedSchema = options({
-  ranks: ranksUpTo(MAX_PLANNED_RANKS),
-  tp,
-  pp,
-  schedule,
-  chunks,
-  zero,
-  sequenceParallel,
-  accumulation,
-  recompute,
-  device,
-  precision,
-});
+const { tp, pp, schedule, chunks, zero, accumulation } = runtimeSchema.shape;
+const { recompute, sequenceParallel, device, precision } = runtimeSchema.shape;
+const ranks = ranksUpTo(MAX_PLANNED_RANKS);
+const ofLayout = { ranks, tp, pp, schedule, chunks, zero, sequenceParallel, accumulation };
+/** Options that a plan shares with a run, with the same names and defaults. */
+const sharedSchema = options({ ...ofLayout, recompute, device, precision });
 const shared = optionsOf(sharedSchema);
 
 type Shared = z.output<typeof sharedSchema>;
