@@ -1423,18 +1423,6 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "a resumed session counts as a certificate",
-    file: "src/runtime/transport/tcp/tcp-door.ts",
-    from: "return socket.authorized && !socket.isSessionReused() && hasCertificate(socket);",
-    to: "return socket.authorized;",
-    caughtBy: [
-      by(
-        "test/runtime/network.test.ts",
-        "a caller without a certificate gets that reason, and is not let in by resuming the session in which it was refused",
-      ),
-    ],
-  },
-  {
     name: "a heartbeat counts from its arrival",
     file: "src/runtime/transport/hub/peer-liveness.ts",
     from: "this.#newestSentMs = sentMs;",

@@ -7,7 +7,8 @@ import * as checkpoints from "../../library/checkpoint/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../library/data/index.ts";
 import { applyDelta, deltaFrom, loadDelta } from "../../library/deltas/index.ts";
 import * as models from "../../library/models/index.ts";
-import { number, print, readConfig, usage } from "./flags.ts";
+import { baseOf } from "./adapter-base.ts";
+import { number, print, usage } from "./flags.ts";
 
 interface GenerateFlags {
   readonly prompt: readonly string[];
@@ -118,15 +119,6 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   } finally {
     dematerialize(model);
   }
-}
-
-/** The folder of the model that the adapter was tuned from. */
-function baseOf(adapter: string): string {
-  const file = join(adapter, checkpoints.adapterConfigName);
-  const hint = "--base names the model's folder";
-  const { base_model_name_or_path: base } = readConfig(file, "the config of an adapter", hint);
-  if (typeof base === "string" && existsSync(base)) return base;
-  throw usage("the folder of the model that was tuned", `${base} in ${file}`, "--base names it");
 }
 
 /** The tokens that end an encoder's text. */
