@@ -1,4 +1,5 @@
 import { ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import type { AdjustText } from "./drawing.ts";
 import type { Settled } from "./options.ts";
 import type { Writer } from "./writer.ts";
 
@@ -101,7 +102,7 @@ class PromptBeams {
 export function searchBeams(
   writer: Writer,
   options: Settled,
-  adjust: ((row: Float32Array, text: readonly number[]) => void) | undefined,
+  adjust: AdjustText | undefined,
 ): number[][] {
   const { numBeams, maxNewTokens, stopTokens, earlyStopping } = options;
   const prompts = writer.begun
@@ -110,7 +111,7 @@ export function searchBeams(
   const numKept = Math.max(2, 1 + stopTokens.length) * numBeams;
   for (let step = 1; step <= maxNewTokens; step++) {
     const texts = prompts.flatMap(({ running }) => running.map(({ text }) => text));
-    const found = scope(() => likeliest(writer.next(texts), prompts, numKept, adjust));
+    const found = scope(() => likeliest(writer.next(texts), prompts, numKept, adjust && ((row, text) => adjust(row, text, step - 1))));
     const rows: number[] = [];
     let allEnd = true;
     for (const [index, prompt] of prompts.entries()) {
