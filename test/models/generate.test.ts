@@ -41,7 +41,9 @@ describe("text generation", () => {
   });
 
   test("draws each token as often as its probability says, and none outside the k most likely", () => {
-    const logits = tensor([0, Math.log(3), -1, Math.log(4)]).expand([800, 4]).contiguous();
+    const logits = tensor([0, Math.log(3), -1, Math.log(4)])
+      .expand([800, 4])
+      .contiguous();
     const uniforms = tensor(Array.from({ length: 800 }, (_, trial) => (trial + 0.5) / 800));
     const countsOf = (temperature: number, topK: number, topP: number) => {
       const counts = [0, 0, 0, 0];

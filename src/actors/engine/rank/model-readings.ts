@@ -130,9 +130,7 @@ export class ModelReadings {
       const written = { ...options, firstPrompt, ...(this.#tokenizer && { tokenizer: this.#tokenizer }) };
       const write = () => generateTexts(model.module as GenerativeModel & Module, share, written);
       // Replicas write until their own texts end, so all of them gather the same blocks once before.
-      const texts = engine.holding(() =>
-        share.length === 0 ? [] : engine.evaluate(() => scope(write)),
-      );
+      const texts = engine.holding(() => (share.length === 0 ? [] : engine.evaluate(() => scope(write))));
       const isTold = place.tp === 0 && place.pp === 0 && (ep === 1 || place.dp === 0);
       return { texts: isTold ? texts : [] };
     } finally {

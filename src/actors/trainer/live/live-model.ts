@@ -3,7 +3,11 @@ import { nearestName, TroupeError } from "../../../errors/index.ts";
 import { type Job, programNames } from "../../../job/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
-import { checkGenerateOptions, type GeneratedText, type GenerateOptions } from "../../../library/models/index.ts";
+import {
+  checkGenerateOptions,
+  type GeneratedText,
+  type GenerateOptions,
+} from "../../../library/models/index.ts";
 import type {
   Accumulated,
   CallLog,

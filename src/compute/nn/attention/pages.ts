@@ -6,8 +6,8 @@ import type { AttentionOptions } from "./attention.ts";
 /** Positions of a page: those that `troupe::paged_attention_` reads side by side. */
 const PAGE_POSITIONS = 8;
 
-/** Maximum number of pages that are allocated together. */
-const SLAB_PAGES = 64;
+/** Number of slabs that all texts take, if they share nothing. */
+const NUM_SLABS = 128;
 
 /** A text whose keys and values lie in pages. Only {@link Pages} changes it. */
 export interface PagedText {
@@ -56,9 +56,9 @@ export class Pages implements Disposable {
   /** Pages to copy before the next pass, from and to. */
   #copies: (readonly [from: number, to: number])[] = [];
 
-  /** @param mostPositions - of all texts together, if none is shared: few texts take little memory */
+  /** @param mostPositions - of all texts together, if none is shared: slabs are a small part of it */
   constructor(mostPositions: number) {
-    this.#slabPages = Math.max(1, Math.min(SLAB_PAGES, Math.ceil(mostPositions / PAGE_POSITIONS)));
+    this.#slabPages = Math.max(1, Math.ceil(mostPositions / PAGE_POSITIONS / NUM_SLABS));
   }
 
   /** Bytes of all keys and values. */

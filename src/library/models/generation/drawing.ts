@@ -95,7 +95,8 @@ function adjusted(logits: Tensor, adjust: AdjustRow): Tensor {
   const { shape, device } = logits;
   const width = shape[1] ?? 0;
   const values = logits.contiguous().toTypedArray() as Float32Array;
-  for (let row = 0; row < (shape[0] ?? 0); row++) adjust(values.subarray(row * width, (row + 1) * width), row);
+  for (let row = 0; row < (shape[0] ?? 0); row++)
+    adjust(values.subarray(row * width, (row + 1) * width), row);
   return tensor(values, { shape, device: device as "cpu" });
 }
 

@@ -120,7 +120,12 @@ function tokensOf(prompt: string | readonly number[], { tokenizer }: Settled): r
 /** Whether texts of any lengths can be written in pages. */
 function canPage(model: LanguageModel): boolean {
   const { dtype } = [...model.parameters()][0] ?? {};
-  return model.packs === true && dtype !== "float64" && !isPrefixed(model) && scope(() => empty([0]).device) === "cpu";
+  return (
+    model.packs === true &&
+    dtype !== "float64" &&
+    !isPrefixed(model) &&
+    scope(() => empty([0]).device) === "cpu"
+  );
 }
 
 /** Writes all rows token by token, side by side. */

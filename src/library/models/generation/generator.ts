@@ -209,7 +209,8 @@ export class Generator implements Disposable {
     const options = this.#options;
     const adjust = this.#adjust;
     const uniforms = writing.map(({ stream, logProbs }) => stream.at(logProbs.length));
-    const own = rows.length === logits.shape[0] ? logits : logits.indexSelect(0, tensor([...rows], { dtype: "int64" }));
+    const own =
+      rows.length === logits.shape[0] ? logits : logits.indexSelect(0, tensor([...rows], { dtype: "int64" }));
     const { tokens, logProbs } = chooseTokens(
       own,
       uniforms,

@@ -126,7 +126,8 @@ function check(prompts: readonly (string | readonly number[])[], options: Settle
     refuse("numBeams to be a whole number ≥ 1", numBeams);
   if (!Number.isFinite(lengthPenalty)) refuse("lengthPenalty to be finite", lengthPenalty);
   if (numBeams > 1 && samples > 1) refuse("one sample with numBeams", samples);
-  if (numBeams > 1 && options.onToken !== undefined) refuse("no onToken with numBeams, which chooses late", "one");
+  if (numBeams > 1 && options.onToken !== undefined)
+    refuse("no onToken with numBeams, which chooses late", "one");
   const drawing = ["temperature", "topK", "topP"] as const;
   const drawn = drawing.find(
     (name) => ({ temperature: 1, topK: Number.POSITIVE_INFINITY, topP: 1 })[name] !== options[name],
