@@ -42,7 +42,7 @@ describe.each([
   );
   const options: GenerateOptions = { maxNewTokens: 20, samples: 3, seed: 7, temperature: 0.9, topK: 40 };
 
-  /** What a pass over all of a text says of its last tokens. */
+  /** The log-probabilities of a text's last tokens by a pass over all of it. */
   const logProbsOf = (prompt: readonly number[], tokens: readonly number[]) =>
     evaluating(model, () =>
       noGrad(() =>

@@ -1,6 +1,7 @@
 // Draws a token from each row of logits: the first, in order of the vocabulary, at which the cumulative probability of the allowed
 // tokens passes the row's uniform number. As in transformers, the temperature applies first, then top_k, then the fewest of these that
-// together reach top_p (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751); tokens as likely as the last one kept are kept too.
+// together reach top_p (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751); tokens as likely as the last one kept are kept too. For the CPU alone, which
+// has the logits that are drawn from.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -18,7 +19,6 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/sum_exponentials.h"
-#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -149,8 +149,6 @@ at::Tensor draw_rows(const at::Tensor& logits, const at::Tensor& uniforms, const
   return tokens;
 }
 
-TROUPE_KERNEL(draw_tokens, draw_rows);
-
 at::Tensor draw_tokens(const at::Tensor& logits, const at::Tensor& uniforms, double temperature, int64_t top_k, double top_p) {
   TORCH_CHECK(logits.dim() == 2 && logits.size(1) > 0 && with_float_type(logits.scalar_type(), [](auto*) {}),
               "[draw_tokens] expected logits to be [rows, classes], float32, bfloat16 or float16, got ", logits.scalar_type(), " ",
@@ -159,7 +157,7 @@ at::Tensor draw_tokens(const at::Tensor& logits, const at::Tensor& uniforms, dou
                   uniforms.is_contiguous(),
               "[draw_tokens] expected uniforms to be float32, one for each of ", logits.size(0), " rows, got ",
               uniforms.scalar_type(), " ", uniforms.sizes());
-  return draw_tokens_kernel(logits.contiguous(), uniforms, Restriction{static_cast<float>(temperature), top_k, top_p});
+  return draw_rows(logits.contiguous(), uniforms, Restriction{static_cast<float>(temperature), top_k, top_p});
 }
 
 }  // namespace
@@ -168,6 +166,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("draw_tokens(Tensor logits, Tensor uniforms, float temperature, int top_k, float top_p) -> Tensor");
 }
 
-TROUPE_OPERATORS(m) { m.impl("draw_tokens", draw_tokens); }
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("draw_tokens", draw_tokens); }
 
 }  // namespace troupe

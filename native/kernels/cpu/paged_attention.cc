@@ -5,6 +5,7 @@
 // keys [P,G,D,8], so that eight scores are made side by side, values [P,G,8,D]. A row of `table` names the pages of a text. The
 // keys and values of all tokens are written first, so a token sees those that came with it. The sums of a token have one order,
 // which depends on its position alone.
+// For the CPU alone: on a GPU texts of one length are written side by side.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -20,7 +21,6 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
-#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -268,14 +268,12 @@ at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return out_NHD.transpose(1, 2);
 }
 
-TROUPE_KERNEL(paged_attention, attend_pages);
-
 at::Tensor attend_in_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys,
                            at::TensorList values, const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions,
                            int64_t window, double scale) {
   const Places places = check_places(q, k, v, keys, values, table, texts, positions);
   const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
-  return paged_attention_kernel(dense(q), dense(k), dense(v), keys, values, places, window, static_cast<float>(scale));
+  return attend_pages(dense(q), dense(k), dense(v), keys, values, places, window, static_cast<float>(scale));
 }
 
 }  // namespace
@@ -286,6 +284,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "int window, float scale) -> Tensor");
 }
 
-TROUPE_OPERATORS(m) { m.impl("paged_attention_", attend_in_pages); }
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("paged_attention_", attend_in_pages); }
 
 }  // namespace troupe
