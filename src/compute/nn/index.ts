@@ -9,6 +9,7 @@ export {
 } from "./attention/attention.ts";
 export {
   Decoding,
+  GivenPast,
   isWriting,
   madeOnce,
   numPast,
