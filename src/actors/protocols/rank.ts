@@ -2,7 +2,7 @@ import type { RecordedTensor } from "../../compute/nn/index.ts";
 import type { FlatBlock } from "../../compute/parallel/index.ts";
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
-import type { GenerateOptions } from "../../library/models/index.ts";
+import type { GeneratedText, GenerateOptions } from "../../library/models/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankPlan } from "./rank-plan.ts";
@@ -85,10 +85,10 @@ export type RankProtocol = StageLinkProtocol & {
     in: {
       readonly step: number;
       readonly call: number;
-      readonly prompts: readonly (readonly number[])[];
+      readonly prompts: readonly (string | readonly number[])[];
       readonly options: GenerateOptions;
     };
-    out: { readonly texts: readonly (readonly number[])[] };
+    out: { readonly texts: readonly GeneratedText[] };
   };
   /** Held-out loss of the parameters of `step` on `requests`, this rank's share. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };

@@ -2,7 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
 import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
 import { disposeBatch } from "../../../library/data/index.ts";
-import type { GenerateOptions } from "../../../library/models/index.ts";
+import type { GeneratedText, GenerateOptions } from "../../../library/models/index.ts";
 import type { EvaluatedLoss } from "./evaluation.ts";
 import type { SavedState } from "./run-control.ts";
 
@@ -42,8 +42,8 @@ export interface CallKinds {
   accumulate: { in: ProgramCall; out: Accumulated };
   call: { in: ProgramCall; out: Rows };
   generate: {
-    in: { readonly prompts: readonly (readonly number[])[]; readonly options: GenerateOptions };
-    out: readonly (readonly number[])[];
+    in: { readonly prompts: readonly (string | readonly number[])[]; readonly options: GenerateOptions };
+    out: readonly GeneratedText[];
   };
   parameters: { in: { readonly pattern: string }; out: Rows };
   step: { in: { readonly learningRate: number | undefined }; out: SteppedModel };

@@ -3,7 +3,11 @@ import { nearestName, TroupeError } from "../../../errors/index.ts";
 import { type Job, programNames } from "../../../job/index.ts";
 import { checkStateName, type StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
-import { checkGenerateOptions, type GenerateOptions } from "../../../library/models/index.ts";
+import {
+  checkGenerateOptions,
+  type GeneratedText,
+  type GenerateOptions,
+} from "../../../library/models/index.ts";
 import type {
   Accumulated,
   CallLog,
@@ -131,21 +135,18 @@ export class LiveModel<J = Job> implements AsyncDisposable {
   /**
    * Generates texts on the parameters after the steps called so far; the replicas share the prompts. A text depends on its place
    * among them, not on the number of ranks.
-   * @param prompts - tokens, at least one each
-   * @param options - as of `generate`; `samples`: texts for each prompt. Default: 1
-   * @returns each prompt with its continuation, the samples of a prompt one after the other
+   * @param prompts - tokens, at least one each, or strings for the tokenizer of the job's dataset
+   * @param options - as of `generate`
+   * @returns what was written, the samples of a prompt one after the other, with its text if the dataset has a tokenizer
    * @throws {TroupeError} `GENERATE_OPTION`
    */
   generate(
-    prompts: readonly (readonly number[])[],
-    { samples = 1, ...options }: Omit<GenerateOptions, "firstRow"> & { readonly samples?: number },
-  ): Promise<readonly (readonly number[])[]> {
+    prompts: readonly (string | readonly number[])[],
+    options: Omit<GenerateOptions, "firstPrompt" | "tokenizer" | "onToken">,
+  ): Promise<readonly GeneratedText[]> {
     return this.#made(() => {
-      if (!(Number.isSafeInteger(samples) && samples >= 1))
-        throw refuse("generate", "samples to be a whole number of at least 1", samples);
       checkGenerateOptions(prompts, options);
-      const rows = prompts.flatMap((prompt) => Array.from({ length: samples }, () => prompt));
-      return this.#run.calls.add("generate", { prompts: rows, options });
+      return this.#run.calls.add("generate", { prompts, options });
     });
   }
 
