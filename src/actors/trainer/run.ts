@@ -229,7 +229,15 @@ export class Run {
     await using rendezvous = await Rendezvous.open(layout, head?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
-    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
+    const plan = planRun(
+      { job, jobUrl, config },
+      settings,
+      batch,
+      data,
+      start,
+      rendezvous.groups,
+      live !== undefined,
+    );
     if (head !== undefined)
       await Promise.race([system.hostsJoined(supervision.hostDeadlineSeconds * 1000), this.#halted.promise]);
     this.#haveJoined = true;
