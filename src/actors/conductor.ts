@@ -30,21 +30,21 @@ import {
 } from "./engine/conductor/index.ts";
 import { Broadcast } from "./engine/relay/index.ts";
 import type { InspectionRequest, Inspections } from "./inspect/index.ts";
-import {
-  type BatchRequest,
-  type CheckpointerProtocol,
-  type DeclaredModel,
-  type Joined,
-  type LoopLeft,
-  type RankGroup,
-  type RankPlan,
-  type RankProtocol,
-  type RankStepped,
-  type RunResult,
-  type RunSchedule,
-  type SliceWriter,
-  type SnapshotProtocol,
-  type StepOrder,
+import type {
+  BatchRequest,
+  CheckpointerProtocol,
+  DeclaredModel,
+  Joined,
+  LoopLeft,
+  RankGroup,
+  RankPlan,
+  RankProtocol,
+  RankStepped,
+  RunResult,
+  RunSchedule,
+  SliceWriter,
+  SnapshotProtocol,
+  StepOrder,
 } from "./protocols/index.ts";
 
 /** The parts and settings that a conductor works with. */

@@ -34,7 +34,7 @@ export class Recovery {
   async after(error: unknown, generation: number, at: RestartPoint): Promise<RestartPoint> {
     if (error instanceof RewindRequest) return await this.#goBack(error, at);
     if (isUnreadable(error)) return await this.#passOver(error, at);
-    if (isOutOfRoom(error, generation)) await this.#ranks.end({ actor: "rank-0" }, error).catch(() => {});
+    if (isOutOfRoom(error, generation)) await this.#ranks.endFirst(error).catch(() => {});
     else if (!isLoss(error)) throw error;
     refuseDeliberate(await this.#ranks.generationAfter(generation), generation);
     return { ...at, initial: await this.#lastGood.newest() };
