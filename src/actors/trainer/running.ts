@@ -24,7 +24,7 @@ export interface RunningOptions {
   readonly emit: (event: TroupeEventBody) => void;
 }
 
-/** What is run: a job, with values for its settings. */
+/** A job to run, with values for its settings. */
 export interface Order {
   readonly jobUrl: string;
   readonly overrides: Readonly<Record<string, unknown>>;

@@ -80,6 +80,35 @@ describe("several live models on one runtime", () => {
     expect(liveRefs()).toBe(0);
   });
 
+  it("may be a reference, which stays as the policy was", async () => {
+    const settings = config;
+    const dir = workspace.path("policy");
+    await using runtime = await Runtime.spawn({
+      ranks: 2,
+      threadsPerRank: 1,
+      warmStandby: false,
+      checkpoint: { dir },
+    });
+    await using policy = await runtime.open<typeof calledJob>(called, settings);
+    void policy.accumulate("loss", rangeAt(0));
+    void policy.step();
+    // #region reference
+    const { path: resume } = await policy.save({ as: "reference" });
+    const reference = await runtime.open<typeof calledJob>(called, settings, { name: "reference", resume });
+    // #endregion
+    // #region judge
+    const judge = await runtime.open<typeof calledJob>(called, settings, { name: "judge", ranks: 1 });
+    // #endregion
+    const before = (await policy.call("logProbs", rangeAt(3))).rows.logProbs;
+    expect((await reference.call("logProbs", rangeAt(3))).rows.logProbs.equal(before)).toBe(true);
+    expect((await judge.call("logProbs", rangeAt(3))).rows.logProbs.equal(before)).toBe(false);
+    void policy.accumulate("loss", rangeAt(1));
+    await policy.step();
+    expect((await policy.call("logProbs", rangeAt(3))).rows.logProbs.equal(before)).toBe(false);
+    expect((await reference.call("logProbs", rangeAt(3))).rows.logProbs.equal(before)).toBe(true);
+    await Promise.all([judge.close(), reference.close()]);
+  });
+
   it("are refused in one sentence where they cannot be", async () => {
     await using runtime = await Runtime.spawn({ ranks: 1, threadsPerRank: 1, warmStandby: false });
     await using _ = await runtime.open(called, config, { name: "judge" });
