@@ -332,7 +332,8 @@ class Journey {
   #takenWhenEdited(): string[] {
     const args = [troupe, ...this.#args, "--resume", this.#folder];
     const { status, stderr } = spawnSync(process.execPath, args, { env: this.#env, encoding: "utf8" });
-    const isRefused = status === exitCodes.failed && /data\.text|-text\.txt/.test(stderr);
+    const isRefused =
+      (status === exitCodes.failed || status === exitCodes.usage) && /data\.text|-text\.txt/.test(stderr);
     return isRefused
       ? []
       : [`edited data was taken, or refused without its name (${status}): ${stderr.slice(-300)}`];
@@ -435,7 +436,8 @@ function isExpected(ending: NodeJS.Signals | number | null, strike: Strike | und
       // A run that begins, or ends, without room for its state fails, and says so.
       return ending === "SIGKILL" || ending === exitCodes.failed;
     case "data edited":
-      return ending === "SIGKILL" || ending === exitCodes.failed;
+      // Its restart, or it before its first step, finds other data or none, and names it.
+      return ending === "SIGKILL" || ending === exitCodes.failed || ending === exitCodes.usage;
     case "twice":
       // The one that is heard second ends it at once, unless the first was faster, or came before anyone listened.
       return [130, 143, "SIGTERM", "SIGINT", exitCodes.interrupted].includes(ending as number);

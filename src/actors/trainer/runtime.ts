@@ -381,8 +381,7 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Each rank's memory by kind at the end of the next granted step, and its peak: the bytes that tensors asked the allocator
-   * for.
+   * Each rank's memory by kind at the end of the next granted step, and its peak: the bytes that tensors asked the allocator for.
    * @throws {TroupeError} `INSPECTION_OVER` if no further step comes
    */
   async inspectMemory(): Promise<readonly HeldMemory[]> {

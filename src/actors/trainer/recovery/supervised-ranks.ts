@@ -11,18 +11,7 @@ import {
 } from "../../../runtime/index.ts";
 import type { ModuleTexts } from "../../../runtime/module-texts.ts";
 import { actorModules } from "../../index.ts";
-import type {
-  FeederInit,
-  FeederProtocol,
-  OffloadProtocol,
-  RankGroup,
-  RankInit,
-  RankProtocol,
-  ShardInit,
-  ShardProtocol,
-  SliceWriterInit,
-  SliceWriterProtocol,
-} from "../../protocols/index.ts";
+import type * as protocol from "../../protocols/index.ts";
 import { Generations } from "./generations.ts";
 
 /** Options of a rank group. */
@@ -78,7 +67,7 @@ export class SupervisedRanks {
   static async start(
     system: ActorSystem,
     spread: RankSpread,
-    feeder: () => FeederInit,
+    feeder: () => protocol.FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
     const generations = new Generations();
@@ -94,14 +83,16 @@ export class SupervisedRanks {
   }
 
   /** The actors of the present generation. Messages to these refs never reach a later generation. */
-  get group(): RankGroup {
+  get group(): protocol.RankGroup {
     const places = placesOf(this.#numRanks);
     const refTo = <P>(name: string) => this.#supervisor.ref<P>(this.#prefix + name).pinned();
     return {
-      feeder: refTo<FeederProtocol>("feeder"),
-      ranks: places.map((rank) => refTo<RankProtocol>(`rank-${rank}`)),
-      writers: this.#hasWriters ? places.map((rank) => refTo<SliceWriterProtocol>(`writer-${rank}`)) : [],
-      shards: places.map((rank) => refTo<ShardProtocol>(`shard-${rank}`)),
+      feeder: refTo<protocol.FeederProtocol>("feeder"),
+      ranks: places.map((rank) => refTo<protocol.RankProtocol>(`rank-${rank}`)),
+      writers: this.#hasWriters
+        ? places.map((rank) => refTo<protocol.SliceWriterProtocol>(`writer-${rank}`))
+        : [],
+      shards: places.map((rank) => refTo<protocol.ShardProtocol>(`shard-${rank}`)),
     };
   }
 
@@ -168,7 +159,7 @@ export class SupervisedRanks {
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
   { prefix, ranks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
-  feeder: () => FeederInit,
+  feeder: () => protocol.FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
   const places = placesOf(ranks);
   const placeOf = (rank: number) =>
@@ -202,7 +193,7 @@ function membersOf(
       module: actorModules.sliceWriter,
       ...placeOf(rank),
       ...loading(),
-      init: (): SliceWriterInit => ({ rank, directory: slicesTo as string }),
+      init: (): protocol.SliceWriterInit => ({ rank, directory: slicesTo as string }),
     })),
     places.map((rank) => ({
       name: `${prefix}shard-${rank}`,
@@ -211,9 +202,9 @@ function membersOf(
       module: actorModules.shard,
       ...placeOf(rank),
       ...loading(),
-      init: (_incarnation: number, refs: SiblingRefs): ShardInit => ({
+      init: (_incarnation: number, refs: SiblingRefs): protocol.ShardInit => ({
         rank,
-        offload: offload.optimizer && refs<OffloadProtocol>(`${prefix}offload-${rank}`),
+        offload: offload.optimizer && refs<protocol.OffloadProtocol>(`${prefix}offload-${rank}`),
       }),
     })),
     places.map((rank) => ({
@@ -223,10 +214,10 @@ function membersOf(
       module: actorModules.rank,
       ...placeOf(rank),
       ...loading(jobUrl),
-      init: (_incarnation: number, refs: SiblingRefs): RankInit => ({
+      init: (_incarnation: number, refs: SiblingRefs): protocol.RankInit => ({
         rank,
-        shard: refs<ShardProtocol>(`${prefix}shard-${rank}`),
-        feeder: refs<FeederProtocol>(`${prefix}feeder`),
+        shard: refs<protocol.ShardProtocol>(`${prefix}shard-${rank}`),
+        feeder: refs<protocol.FeederProtocol>(`${prefix}feeder`),
       }),
     })),
   ];
