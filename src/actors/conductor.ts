@@ -140,9 +140,10 @@ export class Conductor {
       this.#models = await this.#prepare();
       this.#saving = this.#newSaving(await this.#sliceWriters());
       await this.#options.onPrepared();
-      for (const rank of this.#group.ranks.keys())
-        this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
       const { calls } = this.#options;
+      // Programs of a live model save nothing: its script does.
+      for (const rank of calls === undefined ? this.#group.ranks.keys() : [])
+        this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
       const steps = calls === undefined ? await this.#makeSteps() : await this.#makeCalls(calls);
       const { schedule, control } = this.#options;
       await this.#saveAsked(steps);

@@ -70,6 +70,8 @@ export type RankProtocol = StageLinkProtocol & {
   accumulate: {
     in: ProgramOrder & {
       readonly begin: StepOrder;
+      /** Its number of samples as a multiple of that of the step's first batch. */
+      readonly weight: number;
       readonly update?: UpdateOrder;
       /** The micro-batches of the accumulation that follows, if the script has called it already. */
       readonly ahead?: readonly BatchRequest[];
@@ -161,6 +163,8 @@ export interface RankStepped extends RankAccumulated {
   readonly numCounted?: readonly number[];
   /** Named losses of those micro-batches, where losses have names. */
   readonly namedLosses: readonly Readonly<Record<string, number>>[];
+  /** The number of those micro-batches, each times its weight, if that is another: the step's loss is the mean over it. */
+  readonly numCountedBatches?: number;
   readonly learningRate: number;
   /** In the micro-batches whose losses it reports. */
   readonly numSamples: number;

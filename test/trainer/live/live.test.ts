@@ -82,6 +82,44 @@ describe("a script that makes every step of a live model", () => {
   });
 });
 
+describe("batches of a step that differ in size", () => {
+  const sizes = [
+    ["one rank", { ranks: 1 }],
+    ["2 replicas at level 2", { ranks: 2, zero: 2 }],
+    ["2 stages", { ranks: 2, pp: 2 }],
+  ] as const;
+
+  it.each(sizes)("count by their samples: %s", async (_, layout) => {
+    const script = (parts: readonly (readonly [position: number, numSamples: number])[]) => {
+      const told: number[] = [];
+      const ran = withModel(workspace, layout, { batch: 2 }, async (model) => {
+        for (let step = 0; step < 3; step++) {
+          const made = parts.map(([position, numSamples]) =>
+            model.accumulate("loss", { split: "train", position: 12 * step + position, numSamples }),
+          );
+          const { lossNats } = await model.step({ lr: 0.1 });
+          const losses = await Promise.all(made);
+          const mean = losses.reduce((sum, each, at) => sum + each.lossNats * (parts[at]?.[1] ?? 0), 0) / 12;
+          expect(lossNats).toBeCloseTo(mean, 6);
+          told.push(lossNats);
+        }
+      });
+      return ran.then(() => told);
+    };
+    const apart = await script([
+      [0, 2],
+      [2, 6],
+      [8, 4],
+    ]);
+    const even = await script([
+      [0, 4],
+      [4, 4],
+      [8, 4],
+    ]);
+    for (const [step, lossNats] of even.entries()) expect(apart[step]).toBeCloseTo(lossNats, 5);
+  });
+});
+
 describe("a program of a job", () => {
   it.each(layouts)("gives rows in the order of the samples: %s", async (_, layout, config) => {
     const data = await dataset(workspace);
@@ -142,6 +180,17 @@ describe("a live model", () => {
       }
     });
     expect(lossesIn(opened).slice(2)).toEqual(ofRun.losses.slice(2));
+  });
+
+  it("is evaluated though its job never is, where the data has a split for it", async () => {
+    const ofRun = await runTiny(workspace, { ranks: 2, seed: SEED, steps: 1 }, { evaluateEvery: 1 }, called);
+    await withModel(workspace, { ranks: 2 }, { evaluateEvery: 0 }, async (model) => {
+      void model.accumulate("loss", rangeAt(0));
+      void model.step();
+      const { validation } = await model.evaluate();
+      const found = ofRun.events.find(({ kind }) => kind === "evaluation.finished");
+      expect(found).toMatchObject({ lossNats: validation?.lossNats });
+    });
   });
 
   it.each(layouts)("writes the texts of one rank: %s", async (_, layout, config) => {
