@@ -38,6 +38,7 @@ export const errorTable = {
   CHECKPOINT_SHAPE: "a stored tensor has another shape or dtype than the model's parameter",
   // convert
   CONVERT: "a checkpoint cannot be converted because something is missing or does not fit the target format",
+  EXPORT: "a model cannot be exported because an operator, a module or a size does not fit the target format",
   // config
   CONFIG_FILE: "an options file cannot be read, or is neither TOML nor JSON",
   // hub

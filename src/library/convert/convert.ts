@@ -1,8 +1,5 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { mkdir } from "node:fs/promises";
 import type { TroupeError } from "../../errors/index.ts";
-import { makeFolder } from "../../errors/untrusted/index.ts";
 import * as checkpoints from "../checkpoint/index.ts";
 import { convertError } from "./convert-error.ts";
 import type { ConvertSource } from "./convert-source.ts";
@@ -13,6 +10,7 @@ import { writeMegatron } from "./megatron/folder.ts";
 import type { MegatronLayout } from "./megatron/layout.ts";
 import { writeModelCenter } from "./model-center/folder.ts";
 import { openSource, type SourceHints } from "./source.ts";
+import { taken, writeBeside } from "./write-beside.ts";
 
 /** Formats that a model can be converted to. */
 export const convertKinds = ["hf", "megatron", "fairseq", "modelcenter", "safetensors", "troupe"] as const;
@@ -49,7 +47,7 @@ export async function convert(source: string, target: string, options: ConvertOp
     const { kind, path, step, tensors } = opened;
     refuseUnused(opened, options);
     if (options.to === "troupe") await writeTroupe(target, opened, options);
-    else await writeBeside(target, (temporary) => write(temporary, opened, options));
+    else await writeBeside("convert", target, (temporary) => write(temporary, opened, options));
     const written = options.to === "safetensors" && options.optimizer === true ? opened.optimizer.size : 0;
     return { from: kind, source: path, target, step, numTensors: tensors.size + written };
   } finally {
@@ -113,36 +111,11 @@ async function writeTroupe(
     weights: [...source.tensors].map(asSource),
     optimizer: [...source.optimizer].map(asSource),
   };
-  if ((await storage.list()).length > 0) throw taken(target);
+  if ((await storage.list()).length > 0) throw taken("convert", target);
   await checkpoints.writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
 }
 
-/** Writes to a temporary path beside `target`, and moves the complete result there. */
-async function writeBeside(target: string, write: (temporary: string) => Promise<void>): Promise<void> {
-  const place = resolve(target);
-  if (await isTaken(place)) throw taken(target);
-  makeFolder(dirname(place));
-  const temporary = join(dirname(place), `.converting-${basename(place)}-${randomUUID()}`);
-  try {
-    await write(temporary);
-    await rename(temporary, place);
-  } catch (error) {
-    await rm(temporary, { recursive: true, force: true });
-    throw error;
-  }
-}
-
-async function isTaken(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => undefined);
-  return found !== undefined && !(found.isDirectory() && (await readdir(path)).length === 0);
-}
-
 const asSource = ([name, tensor]: [string, LazyTensor]): checkpoints.TensorSource => ({ name, ...tensor });
-
-function taken(path: string): TroupeError {
-  const hint = "choose another place; nothing is overwritten";
-  return convertError(`nothing at ${path}`, "something", hint, { path });
-}
 
 function withoutConfig({ kind, path }: ConvertSource): TroupeError {
   const isOwn = kind === "troupe";

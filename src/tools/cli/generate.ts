@@ -3,12 +3,11 @@ import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { dematerialize, materialize } from "../../compute/nn/index.ts";
 import { setNumThreads } from "../../compute/tensor/index.ts";
-import { fileFailure } from "../../errors/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import * as checkpoints from "../../library/checkpoint/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../library/data/index.ts";
 import { applyDelta, deltaFrom, loadDelta } from "../../library/deltas/index.ts";
 import * as models from "../../library/models/index.ts";
+import { baseOf } from "./adapter-base.ts";
 import { number, print, usage } from "./flags.ts";
 
 interface GenerateFlags {
@@ -120,28 +119,6 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   } finally {
     dematerialize(model);
   }
-}
-
-/** The folder of the model that the adapter was tuned from. */
-function baseOf(adapter: string): string {
-  const file = join(adapter, checkpoints.adapterConfigName);
-  const { base_model_name_or_path: base } = adapterConfigOf(file);
-  if (typeof base === "string" && existsSync(base)) return base;
-  throw usage("the folder of the model that was tuned", `${base} in ${file}`, "--base names it");
-}
-
-function adapterConfigOf(file: string): checkpoints.JsonObject {
-  let text: string;
-  try {
-    text = readBoundedTextSync(file, maxFileBytes.config);
-  } catch (cause) {
-    throw usage(
-      "the config of an adapter",
-      `${file}: ${fileFailure(cause)}`,
-      "--base names the model's folder",
-    );
-  }
-  return checkpoints.parseJsonObject(text, file);
 }
 
 /** The tokens that end an encoder's text. */

@@ -5,6 +5,7 @@ import { describeError, reportError } from "../../job/events/index.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
+import { addExportCommand } from "./export.ts";
 import { checkPrinted, printsFullErrors } from "./flags.ts";
 import { addGenerateCommand } from "./generate.ts";
 import { misunderstood } from "./misunderstood.ts";
@@ -22,7 +23,7 @@ export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as co
 
 /**
  * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
- * `troupe generate FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
+ * `troupe export FOLDER`, `troupe generate FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
  * @returns the exit code, once everything that it started has ended
  */
@@ -41,6 +42,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addPlanCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
+  addExportCommand(program);
   addGenerateCommand(program);
   addServeCommand(program);
   addPreprocessCommand(program);
