@@ -36,3 +36,4 @@ export {
   weighedMean,
   whitened,
 } from "../compute/objectives/index.ts";
+export { type Rollout, type RolloutOptions, rollouts } from "../job/index.ts";
